@@ -11,10 +11,10 @@ import { repin as forgetPin, type OfferedToken } from '../src/agent/first-contac
 import {
   type AgentUnit,
   type LeaveOptions,
-  type Leaving,
+  type LeavePlan,
   leave as leaveFleet,
   type Systemctl,
-  whatLeaves as whatLeavesFleet,
+  planLeave as whatLeavesFleet,
 } from '../src/agent/leave.js';
 import { parseAddress } from '../src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
@@ -96,9 +96,9 @@ export async function repin(flags: AgentFlags): Promise<void> {
   forgetPin(dataDirOf(flags));
 }
 
-export const whatLeaves = async (flags: AgentFlags): Promise<Leaving> => whatLeavesFleet(leaveOptions(flags));
+export const planLeave = async (flags: AgentFlags): Promise<LeavePlan> => whatLeavesFleet(leaveOptions(flags));
 
-export const leave = async (flags: AgentFlags): Promise<Leaving> => leaveFleet(leaveOptions(flags));
+export const leave = async (flags: AgentFlags): Promise<LeavePlan> => leaveFleet(leaveOptions(flags));
 
 const leaveOptions = (flags: AgentFlags): LeaveOptions => ({
   dataDir: dataDirOf(flags),

@@ -23,7 +23,7 @@ const programs: Programs = {
     listen: async (flags) => (await import('./agent.js')).listen(flags),
     status: async (flags) => (await import('./agent.js')).status(flags),
     repin: async (flags) => (await import('./agent.js')).repin(flags),
-    whatLeaves: async (flags) => (await import('./agent.js')).whatLeaves(flags),
+    planLeave: async (flags) => (await import('./agent.js')).planLeave(flags),
     leave: async (flags) => (await import('./agent.js')).leave(flags),
     configSchema: async () => (await import('./agent.js')).configSchema(),
   },

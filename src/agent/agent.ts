@@ -110,12 +110,12 @@ function hold(dataDir: string): DataDirectory {
 }
 
 /** Handles a given key that contradicts the pinned one. The pinned key wins, because an orchestrator has proved it. */
-function requireConsistent({ contradiction }: Trust, { endsUntrusted, logger }: AgentOptions): void {
-  if (contradiction === null) return;
-  if (endsUntrusted) throw contradiction;
+function requireConsistent({ pinMismatch }: Trust, { endsUntrusted, logger }: AgentOptions): void {
+  if (pinMismatch === null) return;
+  if (endsUntrusted) throw pinMismatch;
   logger.error('the given key of the orchestrator is not used, the pinned one counts', {
-    reason: contradiction.message,
-    hint: contradiction.hint,
+    reason: pinMismatch.message,
+    hint: pinMismatch.hint,
   });
 }
 

@@ -11,7 +11,7 @@ import { type Examined, failed } from './converge/examined.js';
 import { groupsToApply, groupsToRemove } from './converge/grouping.js';
 import { Masking } from './converge/masking.js';
 import { refusalOf } from './converge/observations.js';
-import { breathe, Run, type RunOptions } from './converge/run.js';
+import { Run, type RunOptions, yieldToEventLoop } from './converge/run.js';
 import type { Finding } from './converge/run-item.js';
 import { isRemoval, type Refusal, type Target } from './converge/target.js';
 
@@ -72,7 +72,7 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     for (const group of groups) {
       if (run.isStopped) break;
       await applyGroup(run, group, options.intend);
-      await breathe();
+      await yieldToEventLoop();
     }
   } catch (error) {
     const refusal = refusalOf(error, 'internal');
@@ -108,7 +108,7 @@ async function look(run: Run, find: (examined: Examined) => Finding): Promise<vo
       const since = run.now();
       const examined = await run.examine(window);
       await run.report(examined.map(find), since);
-      await breathe();
+      await yieldToEventLoop();
     }
   }
 }
@@ -154,7 +154,9 @@ class Fingerprint {
 
   /** Adds a resource; called in the order of the run. */
   add(examined: Examined): void {
-    this.hash.update(`${canonicalJson('finding' in examined ? seen(examined) : planned(examined))}\n`);
+    this.hash.update(
+      `${canonicalJson('finding' in examined ? digestOfFinding(examined) : digestOfPending(examined))}\n`,
+    );
   }
 
   /** Returns 64 hex digits; nothing can be added afterwards. */
@@ -163,13 +165,13 @@ class Fingerprint {
   }
 }
 
-function seen({ finding }: Extract<Examined, { finding: unknown }>): unknown {
+function digestOfFinding({ finding }: Extract<Examined, { finding: unknown }>): unknown {
   const { target, action, status, error, existed } = finding;
   return { index: target.index, action, status, code: error?.code, existed };
 }
 
 /** Masks secrets, because the hash of a short secret could be found by trying all values. */
-function planned({ pending }: Extract<Examined, { pending: unknown }>): unknown {
+function digestOfPending({ pending }: Extract<Examined, { pending: unknown }>): unknown {
   const { target, change, existed } = pending;
   const masking = new Masking(target);
   return {
@@ -200,11 +202,13 @@ export async function recover(
 ): Promise<readonly RunItem[]> {
   const run = new Run(content, host, { ...options, purpose: 'drift', isIndependent: true });
   const known = new Set(reported);
-  run.passOver(known);
+  run.exclude(known);
   const open = new Map(intents.filter(({ index }) => !known.has(index)).map((intent) => [intent.index, intent]));
   for (const targets of [run.desired, run.removals]) {
     const announced = targets.filter(({ index }) => open.has(index));
-    host.tidy?.(announced.flatMap(({ kind, source }) => (kind?.family === 'path' ? [source.identity] : [])));
+    host.removeTemporaries?.(
+      announced.flatMap(({ kind, source }) => (kind?.family === 'path' ? [source.identity] : [])),
+    );
     const since = run.now();
     const examined = await run.examine(announced);
     const findings = announced.map((target, at) => fateOf(target, examined[at], open.get(target.index)));

@@ -51,7 +51,7 @@ export class Trust {
   }
 
   /** The Fault for a given key that contradicts the pinned one, or null. */
-  get contradiction(): Fault | null {
+  get pinMismatch(): Fault | null {
     const { orchestratorKey: given } = this.options;
     if (given === undefined || this.pinned === null || given === this.pinned) return null;
     return new Fault('pin_mismatch', `${this.file} pins ${this.pinned}, and the agent was given ${given}`, {

@@ -162,7 +162,7 @@ export class Journal implements Ledger {
 
   /** Lets waiting records count although the disk refuses them; the next sync rewrites the file with them. */
   assumeWritten(): void {
-    for (const record of this.waiting) this.state.absorb(record);
+    for (const record of this.waiting) this.state.apply(record);
     this.waiting = [];
     this.isDoubtful = true;
   }
@@ -173,7 +173,7 @@ export class Journal implements Ledger {
     if (known === undefined || known.end === null) return;
     const record: JournalRecord = { t: 'ack', run };
     this.dead += Buffer.byteLength(JSON.stringify(known.items)) + Buffer.byteLength(JSON.stringify(known.content));
-    this.state.absorb(record);
+    this.state.apply(record);
     this.waiting.push(record);
     if (!this.isWorthRewriting(known)) return;
     try {
@@ -199,7 +199,7 @@ export class Journal implements Ledger {
     const known = this.state.key;
     if (known !== null) return known;
     const record = { t: 'key', key: randomBytes(32).toString('hex') } as const;
-    this.state.absorb(record);
+    this.state.apply(record);
     this.waiting.push(record);
     return record.key;
   }
@@ -223,7 +223,7 @@ export class Journal implements Ledger {
   }
 
   private settle(): void {
-    for (const record of this.waiting) this.state.absorb(record);
+    for (const record of this.waiting) this.state.apply(record);
     this.waiting = [];
   }
 

@@ -12,7 +12,7 @@ export interface LeaveOptions {
 }
 
 /** The plan of `leave`. */
-export interface Leaving {
+export interface LeavePlan {
   readonly data_dir: string;
   /** Unit to stop and delete, or null. */
   readonly service: string | null;
@@ -21,7 +21,7 @@ export interface Leaving {
 }
 
 /** Returns what `leave` would remove, and changes nothing. Throws `data_dir_invalid` when systemd does not answer. */
-export async function whatLeaves({ dataDir, unit, systemctl }: LeaveOptions): Promise<Leaving> {
+export async function planLeave({ dataDir, unit, systemctl }: LeaveOptions): Promise<LeavePlan> {
   const none = { data_dir: dataDir, service: null, service_kept: null };
   if (unit === null || !existsSync(unit.path)) return none;
   const hint = `nothing was changed; to leave without a look at the service, move ${unit.path} away`;
@@ -34,14 +34,14 @@ export async function whatLeaves({ dataDir, unit, systemctl }: LeaveOptions): Pr
  * modules have applied stay.
  * @throws Fault `agent_running` when another process is the agent, `data_dir_invalid` without an agent or when a file cannot be deleted
  */
-export async function leave(options: LeaveOptions): Promise<Leaving> {
+export async function leave(options: LeaveOptions): Promise<LeavePlan> {
   const { dataDir, unit, systemctl } = options;
   if (!existsSync(join(dataDir, 'identity.key'))) {
     throw new Fault('data_dir_invalid', `there is no agent in ${dataDir}`, {
       hint: 'name its directory with --data-dir',
     });
   }
-  const leaving = await whatLeaves(options);
+  const leaving = await planLeave(options);
   const service = leaving.service === null ? null : unit;
   refuseForeignHolder(dataDir, service);
   if (service) {

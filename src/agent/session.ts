@@ -70,7 +70,7 @@ class Session {
   private readonly decode = orchestratorDecoder();
   private approved = false;
   private assembly: RunAssembly | null = null;
-  private lastHeard: number;
+  private lastMessageAt: number;
   private facts: Attributes;
   private ended: SessionEnd | null = null;
   private reportsLoss = false;
@@ -78,7 +78,7 @@ class Session {
   constructor(options: SessionOptions) {
     this.options = options;
     this.pace = options.pace ?? PACE;
-    this.lastHeard = options.clock.monotonic();
+    this.lastMessageAt = options.clock.monotonic();
     this.facts = options.facts();
   }
 
@@ -88,8 +88,8 @@ class Session {
       socket.on('close', (code, reason) => resolve(this.ended ?? { code, reason: reason.toString() }));
     });
     socket.on('message', (data, binary) => this.receive(data, binary));
-    socket.on('ping', () => this.heard());
-    socket.on('pong', () => this.heard());
+    socket.on('ping', () => this.recordMessage());
+    socket.on('pong', () => this.recordMessage());
     socket.on('error', () => undefined);
     const heartbeat = setInterval(() => this.beat(), this.pace.pingInterval);
     const watch = setInterval(() => this.refreshFacts(), this.pace.factsInterval);
@@ -136,13 +136,13 @@ class Session {
     if (socket.readyState === socket.OPEN) socket.send(encode(message));
   }
 
-  private heard(): void {
-    this.lastHeard = this.options.clock.monotonic();
+  private recordMessage(): void {
+    this.lastMessageAt = this.options.clock.monotonic();
   }
 
   private beat(): void {
     const { socket, clock } = this.options;
-    if (clock.monotonic() - this.lastHeard > this.pace.deadAfter) {
+    if (clock.monotonic() - this.lastMessageAt > this.pace.deadAfter) {
       this.ended = { code: CLOSE.goingAway, reason: 'the orchestrator was silent for too long' };
       socket.terminate();
     } else if (socket.readyState === socket.OPEN) {
@@ -159,7 +159,7 @@ class Session {
 
   private receive(data: RawData, binary: boolean): void {
     if (this.ended !== null) return;
-    this.heard();
+    this.recordMessage();
     try {
       if (binary) throw new Fault('protocol_violation', 'the orchestrator sent a binary frame');
       const message = this.decode(data.toString());
@@ -174,7 +174,7 @@ class Session {
   private handle(message: OrchestratorMessage): void {
     const { engine } = this.options;
     if (message.type === 'status') {
-      this.settle(message);
+      this.takeStatus(message);
       return;
     }
     if (message.type === 'token_verdict') {
@@ -229,7 +229,7 @@ class Session {
     this.options.engine.begin(head, content);
   }
 
-  private settle({ status, name, protocol_version: version }: OrchestratorMessageOf<'status'>): void {
+  private takeStatus({ status, name, protocol_version: version }: OrchestratorMessageOf<'status'>): void {
     if (commonVersion(version) === null) {
       this.end(CLOSE.version, `this agent does not speak protocol version ${version}`);
       return;

@@ -21,12 +21,12 @@ const MAX_BYTES = 256 * 1024;
 export class AgentSettingsFile {
   private readonly options: SettingsFileOptions;
   private readonly listeners = new Set<(settings: AgentSettings) => void>();
-  private known: AgentSettings;
+  private current: AgentSettings;
   private stamp: string;
 
   private constructor(options: SettingsFileOptions, settings: AgentSettings, stamp: string) {
     this.options = options;
-    this.known = settings;
+    this.current = settings;
     this.stamp = stamp;
   }
 
@@ -37,7 +37,7 @@ export class AgentSettingsFile {
   }
 
   get settings(): AgentSettings {
-    return this.known;
+    return this.current;
   }
 
   /** Calls the listener with the settings after each change. */
@@ -59,8 +59,8 @@ export class AgentSettingsFile {
     this.stamp = stamp;
     try {
       const settings = await readSettings(this.options);
-      if (JSON.stringify(settings) === JSON.stringify(this.known)) return;
-      this.known = settings;
+      if (JSON.stringify(settings) === JSON.stringify(this.current)) return;
+      this.current = settings;
       logger.info('the configuration was read again', { file: path, settings });
       for (const listener of this.listeners) listener(settings);
     } catch (error) {

@@ -57,7 +57,7 @@ export const groupOf = (path: string): Group | undefined => GROUPS.find((group) 
 /** Returns the default command of a group, for its bare name or before a word that is none of its commands. */
 function impliedBy(path: string, stray: string | null): CommandEntry | undefined {
   const group = groupOf(path);
-  const word = stray === null ? group?.standard : group?.otherwise;
+  const word = stray === null ? group?.standard : group?.fallback;
   return word === undefined ? undefined : entryOf(join(path, word));
 }
 

@@ -18,7 +18,7 @@ export function formatAge(seconds: number | null, now: number): string {
 }
 
 /** Returns the text, or the sign for none if it is empty. */
-export const orNone = (text: string | null | undefined): Span => text || NONE;
+export const textOrNone = (text: string | null | undefined): Span => text || NONE;
 
 /** Formats seconds as `3 s`, `2 min 5 s` or `1 h 4 min`. */
 export function formatDuration(seconds: number): string {

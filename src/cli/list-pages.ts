@@ -57,7 +57,7 @@ async function* agentPages(api: ApiClient, query: AgentQuery): AsyncIterable<rea
   let after: string | null = null;
   do {
     const answer: { readonly body: readonly Agent[]; readonly headers: Readonly<Record<string, string>> } =
-      await api.callFull('listAgents', { query: { status, filter, limit: PAGE, after }, signal });
+      await api.callWithHeaders('listAgents', { query: { status, filter, limit: PAGE, after }, signal });
     yield answer.body;
     after = hasNext(answer.headers) ? (answer.body.at(-1)?.node_id ?? null) : null;
   } while (after !== null);

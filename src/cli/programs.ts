@@ -160,7 +160,7 @@ export interface Programs {
     /** Forgets the pinned key of the orchestrator. The caller has obtained consent. */
     repin(flags: AgentFlags): Promise<void>;
     /** Returns what `leave` would delete. */
-    whatLeaves(flags: AgentFlags): Promise<AgentLeaving>;
+    planLeave(flags: AgentFlags): Promise<AgentLeaving>;
     /** Deletes the service, the identity, the pin and the journal. The caller has obtained consent. */
     leave(flags: AgentFlags): Promise<AgentLeaving>;
     /** Returns the JSON Schema of the agent's configuration file. */

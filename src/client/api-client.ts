@@ -29,7 +29,7 @@ export interface ApiClient {
   /** Calls a route and returns the body of its successful answer. */
   call<I extends RouteId>(id: I, ...input: CallArguments<I>): Promise<SuccessBody<I>>;
   /** Calls a route and returns its successful answer with status and headers. */
-  callFull<I extends RouteId>(id: I, ...input: CallArguments<I>): Promise<FullAnswer<I>>;
+  callWithHeaders<I extends RouteId>(id: I, ...input: CallArguments<I>): Promise<FullAnswer<I>>;
   /** Yields the lines of a streaming route. Leaving the loop ends the request; an `error` line is thrown as its Fault. */
   stream<I extends StreamingRouteId>(id: I, ...input: CallArguments<I>): AsyncIterable<StreamLine<I>>;
   /**

@@ -41,10 +41,10 @@ export async function* followEvents<I extends EventRouteId>(
       }
     } catch (error) {
       // The next attempt renews a session that ended during the stream, or fails when it cannot.
-      const isOver = events !== null && isFault(error, 'unauthenticated');
-      if (input.signal?.aborted || !(isOver || isFault(error, ...PASSING))) throw error;
-      if (!isOver && !isLost) follow.onLost?.(error);
-      isLost ||= !isOver;
+      const isExpired = events !== null && isFault(error, 'unauthenticated');
+      if (input.signal?.aborted || !(isExpired || isFault(error, ...PASSING))) throw error;
+      if (!isExpired && !isLost) follow.onLost?.(error);
+      isLost ||= !isExpired;
     }
     events = null;
     failures += 1;

@@ -98,7 +98,7 @@ class HttpApiClient implements ApiClient {
     return (await readSuccess(answer, this.url)) as SuccessBody<I>;
   }
 
-  async callFull<I extends RouteId>(id: I, ...[input]: CallArguments<I>): Promise<FullAnswer<I>> {
+  async callWithHeaders<I extends RouteId>(id: I, ...[input]: CallArguments<I>): Promise<FullAnswer<I>> {
     const answer = await this.send(id, input, JSON_TYPE);
     const { status, headers } = answer;
     return { status, headers, body: await readSuccess(answer, this.url) } as FullAnswer<I>;

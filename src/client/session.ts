@@ -24,7 +24,7 @@ const MARGIN_S = 10;
 
 export class Session {
   private readonly options: SessionOptions;
-  private known: Token | null | undefined;
+  private cached: Token | null | undefined;
   private login: Promise<Token> | null = null;
 
   constructor(options: SessionOptions) {
@@ -44,7 +44,7 @@ export class Session {
 
   /** Returns another token than the one that the server has just refused. */
   async renew(refused: string): Promise<string> {
-    if (this.known?.token === refused) this.known = null;
+    if (this.cached?.token === refused) this.cached = null;
     return await this.token();
   }
 
@@ -54,14 +54,14 @@ export class Session {
   }
 
   forget(): void {
-    this.known = null;
+    this.cached = null;
     this.options.cache.forget();
   }
 
   private current(): Token | null {
-    if (this.known === undefined) this.known = this.options.cache.read();
+    if (this.cached === undefined) this.cached = this.options.cache.read();
     const now = this.options.clock.now() / 1000;
-    return this.known && this.known.expiresAt > now + MARGIN_S ? this.known : null;
+    return this.cached && this.cached.expiresAt > now + MARGIN_S ? this.cached : null;
   }
 
   private async logInOnce(): Promise<Token> {
@@ -69,12 +69,12 @@ export class Session {
       this.login = null;
     });
     const token = await this.login;
-    if (this.known !== token) this.keep(token);
+    if (this.cached !== token) this.keep(token);
     return token;
   }
 
   private keep(token: Token): void {
-    this.known = token;
+    this.cached = token;
     try {
       this.options.cache.write(token);
     } catch (error) {

@@ -110,14 +110,14 @@ interface ServerSentEvent {
 /** Parses a `text/event-stream` by the HTML standard. Drops comments and an incomplete event at the end. */
 export async function* readServerSentEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
   let id = '';
-  let told = '';
+  let lastId = '';
   let type = '';
   let data: string[] = [];
   for await (const line of readTextLines(chunks)) {
     if (line === '') {
       if (data.length > 0) yield { type: type || 'message', data: data.join('\n'), id };
-      else if (id !== told) yield { type: 'message', data: null, id };
-      told = id;
+      else if (id !== lastId) yield { type: 'message', data: null, id };
+      lastId = id;
       type = '';
       data = [];
       continue;

@@ -193,14 +193,14 @@ function isAlive({ pid, start }: Holder): boolean {
     if (systemCodeOf(error) === 'ESRCH') return false;
   }
   const found = processOf(pid);
-  return found === null || (!found.isOver && (start === null || found.start === start));
+  return found === null || (!found.hasEnded && (start === null || found.start === start));
 }
 
 /**
  * Reads a process from Linux's /proc; null on other systems. `start` is boot id and start time, because pids are reused.
  * A finished process keeps its pid until its parent waits for it, which some parents never do.
  */
-function processOf(pid: number): { readonly start: string; readonly isOver: boolean } | null {
+function processOf(pid: number): { readonly start: string; readonly hasEnded: boolean } | null {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -209,7 +209,7 @@ function processOf(pid: number): { readonly start: string; readonly isOver: bool
     const [state, threads, start] = [fields[0], fields[17], fields[19]];
     if (state === undefined || start === undefined) return null;
     // A remaining thread may still be writing.
-    return { start: `${boot}/${start}`, isOver: 'ZX'.includes(state) && Number(threads) <= 1 };
+    return { start: `${boot}/${start}`, hasEnded: 'ZX'.includes(state) && Number(threads) <= 1 };
   } catch {
     return null;
   }

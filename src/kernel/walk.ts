@@ -20,7 +20,7 @@ export interface WalkOptions<A, R extends WalkResult> {
   readonly maxFailures: number | null;
   readonly isConnected: (agent: A) => boolean;
   /** Reason why no other agent may start, such as a cancellation; null while agents may start. */
-  readonly halted: () => string | null;
+  readonly stopReason: () => string | null;
   /** Never rejects. */
   readonly run: (agent: A) => Promise<R>;
   readonly skip: (agent: A, why: string) => R;
@@ -41,7 +41,7 @@ export async function walk<A, R extends WalkResult>(options: WalkOptions<A, R>):
     if (failedCanaries > 0) return `not started: ${failedCanaries} of ${canaries.size} canary agents did not succeed`;
     if (maxFailures !== null && failures >= maxFailures)
       return `not started: ${failures === 1 ? '1 agent has' : `${failures} agents have`} failed`;
-    return options.halted();
+    return options.stopReason();
   };
   const room = (): number => {
     const mayFail = maxFailures === null ? Number.POSITIVE_INFINITY : Math.max(1, maxFailures - failures);

@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { escapePointer } from '../kernel/validator.js';
 import { checkShape } from './check-shape.js';
-import { Budget, COMPARISONS, reachOf } from './clause.js';
+import { Budget, COMPARISONS, supportedAgents } from './clause.js';
 import type { MistakeList, Place, TextLines } from './diagnostic.js';
 import { hasExpression } from './expression.js';
 import { belowResource } from './kind-choice.js';
@@ -40,7 +40,7 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
   const outline = readOutline(root, kinds, mistakes);
   const context = { outline, mistakes, lineOf: (place: Place) => lines.positionAt(place.start).line };
   const budget = new Budget(COMPARISONS);
-  const reach = reachOf(
+  const reach = supportedAgents(
     outline.supports.map(({ clause }) => clause),
     budget,
   );

@@ -5,7 +5,7 @@ import { escapePointer } from '../kernel/validator.js';
 import type { MistakeList, Place } from './diagnostic.js';
 import { hasExpression } from './expression.js';
 import { dataOf, type Located, type LocatedList, type LocatedMap, type LocatedScalar } from './located.js';
-import { meantInstead } from './meant-key.js';
+import { keyAdvice } from './meant-key.js';
 import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
 import { branchesOf, choicesOf, type ShapeSchema, shapeOf, typesOf } from './shape-schema.js';
@@ -92,7 +92,7 @@ function reportUnknown(shape: ShapeSchema, name: string, context: UnknownKey): b
   // A key that is still missing is the most likely intention.
   const missing = known.filter((candidate) => !node.members.has(candidate));
   const meant =
-    meantInstead(shape.title ?? label.replaceAll('"', ''), name, known) ||
+    keyAdvice(shape.title ?? label.replaceAll('"', ''), name, known) ||
     suggestion(name, missing) ||
     suggestion(name, known);
   const list = meant === '' && !isListed ? `; known: ${listKeys(shape)}` : '';

@@ -12,11 +12,11 @@ const TAG = 'tag.';
 
 /** Returns the agent's value for a clause's key, or undefined. */
 export function labelOf({ attributes, tags }: AgentLabels, key: string): string | undefined {
-  return key.startsWith(TAG) ? own(tags, key.slice(TAG.length)) : own(attributes, key);
+  return key.startsWith(TAG) ? ownMember(tags, key.slice(TAG.length)) : ownMember(attributes, key);
 }
 
 /** Returns an own member of a map from outside, never an inherited one. */
-export const own = (map: Readonly<Record<string, string>>, key: string): string | undefined =>
+export const ownMember = (map: Readonly<Record<string, string>>, key: string): string | undefined =>
   Object.hasOwn(map, key) ? map[key] : undefined;
 
 /** Returns true when every key of the clause equals the agent's value. */
@@ -84,13 +84,13 @@ export class Budget {
 export const COMPARISONS = 1_000_000;
 
 /** The agents that a module supports. */
-export interface Reach {
+export interface SupportedAgents {
   /** Clauses of `supports` with implied keys; a clause that matches every agent without any. */
   readonly supports: readonly AttributeClause[];
   readonly budget: Budget;
 }
 
-export const reachOf = (supports: readonly AttributeClause[], budget: Budget): Reach => ({
+export const supportedAgents = (supports: readonly AttributeClause[], budget: Budget): SupportedAgents => ({
   supports: supports.length === 0 ? [{}] : supports.map(impliedClause),
   budget,
 });
@@ -98,37 +98,37 @@ export const reachOf = (supports: readonly AttributeClause[], budget: Budget): R
 /** One option of a resource: its clause, and the clauses that take precedence where they also match. */
 export interface Choice {
   readonly when: AttributeClause;
-  readonly rivals: readonly AttributeClause[];
+  readonly overriding: readonly AttributeClause[];
 }
 
 /** Returns the choices of a list of variants. Clauses with more keys take precedence. */
 export function choicesAmong(clauses: readonly AttributeClause[]): readonly Choice[] {
-  const rivals = new Map<number, readonly AttributeClause[]>();
+  const bySize = new Map<number, readonly AttributeClause[]>();
   return clauses.map((when) => {
     const size = sizeOf(when);
-    const stronger = rivals.get(size) ?? clauses.filter((other) => sizeOf(other) > size);
-    rivals.set(size, stronger);
-    return { when: impliedClause(when), rivals: stronger };
+    const overriding = bySize.get(size) ?? clauses.filter((other) => sizeOf(other) > size);
+    bySize.set(size, overriding);
+    return { when: impliedClause(when), overriding };
   });
 }
 
 const sizeOf = (clause: AttributeClause): number => Object.keys(clause).length;
 
 /** Returns true when some supported agent can get both choices. */
-export function canMeet(a: Choice, b: Choice, { supports, budget }: Reach): boolean {
+export function canApplyTogether(a: Choice, b: Choice, { supports, budget }: SupportedAgents): boolean {
   budget.spend(1);
   if (!compatible(a.when, b.when)) return false;
   return supports.some((clause) => {
     if (budget.exhausted) return false;
-    budget.spend(1 + a.rivals.length + b.rivals.length);
+    budget.spend(1 + a.overriding.length + b.overriding.length);
     if (!compatible(a.when, clause) || !compatible(b.when, clause)) return false;
     const agents = { ...clause, ...a.when, ...b.when };
-    return ![...a.rivals, ...b.rivals].some((rival) => implies(agents, rival));
+    return ![...a.overriding, ...b.overriding].some((other) => implies(agents, other));
   });
 }
 
 /** Returns the first supports clause with agents that match no variant; -1 without one. */
-export function findGap(clauses: readonly AttributeClause[], { supports, budget }: Reach): number {
+export function findGap(clauses: readonly AttributeClause[], { supports, budget }: SupportedAgents): number {
   return supports.findIndex((clause) => {
     if (budget.exhausted) return false;
     const platforms = clause.platform === undefined ? PLATFORMS : [clause.platform];

@@ -3,7 +3,7 @@ import type { Span } from '../kernel/tainted.js';
 import { escapePointer } from '../kernel/validator.js';
 import { MAX_CONTENT_BYTES } from '../resources/host.js';
 import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
-import { type AgentLabels, own } from './clause.js';
+import { type AgentLabels, ownMember } from './clause.js';
 import { hasExpression, parseText, type Reference, type TextParts } from './expression.js';
 import type { KnownKind } from './kind-set.js';
 
@@ -33,7 +33,7 @@ export interface FillProblem {
   readonly message: string;
 }
 
-export interface Filling {
+export interface FillContext {
   readonly agent: AgentFacts;
   readonly secret: SecretSource;
   readonly problems: FillProblem[];
@@ -44,7 +44,7 @@ export interface Filling {
 }
 
 /** Returns the value with every expression filled in. Reports an expression without a value and leaves it empty. */
-export function fill(compiled: Compiled, filling: Filling, path = ''): unknown {
+export function fill(compiled: Compiled, filling: FillContext, path = ''): unknown {
   switch (compiled.type) {
     case 'constant':
       return compiled.value;
@@ -72,7 +72,7 @@ interface FilledText {
 }
 
 /** Fills in a text in a single pass, so that expressions in inserted values stay text. */
-export function fillText(parts: TextParts, filling: Filling, path: string): FilledText {
+export function fillText(parts: TextParts, filling: FillContext, path: string): FilledText {
   const spans: Span[] = [];
   let text = '';
   for (const part of parts) {
@@ -95,7 +95,7 @@ interface FilledValue {
   readonly span?: Pick<Span, 'secret' | 'tag'>;
 }
 
-function lookUp({ from, name }: Reference, { agent, secret, problems }: Filling, path: string): FilledValue | null {
+function lookUp({ from, name }: Reference, { agent, secret, problems }: FillContext, path: string): FilledValue | null {
   if (from === 'agent') return { value: agent[name] };
   if (from === 'secrets') {
     const found = secret(name);
@@ -104,7 +104,7 @@ function lookUp({ from, name }: Reference, { agent, secret, problems }: Filling,
     problems.push({ code: 'secret_unavailable', path, message });
     return null;
   }
-  const value = own(agent[from], name);
+  const value = ownMember(agent[from], name);
   if (value !== undefined) return { value };
   const noun = from === 'tags' ? 'tag' : 'attribute';
   problems.push({ code: 'expression_error', path, message: `${fieldOf(path)}: the agent has no ${noun} "${name}"` });

@@ -15,7 +15,7 @@ import {
   placeAt,
   scalarAt,
 } from './located.js';
-import { kindsMeant } from './meant-key.js';
+import { kindsNamed } from './meant-key.js';
 import { nearest, suggestion } from './nearest.js';
 import { quoted } from './printable.js';
 import type { AttributeClause } from './schema.js';
@@ -101,7 +101,7 @@ function withIndentedBody(node: LocatedMap, { kinds, mistakes, path }: ChoiceCon
 function readAsMeant([name, member]: readonly [string, LocatedMember], context: ChoiceContext): OutlineOption | null {
   const names = [...context.kinds.keys()];
   const close = nearest(name, names);
-  const candidates = close === null ? kindsMeant(name, names) : [close];
+  const candidates = close === null ? kindsNamed(name, names) : [close];
   const readings = candidates.map((kind) => {
     const mistakes = new MistakeList();
     return { mistakes, option: readBody(kind, member, { ...context, mistakes, writtenAs: name }) };
@@ -116,7 +116,7 @@ function unknownKind(name: string, kinds: KindSet): string {
   const message = `unknown resource kind ${quoted(name)}`;
   const meant = suggestion(name, kinds.keys());
   if (meant !== '') return message + meant;
-  const related = kindsMeant(name, [...kinds.keys()]);
+  const related = kindsNamed(name, [...kinds.keys()]);
   if (related.length > 0) return `${message}; did you mean ${related.join(' or ')}?`;
   return `${message}; known: ${[...kinds.keys()].join(', ')}`;
 }
@@ -204,8 +204,8 @@ export const belowResource =
     const has = (name: string) => Object.hasOwn(properties, name);
     if (!has('resource')) return null;
     if (kinds.has(key)) return `"${key}" belongs below a "resource:" of its own`;
-    if (!BESIDE_RESOURCE.has(key) && kindsMeant(key, [...kinds.keys()]).length > 0) {
-      return `"${key}" is no key of a resource; a kind stands below "resource:", such as ${kindsMeant(key, [...kinds.keys()])[0]}`;
+    if (!BESIDE_RESOURCE.has(key) && kindsNamed(key, [...kinds.keys()]).length > 0) {
+      return `"${key}" is no key of a resource; a kind stands below "resource:", such as ${kindsNamed(key, [...kinds.keys()])[0]}`;
     }
     if (has('when')) return BESIDE_VARIANTS.has(key) ? `"${key}" belongs beside "variants", not below it` : null;
     if (key === 'when') return '"when" belongs into an entry of "variants", beside its "resource"';

@@ -2,13 +2,13 @@
 import { quoted } from './printable.js';
 
 /** Equivalents by typed key: a key, or advice that begins with a space. */
-type Meant = Readonly<Record<string, string>>;
+type KeyAdvice = Readonly<Record<string, string>>;
 
 const THERE =
   ' what a module declares is made so, and what no module declares any longer is removed; leave the key out';
 const MADE_OF = ' the text stands in "content", or in a template that "template" names';
-const ALL: Meant = { state: THERE, ensure: THERE, present: THERE };
-const DIRECTORY: Meant = {
+const ALL: KeyAdvice = { state: THERE, ensure: THERE, present: THERE };
+const DIRECTORY: KeyAdvice = {
   dest: 'path',
   target: 'path',
   name: 'path',
@@ -19,7 +19,7 @@ const DIRECTORY: Meant = {
   recurse: ' each directory and file is a resource of its own',
   recursive: ' each directory and file is a resource of its own',
 };
-const FILE: Meant = {
+const FILE: KeyAdvice = {
   ...DIRECTORY,
   source: MADE_OF,
   src: MADE_OF,
@@ -27,7 +27,7 @@ const FILE: Meant = {
   body: 'content',
   data: 'content',
 };
-const PACKAGE: Meant = {
+const PACKAGE: KeyAdvice = {
   state: ' a package that is declared is installed; "version" says which one',
   ensure: ' a package that is declared is installed; "version" says which one',
   package: 'name',
@@ -36,7 +36,7 @@ const PACKAGE: Meant = {
   names: ' each package is a resource of its own',
   release: 'version',
 };
-const SERVICE: Meant = {
+const SERVICE: KeyAdvice = {
   state: 'running',
   ensure: 'running',
   status: 'running',
@@ -54,7 +54,7 @@ const SERVICE: Meant = {
   notify: ' "restart_on" of the service names the ids of the resources whose change restarts it',
   requires: 'dependencies',
 };
-const USER: Meant = {
+const USER: KeyAdvice = {
   groups: 'additional_groups',
   group: 'primary_group',
   gid: 'primary_group',
@@ -68,7 +68,7 @@ const USER: Meant = {
   password: ' passwords of Unix accounts are not managed',
   comment: 'full_name',
 };
-const SCRIPT: Meant = {
+const SCRIPT: KeyAdvice = {
   run: 'apply',
   command: 'apply',
   script: 'apply',
@@ -80,7 +80,7 @@ const SCRIPT: Meant = {
   onlyif: ' "check" ends with 0 when there is nothing to do',
   trigger: 'rerun_on',
 };
-const ENTRY: Meant = {
+const ENTRY: KeyAdvice = {
   requires: 'depends_on',
   require: 'depends_on',
   needs: 'depends_on',
@@ -91,7 +91,7 @@ const ENTRY: Meant = {
   tags: ' "supports" or "when" of a variant say for which agents it is, as in tag.role: web',
   loop: ' each thing is a resource of its own',
 };
-const MODULE: Meant = {
+const MODULE: KeyAdvice = {
   tasks: 'resources',
   steps: 'resources',
   states: 'resources',
@@ -103,7 +103,7 @@ const MODULE: Meant = {
   version: ' the orchestrator numbers the revisions of a module itself',
 };
 
-const KINDS: readonly (readonly [RegExp, Meant])[] = [
+const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
   [/^directory-/, DIRECTORY],
   [/^file-/, FILE],
   [/^package-/, PACKAGE],
@@ -113,18 +113,18 @@ const KINDS: readonly (readonly [RegExp, Meant])[] = [
 ];
 
 /** Returns advice for an unknown key, such as `; use "mode"`, or an empty text. */
-export function meantInstead(owner: string, key: string, known: readonly string[]): string {
+export function keyAdvice(owner: string, key: string, known: readonly string[]): string {
   const word = key.toLowerCase().replaceAll('-', '_');
   const own =
     { module: MODULE, resource: ENTRY }[owner.toLowerCase()] ?? KINDS.find(([kinds]) => kinds.test(owner))?.[1];
   const isKind = KINDS.some(([kinds]) => kinds.test(owner));
-  const meant = meantBy(own, word) ?? (isKind ? meantBy(ALL, word) : undefined);
+  const meant = adviceFor(own, word) ?? (isKind ? adviceFor(ALL, word) : undefined);
   if (meant === undefined) return '';
   if (meant.startsWith(' ')) return `;${meant}`;
   return known.includes(meant) ? `; use ${quoted(meant)}` : '';
 }
 
-const meantBy = (map: Meant | undefined, key: string): string | undefined =>
+const adviceFor = (map: KeyAdvice | undefined, key: string): string | undefined =>
   map !== undefined && Object.hasOwn(map, key) ? map[key] : undefined;
 
 /** Kinds of other tools, with the family or kind of this language. */
@@ -149,7 +149,7 @@ const OTHER_KINDS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the kinds that an unknown name can mean: `file` means `file-unix` or `file-windows`. */
-export function kindsMeant(name: string, kinds: readonly string[]): readonly string[] {
+export function kindsNamed(name: string, kinds: readonly string[]): readonly string[] {
   const word = name.toLowerCase().replaceAll('_', '-');
   const own = Object.hasOwn(OTHER_KINDS, word) ? OTHER_KINDS[word] : word;
   return kinds.filter((kind) => kind === own || kind.split('-').includes(own ?? word));

@@ -6,7 +6,7 @@ import { checkShape } from './check-shape.js';
 import { type AgentLabels, clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
 import { MistakeList } from './diagnostic.js';
-import { type AgentFacts, type Filling, type FillProblem, fill, type SecretSource } from './fill.js';
+import { type AgentFacts, type FillContext, type FillProblem, fill, type SecretSource } from './fill.js';
 import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
@@ -71,7 +71,7 @@ export function placeOf(module: CompiledModule, { id, name, path }: CompiledReso
 function checkFilled(
   { kind }: CompiledOption,
   body: Body,
-  { problems, taint }: Pick<Filling, 'problems' | 'taint'>,
+  { problems, taint }: Pick<FillContext, 'problems' | 'taint'>,
 ): void {
   for (const { path, message } of problemsOf(kind, body)) {
     const shown = taint.has(path)
@@ -88,7 +88,7 @@ function problemsOf({ kind, resolved }: KnownKind, body: Body): readonly Problem
   return mistakes.failed ? mistakes.found : resolved.problems(body);
 }
 
-interface IdentityToCheck extends Pick<Filling, 'problems' | 'taint' | 'agent'> {
+interface IdentityToCheck extends Pick<FillContext, 'problems' | 'taint' | 'agent'> {
   readonly option: CompiledOption;
   readonly id: string | null;
 }

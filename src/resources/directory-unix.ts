@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
-import { parentsField, wayTo } from './missing-parents.js';
+import { findMissingParents, parentsField } from './missing-parents.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -58,15 +58,15 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
       case 'other':
         return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a directory` };
       case 'absent': {
-        const way = wayTo(want, have, context, UNIX_RULES);
-        const refusal = way.refusal ?? unknownPrincipal(want, context);
+        const missing = findMissingParents(want, have, context, UNIX_RULES);
+        const refusal = missing.refusal ?? unknownPrincipal(want, context);
         if (refusal) return { ...refusal, action: 'fail' };
         const mode = want.mode ?? NEW_MODE;
         return {
           action: 'create',
-          changes: [...way.changes, ...metadataOfNew(want, mode)],
-          steps: [{ do: 'make-directory', path: want.path, owner, group, mode: parseMode(mode), ...way.parents }],
-          ...way.makes,
+          changes: [...missing.changes, ...metadataOfNew(want, mode)],
+          steps: [{ do: 'make-directory', path: want.path, owner, group, mode: parseMode(mode), ...missing.parents }],
+          ...missing.makes,
         };
       }
       case 'directory': {

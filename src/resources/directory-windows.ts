@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
-import { parentsField, wayTo } from './missing-parents.js';
+import { findMissingParents, parentsField } from './missing-parents.js';
 import {
   aboveWindowsPath,
   checkWindowsPath,
@@ -56,10 +56,17 @@ export const directoryWindows = defineResource<DirectoryBody, PathFact>({
       case 'other':
         return refuse(have.what);
       case 'absent': {
-        const way = wayTo({ ...want, path }, have, context, WINDOWS_RULES);
-        if (way.refusal) return way.refusal;
-        const make = { do: 'make-directory', path, owner: null, group: null, mode: NO_MODE, ...way.parents } as const;
-        return { action: 'create', changes: way.changes, steps: [make], ...way.makes };
+        const missing = findMissingParents({ ...want, path }, have, context, WINDOWS_RULES);
+        if (missing.refusal) return missing.refusal;
+        const make = {
+          do: 'make-directory',
+          path,
+          owner: null,
+          group: null,
+          mode: NO_MODE,
+          ...missing.parents,
+        } as const;
+        return { action: 'create', changes: missing.changes, steps: [make], ...missing.makes };
       }
       case 'directory':
         return { action: 'none' };

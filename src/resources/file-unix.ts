@@ -4,7 +4,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { checkText, compareContent } from './file-content.js';
 import { type Metadata, type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource, type PlanContext } from './kind.js';
-import { CLEAR_WAY, parentsField, wayTo } from './missing-parents.js';
+import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -77,14 +77,15 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
-        const way = have.type === 'absent' ? wayTo(want, have, context, UNIX_RULES) : CLEAR_WAY;
-        const refusal = way.refusal ?? unknownPrincipal(want, context);
+        const missing =
+          have.type === 'absent' ? findMissingParents(want, have, context, UNIX_RULES) : NO_MISSING_PARENTS;
+        const refusal = missing.refusal ?? unknownPrincipal(want, context);
         if (refusal) return { ...refusal, action: 'fail' };
         const fields = metadataOfNew(want, mode ?? NEW_MODE);
         const text = want.content == null ? {} : { text: { before: null, after: want.content } };
         if (have.type === 'absent') {
-          const steps = [{ ...write, ...way.parents }];
-          return { action: 'create', changes: [...way.changes, ...fields], ...text, steps, ...way.makes };
+          const steps = [{ ...write, ...missing.parents }];
+          return { action: 'create', changes: [...missing.changes, ...fields], ...text, steps, ...missing.makes };
         }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
         return { action: 'update', changes: [replaced, ...fields], ...text, steps: [write] };

@@ -4,7 +4,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { checkText, compareContent } from './file-content.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
-import { CLEAR_WAY, parentsField, wayTo } from './missing-parents.js';
+import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
 import {
   aboveWindowsPath,
   checkWindowsPath,
@@ -65,12 +65,15 @@ export const fileWindows = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
-        const way = have.type === 'absent' ? wayTo({ ...want, path }, have, context, WINDOWS_RULES) : CLEAR_WAY;
-        if (way.refusal) return way.refusal;
+        const missing =
+          have.type === 'absent'
+            ? findMissingParents({ ...want, path }, have, context, WINDOWS_RULES)
+            : NO_MISSING_PARENTS;
+        if (missing.refusal) return missing.refusal;
         const text = want.content == null ? {} : { text: { before: null, after: want.content } };
         if (have.type === 'absent') {
-          const steps = [{ ...write, ...way.parents }];
-          return { action: 'create', changes: way.changes, ...text, steps, ...way.makes };
+          const steps = [{ ...write, ...missing.parents }];
+          return { action: 'create', changes: missing.changes, ...text, steps, ...missing.makes };
         }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
         return { action: 'update', changes: [replaced], ...text, steps: [write] };

@@ -152,5 +152,5 @@ export interface Host {
   /** Runs a program to its end and captures its output. Never throws; failures are in the result. */
   run(command: Command): Promise<CommandResult>;
   /** Removes temporary files that a dead run left beside these paths. */
-  tidy?(paths: readonly string[]): void;
+  removeTemporaries?(paths: readonly string[]): void;
 }

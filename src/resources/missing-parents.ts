@@ -17,7 +17,7 @@ export interface PathRules {
   readonly directoryKind: string;
 }
 
-interface Way {
+interface MissingParents {
   readonly refusal: Extract<Decision, { action: 'fail' }> | null;
   /** Member of the decision: missing directories that this resource makes. */
   readonly makes: { readonly makes?: readonly string[] };
@@ -27,30 +27,30 @@ interface Way {
 }
 
 /** The way to a path whose parent exists. */
-export const CLEAR_WAY: Way = { refusal: null, makes: {}, changes: [], parents: {} };
+export const NO_MISSING_PARENTS: MissingParents = { refusal: null, makes: {}, changes: [], parents: {} };
 
 /** Returns the missing parents of an absent path, or why nothing can be made there. */
-export function wayTo(
+export function findMissingParents(
   { path, parents }: { readonly path: string; readonly parents?: boolean | null },
   have: Extract<PathFact, { type: 'absent' }>,
   context: PlanContext,
   rules: PathRules,
-): Way {
+): MissingParents {
   const { parentOf, identityOf, directoryKind } = rules;
   const parent = parentOf(path);
   const isDeclared = (directory: string) => context.declares('path', identityOf(directory), directoryKind);
-  if (have.parent === 'directory' || isDeclared(parent)) return CLEAR_WAY;
+  if (have.parent === 'directory' || isDeclared(parent)) return NO_MISSING_PARENTS;
   const missing = (have.missing ?? []).slice((have.missing ?? []).findLastIndex(isDeclared) + 1);
   const later = missing.find((directory) => context.comesLater('path', identityOf(directory)));
   if (later !== undefined) return refused(`the directory ${later} does not exist; declare it before this one`);
   const isBlocked = have.parent !== 'absent' || context.declares('path', identityOf(parent));
   if (parents === false || isBlocked || missing.length === 0) {
-    if (context.mayAppear) return CLEAR_WAY;
+    if (context.mayAppear) return NO_MISSING_PARENTS;
     if (isBlocked) return refused(`${parent} is not a directory, so nothing can lie in it`);
     return refused(`the directory ${parent} does not exist; declare it as a ${directoryKind} resource before this one`);
   }
   const makes = missing.filter((directory) => !context.isMade(directory));
-  if (makes.length === 0) return { ...CLEAR_WAY, parents: { parents: true } };
+  if (makes.length === 0) return { ...NO_MISSING_PARENTS, parents: { parents: true } };
   const after = `${makes.join(', ')}${context.mayAppear ? ', unless something before brings them' : ''}`;
   return {
     refusal: null,
@@ -60,7 +60,7 @@ export function wayTo(
   };
 }
 
-const refused = (message: string): Way => ({
-  ...CLEAR_WAY,
+const refused = (message: string): MissingParents => ({
+  ...NO_MISSING_PARENTS,
   refusal: { action: 'fail', code: 'parent_missing', message },
 });

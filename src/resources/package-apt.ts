@@ -48,7 +48,7 @@ export const packageApt = defineIndexedPackage({
   remove: (name) => [{ do: 'run', command: REMOVE, items: [name] }],
   askInstalled: askDpkg,
   index: aptIndex,
-  removals: { goAlone, removalOf },
+  removals: { removesNothingElse, removalOf },
   explain: explainApt,
   judge: judgeApt,
 });
@@ -63,7 +63,7 @@ const showNeeds = (names: readonly string[]): Command => ({
   argv: ['dpkg-query', '--show', NEEDS, ...new Set(names.map(plainName))],
 });
 
-async function goAlone(host: Host, names: readonly string[]): Promise<boolean> {
+async function removesNothingElse(host: Host, names: readonly string[]): Promise<boolean> {
   const needs = await host.run(showNeeds(names));
   if (unanswered(showNeeds([]), needs, 0) !== null || needEachOther(needs.stdout)) return false;
   const result = await host.run(simulation(names));
@@ -78,7 +78,7 @@ async function removalOf(host: Host, name: string): Promise<PackageRemoval> {
   const refusal = unanswered(command, result, 0);
   if (refusal !== null) return { refusal: commandFailure(command, result) };
   const { removed, installed } = parseSimulation(result.stdout);
-  return { takes: removed.filter((one) => one !== name && one !== plainName(name)), brings: installed };
+  return { removes: removed.filter((one) => one !== name && one !== plainName(name)), installs: installed };
 }
 
 /** Returns names as apt prints them, with a foreign architecture. */

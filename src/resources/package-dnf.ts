@@ -49,7 +49,7 @@ export const packageDnf = defineIndexedPackage({
   askInstalled,
   index: dnfIndex,
   corrected: notOlder,
-  removals: { goAlone, removalOf },
+  removals: { removesNothingElse, removalOf },
   explain: (name, _step, result) => explainDnf(name, result),
   judge: judgeDnf,
 });
@@ -130,7 +130,7 @@ const showNeeds = (names: readonly string[]): Command => ({
   argv: ['rpm', '--query', '--queryformat', NEEDS, ...new Set(names.map(rpmName))],
 });
 
-async function goAlone(host: Host, names: readonly string[]): Promise<boolean> {
+async function removesNothingElse(host: Host, names: readonly string[]): Promise<boolean> {
   const needs = await host.run(showNeeds(names));
   if (!exitedWith(needs, 0) || needs.truncated || rpmsNeedEachOther(needs.stdout)) return false;
   return exitedWith(await host.run(trial(names)), 0);
@@ -140,8 +140,8 @@ async function removalOf(host: Host, name: string): Promise<PackageRemoval> {
   const command = trial([name]);
   const result = await host.run(command);
   if (exitedWith(result, 0)) return NO_SIDE_EFFECTS;
-  const takes = dependentsIn(result.stderr);
-  return takes.length > 0 ? { takes, brings: [] } : { refusal: commandFailure(command, result) };
+  const removes = dependentsIn(result.stderr);
+  return removes.length > 0 ? { removes, installs: [] } : { refusal: commandFailure(command, result) };
 }
 
 /** Extracts names from lines such as `lib is needed by (installed) app-1.0-1.noarch`. */

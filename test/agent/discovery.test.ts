@@ -10,7 +10,7 @@ import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { type AgentOptions, runAgent } from '../../src/agent/agent.js';
 import { readAgentState, writeAgentState } from '../../src/agent/agent-status.js';
 import { DiscoveredAddress } from '../../src/agent/discovery/discovered-address.js';
-import { openPacketSocket, PacketJudge } from '../../src/agent/discovery/discovery-packets.js';
+import { openPacketSocket, PacketVerifier } from '../../src/agent/discovery/discovery-packets.js';
 import { Engine } from '../../src/agent/engine/engine.js';
 import { PIN_FILE } from '../../src/agent/first-contact.js';
 import { Journal } from '../../src/agent/journal.js';
@@ -43,8 +43,8 @@ function packetOf(identity: Identity, { privateKey = identity.privateKey, ...cha
 describe('a packet is followed', () => {
   const judgeOf = (pinned: PublicKeyHex | null, trustOnFirstUse = false) => {
     const time = new ManualClock();
-    const judge = new PacketJudge({ clock: time, pinned: () => pinned, trustOnFirstUse });
-    const follows = (packet: Buffer) => 'follow' in judge.judge(packet);
+    const judge = new PacketVerifier({ clock: time, pinned: () => pinned, trustOnFirstUse });
+    const follows = (packet: Buffer) => 'follow' in judge.verify(packet);
     return { time, judge, follows };
   };
 
@@ -63,7 +63,7 @@ describe('a packet is followed', () => {
   it('when its own key has signed it as it is', () => {
     const { follows, judge } = judgeOf(home.publicKey);
     const forged = packetOf(home, { privateKey: stranger.privateKey });
-    expect(judge.judge(forged)).toEqual({ refused: 'its signature is wrong', key: home.publicKey });
+    expect(judge.verify(forged)).toEqual({ refused: 'its signature is wrong', key: home.publicKey });
     const moved = Buffer.from(packetOf(home).toString().replace('127.0.0.1', '127.0.0.2'));
     expect(follows(moved)).toBe(false);
     expect(follows(Buffer.from('hello'))).toBe(false);
@@ -106,14 +106,14 @@ describe('a packet is followed', () => {
 
 describe('a genuine packet', () => {
   it('is followed in a flood of forgeries from many ports, also of its own address', async () => {
-    const judge = new PacketJudge({ clock, pinned: () => home.publicKey, trustOnFirstUse: false });
+    const verifier = new PacketVerifier({ clock, pinned: () => home.publicKey, trustOnFirstUse: false });
     let port = 0;
     const info = (_message: string, fields?: LogFields) => {
       port = Number(fields?.udp_port ?? port);
     };
     const addressSource = new DiscoveredAddress({
       port: 0,
-      judge,
+      verifier,
       last: null,
       clock,
       logger: { ...silentLogger, info },

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type LeaveOptions, leave, whatLeaves } from '../../src/agent/leave.js';
+import { type LeaveOptions, leave, planLeave } from '../../src/agent/leave.js';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { place } from '../support/agent.js';
@@ -62,7 +62,7 @@ describe('the service of an agent', () => {
     ['names its directory in a variable', () => ({ more: `Environment=A=b ORCH_AGENT_DATA_DIR=${dataDir}` })],
     ['has other variables in a file', () => ({ more: file('ORCHESTRATOR=h\n') })],
   ])('%s', async (_what, seen) => {
-    expect(await whatLeaves(options(seen()))).toMatchObject({ service: 'orch-agent.service', service_kept: null });
+    expect(await planLeave(options(seen()))).toMatchObject({ service: 'orch-agent.service', service_kept: null });
     expect(await leave(options(seen()))).toMatchObject({ service: 'orch-agent.service' });
     expect(asked.slice(-3)).toEqual(['show', 'disable', 'daemon-reload']);
     expect([existsSync(dataDir), existsSync(unitFile)]).toEqual([false, false]);

@@ -122,7 +122,7 @@ describe('the programs', () => {
       },
       status: async () => ({ node_id: 'ab', pinned_key: null, connected: true }),
       repin: async () => {},
-      whatLeaves: async () => ({ data_dir: '/d', service: 'orch-agent.service', service_kept: null }),
+      planLeave: async () => ({ data_dir: '/d', service: 'orch-agent.service', service_kept: null }),
       leave: async () => ({ data_dir: '/d', service: 'orch-agent.service', service_kept: null }),
       configSchema: async () => ({ title: 'Configuration' }),
     };

@@ -31,12 +31,12 @@ describe('a call', () => {
       { filter: 'a=b c,!d&e', limit: 3 },
       { params: { node_id: 'ü %2F?#', key: '..' }, body: { value: 'x' } },
     ]);
-    const full = await client.callFull('listAgents');
+    const full = await client.callWithHeaders('listAgents');
     expect(full).toMatchObject({ status: 200, body: [], headers: { link: '<next>; rel="next"' } });
     expect(isUlid(full.headers['x-request-id'] ?? '')).toBe(true);
-    expect((await client.callFull('setTag', { params: { node_id: 'a', key: 'b' }, body: { value: '' } })).status).toBe(
-      204,
-    );
+    expect(
+      (await client.callWithHeaders('setTag', { params: { node_id: 'a', key: 'b' }, body: { value: '' } })).status,
+    ).toBe(204);
   });
 
   it('needs every part of its path', async () => {
@@ -274,7 +274,7 @@ describe('a connection that breaks before the answer', () => {
     });
     const client = pinned(server);
     await client.call('applyAgent', { ...apply, idempotencyKey: 'k' });
-    const again = await client.callFull('applyAgent', { ...apply, idempotencyKey: 'k' });
+    const again = await client.callWithHeaders('applyAgent', { ...apply, idempotencyKey: 'k' });
     expect(again.headers['idempotent-replayed']).toBe('true');
     const lines = [];
     for await (const line of client.stream('applyAgent', { ...apply, idempotencyKey: 'k' })) lines.push(line);

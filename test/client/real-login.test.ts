@@ -57,7 +57,7 @@ describe('against the real logins', () => {
     const alice = s.client(signerOf(s.alice));
     expect((await alice.call('getSession')).operator).toEqual(s.admin);
     const bob = newSigner();
-    const added = await alice.callFull('addOperator', { body: { public_key: bob.publicKey, username: 'bob' } });
+    const added = await alice.callWithHeaders('addOperator', { body: { public_key: bob.publicKey, username: 'bob' } });
     expect([added.status, added.body.role]).toEqual([201, 'operator']);
     const asBob = s.client(bob);
     expect((await asBob.call('getSession')).operator.username).toBe('bob');

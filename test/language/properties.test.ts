@@ -11,7 +11,7 @@ import { mask } from '../../src/kernel/tainted.js';
 import { clauseMatches } from '../../src/language/clause.js';
 import { DIAGNOSTIC_CODES, renderDiagnostic } from '../../src/language/diagnostic.js';
 import { OPEN, parseText } from '../../src/language/expression.js';
-import { type AgentFacts, type Filling, fillText } from '../../src/language/fill.js';
+import { type AgentFacts, type FillContext, fillText } from '../../src/language/fill.js';
 import { type ParsedModule, parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
@@ -282,7 +282,7 @@ describe('any graph', () => {
 });
 
 describe('any text with expressions', () => {
-  const filling = (secrets: Readonly<Record<string, string>>): Filling => ({
+  const filling = (secrets: Readonly<Record<string, string>>): FillContext => ({
     agent: { node_id: 'id', name: 'name', attributes: {}, tags: { t: `${OPEN} secrets.a }}` } },
     secret: (name) => ({ value: secrets[name] ?? '', tag: 'abcd' }),
     problems: [],

@@ -44,7 +44,7 @@ describe('a look at many packages', () => {
     });
     const haves = await packageApt.read(apt, wants, 'removal');
     expect(haves.map((have) => 'removal' in have && have.removal)).toEqual(
-      names.map(() => ({ takes: [], brings: [] })),
+      names.map(() => ({ removes: [], installs: [] })),
     );
     expect(apt.ran).toHaveLength(3);
   });
@@ -64,8 +64,8 @@ describe('the removal of packages that need each other', () => {
         'apt-get remove -s -q -o APT::Get::AutomaticRemove=false -o APT::Get::Purge=false app': 'Remv app [1]\n',
       });
       expect(await removals(packageApt, host, wants)).toEqual([
-        { takes: ['app'], brings: [] },
-        { takes: [], brings: [] },
+        { removes: ['app'], installs: [] },
+        { removes: [], installs: [] },
       ]);
     }
   });
@@ -79,8 +79,8 @@ describe('the removal of packages that need each other', () => {
         'rpm --erase --test lib app': '',
       });
       expect(await removals(packageDnf, host, wants)).toEqual([
-        { takes: ['app'], brings: [] },
-        { takes: [], brings: [] },
+        { removes: ['app'], installs: [] },
+        { removes: [], installs: [] },
       ]);
     }
   });

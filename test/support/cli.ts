@@ -82,7 +82,7 @@ export const noPrograms: Programs = {
     listen: async () => 0,
     status: async () => ({}),
     repin: async () => {},
-    whatLeaves: async () => ({ data_dir: '/d', service: null, service_kept: null }),
+    planLeave: async () => ({ data_dir: '/d', service: null, service_kept: null }),
     leave: async () => ({ data_dir: '/d', service: null, service_kept: null }),
     configSchema: async () => ({}),
   },

@@ -247,8 +247,8 @@ function causeOfTags(module: string, since: number, history: AssignmentHistory):
 /** Describes the changes of the tags that the selector uses, such as `tag role=web was removed`. */
 function tagsThatChanged({ terms }: Selector, { before, after }: TagChange): string {
   const keys = [...new Set(terms.map(({ key }) => key))].filter((key) => key.startsWith('tag.'));
-  const told = keys.map((key) => key.slice('tag.'.length)).flatMap((key) => changeOf(key, before[key], after[key]));
-  return told.length === 0 ? 'the tags were changed' : told.join(' and ');
+  const changes = keys.map((key) => key.slice('tag.'.length)).flatMap((key) => changeOf(key, before[key], after[key]));
+  return changes.length === 0 ? 'the tags were changed' : changes.join(' and ');
 }
 
 function changeOf(key: string, before: string | undefined, after: string | undefined): readonly string[] {

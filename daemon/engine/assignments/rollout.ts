@@ -103,7 +103,7 @@ export class Rollouts {
     const { head, agents } = await this.begin(request, { deed: 'planned', only: null, sent }, context);
     watcher?.onStarted(head.id, head.agents);
     const results = await this.walk(request, agents, {
-      halted: () => (signal.aborted ? 'not started: the caller went away' : null),
+      stopReason: () => (signal.aborted ? 'not started: the caller went away' : null),
       run: (agent) => this.planOne(agent, { modules, sent, signal, detailed: watcher !== null }, context),
       onResult: async (result) => watcher?.onAgent(result),
     });
@@ -122,7 +122,7 @@ export class Rollouts {
     this.running.set(head.id, running);
     watcher?.onStarted(head.id, head.agents);
     const finished = this.walk(request, agents, {
-      halted: () => (this.shutdown.signal.aborted ? 'not started: the orchestrator stops' : running.halted),
+      stopReason: () => (this.shutdown.signal.aborted ? 'not started: the orchestrator stops' : running.halted),
       run: (agent) => this.applyOne(agent, { request, running, detailed: watcher !== null }, context),
       // Not awaited: a slow watcher must not delay the rollout.
       onResult: async (result) => void watcher?.onAgent(result),
@@ -203,7 +203,7 @@ export class Rollouts {
   private walk(
     { concurrency, canary, maxFailures }: RolloutRequest,
     agents: readonly AgentRow[],
-    work: Pick<WalkOptions<AgentRow, AgentResult>, 'halted' | 'run' | 'onResult'>,
+    work: Pick<WalkOptions<AgentRow, AgentResult>, 'stopReason' | 'run' | 'onResult'>,
   ): Promise<readonly AgentResult[]> {
     const { link } = this.options;
     return walk({

@@ -76,7 +76,7 @@ async function changeAll(run: Run, pendings: readonly Pending[]): Promise<Readon
 
 /** Observes the failed resources again where triggers or an unfinished creation depend on the answer. */
 async function remainsOf(run: Run, failed: readonly Pending[]): Promise<ReadonlyMap<number, Remains>> {
-  const asked = failed.filter(({ target, change }) => run.triggers.isHeard(target) || change.action === 'create');
+  const asked = failed.filter(({ target, change }) => run.triggers.hasListeners(target) || change.action === 'create');
   if (asked.length === 0) return new Map();
   const now = await run.examineAgain(asked.map(({ target }) => target));
   return new Map(
@@ -121,7 +121,7 @@ function notesAfter(run: Run, findings: readonly Finding[], fates: ReadonlyMap<n
   const absent = findings.filter(({ target }) => fates.get(target.index)?.isAbsent === true);
   const { paid, memos } = run.ledgerUpdates.notesOf(well.map(({ target }) => target));
   return {
-    paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.unowedBy(target))],
+    paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.cancelledBy(target))],
     memos: [...memos, ...run.ledgerUpdates.notBegun(absent.map(({ target }) => target))],
   };
 }

@@ -21,23 +21,24 @@ const YES = 'yes';
 export class LedgerUpdates {
   private readonly options: LedgerUpdatesOptions;
   /** Triggers that each resource answers in this run, by position. */
-  private readonly owing = new Map<number, Set<TriggerField>>();
+  private readonly answered = new Map<number, Set<TriggerField>>();
 
   constructor(options: LedgerUpdatesOptions) {
     this.options = options;
   }
 
   /** Records triggers that a resource answers in this run. */
-  owe({ index }: Target, fields: Iterable<TriggerField>): void {
-    const known = this.owing.get(index) ?? new Set();
+  recordAnswered({ index }: Target, fields: Iterable<TriggerField>): void {
+    const known = this.answered.get(index) ?? new Set();
     for (const field of fields) known.add(field);
-    if (known.size > 0) this.owing.set(index, known);
+    if (known.size > 0) this.answered.set(index, known);
   }
 
   /** Returns the triggers to store before these changes, so that none is lost in a crash. */
   owedBy(pendings: readonly Pending[]): readonly OwedTrigger[] {
     const { triggers, runId } = this.options;
-    for (const { target, change } of pendings) if (change.owes !== undefined) this.owe(target, [change.owes]);
+    for (const { target, change } of pendings)
+      if (change.owes !== undefined) this.recordAnswered(target, [change.owes]);
     const owed = pendings.flatMap(({ target, change }) => triggers.owedFor(target, change.owes, runId));
     return [...new Map(owed.map((one) => [`${one.key}\0${one.field}`, one])).values()];
   }
@@ -67,7 +68,7 @@ export class LedgerUpdates {
   /** Returns the entries of resources that are in the desired state: answered triggers and new memos. */
   notesOf(targets: readonly Target[]): Notes {
     return {
-      paid: targets.flatMap((target) => this.paidBy(target)),
+      paid: targets.flatMap((target) => this.answeredBy(target)),
       memos: targets.flatMap((target) => this.newMemoOf(target)),
     };
   }
@@ -78,9 +79,9 @@ export class LedgerUpdates {
     return this.options.ledger.owed.filter(({ key }) => !keys.has(key)).map(({ key, field }) => ({ key, field }));
   }
 
-  private paidBy(target: Target): readonly AnsweredTrigger[] {
+  private answeredBy(target: Target): readonly AnsweredTrigger[] {
     const key = ledgerKey(target);
-    return [...(this.owing.get(target.index) ?? [])].map((field) => ({ key, field }));
+    return [...(this.answered.get(target.index) ?? [])].map((field) => ({ key, field }));
   }
 
   /** Deletes the memo of a removed resource; returns the memo of any other resource if it differs from the stored one. */

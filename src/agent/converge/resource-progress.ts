@@ -5,7 +5,7 @@ import type { Scope } from './scope.js';
 import { isRemoval, type Target } from './target.js';
 
 /** Families whose changes bring nothing but the resource itself. */
-const PLAIN: ReadonlySet<string | undefined> = new Set(['path', 'group', undefined]);
+const SELF_CONTAINED: ReadonlySet<string | undefined> = new Set(['path', 'group', undefined]);
 
 /** Files that make packages available: lists and keys of repositories. */
 const REPOSITORIES = /^\/etc\/(apt|yum\.repos\.d|pki\/rpm-gpg)\//;
@@ -14,8 +14,8 @@ export class ResourceProgress {
   private readonly scope: Scope;
   private readonly statuses = new Map<number, Status>();
   /** Removals that failed or were skipped. */
-  private readonly leftBehind = new Set<Target>();
-  private isBringing = false;
+  private readonly failedRemovals = new Set<Target>();
+  private hasInstallPending = false;
 
   constructor(scope: Scope) {
     this.scope = scope;
@@ -23,13 +23,13 @@ export class ResourceProgress {
 
   note(target: Target, status: Status): void {
     this.statuses.set(target.index, status);
-    if (status === 'pending' && brings(target)) this.isBringing = true;
-    if (isRemoval(target.source) && isBad(status)) this.leftBehind.add(target);
+    if (status === 'pending' && addsOthers(target)) this.hasInstallPending = true;
+    if (isRemoval(target.source) && isBad(status)) this.failedRemovals.add(target);
   }
 
   /** True when a pending change may bring more than the resource itself. */
-  get mayBring(): boolean {
-    return this.isBringing;
+  get mayAddOthers(): boolean {
+    return this.hasInstallPending;
   }
 
   /** True when a resource was changed or, in a plan, would be. */
@@ -44,7 +44,7 @@ export class ResourceProgress {
 
   /** Returns the finding of a resource that another one blocks; null when none does. */
   blockOf(target: Target): Finding | null {
-    const blocker = isRemoval(target.source) ? this.leftIn(target) : this.failedBefore(target);
+    const blocker = isRemoval(target.source) ? this.failedRemovalIn(target) : this.failedBefore(target);
     if (blocker === undefined) return null;
     const { kind, identity } = blocker.source;
     const reason = `${kind} ${identity} ${this.statuses.get(blocker.index) === 'skipped' ? 'was skipped' : 'failed'}`;
@@ -57,11 +57,11 @@ export class ResourceProgress {
   }
 
   /** Returns a resource whose failed removal leaves it in a directory that is to be removed. */
-  private leftIn(directory: Target): Target | undefined {
-    for (const other of this.leftBehind) if (this.scope.isWithin(other, directory)) return other;
+  private failedRemovalIn(directory: Target): Target | undefined {
+    for (const other of this.failedRemovals) if (this.scope.isWithin(other, directory)) return other;
     return undefined;
   }
 }
 
-const brings = ({ kind, source }: Target): boolean =>
-  !PLAIN.has(kind?.family) || (kind?.family === 'path' && REPOSITORIES.test(source.identity));
+const addsOthers = ({ kind, source }: Target): boolean =>
+  !SELF_CONTAINED.has(kind?.family) || (kind?.family === 'path' && REPOSITORIES.test(source.identity));

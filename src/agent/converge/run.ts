@@ -14,7 +14,7 @@ import { ResourceProgress } from './resource-progress.js';
 import { type Finding, ItemWriter } from './run-item.js';
 import { type Moment, removalOrder, Scope } from './scope.js';
 import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
-import { type Due, NOTHING_DUE, Triggers } from './triggers.js';
+import { type Due, NOT_DUE, Triggers } from './triggers.js';
 
 /** Called with results in the order in which they occur, and with the ledger's entries; the run waits until it returns. */
 type OnResults = (items: readonly RunItem[], notes: Notes) => void | Promise<void>;
@@ -70,7 +70,7 @@ export class Run {
       desired: this.desired,
       owed: ledger.owed,
       hasChanged: (index) => !options.isIndependent && this.progress.hasMoved(index),
-      isForetold: options.purpose === 'plan',
+      isPlan: options.purpose === 'plan',
     });
     this.ledgerUpdates = new LedgerUpdates({
       ledger,
@@ -107,7 +107,7 @@ export class Run {
     return targets.map((target) => {
       const finding = this.settled(target);
       const due = this.triggers.due(target);
-      this.ledgerUpdates.owe(target, due.fields);
+      this.ledgerUpdates.recordAnswered(target, due.fields);
       const moment = { ...this.quietly(target, accounts), due: due.fields };
       const examined = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
       this.progress.note(target, 'finding' in examined ? examined.finding.status : 'pending');
@@ -136,12 +136,12 @@ export class Run {
       const observation = observations.get(target.index);
       const moment = this.quietly(target, accounts);
       const memo = this.memoOf(target, observation, moment);
-      return this.decide(target, observation, { moment, due: NOTHING_DUE, ...(memo === null ? {} : { memo }) });
+      return this.decide(target, observation, { moment, due: NOT_DUE, ...(memo === null ? {} : { memo }) });
     });
   }
 
   /** Excludes resources that an earlier process has reported. */
-  passOver(indices: Iterable<number>): void {
+  exclude(indices: Iterable<number>): void {
     for (const index of indices) this.reported.add(index);
   }
 
@@ -191,9 +191,9 @@ export class Run {
     const { purpose } = this.options;
     return {
       accounts,
-      due: NOTHING_DUE.fields,
+      due: NOT_DUE.fields,
       purpose: isRemoval(source) ? 'removal' : purpose,
-      mayAppear: purpose === 'plan' && this.progress.mayBring,
+      mayAppear: purpose === 'plan' && this.progress.mayAddOthers,
     };
   }
 
@@ -203,7 +203,7 @@ export class Run {
     return kind.memo(source.body, observation.have, this.scope.contextOf(target, moment));
   }
 
-  private decide(target: Target, observation: Observation | undefined, { moment, due, memo }: Circumstances): Examined {
+  private decide(target: Target, observation: Observation | undefined, { moment, due, memo }: DecisionInput): Examined {
     const { kind, source } = target;
     const refusal = target.refusal ?? observation?.refusal;
     if (refusal) return { finding: failed(target, refusal, null) };
@@ -221,7 +221,7 @@ export class Run {
 }
 
 /** Inputs of a decision beside body and observation. */
-interface Circumstances {
+interface DecisionInput {
   readonly moment: Moment;
   readonly due: Due;
   /** Replaces the ledger's memo. */
@@ -229,4 +229,4 @@ interface Circumstances {
 }
 
 /** Yields to other work of this thread. */
-export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -12,7 +12,7 @@ export interface Due {
   readonly because: string | null;
 }
 
-export const NOTHING_DUE: Due = { fields: new Set(), because: null };
+export const NOT_DUE: Due = { fields: new Set(), because: null };
 
 const VERBS: Readonly<Record<TriggerField, string>> = {
   reload_on: 'reload',
@@ -27,7 +27,7 @@ interface TriggersOptions {
   /** True when a resource was changed in this run or, in a plan, would be. */
   hasChanged(index: number): boolean;
   /** True in a plan, where changes are only predicted. */
-  readonly isForetold: boolean;
+  readonly isPlan: boolean;
 }
 
 export class Triggers {
@@ -56,13 +56,13 @@ export class Triggers {
       const changed = indices.filter((index) => this.options.hasChanged(index));
       if (changed.length === 0) continue;
       fields.add(field);
-      because.push(`${this.named(changed)} ${this.options.isForetold ? 'changes' : 'changed'}`);
+      because.push(`${this.named(changed)} ${this.options.isPlan ? 'changes' : 'changed'}`);
     }
     for (const { field, run } of this.owedBy(target)) {
       fields.add(field);
       because.push(`${VERBS[field]} owed since operation ${run}`);
     }
-    if (fields.size === 0) return NOTHING_DUE;
+    if (fields.size === 0) return NOT_DUE;
     return { fields, because: [...new Set(because)].join('; ') };
   }
 
@@ -81,12 +81,12 @@ export class Triggers {
   }
 
   /** True when another resource listens to it. */
-  isHeard({ index }: Target): boolean {
+  hasListeners({ index }: Target): boolean {
     return this.listeners.has(index);
   }
 
   /** Returns the triggers that become obsolete because the change that would have caused them did not happen. */
-  unowedBy(target: Target): readonly AnsweredTrigger[] {
+  cancelledBy(target: Target): readonly AnsweredTrigger[] {
     const listening = this.listeners.get(target.index) ?? [];
     const answerable = listening.filter(({ target: listener, field }) => !this.due(listener).fields.has(field));
     const paid = answerable.map((one): AnsweredTrigger => ({ key: ledgerKey(one.target), field: one.field }));

@@ -7,7 +7,7 @@ import { lastOrchestrator } from '../agent-status.js';
 import type { Trust } from '../first-contact.js';
 import type { OrchestratorAddress } from '../link/orchestrator-address.js';
 import { DiscoveredAddress } from './discovered-address.js';
-import { PacketJudge } from './discovery-packets.js';
+import { PacketVerifier } from './discovery-packets.js';
 
 export interface AddressCandidate {
   readonly address: OrchestratorAddress;
@@ -80,8 +80,8 @@ export function createAddressSource(
       hint: 'start the agent with --orchestrator-key HEX, or with --trust-on-first-use',
     });
   }
-  const judge = new PacketJudge({ clock, pinned: () => trust.expected, trustOnFirstUse });
+  const verifier = new PacketVerifier({ clock, pinned: () => trust.expected, trustOnFirstUse });
   // The last address is useful only together with a known key.
   const last = trust.expected === null ? null : lastOrchestrator(dataDir);
-  return new DiscoveredAddress({ port: target.discoveryPort, judge, last, clock, logger });
+  return new DiscoveredAddress({ port: target.discoveryPort, verifier, last, clock, logger });
 }

@@ -4,12 +4,12 @@ import type { Logger } from '../../kernel/logger.js';
 import { type Announcement, DISCOVERY } from '../../wire/discovery-packet.js';
 import type { OrchestratorAddress } from '../link/orchestrator-address.js';
 import type { AddressCandidate, AddressSource } from './address-source.js';
-import { openPacketSocket, type PacketJudge, type PacketSocket, type Verdict } from './discovery-packets.js';
+import { openPacketSocket, type PacketSocket, type PacketVerifier, type Verdict } from './discovery-packets.js';
 
 interface DiscoveredAddressOptions {
   /** UDP port; 0 picks a free one. */
   readonly port: number;
-  readonly judge: PacketJudge;
+  readonly verifier: PacketVerifier;
   /** Last address of the orchestrator, or null. */
   readonly last: OrchestratorAddress | null;
   readonly clock: Clock;
@@ -80,7 +80,7 @@ export class DiscoveredAddress implements AddressSource {
   /** Timer of the next signature check; undefined while no packet waits. */
   private turn: NodeJS.Timeout | undefined;
   private refusals = 0;
-  private lastTold = Number.NEGATIVE_INFINITY;
+  private lastLogged = Number.NEGATIVE_INFINITY;
 
   constructor(options: DiscoveredAddressOptions) {
     this.options = options;
@@ -128,19 +128,19 @@ export class DiscoveredAddress implements AddressSource {
 
   private receive(bytes: Uint8Array, from: string, port: number): void {
     if (this.isConnected || bytes.length > DISCOVERY.maxBytes) return;
-    const refusal = this.options.judge.screen(bytes);
+    const refusal = this.options.verifier.screen(bytes);
     if (refusal === null) {
       this.waiting.put({ bytes, from, port });
-      if (this.turn === undefined) this.judgeNext();
+      if (this.turn === undefined) this.verifyNext();
     } else this.logRefusal(refusal, from);
   }
 
   /** Checks one signature and schedules the next check, so that a flood of forgeries does not load the machine. */
-  private judgeNext(): void {
+  private verifyNext(): void {
     const packet = this.waiting.take();
-    this.turn = packet === null ? undefined : setTimeout(() => this.judgeNext(), CHECK_EVERY);
+    this.turn = packet === null ? undefined : setTimeout(() => this.verifyNext(), CHECK_EVERY);
     if (packet === null || this.isConnected) return;
-    const verdict = this.options.judge.judge(packet.bytes);
+    const verdict = this.options.verifier.verify(packet.bytes);
     if ('follow' in verdict) this.follow(verdict.follow, packet.from);
     else this.logRefusal(verdict, packet.from);
   }
@@ -157,8 +157,8 @@ export class DiscoveredAddress implements AddressSource {
   private logRefusal({ refused, key }: Extract<Verdict, { refused: string }>, from: string): void {
     this.refusals += 1;
     const now = this.options.clock.monotonic();
-    if (now - this.lastTold < TOLD_EVERY) return;
-    this.lastTold = now;
+    if (now - this.lastLogged < TOLD_EVERY) return;
+    this.lastLogged = now;
     this.options.logger.warn('a discovery packet was not followed', {
       reason: refused,
       from,

@@ -85,7 +85,7 @@ function refusal(cause: unknown, port: number): Fault {
  * handshake there must prove the same key. So the times in packets are not compared with the clock of this machine, which may
  * be wrong. They only have to grow, so that an old packet does not lead back to an old address.
  */
-interface PacketJudgeOptions {
+interface PacketVerifierOptions {
   readonly clock: Clock;
   /** Returns the only accepted key; null while none is pinned or given. */
   readonly pinned: () => PublicKeyHex | null;
@@ -113,12 +113,12 @@ interface Followed {
   readonly at: number;
 }
 
-export class PacketJudge {
-  private readonly options: PacketJudgeOptions;
+export class PacketVerifier {
+  private readonly options: PacketVerifierOptions;
   private readonly decode: PacketDecoder = packetDecoder();
   private last: Followed | null = null;
 
-  constructor(options: PacketJudgeOptions) {
+  constructor(options: PacketVerifierOptions) {
     this.options = options;
   }
 
@@ -127,11 +127,11 @@ export class PacketJudge {
     const packet = this.decode(bytes);
     if (packet === null) return { refused: 'it is no discovery packet', key: null };
     const { publicKey: key, timestamp } = packet;
-    const refused = this.refusalOf(key) ?? this.untimely(key, timestamp, this.options.clock.monotonic());
+    const refused = this.refusalOf(key) ?? this.timeProblem(key, timestamp, this.options.clock.monotonic());
     return refused === null ? null : { refused, key };
   }
 
-  judge(bytes: Uint8Array): Verdict {
+  verify(bytes: Uint8Array): Verdict {
     const refusal = this.screen(bytes);
     const packet = this.decode(bytes);
     if (refusal !== null) return refusal;
@@ -149,7 +149,7 @@ export class PacketJudge {
     return key === pinned ? null : 'it is of another orchestrator than the expected one';
   }
 
-  private untimely(key: PublicKeyHex, timestamp: number, now: number): string | null {
+  private timeProblem(key: PublicKeyHex, timestamp: number, now: number): string | null {
     const { last } = this;
     if (last === null) return null;
     if (now - last.at < PAUSE) return 'another one was followed within the last ten seconds';

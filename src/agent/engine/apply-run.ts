@@ -35,7 +35,7 @@ export class ApplyRun {
   }
 
   /** Carries out the apply, and reports its results and its end. */
-  async carryOut(): Promise<void> {
+  async run(): Promise<void> {
     const { run, journal, createHost, clock, signal, expect } = this.options;
     const outcome = await this.outcome(() =>
       apply(run.content, createHost(signal), {

@@ -26,7 +26,7 @@ export interface EngineThreadOptions {
   /** Milliseconds after which an idle thread ends and frees its memory. */
   readonly idleAfter?: number;
   /** Milliseconds for which a stop waits for the group in progress. */
-  readonly stopWithin?: number;
+  readonly stopTimeoutMs?: number;
 }
 
 /** Shorter than the 90 s of service managers, so that the agent ends by itself after its group. */
@@ -59,7 +59,7 @@ export class EngineThread implements RunEngine {
   private isStopped = false;
 
   constructor(options: EngineThreadOptions) {
-    this.options = { idleAfter: 60_000, stopWithin: STOP_WITHIN, settings: () => STANDARD, ...options };
+    this.options = { idleAfter: 60_000, stopTimeoutMs: STOP_WITHIN, settings: () => STANDARD, ...options };
   }
 
   subscribe(listener: (report: EngineReport) => void): () => void {
@@ -148,7 +148,7 @@ export class EngineThread implements RunEngine {
     const deadline = setTimeout(() => {
       this.options.logger.error('the engine does not end in time; what it was doing is interrupted');
       void worker.terminate();
-    }, this.options.stopWithin);
+    }, this.options.stopTimeoutMs);
     this.worker = null;
     this.ending = new Promise<void>((resolve) => {
       worker.once('exit', () => {
@@ -179,9 +179,9 @@ export class EngineThread implements RunEngine {
   }
 
   private report(report: EngineReport): void {
-    const told = this.running.get(report.run_id);
-    if (told && report.type === 'run_results') {
-      told.results = Math.max(told.results, report.from + report.items.length);
+    const progress = this.running.get(report.run_id);
+    if (progress && report.type === 'run_results') {
+      progress.results = Math.max(progress.results, report.from + report.items.length);
     }
     if (report.type === 'run_finished') this.running.delete(report.run_id);
     for (const listener of this.listeners) listener(report);
@@ -225,14 +225,14 @@ export class EngineThread implements RunEngine {
   }
 
   private abandon(runId: string, { code, message }: Fault): void {
-    const told = this.running.get(runId);
-    if (!told) return;
+    const progress = this.running.get(runId);
+    if (!progress) return;
     const error = { code, message };
     this.report({
       type: 'run_finished',
       run_id: runId,
       end: 'interrupted',
-      results: told.results,
+      results: progress.results,
       observed: null,
       error,
     });

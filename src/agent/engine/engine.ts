@@ -61,7 +61,7 @@ export class Engine implements RunEngine {
   begin(head: RunHead, content: RunContent): void {
     const known = this.options.journal.find(head.run_id);
     if (known) this.reportAgain(known);
-    else if (!this.active.has(head.run_id)) this.beginNew(head, content);
+    else if (!this.active.has(head.run_id)) this.startRun(head, content);
   }
 
   cancel(runId: string): void {
@@ -88,7 +88,7 @@ export class Engine implements RunEngine {
     this.options.journal.close();
   }
 
-  private beginNew(head: RunHead, content: RunContent): void {
+  private startRun(head: RunHead, content: RunContent): void {
     const refusal = this.refusalOf(head);
     if (refusal) this.refuse(head.run_id, ...refusal);
     else if (head.mode === 'apply') this.beginApply(head, content);
@@ -132,7 +132,7 @@ export class Engine implements RunEngine {
         signal,
         expect: head.expect ?? null,
         report: tell,
-      }).carryOut(),
+      }).run(),
     );
   }
 

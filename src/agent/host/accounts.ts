@@ -25,7 +25,7 @@ export function parseAccounts(passwd: string, group: string): Accounts {
 /** Accounts in files, read again only after a change of one of them. */
 export class AccountFiles {
   private readonly root: string;
-  private known: { readonly stamp: string; readonly accounts: Accounts } | undefined;
+  private cached: { readonly stamp: string; readonly accounts: Accounts } | undefined;
 
   /** @param root the directory that holds `etc`, with `/` at its end */
   constructor(root = '/') {
@@ -35,11 +35,11 @@ export class AccountFiles {
   read(): Accounts {
     const paths = [`${this.root}etc/passwd`, `${this.root}etc/group`] as const;
     const stamp = paths.map(stampOf).join(' ');
-    if (this.known?.stamp !== stamp) {
+    if (this.cached?.stamp !== stamp) {
       const [passwd, group] = [textOf(paths[0]), textOf(paths[1])];
-      this.known = { stamp, accounts: parseAccounts(passwd, group) };
+      this.cached = { stamp, accounts: parseAccounts(passwd, group) };
     }
-    return this.known.accounts;
+    return this.cached.accounts;
   }
 
   /** Does nothing, because changed files are detected. */
@@ -97,7 +97,7 @@ type Ask = (command: Command) => string | null;
 export class MacAccountRecords {
   private readonly ask: Ask;
   private readonly files: AccountFiles;
-  private known: Accounts | null = null;
+  private cached: Accounts | null = null;
 
   constructor(ask: Ask = askDirectory, files = new AccountFiles()) {
     this.ask = ask;
@@ -106,12 +106,12 @@ export class MacAccountRecords {
 
   /** Falls back to the files, which hold the system accounts, when the directory does not answer. */
   read(): Accounts {
-    this.known ??= this.readRecords() ?? this.files.read();
-    return this.known;
+    this.cached ??= this.readRecords() ?? this.files.read();
+    return this.cached;
   }
 
   forget(): void {
-    this.known = null;
+    this.cached = null;
   }
 
   private readRecords(): Accounts | null {

@@ -5,13 +5,13 @@ import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, FileStep, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import {
+  type MadeParent,
   makeDirectory,
-  makeWay,
+  makeParents,
   removeDirectory,
   removeFile,
-  type Spot,
+  type StepLocation,
   setMetadata,
-  type WayPart,
 } from './in-place.js';
 import { reached, refusalOfStep } from './path-refusal.js';
 import { type HeldEntry, type Reach, SafeWalk } from './safe-walk.js';
@@ -76,7 +76,7 @@ class Group {
   private readonly staged: StagedFile[] = [];
   private readonly open: number[] = [];
   /** Missing parent directories that were made. */
-  private readonly way: WayPart[] = [];
+  private readonly madeParents: MadeParent[] = [];
 
   constructor(machine: Machine) {
     this.machine = machine;
@@ -132,11 +132,14 @@ class Group {
   async makeDurable(tasks: readonly Task[]): Promise<void> {
     const done = tasks.filter((task) => task.outcome === null);
     const directories = new Map<HeldEntry, Promise<void>>();
-    for (const directory of [...done.map((task) => task.directory), ...this.way.map((part) => part.directory)]) {
+    for (const directory of [
+      ...done.map((task) => task.directory),
+      ...this.madeParents.map((part) => part.directory),
+    ]) {
       if (directory && !directories.has(directory)) directories.set(directory, syncDirectory(directory));
     }
     const way = Promise.all(
-      this.way.map(async ({ descriptor, directory }) => {
+      this.madeParents.map(async ({ descriptor, directory }) => {
         await sync(descriptor);
         await directories.get(directory);
       }),
@@ -167,20 +170,20 @@ class Group {
     return descriptor;
   }
 
-  private spotOf(step: FileStep): Spot {
+  private spotOf(step: FileStep): StepLocation {
     const { path } = step;
     const problem = problemOfUnixPath(path);
     if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
     const parent = parentOf(path);
     if (makesWay(step)) {
       const { walk, machine } = this;
-      makeWay(parent, { walk, accounts: machine.accounts }, (part) => {
+      makeParents(parent, { walk, accounts: machine.accounts }, (part) => {
         this.open.push(part.descriptor);
-        this.way.push(part);
+        this.madeParents.push(part);
       });
     }
     const { held } = reached(this.walk.directory(parent), parent);
-    this.machine.temporaries.sweep(held);
+    this.machine.temporaries.removeDead(held);
     const at = `${held.at}${path.slice(path.lastIndexOf('/'))}`;
     return { directory: held, at, exposureOf: (entry) => this.walk.exposureOf(held, entry) };
   }

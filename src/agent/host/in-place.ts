@@ -24,7 +24,7 @@ import type { HeldEntry, Reach, SafeWalk } from './safe-walk.js';
 type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
 
 /** The location of a step: the held parent directory, and the path through it. */
-export interface Spot {
+export interface StepLocation {
   readonly directory: HeldEntry;
   readonly at: string;
   exposureOf(entry: Stats): Exposure;
@@ -34,11 +34,11 @@ const PERMISSIONS = 0o7777;
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** Makes a directory and returns its open descriptor. */
-export const makeDirectory = (step: StepOf<'make-directory'>, { at }: Spot, accounts: Accounts): number =>
+export const makeDirectory = (step: StepOf<'make-directory'>, { at }: StepLocation, accounts: Accounts): number =>
   makeOwned({ path: step.path, at, mode: step.mode }, (made) => ownersOf(step, made, accounts));
 
 /** A parent directory that was made, open, and the directory that holds it. */
-export interface WayPart {
+export interface MadeParent {
   readonly descriptor: number;
   readonly directory: HeldEntry;
 }
@@ -50,14 +50,14 @@ const WAY_MODE = 0o755;
  * Makes a directory and its missing parents. In a directory of an unprivileged user they belong to that user, because no walk
  * leads through another user's. `keep` owns each descriptor.
  */
-export function makeWay(
+export function makeParents(
   path: string,
   { walk, accounts }: { readonly walk: SafeWalk; readonly accounts: Accounts },
-  keep: (part: WayPart) => void,
+  keep: (part: MadeParent) => void,
 ): void {
   const place = walk.directory(path);
   if (place.kind !== 'missing' || place.what !== 'absent') return;
-  makeWay(parentOf(path), { walk, accounts }, keep);
+  makeParents(parentOf(path), { walk, accounts }, keep);
   const holder = walk.directory(parentOf(path));
   if (holder.kind !== 'directory') return;
   const { held: directory } = holder;
@@ -100,7 +100,7 @@ function makeOwned({ path, at, mode }: NewDirectory, ownersFor: (made: Ownership
  */
 export function setMetadata(
   step: StepOf<'set-metadata'>,
-  spot: Spot,
+  spot: StepLocation,
   machine: { readonly accounts: Accounts; readonly reach: Reach },
 ): number | null {
   const found = machine.reach(spot.at);

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { systemCodeOf } from '../../kernel/fault.js';
 import { Capture } from './capture.js';
 import { environmentOf } from './launch.js';
-import type { Workplace } from './workplace.js';
+import type { ScriptDirectory } from './script-directory.js';
 
 interface OutputStream {
   /** Descriptor to pass to the program. */
@@ -15,7 +15,7 @@ interface OutputStream {
   /** Closes this process's writing end; resolves when no process can write any longer. */
   start(): Promise<void>;
   /** Captures the output so far. */
-  look(): void;
+  captureAvailable(): void;
   /** Captures the rest and closes the stream. Works without `start`; must be called once. */
   stop(): void;
 }
@@ -28,7 +28,7 @@ export interface OutputStreams {
 const run = promisify(execFile);
 
 /** Opens both streams in the workplace. Throws when the system refuses. */
-export async function openStreams({ path }: Workplace, outlives: boolean): Promise<OutputStreams> {
+export async function openStreams({ path }: ScriptDirectory, outlives: boolean): Promise<OutputStreams> {
   const [stdout, stderr] = [join(path, 'stdout'), join(path, 'stderr')];
   if (outlives) return both((path) => new FileOutput(path), stdout, stderr);
   await run('mkfifo', ['-m', '600', stdout, stderr], { env: environmentOf({}) });
@@ -79,11 +79,11 @@ class PipeOutput implements OutputStream {
     this.isStarted = true;
     return new Promise((resolve) => {
       this.finish = resolve;
-      this.look();
+      this.captureAvailable();
     });
   }
 
-  look(): void {
+  captureAvailable(): void {
     clearTimeout(this.timer);
     if (this.finish === null) return;
     const found = this.read();
@@ -92,11 +92,11 @@ class PipeOutput implements OutputStream {
       return;
     }
     this.pause = found === 'data' ? FIRST_LOOK_MS : Math.min(2 * this.pause, MAX_LOOK_MS);
-    this.timer = setTimeout(() => this.look(), this.pause);
+    this.timer = setTimeout(() => this.captureAvailable(), this.pause);
   }
 
   stop(): void {
-    this.look();
+    this.captureAvailable();
     clearTimeout(this.timer);
     this.finish = null;
     closeSync(this.reading);
@@ -151,12 +151,12 @@ class FileOutput implements OutputStream {
   async start(): Promise<void> {
     closeSync(this.descriptor);
     this.timer = setInterval(() => {
-      this.look();
+      this.captureAvailable();
       if (this.position - this.freed >= MAX_FILE) this.free();
     }, LOOK_MS);
   }
 
-  look(): void {
+  captureAvailable(): void {
     try {
       this.read();
     } catch {
@@ -167,7 +167,7 @@ class FileOutput implements OutputStream {
   stop(): void {
     if (this.timer === undefined) closeSync(this.descriptor);
     clearInterval(this.timer);
-    this.look();
+    this.captureAvailable();
     closeSync(this.reading);
   }
 

@@ -65,12 +65,12 @@ export const refusalOfStep = (error: unknown, step: FileStep): Refusal =>
   refusalOf(error, `cannot ${DOING[step.do]} ${step.path}`);
 
 /** The result of a walk that does not reach a directory. */
-export type Unreached =
+export type WalkFailure =
   | { readonly kind: 'missing'; readonly what: 'absent' | 'not-directory' }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 /** Returns the place if the walk has reached a directory, else throws the Fault that says why not. */
-export function reached<P extends { readonly kind: 'directory' }>(place: P | Unreached, path: string): P {
+export function reached<P extends { readonly kind: 'directory' }>(place: P | WalkFailure, path: string): P {
   if (place.kind === 'refused') throw new Fault(place.refusal.code, place.refusal.message);
   if (place.kind === 'missing') {
     const why = place.what === 'absent' ? 'does not exist' : 'is not a directory';

@@ -3,12 +3,12 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import { COMMAND_TIMEOUT_SECS, type Command, type CommandEnd, type CommandResult } from '../../resources/command.js';
-import type { Workplace, Workplaces } from './workplace.js';
+import type { ScriptDirectories, ScriptDirectory } from './script-directory.js';
 
 export interface RunCommandOptions {
   /** Seconds that `timeoutSecs: 'script'` stands for. */
   readonly scriptTimeoutSecs: number;
-  readonly workplaces: Workplaces;
+  readonly workplaces: ScriptDirectories;
   /** Aborted when the run is cancelled or, with the Fault `interrupted` as reason, when the agent stops. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -28,7 +28,7 @@ interface ProgramRunner<Env> {
   readonly env: Env;
   find(name: string, env: Env): string | NotStarted;
   /** Starts the program, waits for its end and returns what it wrote. */
-  run(task: CommandTask<Env>, workplace: Workplace): Promise<CommandResult>;
+  run(task: CommandTask<Env>, workplace: ScriptDirectory): Promise<CommandResult>;
 }
 
 /** Milliseconds for which streams are read after the program's end: processes that it leaves behind may hold them open. */
@@ -43,7 +43,7 @@ export async function runCommand<Env>(
   if (isToEnd(command, signal)) return withoutOutput({ how: 'cancelled' });
   const program = find(command.argv[0], env);
   if (typeof program !== 'string') return withoutOutput(program);
-  let workplace: Workplace | null = null;
+  let workplace: ScriptDirectory | null = null;
   try {
     workplace = workplaces.open();
     return await run({ command, program, env }, workplace);
@@ -104,7 +104,7 @@ const isToEnd = ({ lifetime }: Command, signal: AbortSignal | undefined): boolea
   lifetime === 'end' && signal !== undefined && signal.aborted && !isFault(signal.reason, 'interrupted');
 
 /** Resolves with the promise, or after that many milliseconds. */
-export async function within(promise: Promise<unknown>, milliseconds: number): Promise<void> {
+export async function settleWithin(promise: Promise<unknown>, milliseconds: number): Promise<void> {
   const over = new AbortController();
   const time = delay(milliseconds, undefined, { signal: over.signal }).catch(() => {});
   await Promise.race([promise, time]);

@@ -4,9 +4,9 @@ import { resolve } from 'node:path';
 import { systemCodeOf } from '../../kernel/fault.js';
 import type { Exposure } from '../../resources/host.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
-import { refusalOf, type Unreached } from './path-refusal.js';
+import { refusalOf, type WalkFailure } from './path-refusal.js';
 
-type Place = { readonly kind: 'directory'; readonly held: HeldEntry } | Unreached;
+type Place = { readonly kind: 'directory'; readonly held: HeldEntry } | WalkFailure;
 
 /** Maximum symbolic links on one path, as in the kernel. */
 const MAX_LINKS = 40;
@@ -63,7 +63,7 @@ export class SafeWalk {
 
   private root(): Place {
     try {
-      return { kind: 'directory', held: this.fix(this.hold('/'), '') };
+      return { kind: 'directory', held: this.withPlainPath(this.hold('/'), '') };
     } catch (error) {
       return { kind: 'refused', refusal: refusalOf(error, 'cannot look at /', 'observe_failed') };
     }
@@ -87,7 +87,7 @@ export class SafeWalk {
         );
       }
       if (this.fixed.has(from) && this.cannotExchange(from.stats, next.stats)) {
-        return { kind: 'directory', held: this.fix(next, `${from.at}/${name}`) };
+        return { kind: 'directory', held: this.withPlainPath(next, `${from.at}/${name}`) };
       }
       if (this.anchored.has(from) && this.isKeptByOwner(from.stats, next.stats)) this.anchored.add(next);
       return { kind: 'directory', held: next };
@@ -121,7 +121,7 @@ export class SafeWalk {
   }
 
   /** Uses the plain path where no other user can change any part of it: as safe, and twice as fast. */
-  private fix({ stats }: HeldEntry, at: string): HeldEntry {
+  private withPlainPath({ stats }: HeldEntry, at: string): HeldEntry {
     const held: HeldEntry = { stats, at, release() {} };
     this.fixed.add(held);
     this.anchored.add(held);

@@ -9,7 +9,7 @@ const NAME_MAX = 255;
 const PATTERN = /^\..*\.orch-([0-9a-f]{6})[0-9a-f]{10}\.dpkg-tmp$/s;
 
 export class Temporaries {
-  private readonly swept = new Set<string>();
+  private readonly checked = new Set<string>();
 
   /** Returns `.NAME.orch-<16 hex>.dpkg-tmp`, a form that run-parts, logrotate and similar tools ignore. */
   nameFor(name: string): string {
@@ -19,11 +19,11 @@ export class Temporaries {
   }
 
   /** Removes temporary files of dead processes from a directory; checks each directory once. */
-  sweep(directory: HeldEntry): void {
+  removeDead(directory: HeldEntry): void {
     const { dev, ino } = directory.stats;
     const key = `${dev}:${ino}`;
-    if (this.swept.has(key)) return;
-    this.swept.add(key);
+    if (this.checked.has(key)) return;
+    this.checked.add(key);
     for (const name of namesIn(directory)) {
       const owner = PATTERN.exec(name)?.[1];
       if (owner !== undefined) removeIfLeft(`${directory.at}/${name}`, Number.parseInt(owner, 16));

@@ -9,13 +9,13 @@ import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { commit } from './commit.js';
 import { observe } from './observe.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
+import { ScriptDirectories } from './script-directory.js';
 import { Temporaries } from './temporaries.js';
 import { runOnUnix } from './unix-run.js';
 import { commitWindows, type Replace, replaceKeepingAccess } from './windows-commit.js';
 import { observeWindows } from './windows-observe.js';
 import { runOnWindows } from './windows-run.js';
 import { type ToNative, WindowsWalk } from './windows-walk.js';
-import { Workplaces } from './workplace.js';
 
 export interface ThisHostOptions {
   /** Aborted when the run is cancelled or the agent stops; the reason tells which. */
@@ -47,7 +47,7 @@ export class UnixHost implements Host {
   private readonly reach: Reach;
   private readonly accountSource: AccountFiles | MacAccountRecords;
   private readonly temporaries = new Temporaries();
-  private readonly workplaces: Workplaces;
+  private readonly workplaces: ScriptDirectories;
   private readonly scriptTimeoutSecs: number;
   private readonly signal: AbortSignal | undefined;
 
@@ -55,7 +55,7 @@ export class UnixHost implements Host {
     this.platform = platform;
     this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
-    this.workplaces = new Workplaces(dataDir);
+    this.workplaces = new ScriptDirectories(dataDir);
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? AGENT_DEFAULTS.script_timeout;
     this.signal = signal;
   }
@@ -73,12 +73,12 @@ export class UnixHost implements Host {
     }
   }
 
-  tidy(paths: readonly string[]): void {
+  removeTemporaries(paths: readonly string[]): void {
     const walk = new SafeWalk(this.reach);
     try {
       for (const path of paths.filter((one) => problemOfUnixPath(one) === null)) {
         const place = walk.directory(parentOf(path));
-        if (place.kind === 'directory') this.temporaries.sweep(place.held);
+        if (place.kind === 'directory') this.temporaries.removeDead(place.held);
       }
     } finally {
       walk.close();
@@ -120,12 +120,12 @@ export class WindowsHost implements Host {
   private readonly options: WindowsHostOptions;
   private readonly toNative: ToNative;
   private readonly temporaries = new Temporaries();
-  private readonly workplaces: Workplaces;
+  private readonly workplaces: ScriptDirectories;
 
   constructor(options: WindowsHostOptions) {
     this.options = options;
     this.toNative = options.toNative ?? ((path) => path);
-    this.workplaces = new Workplaces(options.dataDir);
+    this.workplaces = new ScriptDirectories(options.dataDir);
   }
 
   accounts(): Accounts {
@@ -152,11 +152,11 @@ export class WindowsHost implements Host {
     return runOnWindows(command, { systemRoot: systemRoot ?? 'C:\\Windows', scriptTimeoutSecs, workplaces, signal });
   }
 
-  tidy(paths: readonly string[]): void {
+  removeTemporaries(paths: readonly string[]): void {
     const walk = new WindowsWalk(this.toNative);
     for (const path of paths.filter((one) => problemOfWindowsPath(one) === null)) {
       const place = walk.directory(parentOfWindowsPath(windowsPath(path)));
-      if (place.kind === 'directory') this.temporaries.sweep({ at: place.at, stats: place.stats, release() {} });
+      if (place.kind === 'directory') this.temporaries.removeDead({ at: place.at, stats: place.stats, release() {} });
     }
   }
 }

@@ -6,8 +6,15 @@ import type { Command, CommandEnd, CommandResult } from '../../resources/command
 import { isAlive } from './alive.js';
 import { type Environment, environmentOf, findProgram, launchArguments } from './launch.js';
 import { type OutputStreams, openStreams } from './output-streams.js';
-import { type CommandTask, GRACE_MS, type RunCommandOptions, runCommand, supervise, within } from './run-command.js';
-import { type Workplace, writePrivately } from './workplace.js';
+import {
+  type CommandTask,
+  GRACE_MS,
+  type RunCommandOptions,
+  runCommand,
+  settleWithin,
+  supervise,
+} from './run-command.js';
+import { type ScriptDirectory, writePrivately } from './script-directory.js';
 
 /** Never rejects: failures are in the result. */
 export const runOnUnix = (command: Command, options: RunCommandOptions): Promise<CommandResult> =>
@@ -19,7 +26,7 @@ export const runOnUnix = (command: Command, options: RunCommandOptions): Promise
 
 type Task = CommandTask<Environment>;
 
-async function runIn(workplace: Workplace, task: Task, options: RunCommandOptions): Promise<CommandResult> {
+async function runIn(workplace: ScriptDirectory, task: Task, options: RunCommandOptions): Promise<CommandResult> {
   const streams = await openStreams(workplace, task.command.lifetime === 'outlive');
   const { stdout, stderr } = streams;
   let end: CommandEnd;
@@ -33,7 +40,11 @@ async function runIn(workplace: Workplace, task: Task, options: RunCommandOption
   return { end, stdout: stdout.capture.text(), stderr: stderr.capture.text(), truncated };
 }
 
-function start({ command, program, env }: Task, workplace: Workplace, { stdout, stderr }: OutputStreams): ChildProcess {
+function start(
+  { command, program, env }: Task,
+  workplace: ScriptDirectory,
+  { stdout, stderr }: OutputStreams,
+): ChildProcess {
   const { argv, script, lifetime } = command;
   const file = script ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
   const given = [...argv.slice(1), ...file];
@@ -48,7 +59,7 @@ function start({ command, program, env }: Task, workplace: Workplace, { stdout, 
 }
 
 /** Opens the input. A command that outlives the agent gets a file, because the end of the agent would cut off a pipe. */
-function inputFor({ input, lifetime }: Command, workplace: Workplace): 'ignore' | 'pipe' | number {
+function inputFor({ input, lifetime }: Command, workplace: ScriptDirectory): 'ignore' | 'pipe' | number {
   if (input === undefined) return 'ignore';
   return lifetime === 'outlive' ? openSync(writePrivately(workplace, 'input', input), 'r') : 'pipe';
 }
@@ -69,9 +80,9 @@ async function untilEnd(
   child.stdin?.end(command.input);
   try {
     const end = await ended;
-    stdout.look();
-    stderr.look();
-    await within(closed, GRACE_MS);
+    stdout.captureAvailable();
+    stderr.captureAvailable();
+    await settleWithin(closed, GRACE_MS);
     return end;
   } finally {
     child.stdin?.destroy();

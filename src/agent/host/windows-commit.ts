@@ -30,7 +30,7 @@ export async function commitWindows(
   const outcomes: StepOutcome[] = [];
   for (const step of steps) {
     try {
-      await carryOut(step, walk, machine);
+      await perform(step, walk, machine);
       outcomes.push(null);
     } catch (error) {
       outcomes.push(refusalOfStep(error, step));
@@ -39,8 +39,8 @@ export async function commitWindows(
   return outcomes;
 }
 
-async function carryOut(step: FileStep, walk: WindowsWalk, machine: WindowsMachine): Promise<void> {
-  if ('parents' in step && step.parents) makeWay(parentOfWindowsPath(step.path), walk, machine.toNative);
+async function perform(step: FileStep, walk: WindowsWalk, machine: WindowsMachine): Promise<void> {
+  if ('parents' in step && step.parents) makeParents(parentOfWindowsPath(step.path), walk, machine.toNative);
   const directory = directoryOf(step.path, walk, machine);
   const at = machine.toNative(step.path);
   switch (step.do) {
@@ -63,29 +63,29 @@ function directoryOf(path: string, walk: WindowsWalk, { temporaries }: WindowsMa
   if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
   const parent = parentOfWindowsPath(path);
   const place = reached(walk.directory(parent), parent);
-  temporaries.sweep({ at: place.at, stats: place.stats, release() {} });
+  temporaries.removeDead({ at: place.at, stats: place.stats, release() {} });
   return place.at;
 }
 
 /** Makes a directory and its missing parents, which inherit their access lists. */
-function makeWay(path: string, walk: WindowsWalk, toNative: ToNative): void {
+function makeParents(path: string, walk: WindowsWalk, toNative: ToNative): void {
   const place = walk.directory(path);
   const parent = parentOfWindowsPath(path);
   if (place.kind !== 'missing' || place.what !== 'absent' || parent === path) return;
-  makeWay(parent, walk, toNative);
+  makeParents(parent, walk, toNative);
   if (walk.directory(parent).kind !== 'directory') return;
   mkdirSync(toNative(path));
   walk.forget(path);
 }
 
-interface Spot {
+interface StepLocation {
   readonly directory: string;
   readonly at: string;
 }
 
 async function writeFile(
   { path, content }: Extract<FileStep, { do: 'write-file' }>,
-  { directory, at }: Spot,
+  { directory, at }: StepLocation,
   { replace, temporaries }: WindowsMachine,
 ): Promise<void> {
   const there = lstatSync(at, { throwIfNoEntry: false });

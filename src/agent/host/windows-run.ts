@@ -11,10 +11,10 @@ import {
   type NotStarted,
   type RunCommandOptions,
   runCommand,
+  settleWithin,
   supervise,
-  within,
 } from './run-command.js';
-import { type Workplace, writePrivately } from './workplace.js';
+import { type ScriptDirectory, writePrivately } from './script-directory.js';
 
 interface WindowsRunOptions extends RunCommandOptions {
   /** Usually `C:\Windows`. */
@@ -33,7 +33,7 @@ export const runOnWindows = (command: Command, options: WindowsRunOptions): Prom
 
 type Task = CommandTask<WindowsEnvironment>;
 
-function runIn(workplace: Workplace, task: Task, options: WindowsRunOptions): Promise<CommandResult> {
+function runIn(workplace: ScriptDirectory, task: Task, options: WindowsRunOptions): Promise<CommandResult> {
   const { argv, script } = task.command;
   const file = script ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
   const args = [...argv.slice(1), ...file];
@@ -57,14 +57,14 @@ async function runWithPipes(
   child.stdin.end(command.input ?? '');
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const end = await untilEnd(child, command, options);
-  await within(closed, GRACE_MS);
+  await settleWithin(closed, GRACE_MS);
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
   return { end, stdout: stdout.text(), stderr: stderr.text(), truncated: stdout.isCut || stderr.isCut };
 }
 
 /** Runs a command that may outlive the agent. It reads and writes files, because the end of the agent would cut off pipes. */
 async function runWithFiles(
-  workplace: Workplace,
+  workplace: ScriptDirectory,
   { command, program, args, env }: Ready,
   options: WindowsRunOptions,
 ): Promise<CommandResult> {
@@ -113,7 +113,7 @@ const KILL_MS = 10_000;
 const untilEnd = (child: ChildProcess, command: Command, options: WindowsRunOptions): Promise<CommandEnd> =>
   supervise(child, command, options, async (exited) => {
     await endTree(child, options);
-    await within(exited, KILL_MS);
+    await settleWithin(exited, KILL_MS);
   });
 
 /** Ends a process and its descendants. Windows has no process groups; `taskkill` walks from parent to child. */
@@ -126,7 +126,7 @@ async function endTree(child: ChildProcess, { systemRoot }: WindowsRunOptions): 
     stdio: 'ignore',
     windowsHide: true,
   });
-  await within(endOf(killer), KILL_MS);
+  await settleWithin(endOf(killer), KILL_MS);
   // Where taskkill is missing or fails, at least the program itself is ended.
   child.kill('SIGKILL');
 }

@@ -5,12 +5,12 @@
 import { lstatSync, type Stats } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
 import { parentOfWindowsPath } from '../../resources/windows/windows-path.js';
-import { refusalOf, type Unreached } from './path-refusal.js';
+import { refusalOf, type WalkFailure } from './path-refusal.js';
 
 /** Maps a path of a module to a path of this system. */
 export type ToNative = (path: string) => string;
 
-type WindowsPlace = { readonly kind: 'directory'; readonly at: string; readonly stats: Stats } | Unreached;
+type WindowsPlace = { readonly kind: 'directory'; readonly at: string; readonly stats: Stats } | WalkFailure;
 
 /** A walk that checks each directory once. */
 export class WindowsWalk {

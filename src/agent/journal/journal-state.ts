@@ -59,7 +59,7 @@ interface OpenRun extends JournalledRun {
 }
 
 export class JournalState {
-  private readonly known = new Map<string, OpenRun>();
+  private readonly openRuns = new Map<string, OpenRun>();
   private readonly owedBy = new Map<string, OwedTrigger>();
   private readonly memos = new Map<string, string>();
   private digestKey: string | null = null;
@@ -68,7 +68,7 @@ export class JournalState {
 
   /** Oldest first. */
   get runs(): readonly JournalledRun[] {
-    return [...this.known.values()];
+    return [...this.openRuns.values()];
   }
 
   /** Oldest first. */
@@ -86,7 +86,7 @@ export class JournalState {
   }
 
   find(run: string): JournalledRun | undefined {
-    return this.known.get(run);
+    return this.openRuns.get(run);
   }
 
   isNewer(epoch: number, generation: number): boolean {
@@ -94,15 +94,15 @@ export class JournalState {
   }
 
   /** Applies a record; ignores records of unknown runs. */
-  absorb(record: JournalRecord): void {
+  apply(record: JournalRecord): void {
     if (record.t === 'journal' || record.t === 'accepted') this.raise(record.epoch, record.generation);
-    if (this.absorbLasting(record)) return;
-    const run = this.known.get(record.run);
+    if (this.applyLasting(record)) return;
+    const run = this.openRuns.get(record.run);
     switch (record.t) {
       case 'accepted': {
         const { run: id, epoch, generation, resources, removals } = record;
         const content = { resources, removals };
-        this.known.set(id, { id, epoch, generation, content, intents: [], items: [], end: null, error: null });
+        this.openRuns.set(id, { id, epoch, generation, content, intents: [], items: [], end: null, error: null });
         return;
       }
       case 'intent':
@@ -115,7 +115,7 @@ export class JournalState {
         if (run) Object.assign(run, { end: record.end, error: record.error });
         return;
       case 'ack':
-        this.known.delete(record.run);
+        this.openRuns.delete(record.run);
         return;
       default:
         assertNever(record);
@@ -123,7 +123,7 @@ export class JournalState {
   }
 
   /** Applies a record that belongs to no run; returns whether the record was of that sort. */
-  private absorbLasting(record: JournalRecord): record is LastingRecord {
+  private applyLasting(record: JournalRecord): record is LastingRecord {
     switch (record.t) {
       case 'journal':
         return true;

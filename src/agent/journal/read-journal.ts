@@ -25,7 +25,7 @@ export function readJournal(file: string): JournalContent {
   if (damagedAt !== null) throw corrupt(file, `is damaged at byte ${damagedAt}, before its end`, damagedAt);
   if (lists.length === 0 && data.length > longestFirstFrame()) throw corrupt(file, 'does not begin like a journal', 0);
   const state = new JournalState();
-  for (const record of lists.flat()) state.absorb(asRecord(record, file));
+  for (const record of lists.flat()) state.apply(asRecord(record, file));
   return { state, length, size: data.length };
 }
 
@@ -41,11 +41,11 @@ export function salvageJournal(file: string): JournalState {
   const { lists, proven } = salvageFrames(bytesOrNone(file));
   for (const [at, records] of lists.entries()) {
     for (const record of records.map((one) => asRecord(one, file))) {
-      if (at < proven || LASTING.has(record.t)) state.absorb(record);
-      else if (record.t === 'accepted') state.absorb({ ...record, t: 'journal', version: VERSION });
+      if (at < proven || LASTING.has(record.t)) state.apply(record);
+      else if (record.t === 'accepted') state.apply({ ...record, t: 'journal', version: VERSION });
     }
   }
-  for (const run of state.runs) if (run.end === null) state.absorb({ t: 'ack', run: run.id });
+  for (const run of state.runs) if (run.end === null) state.apply({ t: 'ack', run: run.id });
   return state;
 }
 

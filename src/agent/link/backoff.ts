@@ -8,21 +8,21 @@ interface BackoffOptions {
   /** Maximum ceiling in milliseconds. */
   readonly last?: number;
   /** Milliseconds; a shorter connection counts as a failed attempt. */
-  readonly steady?: number;
+  readonly minConnectedMs?: number;
 }
 
 export class Backoff {
   private readonly random: () => number;
   private readonly first: number;
   private readonly last: number;
-  private readonly steady: number;
+  private readonly minConnectedMs: number;
   private ceiling: number;
 
-  constructor({ random, first = 1_000, last = 60_000, steady = 5_000 }: BackoffOptions) {
+  constructor({ random, first = 1_000, last = 60_000, minConnectedMs = 5_000 }: BackoffOptions) {
     this.random = random;
     this.first = first;
     this.last = last;
-    this.steady = steady;
+    this.minConnectedMs = minConnectedMs;
     this.ceiling = first;
   }
 
@@ -43,6 +43,6 @@ export class Backoff {
 
   /** Notes the end of a connection; one that was up for `steady` milliseconds resets the ceiling. */
   ended(upMs: number): void {
-    if (upMs >= this.steady) this.reset();
+    if (upMs >= this.minConnectedMs) this.reset();
   }
 }

@@ -130,7 +130,7 @@ export const leaveFleet = defineCommand({
   consent: true,
   options: agentOptions,
   run: async ({ programs, prompt, note }, input) => {
-    const { data_dir, service, service_kept } = await programs.agent.whatLeaves(input);
+    const { data_dir, service, service_kept } = await programs.agent.planLeave(input);
     const what = service === null ? data_dir : `${data_dir} and the service ${service}`;
     if (service_kept !== null) note(`A service is left alone. ${service_kept}`);
     await prompt.consent(`Delete ${what}, and with it the identity of this machine in its fleet?`);

@@ -7,7 +7,7 @@ import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argumentList, choice, defineCommand, flag, optionalArgument, text } from '../define-command.js';
-import { agentHandle, agentName, formatTags, formatTime, NONE, orNone } from '../format.js';
+import { agentHandle, agentName, formatTags, formatTime, NONE, textOrNone } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { nodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
 import {
@@ -239,11 +239,11 @@ async function approveAll(context: Context, api: ApiClient, agents: readonly Age
       approved.push(await approve(context, api, agent, name));
     }
   }
-  const told = approved.map(approvedLine);
+  const rows = approved.map(approvedLine);
   return {
     body: approved,
     names: approved.map(agentHandle),
-    view: linesOf(pending.length === 0 ? ['No agent is waiting for approval.'] : [...told, total(approved, pending)]),
+    view: linesOf(pending.length === 0 ? ['No agent is waiting for approval.'] : [...rows, total(approved, pending)]),
   };
 }
 
@@ -284,8 +284,8 @@ async function present(context: Context, { agents, agent, name }: Approval): Pro
 /** The outcome of a tag change: the agent with its new tags. */
 export function taggedOutcome(agent: Agent): Outcome {
   const tags = formatTags(agent.tags);
-  const told = tags === '' ? `${agentName(agent)} has no tags now.` : `${agentName(agent)} has the tags: ${tags}`;
-  return { body: agent, names: [agentHandle(agent)], view: lines(told) };
+  const message = tags === '' ? `${agentName(agent)} has no tags now.` : `${agentName(agent)} has the tags: ${tags}`;
+  return { body: agent, names: [agentHandle(agent)], view: lines(message) };
 }
 
 /** Characters of a shown node ID; approval needs 8. */
@@ -312,16 +312,16 @@ export const agentTable = (agents: readonly Agent[], { wide, filtered }: AgentTa
     { title: 'LAST CONNECTED', wide: true },
   ],
   rows: agents.map((agent) => [
-    orNone(agent.name),
+    textOrNone(agent.name),
     agentStatus(agent.status),
     agent.connected ? styled('good', 'yes') : styled('dim', 'no'),
     agent.attributes.hostname ?? agent.initial_hostname,
-    orNone(platformOf(agent)),
+    textOrNone(platformOf(agent)),
     wide ? agent.node_id : agent.node_id.slice(0, SHORT_ID),
     formatTags(agent.tags),
     agent.initial_ip,
     agent.agent_version,
-    orNone(formatTime(agent.connected_at)),
+    textOrNone(formatTime(agent.connected_at)),
   ]),
   empty: filtered
     ? 'No matching agents. List all with: orch agents'
@@ -338,7 +338,7 @@ export function agentDetails(agent: Agent): View {
 
 function agentFields(agent: Agent): FieldsView {
   return fields(
-    ['Name', orNone(agent.name)],
+    ['Name', textOrNone(agent.name)],
     ['Status', agentStatus(agent.status)],
     ['Connected', agent.connected ? styled('good', 'yes') : 'no'],
     ['Last connected', agent.connected_at === 0 ? 'never' : formatTime(agent.connected_at)],

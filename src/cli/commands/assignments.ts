@@ -2,7 +2,7 @@
 import type { Assignment } from '../../contract/assignments.js';
 import { Fault } from '../../kernel/fault.js';
 import { argument, defineCommand, list, requiredText, text } from '../define-command.js';
-import { agentHandle, count, formatTime, orNone } from '../format.js';
+import { agentHandle, count, formatTime, textOrNone } from '../format.js';
 import { type FieldsView, fields, headed, lines, linesOf, stack, type TableView } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 
@@ -28,7 +28,7 @@ export const assignmentTable = (assignments: readonly Assignment[], nameOf: Name
     assignment.name,
     assignment.selector,
     assignment.modules.join(' '),
-    orNone(assignment.description),
+    textOrNone(assignment.description),
     formatTime(assignment.created_at),
     nameOf(assignment.created_by),
   ]),
@@ -40,7 +40,7 @@ export const assignmentFields = (assignment: Assignment, nameOf: NameOfOperator)
     ['Assignment', assignment.name],
     ['Selector', assignment.selector],
     ['Modules', assignment.modules.join(' ')],
-    ['Description', orNone(assignment.description)],
+    ['Description', textOrNone(assignment.description)],
     ['Created', `${formatTime(assignment.created_at)} by ${nameOf(assignment.created_by)}`],
   );
 

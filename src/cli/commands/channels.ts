@@ -10,7 +10,7 @@ import {
 import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, flagOf, integer, listWords, text } from '../define-command.js';
-import { formatAge, formatTime, orNone } from '../format.js';
+import { formatAge, formatTime, textOrNone } from '../format.js';
 import { readList } from '../list-pages.js';
 import { type FieldsView, fieldsOf, lines, type Span, stack, styled, type TableView } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
@@ -57,7 +57,7 @@ export const showChannel = defineCommand({
     const { items: deliveries } = await readList(context, {
       limit,
       read: (page) =>
-        api.callFull('listDeliveries', {
+        api.callWithHeaders('listDeliveries', {
           params: { id: channel.id },
           query: { ...page, limit: page.limit ?? SHOWN },
           signal,
@@ -280,7 +280,7 @@ export const channelTable = (channels: readonly Channel[], now: number): TableVi
   rows: channels.map((channel) => [
     channel.name,
     channel.channel_type,
-    orNone(targetOf(channel)),
+    textOrNone(targetOf(channel)),
     channel.disabled_at === null ? lastAttempt(channel, now) : styled('bad', 'disabled'),
     channel.id,
   ]),
@@ -318,9 +318,9 @@ export const deliveryTable = (deliveries: readonly Delivery[], now: number): Tab
     String(one.attempts),
     one.event_type,
     one.summary,
-    orNone(one.error ?? one.status_code?.toString()),
+    textOrNone(one.error ?? one.status_code?.toString()),
     formatAge(one.updated_at, now),
-    orNone(formatTime(one.next_attempt_at)),
+    textOrNone(formatTime(one.next_attempt_at)),
   ]),
   empty: 'Nothing was sent to it yet.',
 });

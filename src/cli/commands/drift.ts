@@ -79,8 +79,8 @@ export const listDrift = defineCommand({
       read: (page) => {
         const query = { status: status ?? null, ...page };
         return one
-          ? api.callFull('listAgentDrift', { params: { node_id: one.node_id }, query, signal })
-          : api.callFull('listDrift', { query, signal });
+          ? api.callWithHeaders('listAgentDrift', { params: { node_id: one.node_id }, query, signal })
+          : api.callWithHeaders('listDrift', { query, signal });
       },
       itemsOf: (body) => body.records,
     });

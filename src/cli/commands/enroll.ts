@@ -7,7 +7,7 @@ import {
 } from '../../contract/enrolment-tokens.js';
 import { Fault } from '../../kernel/fault.js';
 import { argument, defineCommand, flag, integer, list, text } from '../define-command.js';
-import { count, formatAge, formatTags, formatTime, orNone } from '../format.js';
+import { count, formatAge, formatTags, formatTime, textOrNone } from '../format.js';
 import { lines, type Span, stack, styled, type TableView } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
@@ -129,9 +129,9 @@ export const tokenTable = (
     formatTime(token.expires_at),
     `${token.uses_left} of ${token.uses}`,
     token.auto_approve ? styled('warn', 'yes') : 'no',
-    orNone(formatTags(token.tags)),
+    textOrNone(formatTags(token.tags)),
     nameOf(token.created_by),
-    orNone(formatAge(token.last_used_at, now)),
+    textOrNone(formatAge(token.last_used_at, now)),
   ]),
   empty: 'No enrolment tokens. Make one with: orch enroll create',
 });

@@ -68,7 +68,8 @@ export const command = defineCommand({
   run: async (context, { nodes, command: words, tty, escapeChar, ...given }) => {
     const { selector, allowEmpty, batch, timeout, stdin, group } = given;
     if (words.length === 0) throw noCommand(nodes);
-    if (tty) return execOnTerminal(context, { nodes, command: words, escapeChar, unfit: unfitForTerminal(given) });
+    if (tty)
+      return execOnTerminal(context, { nodes, command: words, escapeChar, conflicting: unfitForTerminal(given) });
     if (escapeChar !== undefined)
       throw new Fault('usage', '--escape-char is for --tty: without it there are no escapes');
     if (nodes.length > 0 === (selector !== undefined)) throw whichAgents(nodes);
@@ -151,16 +152,16 @@ export interface TerminalExec {
   readonly command: readonly string[];
   readonly escapeChar: string | undefined;
   /** Given options that only fit commands without a terminal. */
-  readonly unfit: readonly string[];
+  readonly conflicting: readonly string[];
 }
 
 /** Runs a command on a terminal of the agent. Ends with its status. Throws `usage` for several agents, or without a terminal. */
 export async function execOnTerminal(
   context: Context,
-  { nodes, command, escapeChar, unfit }: TerminalExec,
+  { nodes, command, escapeChar, conflicting }: TerminalExec,
 ): Promise<Outcome> {
   const { env, signal, streams, globals } = context;
-  const [first] = globals.output === 'table' || globals.output === 'wide' ? unfit : ['--output', ...unfit];
+  const [first] = globals.output === 'table' || globals.output === 'wide' ? conflicting : ['--output', ...conflicting];
   if (first !== undefined) throw new Fault('usage', `--tty and ${first} exclude each other`);
   if (streams.stdin.isTTY !== true) {
     throw new Fault('usage', '--tty needs a terminal on standard input', { hint: 'leave --tty out' });

@@ -112,13 +112,13 @@ export function overview(): View {
 export async function groupHelp(path: string): Promise<View> {
   if (path === '') return overview();
   const group = groupOf(path);
-  const words = [group?.otherwise, group?.standard].flatMap((word) => word ?? []);
+  const words = [group?.fallback, group?.standard].flatMap((word) => word ?? []);
   const shown = words.length > 0 ? words : wordsBelow(path).slice(0, 1);
   const loaded = await Promise.all(shown.map((word) => entryOf(`${path} ${word}`)?.load()));
   const examples = loaded.flatMap((command) => command?.examples[0] ?? []);
   const rows = wordsBelow(path).map((word) => [`${path} ${word}`, summaryOf(`${path} ${word}`)] as const);
   const standard = group?.standard ? [`"orch ${path}" alone is "orch ${path} ${group.standard}".`] : [];
-  const otherwise = group?.otherwise ? [`Before any other word it is "orch ${path} ${group.otherwise}".`] : [];
+  const otherwise = group?.fallback ? [`Before any other word it is "orch ${path} ${group.fallback}".`] : [];
   return stack(
     linesOf(examples.map((example): Line => [styled('dim', '$ '), example])),
     lines(`orch ${path}: ${group?.summary ?? ''}.`),

@@ -16,7 +16,7 @@ export interface Group {
   /** Command that the bare group name runs. */
   readonly standard?: string;
   /** Command that runs if the next word is not one of the group's; the word is its first argument. */
-  readonly otherwise?: string;
+  readonly fallback?: string;
   /** Verbs that operators expect but that cannot exist, each with a hint. */
   readonly absent?: ReadonlyMap<string, string>;
 }
@@ -226,7 +226,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'module', summary: 'manage modules: declarative lists of resources' },
   { path: 'assignments', summary: 'manage which agents get which modules', standard: 'list' },
   { path: 'ops', summary: 'list, follow and cancel applies', standard: 'list' },
-  { path: 'term', summary: 'open terminals on agents, and read their recordings', standard: 'list', otherwise: 'open' },
+  { path: 'term', summary: 'open terminals on agents, and read their recordings', standard: 'list', fallback: 'open' },
   {
     path: 'secrets',
     summary: 'manage write-only values for modules',

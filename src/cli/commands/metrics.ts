@@ -49,7 +49,7 @@ async function showHistory(context: Context, api: ApiClient, { agent, since }: H
   const now = context.clock.now();
   const from = since === undefined ? null : Math.floor(Date.parse(parseWhen(since, '--since', now)) / 1000);
   const read = (query: { readonly limit: number | null; readonly cursor: number | null }) =>
-    api.callFull('getMetrics', {
+    api.callWithHeaders('getMetrics', {
       params: { node_id: agent.node_id },
       query: { since: from, ...query },
       signal: context.signal,

@@ -17,7 +17,7 @@ import {
   readModuleFiles,
   readModules,
   requireValid,
-  sumUp,
+  summarizeErrors,
 } from '../modules/read-modules.js';
 import { uploadFiles } from '../modules/send-modules.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
@@ -33,16 +33,16 @@ export const validateModules = defineCommand({
   options: { anyYaml: anyYamlOption },
   run: async (_context, { paths, anyYaml }) => {
     const files = checkFiles(readModuleFiles(paths, { anyYaml }));
-    const wrong = sumUp(files);
-    const told =
-      wrong === null
+    const errors = summarizeErrors(files);
+    const message =
+      errors === null
         ? styled('good', `${count(files.length, 'file is', 'files are')} valid.`)
-        : styled('bad', `${wrong}.`);
+        : styled('bad', `${errors}.`);
     return {
       body: files.map(({ path, name, valid, diagnostics }) => ({ path, name, valid, diagnostics })),
       names: files.flatMap(({ name }) => name ?? []),
-      view: stackOf([...files.map((file) => linesOf(diagnosticLines(file))), lines(told)]),
-      exitStatus: wrong === null ? EXIT.done : EXIT.error,
+      view: stackOf([...files.map((file) => linesOf(diagnosticLines(file))), lines(message)]),
+      exitStatus: errors === null ? EXIT.done : EXIT.error,
     };
   },
 });
@@ -178,7 +178,7 @@ const keyOf = ({ path, line, column, code, message }: Conflict): string =>
   JSON.stringify([path, line, column, code, message]);
 
 function conflictLines(checked: readonly CheckedAgent[]): readonly Line[] {
-  const told = (kind: 'errors' | 'warnings', word: Line): readonly Line[] =>
+  const problemLines = (kind: 'errors' | 'warnings', word: Line): readonly Line[] =>
     distinct(checked.flatMap((one) => one[kind])).flatMap((conflict): readonly Line[] => {
       const agents = checked.filter((one) => one[kind].some((other) => keyOf(other) === keyOf(conflict)));
       const { path, line, column, message } = conflict;
@@ -189,7 +189,10 @@ function conflictLines(checked: readonly CheckedAgent[]): readonly Line[] {
       ];
       return checked.length === 1 ? [head] : [head, styled('dim', `  on ${namesOf(agents)}`)];
     });
-  return [...told('errors', styled('bad', 'error: ')), ...told('warnings', styled('warn', 'warning: '))];
+  return [
+    ...problemLines('errors', styled('bad', 'error: ')),
+    ...problemLines('warnings', styled('warn', 'warning: ')),
+  ];
 }
 
 /** Maximum number of listed names; the rest is counted. */

@@ -19,7 +19,7 @@ export const listNotifications = defineCommand({
     const { signal } = context;
     const { first, items: notifications } = await readList(context, {
       limit,
-      read: (page) => api.callFull('listNotifications', { query: { unread: unread || null, ...page }, signal }),
+      read: (page) => api.callWithHeaders('listNotifications', { query: { unread: unread || null, ...page }, signal }),
       itemsOf: (body) => body.notifications,
     });
     const count = first.unread_count;

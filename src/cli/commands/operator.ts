@@ -12,7 +12,7 @@ import { Fault } from '../../kernel/fault.js';
 import { nearest } from '../../language/nearest.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, flag, requiredText, text } from '../define-command.js';
-import { formatTime, orNone } from '../format.js';
+import { formatTime, textOrNone } from '../format.js';
 import { type FieldsView, fields, fieldsOf, lines, stack, type TableView } from '../outcome.js';
 import { readPublicKey } from '../read-public-key.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
@@ -230,7 +230,7 @@ export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOper
     operator.role,
     operator.operator_id,
     formatTime(operator.added_at),
-    orNone(formatTime(operator.removed_at)),
+    textOrNone(formatTime(operator.removed_at)),
     nameOf(operator.added_by),
     operator.public_key,
   ]),

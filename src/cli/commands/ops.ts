@@ -3,7 +3,7 @@ import type { SuccessBody } from '../../client/api-client.js';
 import type { Operation, OperationDetail } from '../../contract/operations.js';
 import { isFault } from '../../kernel/fault.js';
 import { argument, choice, defineCommand, integer, text } from '../define-command.js';
-import { formatAge, formatDuration, formatTime, orNone } from '../format.js';
+import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
 import { resolveNode } from '../nodes/resolve-node.js';
 import {
   fieldsOf,
@@ -100,14 +100,14 @@ export const watchOperation = defineCommand({
     const operation = await api.call('getOperation', { params, signal });
     const agent = await resolveNode(api, operation.node_id, { signal });
     const progress = createRunProgress(context, 'apply', 1);
-    let told = 0;
+    let printed = 0;
     const follow = () => {
       let at = 0;
       return followRun(api.stream('getOperation', { params, signal }), {
         resource: (resource) => {
           at += 1;
-          if (at <= told) return;
-          told = at;
+          if (at <= printed) return;
+          printed = at;
           progress.resource(agent, resource);
         },
       });
@@ -209,11 +209,11 @@ export const operationTable = (
     String(operation.summary.changed),
     String(operation.summary.failed),
     formatAge(operation.started_at, now),
-    orNone(operation.modules.join(' ')),
+    textOrNone(operation.modules.join(' ')),
     formatTime(operation.started_at),
-    orNone(durationOf(operation)),
+    textOrNone(durationOf(operation)),
     nameOf(operation.requested_by),
-    orNone(operation.error?.message),
+    textOrNone(operation.error?.message),
   ]),
   empty: filtered
     ? 'No matching operations. List the newest with: orch ops'
@@ -226,12 +226,12 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
       ['Operation', operation.operation_id],
       ['Agent', operation.node_name ?? operation.node_id],
       ['Status', operationStatus(operation.status)],
-      ['Modules', orNone(operation.modules.join(' '))],
+      ['Modules', textOrNone(operation.modules.join(' '))],
       ...(operation.assignments.length === 0 ? [] : [['Assignments', operation.assignments.join(' ')] as const]),
       ...(operation.rollout_id === null ? [] : [['Rollout', operation.rollout_id] as const]),
       ['Requested by', nameOf(operation.requested_by)],
       ['Started', formatTime(operation.started_at)],
-      ['Finished', orNone(formatTime(operation.finished_at))],
+      ['Finished', textOrNone(formatTime(operation.finished_at))],
       ...(operation.error === null ? [] : [['Error', styled('bad', operation.error.message)] as const]),
     ]),
     linesOf([

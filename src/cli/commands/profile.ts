@@ -16,7 +16,7 @@ import { formatFingerprint, parseFingerprint } from '../../identity/fingerprint.
 import { Fault } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
 import { argument, choice, defineCommand, flag } from '../define-command.js';
-import { orNone } from '../format.js';
+import { textOrNone } from '../format.js';
 import type { Globals } from '../global-options.js';
 import { type FieldsView, fieldsOf, lines, type Span, stack, styled } from '../outcome.js';
 
@@ -47,9 +47,13 @@ export const createProfile = defineCommand({
     const profile = { url: urlText(parseServerUrl(globals.url, '--url')), ...givenMembers(globals, given) };
     const changed = { ...withProfile(profiles, name, profile), standard: profiles.standard ?? name };
     await saveProfiles(changed);
-    const told =
+    const message =
       changed.standard === name ? `${name} is the default now.` : `Make it the default with: orch profile use ${name}`;
-    return { body: profileBody(changed, name), names: [name], view: stack(profileFields(name, profile), lines(told)) };
+    return {
+      body: profileBody(changed, name),
+      names: [name],
+      view: stack(profileFields(name, profile), lines(message)),
+    };
   },
 });
 
@@ -101,7 +105,7 @@ export const listProfiles = defineCommand({
         rows: names.map((name) => {
           const profile = profiles.byName[name];
           const trust = profile?.tls_fingerprint ?? profile?.ca;
-          return [marked(profiles, name), name, profile?.url ?? '', orNone(trust), orNone(profile?.key_file)];
+          return [marked(profiles, name), name, profile?.url ?? '', textOrNone(trust), textOrNone(profile?.key_file)];
         }),
         empty: `No profiles. Make one with: orch profile create NAME --url https://HOST:${API_PORT}`,
       },

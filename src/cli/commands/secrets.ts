@@ -4,7 +4,7 @@ import type { NewRestriction, Secret, SecretUsage } from '../../contract/secrets
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, flag, optionalArgument, text } from '../define-command.js';
-import { count, orNone } from '../format.js';
+import { count, textOrNone } from '../format.js';
 import { resolveNodes } from '../nodes/resolve-node.js';
 import { type FieldsView, fields, lines, stack, type TableView } from '../outcome.js';
 import { parseAhead } from '../parse-time.js';
@@ -205,11 +205,11 @@ export const secretTable = (secrets: readonly Secret[], nameOf: NameOfOperator):
   ],
   rows: secrets.map((secret) => [
     secret.name,
-    orNone(shortTime(secret.expires_at)),
-    orNone(restrictionText(secret.restriction)),
+    textOrNone(shortTime(secret.expires_at)),
+    textOrNone(restrictionText(secret.restriction)),
     shortTime(secret.updated_at),
     nameOf(secret.updated_by),
-    orNone(secret.description),
+    textOrNone(secret.description),
   ]),
   empty: 'No secrets. Make one with: orch secrets set NAME',
 });
@@ -217,7 +217,7 @@ export const secretTable = (secrets: readonly Secret[], nameOf: NameOfOperator):
 export function secretFields(secret: Secret, nameOf: NameOfOperator): FieldsView {
   return fields(
     ['Secret', secret.name],
-    ['Description', orNone(secret.description)],
+    ['Description', textOrNone(secret.description)],
     ['Expires', secret.expires_at === null ? 'never' : shortTime(secret.expires_at)],
     ['Only for', restrictionText(secret.restriction) || 'every approved agent'],
     ['Created', `${shortTime(secret.created_at)} by ${nameOf(secret.created_by)}`],
@@ -227,10 +227,10 @@ export function secretFields(secret: Secret, nameOf: NameOfOperator): FieldsView
 
 export const usageFields = ({ modules, agents }: SecretUsage): FieldsView =>
   fields(
-    ['Modules', orNone(modules.join(', '))],
+    ['Modules', textOrNone(modules.join(', '))],
     [
       'Agents',
-      orNone(
+      textOrNone(
         agents.map(({ name, node_id, current }) => `${name ?? node_id}${current ? '' : ' (older value)'}`).join(', '),
       ),
     ],

@@ -134,17 +134,17 @@ const thing = ({ kind, name }: SyncAction): string => `${kind} ${name}`;
 function interrupted({ code, message, hint, errors, data }: Fault, actions: readonly SyncAction[], at: number): Fault {
   const failed = actions.slice(at, at + 1);
   const [done, left] = [actions.slice(0, at), actions.slice(at + 1)];
-  const told = failed.map((action) => `${thing(action)} could not be ${VERBS[action.action]}: ${message}`);
+  const lines = failed.map((action) => `${thing(action)} could not be ${VERBS[action.action]}: ${message}`);
   if (done.length > 0)
-    told.push(`done before: ${done.map((action) => `${thing(action)} ${VERBS[action.action]}`).join(', ')}`);
-  if (left.length > 0) told.push(`not done: ${left.map(thing).join(', ')}`);
+    lines.push(`done before: ${done.map((action) => `${thing(action)} ${VERBS[action.action]}`).join(', ')}`);
+  if (left.length > 0) lines.push(`not done: ${left.map(thing).join(', ')}`);
   const steps = [
     ...done.map((action) => stepOf(action, 'done')),
     ...failed.map((action) => stepOf(action, 'failed')),
     ...left.map((action) => stepOf(action, 'not_done')),
   ];
   const again = 'the same sync again goes on where this one stopped';
-  return new Fault(code, told.join('\n'), {
+  return new Fault(code, lines.join('\n'), {
     hint: hint === undefined ? again : `${hint}\n${again}`,
     ...(errors === undefined ? {} : { errors }),
     data: { ...data, actions: steps },
@@ -245,14 +245,14 @@ export function pruneQuestion(
   { assignments }: Stored,
   agents: readonly Agent[],
 ): string | null {
-  const doomed = actions.filter(({ action }) => action === 'delete');
-  if (doomed.length === 0) return null;
-  const named = doomed.map(({ kind, name }) => {
+  const deletions = actions.filter(({ action }) => action === 'delete');
+  if (deletions.length === 0) return null;
+  const named = deletions.map(({ kind, name }) => {
     const assignment = kind === 'assignment' ? assignments.find((one) => one.name === name) : undefined;
     if (assignment === undefined) return `  - ${kind} ${name}`;
     const selector = parseSelector(assignment.selector);
     const matched = agents.filter((agent) => matches(selector, agent)).length;
     return `  - ${kind} ${name}, which matches ${count(matched, 'agent')} now`;
   });
-  return `${['This deletes from the orchestrator:', ...named].join('\n')}\nSync, with ${count(doomed.length, 'deletion')}?`;
+  return `${['This deletes from the orchestrator:', ...named].join('\n')}\nSync, with ${count(deletions.length, 'deletion')}?`;
 }

@@ -19,7 +19,7 @@ import { terminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { argument, argumentList, choice, defineCommand, flag, integer, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { count, formatAge, formatBytes, formatDuration, formatTime, NONE, orNone } from '../format.js';
+import { count, formatAge, formatBytes, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
 import { hasNext } from '../list-pages.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import {
@@ -168,7 +168,7 @@ export const listTerminals = defineCommand({
       kind: kind ?? null,
       limit: limit ?? null,
     };
-    const { body: sessions, headers } = await api.callFull('listTerminals', { query, signal });
+    const { body: sessions, headers } = await api.callWithHeaders('listTerminals', { query, signal });
     const empty =
       query.status === 'active' ? 'No sessions are open. Open one with: orch term open NODE' : 'No sessions.';
     const listed: Outcome = {
@@ -274,7 +274,7 @@ export async function findSession(api: ApiClient, given: string, signal: AbortSi
   });
 }
 
-interface Wish {
+interface AttachOptions {
   readonly sessionId: string;
   readonly readOnly: boolean;
   readonly take: boolean;
@@ -285,18 +285,18 @@ interface Attached {
   readonly mode: TerminalMode;
 }
 
-async function attach({ signal, note }: Context, api: ApiClient, wish: Wish): Promise<Attached> {
+async function attach({ signal, note }: Context, api: ApiClient, options: AttachOptions): Promise<Attached> {
   const as = async (mode: TerminalMode, take: boolean): Promise<Attached> => {
-    const params = { session_id: wish.sessionId };
+    const params = { session_id: options.sessionId };
     const { ws_url } = await api.call('attachTerminal', { params, body: { mode, take }, signal });
     return { wsUrl: ws_url, mode };
   };
-  if (wish.readOnly) return as('read', false);
+  if (options.readOnly) return as('read', false);
   try {
-    return await as('write', wish.take);
+    return await as('write', options.take);
   } catch (error) {
     if (!isFault(error, 'terminal_pen_taken')) throw error;
-    note(`${error.message}: you only watch. To type yourself: orch term attach ${wish.sessionId} --take`);
+    note(`${error.message}: you only watch. To type yourself: orch term attach ${options.sessionId} --take`);
     return as('read', false);
   }
 }
@@ -376,7 +376,7 @@ export function sessionChanges(
     if (old === undefined)
       return [{ session, what: 'opened' }, ...(ended ? [{ session, what: 'ended' } as const] : [])];
     if (old.status === 'active' && ended) return [{ session, what: 'ended' }];
-    return people(old) === people(session) ? [] : [{ session, what: 'people' }];
+    return participantsOf(old) === participantsOf(session) ? [] : [{ session, what: 'people' }];
   });
   return changes.sort((a, b) => timeOf(a) - timeOf(b));
 }
@@ -387,13 +387,13 @@ export function changeLine({ session, what }: SessionChange, at: number): Line {
   const time = styled('dim', formatTime(seconds ?? Math.floor(at / 1000)));
   const head = [time, `  ${session.session_id}  ${sessionLabel(session)}: `];
   if (what === 'opened') return [...head, styled('good', 'opened')];
-  return [...head, what === 'ended' ? sessionStatus(session) : people(session)];
+  return [...head, what === 'ended' ? sessionStatus(session) : participantsOf(session)];
 }
 
 const timeOf = ({ session, what }: SessionChange): number =>
   (what === 'ended' ? session.closed_at : session.opened_at) ?? session.opened_at;
 
-function people({ writer, viewers }: TerminalSession): string {
+function participantsOf({ writer, viewers }: TerminalSession): string {
   const watching = viewers.length === 0 ? '' : `, watched by ${viewers.join(', ')}`;
   return `${writer === null ? 'no writer' : `${writer} writes`}${watching}`;
 }
@@ -421,11 +421,11 @@ export const sessionTable = (sessions: readonly TerminalSession[], now: number, 
     session.operator,
     sessionStatus(session),
     formatAge(session.opened_at, now),
-    orNone(session.writer),
-    orNone(session.viewers.join(' ')),
+    textOrNone(session.writer),
+    textOrNone(session.viewers.join(' ')),
     programOf(session),
-    orNone(session.user),
-    orNone(durationOf(session)),
+    textOrNone(session.user),
+    textOrNone(durationOf(session)),
     session.recording,
     formatBytes(session.output_bytes),
   ]),
@@ -438,13 +438,13 @@ export const sessionDetails = (session: TerminalDetail): FieldsView =>
     ['Agent', nodeOf(session)],
     ['Status', sessionStatus(session)],
     ['Program', programOf(session)],
-    ['User', orNone(session.user)],
+    ['User', textOrNone(session.user)],
     ['Opened by', session.operator],
     ['Opened', formatTime(session.opened_at)],
-    ['Closed', orNone(formatTime(session.closed_at))],
-    ...(durationOf(session) === null ? [] : [['Took', orNone(durationOf(session))] as const]),
-    ['Writes', orNone(session.writer)],
-    ['Watch', orNone(session.viewers.join(' '))],
+    ['Closed', textOrNone(formatTime(session.closed_at))],
+    ...(durationOf(session) === null ? [] : [['Took', textOrNone(durationOf(session))] as const]),
+    ['Writes', textOrNone(session.writer)],
+    ['Watch', textOrNone(session.viewers.join(' '))],
     ...(session.kind === 'shell' ? [['Size', `${session.cols} x ${session.rows}`] as const] : []),
     ['Output', formatBytes(session.output_bytes)],
     ['Recording', recordingOf(session)],

@@ -7,7 +7,7 @@ import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk.js';
 import type { Context } from '../context.js';
 import { agentName, count } from '../format.js';
-import { type ExecEnd, type ExecResult, standingOfEnd } from './exec-end.js';
+import { type ExecEnd, type ExecResult, statusOfEnd } from './exec-end.js';
 import type { ExecInput, InputReader } from './exec-input.js';
 import type { RunningCommands } from './running-commands.js';
 import type { ExecSink } from './sinks.js';
@@ -27,7 +27,7 @@ export interface FleetExec {
 /** Faults that fail the whole command, so that no further agent starts. */
 const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'tls_required', 'tls_mismatch'] as const;
 
-interface Visit extends WalkResult {
+interface VisitedAgent extends WalkResult {
   readonly result: ExecResult;
 }
 
@@ -36,25 +36,28 @@ export async function execAgents(context: Context, api: ApiClient, exec: FleetEx
   const { agents, order, batch, running, input } = exec;
   const thrown: unknown[] = [];
   let ended = 0;
-  const visitOf = (agent: Agent, end: ExecEnd): Visit => ({ result: { agent, end }, status: standingOfEnd(end) });
-  const visits = await walk<Agent, Visit>({
+  const visitedOf = (agent: Agent, end: ExecEnd): VisitedAgent => ({
+    result: { agent, end },
+    status: statusOfEnd(end),
+  });
+  const visited = await walk<Agent, VisitedAgent>({
     agents,
     concurrency: batch,
     canary: 0,
     maxFailures: null,
     isConnected: ({ connected }) => connected,
-    halted: () => (thrown.length > 0 ? 'the command fails' : running.halted),
+    stopReason: () => (thrown.length > 0 ? 'the command fails' : running.stopReason),
     run: async (agent) => {
       try {
         const end = await runOnAgent(context, api, { agent, order, sink: exec.sinkFor(agent), running, input });
         if (end.kind === 'fault' && isFatal(end.fault)) thrown.push(end.fault);
-        return visitOf(agent, end);
+        return visitedOf(agent, end);
       } catch (error) {
         thrown.push(error);
-        return visitOf(agent, { kind: 'fault', fault: new Fault('internal', messageOf(error)) });
+        return visitedOf(agent, { kind: 'fault', fault: new Fault('internal', messageOf(error)) });
       }
     },
-    skip: (agent, why) => visitOf(agent, { kind: 'skipped', why }),
+    skip: (agent, why) => visitedOf(agent, { kind: 'skipped', why }),
     onResult: async ({ result }) => {
       ended += 1;
       if (thrown.length > 0) return;
@@ -65,7 +68,7 @@ export async function execAgents(context: Context, api: ApiClient, exec: FleetEx
     },
   });
   if (thrown.length > 0) throw thrown[0];
-  return visits.map(({ result }) => result);
+  return visited.map(({ result }) => result);
 }
 
 const isFatal = (fault: Fault): boolean => isFault(fault, ...FATAL);

@@ -34,7 +34,7 @@ export function exitStatusOfEnd(end: ExecEnd): number {
   return code === null || (code === 0 && !end.complete) ? EXIT.lost : code;
 }
 
-export function standingOfEnd(end: ExecEnd): ExecStanding {
+export function statusOfEnd(end: ExecEnd): ExecStanding {
   if (end.kind === 'skipped') return 'skipped';
   if (end.kind === 'fault' && exitStatusOfCode(end.fault.code) === EXIT.offline) return 'unreachable';
   return exitStatusOfEnd(end) === EXIT.done ? 'succeeded' : 'failed';
@@ -42,9 +42,9 @@ export function standingOfEnd(end: ExecEnd): ExecStanding {
 
 /** Returns the exit status of a fleet. */
 export function exitStatusOfEnds(ends: readonly ExecEnd[]): number {
-  const failures = ends.map(standingOfEnd).filter((standing) => standing !== 'succeeded');
+  const failures = ends.map(statusOfEnd).filter((status) => status !== 'succeeded');
   if (failures.length === 0) return EXIT.done;
-  return failures.every((standing) => standing === 'unreachable') ? EXIT.offline : EXIT.partlyFailed;
+  return failures.every((status) => status === 'unreachable') ? EXIT.offline : EXIT.partlyFailed;
 }
 
 /** Describes an end: `exit status 3`, `ended by signal TERM`, or the message of a fault; '' for success. */
@@ -111,8 +111,8 @@ const LOOKS: Readonly<Record<ExecStanding, readonly ['good' | 'bad' | 'warn', st
 export function summaryLines(results: readonly ExecResult[]): readonly Line[] {
   const groups = new Map<string, ExecResult[]>();
   for (const result of results) {
-    if (standingOfEnd(result.end) === 'succeeded') continue;
-    const isOffline = standingOfEnd(result.end) === 'unreachable';
+    if (statusOfEnd(result.end) === 'succeeded') continue;
+    const isOffline = statusOfEnd(result.end) === 'unreachable';
     const words = isOffline ? 'offline' : withoutAgent(wordsOfEnd(result.end), result);
     groups.set(words, [...(groups.get(words) ?? []), result]);
   }
@@ -129,10 +129,10 @@ export function namesOf(results: readonly Pick<ExecResult, 'agent'>[]): string {
 
 function totals(results: readonly ExecResult[]): Line {
   const spans: Span[] = [];
-  for (const standing of ['succeeded', 'failed', 'unreachable', 'skipped'] as const) {
-    const number = results.filter(({ end }) => standingOfEnd(end) === standing).length;
+  for (const status of ['succeeded', 'failed', 'unreachable', 'skipped'] as const) {
+    const number = results.filter(({ end }) => statusOfEnd(end) === status).length;
     if (number === 0) continue;
-    const [style, word] = LOOKS[standing];
+    const [style, word] = LOOKS[status];
     spans.push(...(spans.length === 0 ? [] : [', ']), styled(style, `${number} ${word}`));
   }
   return [styled('strong', `${count(results.length, 'agent')}: `), ...spans, '.'];

@@ -24,7 +24,7 @@ interface ExecInputOptions {
   /** Number of commands, including those that start later. */
   readonly readers: number;
   /** Called when the buffer for commands that have not started exceeds its limit. */
-  readonly onTooMuch: () => void;
+  readonly onOverflow: () => void;
 }
 
 /** Bytes read ahead of the slowest running command; and bytes buffered for commands that have not started. */
@@ -99,7 +99,7 @@ class SharedInput implements ExecInput {
     this.kept += bytes.length;
     for (const reader of [...this.readers]) reader.pump();
     this.moved();
-    if (this.unbegun > 0 && this.kept > MOST_KEPT) this.options.onTooMuch();
+    if (this.unbegun > 0 && this.kept > MOST_KEPT) this.options.onOverflow();
   };
 
   private readonly onEnd = (): void => {
@@ -133,7 +133,7 @@ class Reader implements InputReader {
   private readonly input: SharedInput;
   private session: Session | null = null;
   private isFull = false;
-  private isOver = false;
+  private hasEnded = false;
 
   constructor(input: SharedInput) {
     this.input = input;
@@ -164,9 +164,9 @@ class Reader implements InputReader {
       this.next += 1;
       this.isFull = !this.session.sendInput(bytes);
     }
-    if (this.session === null || this.isFull || this.isOver || !this.input.isEnded) return;
+    if (this.session === null || this.isFull || this.hasEnded || !this.input.isEnded) return;
     if (this.input.chunk(this.next) !== undefined) return;
-    this.isOver = true;
+    this.hasEnded = true;
     this.session.sendEof();
   }
 }

@@ -12,13 +12,21 @@ import {
   execBody,
   exitStatusOfEnd,
   exitStatusOfEnds,
-  standingOfEnd,
+  statusOfEnd,
   summaryLines,
   wordsOfEnd,
 } from './exec-end.js';
 import { execInput, MOST_KEPT } from './exec-input.js';
 import { RunningCommands } from './running-commands.js';
-import { KeptOutput, type Outlets, OutputGroups, openOutlet, prefixedSink, prefixesFor, throughSink } from './sinks.js';
+import {
+  KeptOutput,
+  OutputGroups,
+  type OutputTargets,
+  openOutlet,
+  prefixedSink,
+  prefixesFor,
+  throughSink,
+} from './sinks.js';
 
 interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> {
   /** True for several agents or a selector: faults then stay with their agent, even for a single one. */
@@ -61,7 +69,7 @@ async function forPeople(context: Context, api: ApiClient, plan: ExecPlan): Prom
 }
 
 /** Returns the outcome of a closed standard output. Throws if it failed for another reason than a closed reader. */
-function closedOutcome({ out }: Outlets): Outcome {
+function closedOutcome({ out }: OutputTargets): Outcome {
   if (out.problem !== null) throw notWritten(out.problem);
   return { exitStatus: EXIT.brokenPipe };
 }
@@ -73,7 +81,7 @@ async function forPrograms(context: Context, api: ApiClient, plan: ExecPlan): Pr
   const outcomeOf = (result: ExecResult): Outcome => {
     const output = outputs.get(result.agent) ?? new KeptOutput();
     outputs.delete(result.agent);
-    const isGood = standingOfEnd(result.end) === 'succeeded';
+    const isGood = statusOfEnd(result.end) === 'succeeded';
     return { body: execBody(result, output), names: isGood ? [agentHandle(result.agent)] : [] };
   };
   const sinkFor: Show['sinkFor'] = (agent) => {
@@ -90,7 +98,7 @@ async function forPrograms(context: Context, api: ApiClient, plan: ExecPlan): Pr
       running.stop();
     }
   }
-  return handOver(
+  return streamOutcomes(
     async (hand) => {
       const onEnd: Show['onEnd'] = (result) => hand({ ...outcomeOf(result), oneLine: true });
       const results = await run(context, api, { ...plan, sinkFor, onEnd, running });
@@ -108,8 +116,8 @@ interface Running extends ExecPlan, Show {
 async function run(context: Context, api: ApiClient, plan: Running): Promise<readonly ExecResult[]> {
   const { input: stdin, agents, running } = plan;
   const tooMuch = `more than ${MOST_KEPT / 2 ** 20} MiB of standard input would have to be kept for agents that begin later: raise --batch`;
-  const onTooMuch = () => void running.end(tooMuch);
-  const input = stdin === null ? null : execInput({ stdin, readers: agents.length, onTooMuch });
+  const onOverflow = () => void running.end(tooMuch);
+  const input = stdin === null ? null : execInput({ stdin, readers: agents.length, onOverflow });
   const results = await Promise.race([execAgents(context, api, { ...plan, input }), running.left]);
   const [only] = results;
   // For a single named agent its fault is the answer.
@@ -117,7 +125,7 @@ async function run(context: Context, api: ApiClient, plan: Running): Promise<rea
   return results;
 }
 
-function outletsOf(context: Context, onClosed: () => void): Outlets {
+function outletsOf(context: Context, onClosed: () => void): OutputTargets {
   const { streams, progress, globals, env, color } = context;
   const onWrite = () => progress.end();
   return {
@@ -127,7 +135,7 @@ function outletsOf(context: Context, onClosed: () => void): Outlets {
   };
 }
 
-async function showLive(outlets: Outlets, { agents, fleet }: ExecPlan): Promise<Show> {
+async function showLive(outlets: OutputTargets, { agents, fleet }: ExecPlan): Promise<Show> {
   const onEnd = async () => {};
   if (!fleet) return { sinkFor: () => throughSink(outlets), onEnd };
   const prefixOf = await prefixesFor(agents, outlets.color);
@@ -182,7 +190,7 @@ type Hand = (outcome: Outcome) => Promise<void>;
  * @param work runs at once and returns the last outcome
  * @param finish called at the end in any case
  */
-async function* handOver(
+async function* streamOutcomes(
   work: (hand: Hand) => Promise<Outcome>,
   finish: () => void,
   onLeft: () => Promise<void>,

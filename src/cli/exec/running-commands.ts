@@ -14,7 +14,7 @@ type Controls = Pick<TerminalSession, 'signal' | 'close' | 'detach'>;
 
 export class RunningCommands {
   /** Reason why no further command starts; null while they may. */
-  halted: string | null = null;
+  stopReason: string | null = null;
   /** True after Ctrl-C. */
   interrupted = false;
   private readonly context: Context;
@@ -39,7 +39,7 @@ export class RunningCommands {
     });
     // It may be rejected after the race against it has ended.
     this.left.catch(() => {});
-    this.stopListening = context.onInterrupt((by) => this.hear(by));
+    this.stopListening = context.onInterrupt((by) => this.onInterrupt(by));
   }
 
   /** Aborts the requests in flight. */
@@ -57,7 +57,7 @@ export class RunningCommands {
 
   add(session: Controls): void {
     this.sessions.add(session);
-    if (this.halted !== null) session.close();
+    if (this.stopReason !== null) session.close();
   }
 
   /** Sends the signal of earlier Ctrl-C presses to a session that has connected or reconnected. */
@@ -71,7 +71,7 @@ export class RunningCommands {
 
   /** Closes all commands and starts no further one. Abandons those that do not end in time. */
   async end(why: string): Promise<void> {
-    this.halted ??= why;
+    this.stopReason ??= why;
     for (const session of this.sessions) session.close();
     const { clock } = this.context;
     const deadline = clock.monotonic() + GRACE;
@@ -86,7 +86,7 @@ export class RunningCommands {
     for (const session of this.sessions) session.detach();
   }
 
-  private hear(by: Interrupt): void {
+  private onInterrupt(by: Interrupt): void {
     if (by !== 'SIGINT') {
       // After this the next signal ends the process.
       this.context.interrupt(by);
@@ -95,7 +95,7 @@ export class RunningCommands {
     }
     this.presses += 1;
     this.interrupted = true;
-    this.halted ??= 'interrupted';
+    this.stopReason ??= 'interrupted';
     if (this.presses === 1) this.pass('INT', 'Interrupted');
     else if (this.presses === 2) this.pass('KILL', 'Killed');
     else this.leave(by);

@@ -19,14 +19,14 @@ export interface ExecSink {
   end(): Promise<void>;
 }
 
-export interface Outlets {
-  readonly out: Outlet;
-  readonly err: Outlet;
+export interface OutputTargets {
+  readonly out: OutputTarget;
+  readonly err: OutputTarget;
   /** Streams that get colours. */
   readonly color: Readonly<Record<OutputStream, boolean>>;
 }
 
-export function throughSink(outlets: Outlets): ExecSink {
+export function throughSink(outlets: OutputTargets): ExecSink {
   const filters = {
     out: filterFor(outlets, 'out'),
     err: filterFor(outlets, 'err'),
@@ -41,7 +41,7 @@ export function throughSink(outlets: Outlets): ExecSink {
   };
 }
 
-const filterFor = (outlets: Outlets, stream: OutputStream): HarmlessOutput | null =>
+const filterFor = (outlets: OutputTargets, stream: OutputStream): HarmlessOutput | null =>
   outlets[stream].isTerminal ? new HarmlessOutput({ color: outlets.color[stream], lines: false }) : null;
 
 const LINE_END = Buffer.from('\n');
@@ -49,7 +49,7 @@ const RESET = Buffer.from('\u001b[0m');
 const ESCAPE = 0x1b;
 
 /** Returns a sink that writes whole lines, each with a prefix. `prefixes` are sanitised and coloured. */
-export function prefixedSink(outlets: Outlets, prefixes: Readonly<Record<OutputStream, string>>): ExecSink {
+export function prefixedSink(outlets: OutputTargets, prefixes: Readonly<Record<OutputStream, string>>): ExecSink {
   const channels = { out: channelFor(outlets, 'out', prefixes.out), err: channelFor(outlets, 'err', prefixes.err) };
   return {
     output: (stream, bytes, done) => outlets[stream].write(channels[stream].push(bytes), done),
@@ -61,7 +61,7 @@ export function prefixedSink(outlets: Outlets, prefixes: Readonly<Record<OutputS
   };
 }
 
-function channelFor(outlets: Outlets, stream: OutputStream, text: string) {
+function channelFor(outlets: OutputTargets, stream: OutputStream, text: string) {
   const prefix = Buffer.from(text);
   const splitter = new LineSplitter();
   const filter = outlets[stream].isTerminal ? new HarmlessOutput({ color: outlets.color[stream], lines: true }) : null;
@@ -170,7 +170,7 @@ export class OutputGroups {
   }
 
   /** Prints the groups, the largest first. Resolves once all of it is flushed. */
-  async print(outlets: Outlets, paints: Readonly<Record<'out' | 'err', Paint>>): Promise<void> {
+  async print(outlets: OutputTargets, paints: Readonly<Record<'out' | 'err', Paint>>): Promise<void> {
     const all = [...this.groups.values()].sort((a, b) => b.results.length - a.results.length);
     for (const { results, output } of all) {
       const sorted = results.toSorted((a, b) => (agentName(a.agent) < agentName(b.agent) ? -1 : 1));
@@ -197,11 +197,11 @@ export class OutputGroups {
   }
 }
 
-const written = (outlets: Outlets, stream: 'out' | 'err', text: string): Promise<void> =>
+const written = (outlets: OutputTargets, stream: 'out' | 'err', text: string): Promise<void> =>
   new Promise((resolve) => outlets[stream].write(text, resolve));
 
 /** Standard output or standard error as target of remote output. */
-interface Outlet {
+interface OutputTarget {
   readonly isTerminal: boolean;
   /** True once the reader has closed the stream; writes are then dropped. */
   readonly closed: boolean;
@@ -220,7 +220,7 @@ interface OutletOptions {
   onClosed(): void;
 }
 
-export function openOutlet({ stream, onWrite, onClosed }: OutletOptions): Outlet {
+export function openOutlet({ stream, onWrite, onClosed }: OutletOptions): OutputTarget {
   let closed = false;
   let problem: Error | null = null;
   const close = (error: Error) => {

@@ -115,7 +115,7 @@ export function changesOf(application: Application, items: readonly LocalItem[])
 }
 
 /** Returns the changes without resources whose state is unchanged. */
-export function newsOf({ before }: Application, changes: Changes): Changes {
+export function withoutUnchanged({ before }: Application, changes: Changes): Changes {
   const asText = (applied: Applied | undefined) => JSON.stringify({ ...applied, operation_id: '' });
   return { ...changes, put: changes.put.filter((one) => asText(before.get(resourceKey(one))) !== asText(one)) };
 }

@@ -17,7 +17,14 @@ import type { AgentRun } from '../runs/agent-run.js';
 import { consentTo } from '../runs/apply-agents.js';
 import { runAgents } from '../runs/run-agents.js';
 import { runOutcome } from '../runs/run-view.js';
-import { type Application, type Applied, changesOf, newsOf, saveState, stateAfter } from './believed-state.js';
+import {
+  type Application,
+  type Applied,
+  changesOf,
+  saveState,
+  stateAfter,
+  withoutUnchanged,
+} from './believed-state.js';
 import { guardRemovals, type LocalDesired, localDesired } from './local-desired.js';
 import type { LocalChoice } from './local-options.js';
 import { type LocalSession, withLocal } from './local-session.js';
@@ -99,7 +106,7 @@ async function applyTo(context: Context, session: LocalSession, { desired, expec
   const { machine, state, results, announcements } = session;
   const application = begin(session, desired);
   const { operationId } = application;
-  const keep = keeper(session, application);
+  const keep = resultStore(session, application);
   const startedAt = clock.now();
   const outcome = await machine.apply(desired, {
     signal,
@@ -132,7 +139,7 @@ function begin({ machine, state, announcements }: LocalSession, desired: LocalDe
 }
 
 /** Stores results before they are reported, and announcements before the changes they announce. */
-function keeper({ machine, state, results, announcements }: LocalSession, application: Application) {
+function resultStore({ machine, state, results, announcements }: LocalSession, application: Application) {
   const content = [...application.desired.resources, ...application.desired.removals];
   let order: { readonly order?: string[] } = { order: orderOf(application.desired) };
   // Results mask secrets with the key in the state, so the state must be stored first.
@@ -143,7 +150,7 @@ function keeper({ machine, state, results, announcements }: LocalSession, applic
   };
   return {
     note: (items: readonly LocalItem[]) => {
-      const news = newsOf(application, changesOf(application, items));
+      const news = withoutUnchanged(application, changesOf(application, items));
       if (news.put.length + news.gone.length === 0) return;
       results.note({ ...news, ...order }, requireState);
       order = {};

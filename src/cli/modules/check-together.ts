@@ -33,8 +33,8 @@ export function checkTogether(agent: AgentFacts, modules: readonly ReadModule[])
   try {
     const compiled = supporting.map((module) => module.compiled);
     const { warnings } = resolveCompiled({ modules: compiled, agent, secret: unknownSecrets });
-    const told = warnings.map((warning) => placed(supporting, { code: 'warning', ...warning }));
-    return { ...checked, errors: [], warnings: told };
+    const located = warnings.map((warning) => placed(supporting, { code: 'warning', ...warning }));
+    return { ...checked, errors: [], warnings: located };
   } catch (error) {
     if (!(error instanceof Fault) || !isResolution(error)) throw error;
     return { ...checked, errors: conflictsOf(error).map((one) => placed(supporting, one)), warnings: [] };

@@ -158,7 +158,7 @@ export const diagnosticLines = ({ path, source, diagnostics }: CheckedText): rea
   });
 
 /** Summarises the errors of files in one sentence; null if all files are valid. */
-export function sumUp(files: readonly CheckedText[]): string | null {
+export function summarizeErrors(files: readonly CheckedText[]): string | null {
   const bad = files.filter(({ valid }) => !valid);
   if (bad.length === 0) return null;
   const errors = bad.flatMap(({ diagnostics }) => diagnostics).filter(({ severity }) => severity === 'error').length;
@@ -175,11 +175,11 @@ export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[]
 
 /** Throws `invalid_module` with all errors of all files. */
 export function refuseInvalid(checked: readonly CheckedText[]): void {
-  const told = sumUp(checked);
-  if (told !== null) {
+  const message = summarizeErrors(checked);
+  if (message !== null) {
     const bad = checked.filter(({ valid }) => !valid);
     const list = bad.flatMap(diagnosticLines).map(plainText);
-    throw new Fault('invalid_module', `${told}:\n${list.join('\n')}`, {
+    throw new Fault('invalid_module', `${message}:\n${list.join('\n')}`, {
       hint: 'nothing was done',
       errors: bad.flatMap(({ diagnostics }) =>
         diagnostics.map(({ path, message, line, column }) => ({ path, message, line, column })),

@@ -51,12 +51,12 @@ export async function chooseAgents(
       ? choice.selector
       : (await api.call('getAssignment', { params: { name: assignment }, signal })).selector;
   const agents = await allAgents(api, { status: 'approved', filter, signal });
-  requireSome(agents.length, choice);
+  requireAgents(agents.length, choice);
   return agents;
 }
 
 /** Throws `agent_not_found` if no agent matches, except with --allow-empty. */
-export function requireSome(agents: number, { assignment, selector, allowEmpty }: AgentChoice): void {
+export function requireAgents(agents: number, { assignment, selector, allowEmpty }: AgentChoice): void {
   if (agents > 0 || allowEmpty) return;
   const what = assignment === undefined ? `"${selector ?? ''}"` : `the selector of assignment ${assignment}`;
   throw new Fault('agent_not_found', `no approved agent matches ${what}`, {

@@ -50,7 +50,7 @@ interface Counted {
 }
 
 /** Renders `Plan: 2 to create, 1 to remove; 14 unchanged.`. Returns nothing for a run that failed before its first resource. */
-export function countLines(kind: RunKind, { resources, summary, error }: Counted, isOver = true): readonly Line[] {
+export function countLines(kind: RunKind, { resources, summary, error }: Counted, isComplete = true): readonly Line[] {
   const { unchanged, pending, changed, failed, skipped } = summary;
   if (error !== null && unchanged + pending + changed + failed + skipped === 0) return [];
   const changes = changeWords(resources);
@@ -59,11 +59,11 @@ export function countLines(kind: RunKind, { resources, summary, error }: Counted
     ...(summary.skipped > 0 ? [styled('warn', `${summary.skipped} skipped`)] : []),
     ...(summary.unchanged > 0 || changes.length === 0 ? [`${summary.unchanged} unchanged`] : []),
   ];
-  const told = changes.length > 0 ? changes.join(', ') : isOver ? nothing(kind, summary) : 'nothing so far';
+  const counts = changes.length > 0 ? changes.join(', ') : isComplete ? nothing(kind, summary) : 'nothing so far';
   return [
     [
       styled('strong', `${TITLES[kind]}: `),
-      told,
+      counts,
       ...rest.flatMap((span, index) => [index === 0 ? '; ' : ', ', span]),
       '.',
     ],

@@ -26,7 +26,7 @@ export async function applyAgents(context: Context, api: ApiClient, order: Apply
       agents: targets.map(({ agent }) => agent),
       ...(pace === undefined ? {} : { pace }),
       ...(fleet === undefined ? {} : { fleet }),
-      halted: () => (left.interrupted ? 'not started: interrupted' : null),
+      stopReason: () => (left.interrupted ? 'not started: interrupted' : null),
       run: async (agent, progress) => {
         const stream = api.stream('applyAgent', {
           params: { node_id: agent.node_id },

@@ -5,7 +5,7 @@ import type { RunResult } from '../../contract/runs.js';
 import { Fault, isFault, isFaultCode } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { planBody, type RunModules, storeModules } from '../modules/send-modules.js';
-import { requireSome } from '../nodes/choose-agents.js';
+import { requireAgents } from '../nodes/choose-agents.js';
 import type { Outcome } from '../outcome.js';
 import type { RunKind } from '../render/plan-lines.js';
 import { type AgentRun, runsBody } from './agent-run.js';
@@ -66,7 +66,7 @@ async function agreed(context: Context, api: ApiClient, choice: RolloutChoice): 
 }
 
 const refuseEmpty = (agents: number, { assignment, allowEmpty }: RolloutChoice): void =>
-  requireSome(agents, { nodes: [], assignment, selector: undefined, allowEmpty });
+  requireAgents(agents, { nodes: [], assignment, selector: undefined, allowEmpty });
 
 const outcomeOf = (
   { globals }: Context,

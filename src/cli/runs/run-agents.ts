@@ -19,7 +19,7 @@ export interface Work {
   /** True if an assignment or selector chose the agents: faults then stay with their agent, even for a single one. */
   readonly fleet?: boolean;
   /** Returns the reason why no further agent starts; null while they may. */
-  halted?(): string | null;
+  stopReason?(): string | null;
   run(agent: Agent, progress: RunProgress): Promise<Result>;
 }
 
@@ -40,7 +40,7 @@ export async function runAgents(context: Context, work: Work): Promise<readonly 
     canary: pace.canary ?? 0,
     maxFailures: pace.maxFailures ?? null,
     isConnected: ({ connected }) => connected,
-    halted: () => (thrown.length > 0 ? 'not started: the command fails' : (work.halted?.() ?? null)),
+    stopReason: () => (thrown.length > 0 ? 'not started: the command fails' : (work.stopReason?.() ?? null)),
     run: async (agent) => {
       try {
         return visitOf({ agent, result: await work.run(agent, progress) });
@@ -186,10 +186,10 @@ export async function followRun(
 
 /** Returns the fault of a lost stream. `cause` is `unauthenticated` for an expired session, else the connection error. */
 function lost(operation: string, cause?: Fault): Fault {
-  const isOver = isFault(cause, 'unauthenticated');
-  const what = isOver ? 'the session ended' : 'the connection broke';
+  const isExpired = isFault(cause, 'unauthenticated');
+  const what = isExpired ? 'the session ended' : 'the connection broke';
   return new Fault(
-    isOver ? 'unauthenticated' : 'unreachable',
+    isExpired ? 'unauthenticated' : 'unreachable',
     `${what} while operation ${operation} was running; it goes on without it`,
     { hint: `watch it with: orch ops watch ${operation}`, cause, data: { operation_id: operation } },
   );

@@ -106,8 +106,8 @@ function totals(runs: readonly AgentRun[], kind: RunKind): Line {
     [offline, styled('warn', `${offline} offline`)],
     [skipped, styled('warn', `${skipped} not started`)],
   ];
-  const told = all.filter(([number]) => number > 0).map(([, line]) => line);
-  const spans = told.flatMap((line, index) => [index === 0 ? '' : ', ', ...spansOf(line)]);
+  const parts = all.filter(([number]) => number > 0).map(([, line]) => line);
+  const spans = parts.flatMap((line, index) => [index === 0 ? '' : ', ', ...spansOf(line)]);
   return [styled('strong', `${count(runs.length, 'agent')}: `), ...spans, '.'];
 }
 

@@ -25,7 +25,7 @@ export async function watchFleet(context: Context, api: ApiClient, first: Sort):
   const paint = await loadPaint(context.color);
   let fleet = await readFleet(api, context.signal);
   history.add(fleet);
-  let trouble: string | null = null;
+  let problem: string | null = null;
   let sort = first;
   let skipped = 0;
   const ending = new AbortController();
@@ -33,7 +33,7 @@ export async function watchFleet(context: Context, api: ApiClient, first: Sort):
   const end = () => ending.abort();
   const signal = AbortSignal.any([context.signal, ending.signal]);
   const draw = (screen: LiveScreen) => {
-    const view = screenView({ fleet, history, trouble, sort, skipped }, screen, context);
+    const view = screenView({ fleet, history, problem, sort, skipped }, screen, context);
     const drawn = renderView(view, { paint, wide: false, columns: screen.columns });
     if (!signal.aborted) screen.draw(drawn);
   };
@@ -58,9 +58,9 @@ export async function watchFleet(context: Context, api: ApiClient, first: Sort):
       try {
         fleet = await readFleet(api, AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]));
         history.add(fleet);
-        trouble = null;
+        problem = null;
       } catch (error) {
-        trouble = messageOf(error);
+        problem = messageOf(error);
       }
     }
   } finally {
@@ -71,14 +71,14 @@ export async function watchFleet(context: Context, api: ApiClient, first: Sort):
 interface Shown {
   readonly fleet: FleetSnapshot;
   readonly history: ProcessorHistory;
-  readonly trouble: string | null;
+  readonly problem: string | null;
   readonly sort: Sort;
   /** Number of agents scrolled away at the top. */
   readonly skipped: number;
 }
 
 function screenView(shown: Shown, { rows, columns }: LiveScreen, { clock }: Context): View {
-  const { fleet, history, trouble, sort, skipped } = shown;
+  const { fleet, history, problem, sort, skipped } = shown;
   const below = sections(fleet, clock.now(), PART);
   const parts = {
     operations: fleet.operations.length,
@@ -92,7 +92,7 @@ function screenView(shown: Shown, { rows, columns }: LiveScreen, { clock }: Cont
   const most = Math.max(1, isTight ? rows - ABOVE : left);
   const sorted = sortFleet(fleet.agents, sort);
   return stackOf([
-    linesOf([titleLine(shown, clock.now()), totalsLine(fleet), ...(trouble === null ? [] : [styled('bad', trouble)])]),
+    linesOf([titleLine(shown, clock.now()), totalsLine(fleet), ...(problem === null ? [] : [styled('bad', problem)])]),
     agentTable({ fleet, history, agents: sorted.slice(skipped, skipped + most), columns }),
     ...(isTight ? [] : below),
   ]);

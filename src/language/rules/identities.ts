@@ -1,7 +1,7 @@
 /** No two resources of a module are the same thing on one agent, and each comes after what holds it. */
 
 import { stableOrder } from '../../kernel/order.js';
-import { type Choice, canMeet, choicesAmong, type Reach } from '../clause.js';
+import { type Choice, canApplyTogether, choicesAmong, type SupportedAgents } from '../clause.js';
 import type { Place } from '../diagnostic.js';
 import { hasExpression, parseText } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
@@ -19,7 +19,7 @@ interface Candidate {
   readonly path: string;
 }
 
-export function checkIdentities(context: RuleContext, reach: Reach): void {
+export function checkIdentities(context: RuleContext, reach: SupportedAgents): void {
   const candidates = context.outline.entries.flatMap((entry, index) => candidatesOf(entry, index, context));
   const byKey = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
@@ -79,11 +79,11 @@ function isIdentified({ identity, option, place, path }: Candidate, { mistakes }
   return false;
 }
 
-function checkDoubled(same: readonly Candidate[], { mistakes, lineOf }: RuleContext, reach: Reach): void {
+function checkDoubled(same: readonly Candidate[], { mistakes, lineOf }: RuleContext, reach: SupportedAgents): void {
   for (const [index, candidate] of same.entries()) {
     const first = same.slice(0, index).find((other) => {
       if (other.entry === candidate.entry || reach.budget.exhausted) return false;
-      return canMeet(other.choice, candidate.choice, reach);
+      return canApplyTogether(other.choice, candidate.choice, reach);
     });
     if (first === undefined) continue;
     const some = candidate.option.when !== null || first.option.when !== null;
@@ -101,7 +101,7 @@ function checkHolders(
   candidates: readonly Candidate[],
   byKey: ReadonlyMap<string, readonly Candidate[]>,
   { outline, mistakes, lineOf }: RuleContext,
-  reach: Reach,
+  reach: SupportedAgents,
 ): void {
   const order = stableOrder(dependenciesOf(outline));
   if (order === null) return;
@@ -113,7 +113,9 @@ function checkHolders(
     for (const required of option.kind.kind.requires(option.body)) {
       const meeting = (byKey.get(keyOf(required.family, required.identity)) ?? []).filter(
         (other) =>
-          other.entry !== candidate.entry && !reach.budget.exhausted && canMeet(other.choice, candidate.choice, reach),
+          other.entry !== candidate.entry &&
+          !reach.budget.exhausted &&
+          canApplyTogether(other.choice, candidate.choice, reach),
       );
       const holder = meeting.find((other) => comesBefore(candidate, other));
       if (holder === undefined || meeting.some((other) => comesBefore(other, candidate))) continue;

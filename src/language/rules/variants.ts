@@ -1,7 +1,7 @@
 /** Rules on agents: a module's `supports`, and variants without ties and gaps. */
 import { isTagKey, isTagValue, TAG_KEY_RULE, TAG_VALUE_RULE } from '../../kernel/ids.js';
 import { escapePointer } from '../../kernel/validator.js';
-import { canMeet, choicesAmong, findGap, type Reach, showClause } from '../clause.js';
+import { canApplyTogether, choicesAmong, findGap, type SupportedAgents, showClause } from '../clause.js';
 import { hasExpression } from '../expression.js';
 import type { KindSet } from '../kind-set.js';
 import { items, type Located, member } from '../located.js';
@@ -10,7 +10,7 @@ import type { OutlineEntry, RuleContext } from '../outline.js';
 import { quoted } from '../printable.js';
 import { KNOWN_DISTROS } from '../schema.js';
 
-export function checkVariants(context: RuleContext, reach: Reach): void {
+export function checkVariants(context: RuleContext, reach: SupportedAgents): void {
   for (const entry of context.outline.entries) {
     if (entry.variants === null || entry.variants.length === 0) continue;
     checkTies(entry.variants, context, reach);
@@ -20,7 +20,7 @@ export function checkVariants(context: RuleContext, reach: Reach): void {
 
 type Variants = NonNullable<OutlineEntry['variants']>;
 
-function checkTies(variants: Variants, { mistakes, lineOf }: RuleContext, reach: Reach): void {
+function checkTies(variants: Variants, { mistakes, lineOf }: RuleContext, reach: SupportedAgents): void {
   const choices = choicesAmong(variants.map(({ when }) => when));
   const bySize = new Map<number, number[]>();
   for (const [index, variant] of variants.entries()) {
@@ -29,7 +29,7 @@ function checkTies(variants: Variants, { mistakes, lineOf }: RuleContext, reach:
     const choice = choices[index];
     const tied = earlier.find((other) => {
       const rival = choices[other];
-      return !reach.budget.exhausted && choice && rival && canMeet(choice, rival, reach);
+      return !reach.budget.exhausted && choice && rival && canApplyTogether(choice, rival, reach);
     });
     const first = tied === undefined ? undefined : variants[tied];
     if (first !== undefined) {
@@ -43,7 +43,12 @@ function checkTies(variants: Variants, { mistakes, lineOf }: RuleContext, reach:
   }
 }
 
-function checkGap(entry: OutlineEntry, variants: Variants, { outline, mistakes }: RuleContext, reach: Reach): void {
+function checkGap(
+  entry: OutlineEntry,
+  variants: Variants,
+  { outline, mistakes }: RuleContext,
+  reach: SupportedAgents,
+): void {
   // A clause that cannot be read may close the gap.
   const isWhole = variants.length === items(member(entry.node, 'variants')).length;
   if (outline.supports.length === 0 || !isWhole) return;

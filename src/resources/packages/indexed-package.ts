@@ -82,20 +82,20 @@ export interface SeenPackage extends InstalledState {
   readonly removal: PackageRemoval | null;
 }
 
-/** Packages that go along with a package and packages that replace it; or why the manager refuses to remove it. */
+/** Other packages that a removal removes and installs, or why the manager refuses the removal. */
 export type PackageRemoval =
-  | { readonly takes: readonly string[]; readonly brings: readonly string[] }
+  | { readonly removes: readonly string[]; readonly installs: readonly string[] }
   | { readonly refusal: CommandRefusal };
 
-export const NO_SIDE_EFFECTS: PackageRemoval = { takes: [], brings: [] };
+export const NO_SIDE_EFFECTS: PackageRemoval = { removes: [], installs: [] };
 
 /** The observation of one package, or why there is none. */
 export type PackageHave = SeenPackage | { readonly refusal: CommandRefusal };
 
 /** Queries to a package manager about removals, before anything is removed. */
 interface RemovalQueries {
-  /** True when two commands show that none of the packages takes another one along. */
-  goAlone(host: Host, names: readonly string[]): Promise<boolean>;
+  /** True when two commands show that the removal removes no other package. */
+  removesNothingElse(host: Host, names: readonly string[]): Promise<boolean>;
   removalOf(host: Host, name: string): Promise<PackageRemoval>;
 }
 
@@ -179,9 +179,9 @@ const namesOf = (wants: readonly PackageBody[]): readonly string[] => wants.map(
 async function removalsOf(
   host: Host,
   names: readonly string[],
-  { goAlone, removalOf }: RemovalQueries,
+  { removesNothingElse, removalOf }: RemovalQueries,
 ): Promise<readonly PackageRemoval[]> {
-  if (names.length > 1 && (await goAlone(host, names))) return names.map(() => NO_SIDE_EFFECTS);
+  if (names.length > 1 && (await removesNothingElse(host, names))) return names.map(() => NO_SIDE_EFFECTS);
   const alone: PackageRemoval[] = [];
   for (const name of names) alone.push(await removalOf(host, name));
   return alone;
@@ -262,8 +262,8 @@ function planRemoval(last: PackageBody, have: PackageHave, context: PlanContext,
   if (installed === null) return { action: 'none' };
   if (isHeld) return { action: 'fail', ...heldRefusal(last.name, manager) };
   if (removal !== null && 'refusal' in removal) return { action: 'fail', ...removal.refusal };
-  const takes = removal?.takes.filter((name) => !context.removes(manager.kind, name)) ?? [];
-  const message = sideEffects(last.name, takes, removal?.brings ?? []);
+  const takes = removal?.removes.filter((name) => !context.removes(manager.kind, name)) ?? [];
+  const message = sideEffects(last.name, takes, removal?.installs ?? []);
   if (message !== null) return { action: 'fail', code: 'removal_refused', message };
   return { action: 'remove', changes: [], steps: manager.remove(last.name) };
 }

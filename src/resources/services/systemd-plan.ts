@@ -3,7 +3,7 @@ import type { PathFact, RunStep, Step } from '../host.js';
 import type { CommandRefusal, Decision, FieldChange, PlanContext } from '../kind.js';
 import type { ServiceBody } from '../service-systemd.js';
 import { compareServiceFile, NO_DIFFERENCE, refusalOfPlace, type ServiceFileDifference } from './service-file.js';
-import { isDown, isUp, isWaiting, stateOf, troubleOf, type Unit } from './systemd-unit.js';
+import { failureOf, isDown, isUp, isWaiting, stateOf, type Unit } from './systemd-unit.js';
 import { isOurs, unitFileText, unitNameOf, unitPath, unitPlaces } from './systemd-unit-file.js';
 
 export function planUnit(want: ServiceBody, have: SeenUnit, context: PlanContext): Decision {
@@ -43,9 +43,9 @@ function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context
   const isUnread = unit.isStale || context.due.size > 0;
   const reloads = file.isReloaded || (isUnread && verbs.length > 0) ? [RELOAD_UNIT_FILES] : [];
   const steps: Step[] = [...file.steps, ...reloads, ...verbs.map((verb) => unitStep(verb, name))];
-  if (running.endsUp) steps.push(...(hasToSettle(want, unit, running) ? [SETTLE] : []), seeActive(name));
+  if (running.endsActive) steps.push(...(hasToSettle(want, unit, running) ? [SETTLE] : []), seeActive(name));
   if (steps.length === 0) return { action: 'none' };
-  const trouble = running.changes.length > 0 ? troubleOf(unit) : null;
+  const failure = running.changes.length > 0 ? failureOf(unit) : null;
   const answer = running.verbs.includes('try-restart') ? 'restart' : 'reload';
   const change = file.isNew ? 'create' : 'update';
   return {
@@ -53,7 +53,7 @@ function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context
     changes,
     ...(file.text ? { text: file.text } : {}),
     steps,
-    ...(trouble === null ? {} : { reason: trouble }),
+    ...(failure === null ? {} : { reason: failure }),
     ...(running.isOwed ? { owes: 'restart_on' as const } : {}),
   };
 }
@@ -84,25 +84,25 @@ function enablingOf({ enabled }: ServiceBody, { enablement }: Unit, { isNew }: U
 
 interface Running extends Part {
   /** True when the unit must be active after these steps. */
-  readonly endsUp: boolean;
+  readonly endsActive: boolean;
   /** True when a changed unit file causes a restart. */
   readonly isOwed: boolean;
 }
 
 function runningOf(want: ServiceBody, unit: Unit, file: UnitFileDifference, { due }: PlanContext): Running {
-  const still = { ...NOTHING, endsUp: false, isOwed: false };
+  const still = { ...NOTHING, endsActive: false, isOwed: false };
   const change = (after: string) => [{ field: 'running', before: file.isNew ? null : stateOf(unit), after }];
   if (want.running === true && !isUp(unit)) {
-    return { ...still, changes: change('running'), verbs: [isWaiting(unit) ? 'restart' : 'start'], endsUp: true };
+    return { ...still, changes: change('running'), verbs: [isWaiting(unit) ? 'restart' : 'start'], endsActive: true };
   }
   if (want.running === false && !isDown(unit)) return { ...still, changes: change('stopped'), verbs: ['stop'] };
   // A stopped unit needs no restart, and neither does one that was just started.
   if (isDown(unit)) return still;
   const isOwed = file.isReplaced && want.running === true;
   if (isOwed || due.has('restart_on') || (due.has('reload_on') && !unit.canReload)) {
-    return { ...still, verbs: ['try-restart'], endsUp: isUp(unit), isOwed };
+    return { ...still, verbs: ['try-restart'], endsActive: isUp(unit), isOwed };
   }
-  return due.has('reload_on') ? { ...still, verbs: ['try-reload-or-restart'], endsUp: isUp(unit) } : still;
+  return due.has('reload_on') ? { ...still, verbs: ['try-reload-or-restart'], endsActive: isUp(unit) } : still;
 }
 
 /** A unit, and the file at the path where orch writes its unit file; null if it writes none. */

@@ -101,7 +101,7 @@ export function stateOf(unit: Unit): string {
 export const isWaiting = ({ sub }: Unit): boolean => sub.startsWith('auto-restart');
 
 /** Returns the failure of a unit, or null. */
-export function troubleOf(unit: Unit): string | null {
+export function failureOf(unit: Unit): string | null {
   return unit.active === 'failed' || isWaiting(unit) ? `${unit.id} has failed (${unit.result})` : null;
 }
 

@@ -166,7 +166,7 @@ describe('the thread of the engine', () => {
 
   it('is cut off when it does not end in time', async () => {
     const [dataDir, root] = [place(), place()];
-    const { engine, heard, log } = await start(dataDir, { stopWithin: 0 });
+    const { engine, heard, log } = await start(dataDir, { stopTimeoutMs: 0 });
     engine.begin(head(1), content(Array.from({ length: 2_000 }, (_, index) => file(join(root, `f${index}`)))));
     await heard.accepted(1);
     await engine.stop();

@@ -205,7 +205,7 @@ describe('changing', () => {
     const one = machine();
     const left = join(one.root, '.a.ini.orch-3fffff0123456789.dpkg-tmp');
     writeFileSync(left, 'half');
-    one.host.tidy([windowsPath('c:/a.ini')]);
+    one.host.removeTemporaries([windowsPath('c:/a.ini')]);
     expect(existsSync(left)).toBe(false);
   });
 });

@@ -20,24 +20,24 @@ import { mayBeInUse } from './alive.js';
 const DIRECTORY = 'scripts';
 const PATTERN = /^orch-([0-9]+)-[A-Za-z0-9]{6}$/;
 
-export interface Workplace {
+export interface ScriptDirectory {
   readonly path: string;
   /** Removes the directory and everything in it. */
   remove(): void;
 }
 
-export class Workplaces {
+export class ScriptDirectories {
   private readonly dataDir: string | undefined;
-  private readonly swept = new Set<string>();
+  private readonly checked = new Set<string>();
 
   /** Removes workplaces of dead processes from the data directory. */
   constructor(dataDir: string | undefined) {
     this.dataDir = dataDir;
-    if (dataDir !== undefined) this.sweep(join(dataDir, DIRECTORY));
+    if (dataDir !== undefined) this.removeLeftovers(join(dataDir, DIRECTORY));
   }
 
   /** Opens a workplace in the data directory or, if that is missing or full, in the temporary directory. Throws if both fail. */
-  open(): Workplace {
+  open(): ScriptDirectory {
     try {
       if (this.dataDir !== undefined) return this.openIn(makeDirectory(join(this.dataDir, DIRECTORY)));
     } catch {
@@ -46,16 +46,16 @@ export class Workplaces {
     return this.openIn(tmpdir());
   }
 
-  private openIn(directory: string): Workplace {
-    this.sweep(directory);
+  private openIn(directory: string): ScriptDirectory {
+    this.removeLeftovers(directory);
     const path = mkdtempSync(join(directory, `orch-${process.pid}-`));
     return { path, remove: () => remove(path) };
   }
 
   /** Removes leftovers; checks each directory once. */
-  private sweep(directory: string): void {
-    if (this.swept.has(directory)) return;
-    this.swept.add(directory);
+  private removeLeftovers(directory: string): void {
+    if (this.checked.has(directory)) return;
+    this.checked.add(directory);
     for (const name of namesIn(directory)) {
       const owner = PATTERN.exec(name)?.[1];
       if (owner !== undefined) removeIfLeft(join(directory, name), Number(owner));
@@ -64,7 +64,7 @@ export class Workplaces {
 }
 
 /** Writes a file that only its owner can read, and returns its path. */
-export function writePrivately({ path }: Workplace, name: string, text: string): string {
+export function writePrivately({ path }: ScriptDirectory, name: string, text: string): string {
   const file = join(path, name);
   const descriptor = openSync(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
   try {
