@@ -69,10 +69,10 @@ export const channelParty = ({ channel_id: id, name }: Pick<ChannelRow, 'channel
 
 /** Returns the encrypted configuration of this version of a channel. Throws `secrets_locked`. */
 export const sealedConfig = (
-  vault: ChannelVault,
+  cipher: ChannelCipher,
   config: JsonObject,
   place: Pick<ChannelRow, 'channel_id' | 'row_version'>,
-): Pick<ChannelRow, 'sealed' | 'key_id'> => vault.seal(JSON.stringify(config), place);
+): Pick<ChannelRow, 'sealed' | 'key_id'> => cipher.seal(JSON.stringify(config), place);
 
 /** Returns the decrypted configuration. Throws `secrets_locked`. */
 export const configOf = (cipher: ChannelCipher, row: ChannelRow): JsonObject => JSON.parse(cipher.open(row));

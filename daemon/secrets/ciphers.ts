@@ -51,7 +51,7 @@ export class OutputCipher {
   }
 
   seal(output: string, place: OperationOutputKey): SealedOutput {
-    const { sealed, key_id } = this.options.keyring.seal(output, outputBelonging(place));
+    const { sealed, key_id } = this.options.keyring.seal(output, outputRecord(place));
     return { output: sealed, key_id };
   }
 
@@ -59,7 +59,7 @@ export class OutputCipher {
   open({ output, key_id }: SealedOutput, place: OperationOutputKey): string | null {
     const { keyring, logger } = this.options;
     try {
-      return keyring.open({ sealed: output, key_id }, outputBelonging(place));
+      return keyring.open({ sealed: output, key_id }, outputRecord(place));
     } catch (error) {
       if (!isFault(error, 'secrets_locked')) throw error;
       logger.error('the output of a script cannot be decrypted', { ...placeOf(place), reason: error.message });
@@ -70,7 +70,7 @@ export class OutputCipher {
 
 const placeOf = ({ operation_id, position }: OperationOutputKey) => ({ operation_id, position });
 
-const outputBelonging = ({ operation_id, position }: OperationOutputKey): SealedRecord => ({
+const outputRecord = ({ operation_id, position }: OperationOutputKey): SealedRecord => ({
   recordId: operation_id,
   name: `output ${position} of operation ${operation_id}`,
   version: 1,

@@ -99,8 +99,8 @@ export class KeyRotation {
     return uow.write(async (tx: Queryable) => {
       const rows = await secretsOfOtherKeys(tx, keyring.currentId, BATCH);
       for (const row of rows) {
-        const belonging = sealedRecordOf(row);
-        await updateSecret(tx, row.secret_id, keyring.seal(keyring.open(row, belonging), belonging));
+        const record = sealedRecordOf(row);
+        await updateSecret(tx, row.secret_id, keyring.seal(keyring.open(row, record), record));
       }
       return rows.length;
     });

@@ -40,18 +40,18 @@ export class Keyring {
   }
 
   /** Returns the text sealed with the current key. */
-  seal(text: string, belonging: SealedRecord): Sealed {
+  seal(text: string, record: SealedRecord): Sealed {
     const { id, key } = this.current;
     const { randomBytes } = this.options;
-    return { sealed: seal(text, { key, place: { ...belonging, keyId: id }, randomBytes }), key_id: id };
+    return { sealed: seal(text, { key, place: { ...record, keyId: id }, randomBytes }), key_id: id };
   }
 
   /** Returns the decrypted text. Throws `secrets_locked` when its key is missing or it was altered. */
-  open({ sealed, key_id: keyId }: Sealed, belonging: SealedRecord): string {
+  open({ sealed, key_id: keyId }: Sealed, record: SealedRecord): string {
     const found = this.keys.sealing.find(({ id }) => id === keyId);
-    if (found !== undefined) return open(sealed, { key: found.key, place: { ...belonging, keyId } });
+    if (found !== undefined) return open(sealed, { key: found.key, place: { ...record, keyId } });
     const { file } = this.options;
-    throw new Fault('secrets_locked', `"${belonging.name}" was sealed with the key ${keyId}, which is not in ${file}`, {
+    throw new Fault('secrets_locked', `"${record.name}" was sealed with the key ${keyId}, which is not in ${file}`, {
       hint: 'put the secrets.key back that belongs to this store',
     });
   }

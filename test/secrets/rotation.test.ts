@@ -18,10 +18,10 @@ async function fill({ db, keyring }: SecretBench, count: number): Promise<void> 
   await db.transaction().execute(async (tx) => {
     for (let index = 0; index < count; index += 1) {
       const place = { secret_id: `id-${String(index).padStart(6, '0')}`, name: `S${index}`, row_version: 1 };
-      const belonging = { recordId: place.secret_id, name: place.name, version: 1 };
+      const record = { recordId: place.secret_id, name: place.name, version: 1 };
       await insertSecret(tx, {
         ...place,
-        ...keyring.seal(`v${index}`, belonging),
+        ...keyring.seal(`v${index}`, record),
         description: null,
         expires_at: null,
         expiry_told: 0,
@@ -163,8 +163,8 @@ describe('a rotation', () => {
     const rows = await bench.db.selectFrom('secrets').selectAll().orderBy('secret_id').limit(done).execute();
     await bench.db.transaction().execute(async (tx) => {
       for (const row of rows) {
-        const belonging = sealedRecordOf(row);
-        await updateSecret(tx, row.secret_id, bench.keyring.seal(bench.keyring.open(row, belonging), belonging));
+        const record = sealedRecordOf(row);
+        await updateSecret(tx, row.secret_id, bench.keyring.seal(bench.keyring.open(row, record), record));
       }
     });
     expect(keysIn(bench)).toHaveLength(2);
