@@ -9,7 +9,7 @@ import type { JournalRecord, RunError } from '../../src/agent/journal/journal-st
 import { frameOf } from '../../src/agent/journal/read-journal.js';
 import { type Acceptance, Journal } from '../../src/agent/journal.js';
 import { processEntry } from '../../src/agent/pty/process-table.js';
-import { endSurvivors, writeLiveSessions } from '../../src/agent/terminal/survivors.js';
+import { killSurvivors, writeLiveSessions } from '../../src/agent/terminal/survivors.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import { type Complete, describeReleased } from '../support/released.js';
 
@@ -154,7 +154,7 @@ async function readSurvivors(directory: string): Promise<unknown> {
     ['4000001', String(pid)],
     ['4000002', String(processEntry(pid)?.startTime)],
   ]);
-  const sessions = endSurvivors(directory);
+  const sessions = killSurvivors(directory);
   if (sessions === 0) child.kill();
   await ended;
   return { sessions };

@@ -24,10 +24,10 @@ import { findOperation, listOperationResults } from '../../daemon/engine/operati
 import { loadOperation } from '../../daemon/engine/operations/recovery.js';
 import { messageOfRow } from '../../daemon/notify/message.js';
 import { findNotificationBySeq } from '../../daemon/notify/notification-store.js';
+import { ChannelCipher, OutputCipher } from '../../daemon/secrets/ciphers.js';
 import { createKeyFile, readKeyFile, type SecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';
-import { belongingOf, findSecret, secretView } from '../../daemon/secrets/secret-store.js';
-import { ChannelVault, OutputVault } from '../../daemon/secrets/vaults.js';
+import { findSecret, sealedRecordOf, secretView } from '../../daemon/secrets/secret-store.js';
 import type { Restriction } from '../../src/contract/secrets.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { finish } from '../../src/kernel/steps.js';
@@ -222,9 +222,9 @@ function writeSecrets(directory: string): void {
   createKeyFile(join(directory, 'secrets.key'), keys);
   const keyring = keyringOf(directory);
   const sealed = {
-    secret: keyring.seal('the value', belongingOf(secretRow as Parameters<typeof belongingOf>[0])),
-    channel: new ChannelVault({ keyring }).seal('{"url":"https://hook.example"}', channelRow),
-    output: new OutputVault({ keyring, logger: silentLogger }).seal(JSON.stringify(output), outputRow),
+    secret: keyring.seal('the value', sealedRecordOf(secretRow as Parameters<typeof sealedRecordOf>[0])),
+    channel: new ChannelCipher({ keyring }).seal('{"url":"https://hook.example"}', channelRow),
+    output: new OutputCipher({ keyring, logger: silentLogger }).seal(JSON.stringify(output), outputRow),
     hash: keyring.hash('TOKEN', 'the value'),
     digest: keyring.digest('a request'),
   };
@@ -235,9 +235,9 @@ function readSecrets(directory: string): unknown {
   const keyring = keyringOf(directory);
   const sealed = JSON.parse(readFileSync(join(directory, 'sealed.json'), 'utf8'));
   return {
-    secret: keyring.open(sealed.secret, belongingOf(secretRow as Parameters<typeof belongingOf>[0])),
-    channel: new ChannelVault({ keyring }).open({ ...sealed.channel, ...channelRow }),
-    output: new OutputVault({ keyring, logger: silentLogger }).open(sealed.output, outputRow),
+    secret: keyring.open(sealed.secret, sealedRecordOf(secretRow as Parameters<typeof sealedRecordOf>[0])),
+    channel: new ChannelCipher({ keyring }).open({ ...sealed.channel, ...channelRow }),
+    output: new OutputCipher({ keyring, logger: silentLogger }).open(sealed.output, outputRow),
     isSameHash: sealed.hash === keyring.hash('TOKEN', 'the value'),
     isSameDigest: sealed.digest === keyring.digest('a request'),
     keyIds: readKeyFile(join(directory, 'secrets.key'))?.sealing.map(({ id }) => id),

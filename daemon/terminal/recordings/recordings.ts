@@ -13,7 +13,7 @@ import {
   type Recovered,
   WorkerRecorder,
 } from './recorder.js';
-import { compressRecording, findRecording, isThere, namesIn, TRANSCRIPTS, UNFINISHED } from './recording-files.js';
+import { compressRecording, exists, findRecording, namesIn, TRANSCRIPTS, UNFINISHED } from './recording-files.js';
 import { type BegunRecording, RecordingThread } from './recording-thread.js';
 
 export interface RecordingsOptions extends Pick<Core, 'clock' | 'logger'> {
@@ -160,7 +160,7 @@ class Store implements RecordingStore {
       if (this.stopping.signal.aborted) return;
       try {
         // An earlier turn may have compressed it.
-        if (await isThere(path)) await compressRecording(path, this.stopping.signal);
+        if (await exists(path)) await compressRecording(path, this.stopping.signal);
       } catch (error) {
         if (this.stopping.signal.aborted) return;
         this.options.logger.warn('a recording could not be compressed', {

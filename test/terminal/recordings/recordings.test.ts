@@ -279,7 +279,7 @@ describe('a recording that goes on after a restart', () => {
     await recorder.close();
     const month = dirname(join(dataDir, recorder.path));
     await until('its compression has begun', () => readdirSync(month).some((name) => name.endsWith('.gz.tmp')));
-    await recordings.tidy(() => false);
+    await recordings.cleanUp(() => false);
     expect(logger.lines).toEqual([]);
     expect(readdirSync(month)).toEqual([basename(`${recorder.path}.gz`)]);
   });
