@@ -16,6 +16,7 @@ import { assignmentHandlers } from './engine/assignments/assignment-routes.js';
 import type { Engine } from './engine/engine.js';
 import { moduleHandlers } from './engine/modules/module-service.js';
 import { operationHandlers } from './engine/operations/operation-reader.js';
+import { rolloutHandlers } from './engine/rollouts/rollout-routes.js';
 import { runHandlers } from './engine/run-routes.js';
 import { agentHandlers } from './fleet/agent-service.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
@@ -101,6 +102,7 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...metricsHandlers({ reader: new MetricsReader(core), own: parts.own }),
     ...moduleHandlers(engine.modules),
     ...assignmentHandlers(engine),
+    ...rolloutHandlers(engine),
     ...runHandlers(engine),
     ...operationHandlers(engine),
     ...secretHandlers({ secrets: secrets.service, usage: secrets.usage }),

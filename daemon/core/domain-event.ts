@@ -13,6 +13,7 @@ const PARTY_TYPES = [
   'window',
   'session',
   'operation',
+  'rollout',
   'audit',
   'enrolment',
 ] as const;
@@ -68,6 +69,9 @@ export const EVENT_SEVERITY = {
   'assignment.planned': 'info',
   'assignment.applied': 'notice',
   'assignment.rollout_cancelled': 'notice',
+  'rollout.planned': 'info',
+  'rollout.applied': 'notice',
+  'rollout.cancelled': 'notice',
   'state.planned': 'info',
   'state.apply_started': 'info',
   'state.apply_succeeded': 'info',

@@ -44,8 +44,8 @@ interface ApplyRequest {
   readonly allowRemovals: number | null;
   /** `plan_hash` of the plan that the apply must still match; null without a plan. */
   readonly expect: string | null;
-  /** The rollout of the apply; its assignment must still match the agent. */
-  readonly rollout?: { readonly id: string; readonly assignment: string };
+  /** The rollout of the apply; its assignment, if it has one, must still match the agent. */
+  readonly rollout?: { readonly id: string; readonly assignment: string | null };
 }
 
 interface StartedApply {

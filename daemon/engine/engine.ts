@@ -9,7 +9,6 @@ import { type AgentSecrets, noSecrets } from './agent-secrets.js';
 import { Applies } from './applies.js';
 import { CurrentAssignments } from './assignments/assignment-store.js';
 import { Assignments } from './assignments/assignments.js';
-import { Rollouts } from './assignments/rollout.js';
 import { DesiredSets } from './desired-set.js';
 import { Drift } from './drift.js';
 import { ENGINE_LIMITS, type EngineLimits, REMOVAL_GUARD } from './engine-limits.js';
@@ -29,6 +28,7 @@ import { OperationRecords } from './operations/operation-records.js';
 import { OperationReports } from './operations/operation-reports.js';
 import { OperationDeadlines, Recovery } from './operations/recovery.js';
 import { Plans } from './plans.js';
+import { Rollouts } from './rollouts/rollouts.js';
 import { StateReader } from './state.js';
 import { AgentSessions, Traffic } from './traffic.js';
 

@@ -57,7 +57,12 @@ export function bodyReader(route: RouteSpec, maxDepth: number): (sent: SentBody)
       if (mayBeEmpty) return schema ? {} : undefined;
       throw new Fault('invalid_body', 'this request needs a body', { hint: 'send a JSON object' });
     }
-    const value = readJson(bytes, { contentType, contentEncoding: headers['content-encoding'], maxDepth });
+    const value = readJson(bytes, {
+      contentType,
+      contentEncoding: headers['content-encoding'],
+      maxDepth,
+      maxMembers: route.bodyMembers ?? MAX_MEMBERS,
+    });
     if (!check || !schema) return requireNothing(value);
     const present = withoutAbsent(schema, value);
     const errors = check.problems(present);
@@ -89,13 +94,15 @@ interface BodyRules {
   readonly contentEncoding: string | undefined;
   /** Maximum nesting of objects and arrays. */
   readonly maxDepth: number;
+  /** Maximum members of all objects together. */
+  readonly maxMembers: number;
 }
 
 /** Parses an untrusted JSON body. Throws `unsupported_media_type` or `invalid_body`. */
 function readJson(body: Buffer, rules: BodyRules): unknown {
   requireJson(rules);
   const text = decode(body);
-  refuseExcess(text, rules.maxDepth);
+  refuseExcess(text, rules);
   const value = parse(text);
   if (/__proto__|constructor|\\u/.test(text)) refusePrototypes(value);
   return value;
@@ -133,17 +140,17 @@ function parse(text: string): unknown {
   }
 }
 
-/** Maximum members of a body: many more than any request needs, and few enough to validate in milliseconds. */
+/** General maximum of members: many more than most requests need, and few enough to validate in milliseconds. */
 const MAX_MEMBERS = 10_000;
 
-function refuseExcess(text: string, maxDepth: number): void {
-  switch (jsonExcess(text, { depth: maxDepth, members: MAX_MEMBERS, width: MAX_MEMBERS })) {
+function refuseExcess(text: string, { maxDepth, maxMembers }: BodyRules): void {
+  switch (jsonExcess(text, { depth: maxDepth, members: maxMembers, width: maxMembers })) {
     case null:
       return;
     case 'depth':
       throw invalid(`the body is nested deeper than ${maxDepth} levels`);
     default:
-      throw invalid(`the body has more than ${MAX_MEMBERS} members`);
+      throw invalid(`the body has more than ${maxMembers} members`);
   }
 }
 

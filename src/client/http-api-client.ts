@@ -73,7 +73,7 @@ interface HttpApiClientOptions {
 }
 
 /** Writes that get an idempotency key automatically, because a repetition would be a second operation. */
-const KEYED: ReadonlySet<string> = new Set<RouteId>(['applyAgent', 'applyAssignment']);
+const KEYED: ReadonlySet<string> = new Set<RouteId>(['applyAgent', 'applyAssignment', 'applyRollout']);
 const JSON_TYPE = 'application/json';
 const NDJSON = 'application/x-ndjson';
 const ANY_TYPE = '*/*';

@@ -1,10 +1,16 @@
-/** Assignments: modules for every agent of a selector, and rollouts over those agents. */
+/** Assignments: modules for every agent of a selector, and the rollouts over those agents. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
-import { ErrorSchema, SummarySchema } from '../resources/result.js';
+import {
+  APPLY_ROLLOUT_LIMITS,
+  applyRolloutBody,
+  PLAN_ROLLOUT_LIMITS,
+  planRolloutBody,
+  RolloutEventSchema,
+  RolloutSchema,
+} from './rollouts.js';
 import { route } from './route.js';
-import { PLAN_BODY_BYTES, PLAN_HASH, RunResultSchema, SourcesSchema } from './runs.js';
-import { KeyId, Seconds, Ulid } from './shapes.js';
+import { KeyId, Seconds } from './shapes.js';
 
 export const AssignmentSchema = closed({
   name: Type.String(),
@@ -24,81 +30,12 @@ export const AssignmentDetailSchema = closed({
 });
 export type AssignmentDetail = Type.Static<typeof AssignmentDetailSchema>;
 
-const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
-
-const rolloutResult = {
-  node_id: KeyId,
-  name: nullable(Type.String()),
-  status: Type.Enum(ROLLOUT_STATUSES),
-  operation_id: nullable(Ulid),
-  summary: nullable(SummarySchema),
-  error: nullable(ErrorSchema),
-};
-
-export const RolloutResultSchema = closed(rolloutResult);
-export type RolloutResult = Type.Static<typeof RolloutResultSchema>;
-
-export const RolloutSchema = closed({
-  assignment: Type.String(),
-  rollout_id: Ulid,
-  has_changes: Type.Boolean(),
-  results: Type.Array(RolloutResultSchema),
-  summary: closed({
-    agents: Type.Integer(),
-    succeeded: Type.Integer(),
-    failed: Type.Integer(),
-    unreachable: Type.Integer(),
-    skipped: Type.Integer(),
-  }),
-});
-export type Rollout = Type.Static<typeof RolloutSchema>;
-
-/** One line of the stream of a rollout. */
-export const RolloutEventSchema = Type.Union([
-  closed({ event: Type.Literal('started'), rollout_id: Ulid, agents: Type.Integer() }),
-  closed({ event: Type.Literal('agent'), agent: closed({ ...rolloutResult, result: nullable(RunResultSchema) }) }),
-  closed({ event: Type.Literal('result'), result: RolloutSchema }),
-  closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
-]);
-export type RolloutEvent = Type.Static<typeof RolloutEventSchema>;
-
-/** Number of agents of one rollout in flight. */
-export const ROLLOUT_CONCURRENCY = { standard: 32, maximum: 1000 } as const;
-
 const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
 const moduleNames = Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
   maxItems: 1000,
   description: 'None: a selection of agents for rollouts that name their modules',
 });
 const description = Type.String({ maxLength: 4096 });
-
-const rolloutBody = {
-  concurrency: optional(
-    Type.Integer({
-      minimum: 1,
-      description: `Most agents at a time; default ${ROLLOUT_CONCURRENCY.standard}, maximum ${ROLLOUT_CONCURRENCY.maximum}. With \`canary\` or \`max_failures\` the rollout starts with one, and each success makes room for one more`,
-    }),
-  ),
-  canary: optional(
-    Type.Integer({
-      minimum: 0,
-      description: 'Number of connected agents that go first; the others start after all of them succeed',
-    }),
-  ),
-  max_failures: optional(
-    Type.Integer({
-      minimum: 1,
-      description:
-        'Number of failed agents after which no other agent starts; never more are in flight than may still fail',
-    }),
-  ),
-  modules: optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
-      maxItems: 1000,
-      description: 'Modules beside those of the assignments',
-    }),
-  ),
-};
 
 export const assignmentRoutes = {
   listAssignments: route({
@@ -173,8 +110,8 @@ export const assignmentRoutes = {
     path: '/assignments/{name}/plan',
     access: 'operator',
     params,
-    body: closed({ ...rolloutBody, sources: optional(SourcesSchema) }),
-    bodyBytes: PLAN_BODY_BYTES,
+    body: closed(planRolloutBody),
+    ...PLAN_ROLLOUT_LIMITS,
     bodyOptional: true,
     answers: { 200: RolloutSchema },
     stream: RolloutEventSchema,
@@ -188,34 +125,11 @@ export const assignmentRoutes = {
     path: '/assignments/{name}/apply',
     access: 'operator',
     params,
-    body: closed({
-      ...rolloutBody,
-      allow_removals: optional(
-        Type.Integer({ minimum: 0, description: 'Maximum removals on each agent, in place of the removal guard' }),
-      ),
-      expect: optional(
-        Type.Record(Type.String(), Type.String({ pattern: PLAN_HASH }), {
-          description: 'plan_hash by node_id: apply to these agents alone, and only what those plans showed',
-        }),
-      ),
-      wait: optional(Type.Boolean({ description: 'false answers 202 with the rollout at once' })),
-    }),
+    body: closed(applyRolloutBody),
+    ...APPLY_ROLLOUT_LIMITS,
     bodyOptional: true,
     answers: { 200: RolloutSchema, 202: RolloutSchema },
     stream: RolloutEventSchema,
     faults: ['assignment_not_found', 'module_not_found'],
-  }),
-  cancelRollout: route({
-    id: 'cancelRollout',
-    summary: 'Stop a rollout: start no other agent, and cancel its running operations at the next resource boundary',
-    tag: 'assignments',
-    method: 'POST',
-    path: '/rollouts/{rollout_id}/cancel',
-    access: 'operator',
-    params: closed({ rollout_id: Type.String({ minLength: 1, maxLength: 64 }) }),
-    answers: {
-      202: closed({ rollout_id: Ulid, cancelled: Type.Array(Ulid, { description: 'operation_id of each' }) }),
-    },
-    faults: ['rollout_not_found'],
   }),
 } as const;

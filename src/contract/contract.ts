@@ -12,6 +12,7 @@ import { moduleRoutes } from './modules.js';
 import { notificationRoutes } from './notifications.js';
 import { operationRoutes } from './operations.js';
 import { operatorRoutes } from './operators.js';
+import { rolloutRoutes } from './rollouts.js';
 import { runRoutes } from './runs.js';
 import { secretRoutes } from './secrets.js';
 import { statusRoutes } from './status.js';
@@ -30,6 +31,7 @@ export const CONTRACT = {
   ...metricsRoutes,
   ...moduleRoutes,
   ...assignmentRoutes,
+  ...rolloutRoutes,
   ...runRoutes,
   ...operationRoutes,
   ...secretRoutes,

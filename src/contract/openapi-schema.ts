@@ -10,13 +10,7 @@ import {
   SummarySchema,
 } from '../resources/result.js';
 import { AgentSchema } from './agents.js';
-import {
-  AssignmentDetailSchema,
-  AssignmentSchema,
-  RolloutEventSchema,
-  RolloutResultSchema,
-  RolloutSchema,
-} from './assignments.js';
+import { AssignmentDetailSchema, AssignmentSchema } from './assignments.js';
 import { AuditEventSchema, AuditVerificationSchema } from './audit.js';
 import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
@@ -24,6 +18,7 @@ import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { NotificationListSchema, NotificationSchema } from './notifications.js';
 import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
+import { RolloutEventSchema, RolloutResultSchema, RolloutSchema } from './rollouts.js';
 import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
 import { ProblemSchema, StringMap } from './shapes.js';

@@ -27,6 +27,8 @@ export interface RouteSpec {
   readonly body?: TSchema;
   /** Maximum bytes of the body, where it is above the general limit. */
   readonly bodyBytes?: number;
+  /** Maximum members of the body, where it is above the general limit. */
+  readonly bodyMembers?: number;
   /** An absent body counts as `{}`. */
   readonly bodyOptional?: boolean;
   /** Schemas of successful answers by status; null for an answer without a body. */

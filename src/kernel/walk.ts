@@ -10,7 +10,7 @@ export interface WalkResult {
   readonly status: 'succeeded' | 'failed' | 'unreachable' | 'skipped';
 }
 
-export interface WalkOptions<A, R extends WalkResult> {
+export interface WalkOptions<A, R extends WalkResult, K = R> {
   readonly agents: readonly A[];
   /** Maximum number of agents in flight. */
   readonly concurrency: number;
@@ -24,14 +24,14 @@ export interface WalkOptions<A, R extends WalkResult> {
   /** Never rejects. */
   readonly run: (agent: A) => Promise<R>;
   readonly skip: (agent: A, why: string) => R;
-  /** Receives each result as it arrives. The slot of that agent stays taken until the promise settles. */
-  readonly onResult: (result: R) => Promise<void>;
+  /** Receives each result as it arrives, and returns what to keep of it. The slot of that agent stays taken until then. */
+  readonly onResult: (result: R) => Promise<K>;
 }
 
-/** Runs all agents and returns the results in the order of `agents`. */
-export async function walk<A, R extends WalkResult>(options: WalkOptions<A, R>): Promise<readonly R[]> {
+/** Runs all agents and returns what was kept of the results, in the order of `agents`. */
+export async function walk<A, R extends WalkResult, K = R>(options: WalkOptions<A, R, K>): Promise<readonly K[]> {
   const { agents, concurrency, canary, maxFailures, run, skip, onResult } = options;
-  const results = new Map<A, R>();
+  const kept = new Map<A, K>();
   const canaries = new Set(canary > 0 ? agents.filter(options.isConnected).slice(0, canary) : []);
   const slowStart = canary > 0 || maxFailures !== null ? 1 : Number.POSITIVE_INFINITY;
   let window = slowStart;
@@ -56,8 +56,7 @@ export async function walk<A, R extends WalkResult>(options: WalkOptions<A, R>):
       window = slowStart;
     }
     if (why === null && result.status !== 'succeeded' && canaries.has(agent)) failedCanaries += 1;
-    results.set(agent, result);
-    await onResult(result);
+    kept.set(agent, await onResult(result));
   };
   const visitAll = (members: readonly A[]): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -81,5 +80,5 @@ export async function walk<A, R extends WalkResult>(options: WalkOptions<A, R>):
     });
   await visitAll([...canaries]);
   await visitAll(agents.filter((agent) => !canaries.has(agent)));
-  return agents.flatMap((agent) => results.get(agent) ?? []);
+  return agents.flatMap((agent) => kept.get(agent) ?? []);
 }

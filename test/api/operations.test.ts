@@ -47,6 +47,8 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
   'planAgent rate_limited': 'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'planAssignment rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'planRollout rate_limited':
+    'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'checkDrift agent_timeout':
     'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
 };

@@ -11,19 +11,22 @@ import {
   db,
   driftDetail,
   inSync,
+  missed,
   operations,
   partlyApplied,
   pending,
   planned,
   readings,
+  reported,
   runLines,
   runResult,
+  streamed,
   streamOf,
   ulid,
   web1,
   web2,
 } from '../support/cli-world.js';
-import { type Answers, type FakeApi, loggedIn, REQUEST_ID, type Request, startFakeApi } from '../support/fake-api.js';
+import { type Answers, type FakeApi, loggedIn, REQUEST_ID, startFakeApi } from '../support/fake-api.js';
 
 let api: FakeApi;
 const home = new Home();
@@ -51,11 +54,6 @@ const golden = async (name: string, argv: readonly string[], options: RunOptions
   expectGolden(name, text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/\r/g, ''));
   return ran;
 };
-
-/** Per agent, what plan and apply answer. */
-const byAgent =
-  (table: Readonly<Record<string, (request: Request) => ReturnType<typeof streamOf>>>) => (request: Request) =>
-    table[request.params.node_id ?? '']?.(request) ?? { problem: 'internal' as const, detail: 'nothing prepared' };
 
 const done = runResult(applied, { operation_id: ulid(1), plan_hash: null });
 
@@ -102,14 +100,9 @@ describe('orch plan', () => {
   });
 
   it('groups agents with the same result and names those that were missed', async () => {
-    const offline = { problem: 'agent_not_connected', detail: `agent ${db.node_id} is not connected` } as const;
-    api.answer({
-      planAgent: byAgent({
-        [web1.node_id]: () => streamOf(runResult(planned.slice(0, 2))),
-        [web2.node_id]: () => streamOf(runResult(planned.slice(0, 2), { node_id: web2.node_id })),
-        [db.node_id]: () => offline,
-      }),
-    });
+    const plan = (agent: typeof web1) => reported(agent, runResult(planned.slice(0, 2)));
+    const offline = missed(db, 'unreachable', 'agent_not_connected', `agent ${db.node_id} is not connected`);
+    api.answer({ planRollout: streamed([plan(web1), plan(web2), offline]) });
     const argv = ['plan', 'web-01', 'web-02', 'db-01', 'web-01', '-m', 'site'];
     expect((await golden('plan-fleet', argv)).status).toBe(5);
     const json = await run([...argv, '-o', 'json']);
@@ -125,12 +118,8 @@ describe('orch plan', () => {
   });
 
   it('hides agents with nothing to do', async () => {
-    api.answer({
-      planAgent: byAgent({
-        [web1.node_id]: () => streamOf(runResult(inSync)),
-        [web2.node_id]: () => streamOf(runResult(planned.slice(0, 2), { node_id: web2.node_id })),
-      }),
-    });
+    const quiet = reported(web1, runResult(inSync));
+    api.answer({ planRollout: streamed([quiet, reported(web2, runResult(planned.slice(0, 2)))]) });
     await golden('plan-fleet-quiet', ['plan', 'web-01', 'web-02', '-m', 'site']);
     await golden('plan-fleet-verbose', ['plan', 'web-01', 'web-02', '-m', 'site', '-v']);
   });
@@ -314,36 +303,31 @@ describe('orch apply', () => {
   });
 
   it('applies to several, tells each as it finishes, and leaves out those that could not be planned', async () => {
-    const bodies: Record<string, unknown> = {};
-    const offline = { problem: 'agent_not_connected', detail: `agent ${db.node_id} is not connected` } as const;
-    const planOf = (node_id: string) => () => streamOf(runResult(planned, { node_id }));
+    const bodies: unknown[] = [];
+    const offline = missed(db, 'unreachable', 'agent_not_connected', `agent ${db.node_id} is not connected`);
+    const finished = streamed([reported(web1, done), reported(web2, done)]);
     api.answer({
-      planAgent: byAgent({
-        [web1.node_id]: planOf(web1.node_id),
-        [web2.node_id]: planOf(web2.node_id),
-        [db.node_id]: () => offline,
-      }),
-      applyAgent: ({ params, body }) => {
-        bodies[params.node_id ?? ''] = body;
-        return streamOf({ ...done, node_id: params.node_id ?? '' });
+      planRollout: streamed([reported(web1, runResult(planned)), reported(web2, runResult(planned)), offline]),
+      applyRollout: ({ body }) => {
+        bodies.push(body);
+        return finished;
       },
     });
     const argv = ['apply', 'web-01', 'web-02', 'db-01', '-m', 'site'];
     const ran = await run(argv, { columns: 100, answers: [{ at: 'with 2 removals?', type: 'y\r' }] });
     expect(ran.status).toBe(5);
     expect(ran.stderr).toContain('  - file-unix /etc/old.conf on web-02');
-    expect(Object.keys(bodies).sort()).toEqual([web2.node_id, web1.node_id].sort());
+    expect(bodies).toMatchObject([{ agents: [web1.node_id, web2.node_id], modules: ['site'] }]);
     expectGolden('apply-fleet', ran.stdout);
-    api.answer({ applyAgent: ({ params }) => streamOf({ ...done, node_id: params.node_id ?? '' }) });
     const plain = await run(['apply', 'web-01', 'web-02', '--yes']);
-    expect(plain.stderr.trim().split('\n').sort()).toEqual([
+    expect(plain.stderr.trim().split('\n')).toEqual([
       'web-01: succeeded (6 changed, 0 failed, 1 unchanged)',
       'web-02: succeeded (6 changed, 0 failed, 1 unchanged)',
     ]);
   });
 
   it('ends at once when nobody is logged in', async () => {
-    api.answer({ applyAgent: { problem: 'role_forbidden', detail: 'viewers may not do that' } });
+    api.answer({ applyRollout: { problem: 'role_forbidden', detail: 'viewers may not do that' } });
     const ran = await run(['apply', 'web-01', 'web-02', '--yes']);
     expect(ran).toMatchObject({ status: 4, stdout: '' });
   });

@@ -1,20 +1,26 @@
 /** Assignments, and plan, apply and drift of the agents that one of them, or a selector, stands for. */
 import { EventEmitter } from 'node:events';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Assignment, Rollout, RolloutResult } from '../../src/contract/assignments.js';
-import type { RunResult } from '../../src/contract/runs.js';
-import { expectGolden, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { Assignment } from '../../src/contract/assignments.js';
+import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   agents,
   applied,
   db,
   driftDetail,
   inSync,
+  missed,
+  OFFLINE,
   partlyApplied,
   planned,
+  type Reported,
   readings,
+  reported,
+  rolloutOf,
   runResult,
-  streamOf,
+  SKIPPED,
+  streamed,
   ulid,
   web1,
   web2,
@@ -57,61 +63,9 @@ const assignmentReadings = {
   },
 };
 
-interface Told extends RolloutResult {
-  readonly result: RunResult | null;
-}
-
-const told = (agent: typeof web1, result: RunResult, status: RolloutResult['status'] = 'succeeded'): Told => ({
-  node_id: agent.node_id,
-  name: agent.name,
-  status,
-  operation_id: result.operation_id,
-  summary: result.summary,
-  error: result.error,
-  result: { ...result, node_id: agent.node_id },
-});
-
-const missed = (agent: typeof web1, status: RolloutResult['status'], code: string, message: string): Told => ({
-  node_id: agent.node_id,
-  name: agent.name,
-  status,
-  operation_id: null,
-  summary: null,
-  error: { code, message },
-  result: null,
-});
-
-const OFFLINE = ['unreachable', 'agent_not_connected', 'agent db-01 is not connected'] as const;
-const SKIPPED = ['skipped', 'rollout_stopped', 'not started: 1 agent has failed'] as const;
-
-function rolloutOf(results: readonly Told[]): Rollout {
-  const howMany = (status: string) => results.filter((one) => one.status === status).length;
-  return {
-    assignment: 'web',
-    rollout_id: ulid(9),
-    has_changes: results.some(({ result }) => result?.has_changes),
-    results: results.map(({ result: _, ...rest }) => rest),
-    summary: {
-      agents: results.length,
-      succeeded: howMany('succeeded'),
-      failed: howMany('failed'),
-      unreachable: howMany('unreachable'),
-      skipped: howMany('skipped'),
-    },
-  };
-}
-
-const streamed = (results: readonly Told[]): Reply => ({
-  lines: [
-    { event: 'started', rollout_id: ulid(9), agents: results.length },
-    ...results.map((agent) => ({ event: 'agent', agent })),
-    { event: 'result', result: rolloutOf(results) },
-  ],
-});
-
-const plan = (agent: typeof web1) => told(agent, runResult(planned.slice(0, 2)));
+const plan = (agent: typeof web1) => reported(agent, runResult(planned.slice(0, 2)));
 const done = (agent: typeof web1, number: number) =>
-  told(agent, runResult(applied.slice(0, 2), { operation_id: ulid(number), plan_hash: null }));
+  reported(agent, runResult(applied.slice(0, 2), { operation_id: ulid(number), plan_hash: null }));
 
 describe('orch assignments', () => {
   it('are listed and shown', async () => {
@@ -174,7 +128,15 @@ describe('orch plan --assignment', () => {
     api.answer({ planAssignment: streamed([plan(web1), plan(web2), missed(db, ...OFFLINE)]) });
     expect((await golden('plan-assignment', ['plan', '--assignment', 'web'])).status).toBe(5);
     const json = await run(['plan', '--assignment', 'web', '--json']);
-    expect(JSON.parse(json.stdout)).toEqual(rolloutOf([plan(web1), plan(web2), missed(db, ...OFFLINE)]));
+    const body = rolloutOf([plan(web1), plan(web2), missed(db, ...OFFLINE)], { assignment: 'web' });
+    expect(JSON.parse(json.stdout)).toEqual({
+      ...body,
+      results: body.results.map(({ error, ...one }, at) => ({
+        ...one,
+        error: error && { code: error.code, message: error.message },
+        result: [plan(web1), plan(web2), null][at]?.result ?? null,
+      })),
+    });
     // Who asks whether something changes hears it, although an agent was missed.
     expect((await run(['plan', '--assignment', 'web', '--detailed-exitcode'])).status).toBe(2);
     api.answer({ planAssignment: streamed([missed(db, ...OFFLINE)]) });
@@ -196,7 +158,7 @@ describe('orch plan --assignment', () => {
 });
 
 describe('orch apply --assignment', () => {
-  const failed = told(web2, runResult(partlyApplied, { operation_id: ulid(2), plan_hash: null }), 'failed');
+  const failed = reported(web2, runResult(partlyApplied, { operation_id: ulid(2), plan_hash: null }), 'failed');
 
   it('hands the pace to the orchestrator, and tells who failed and who was not started', async () => {
     const bodies: unknown[] = [];
@@ -211,7 +173,15 @@ describe('orch apply --assignment', () => {
     const argv = ['apply', '--assignment', 'web', '--yes', '-m', 'extra', ...pace, '--allow-removals', '2'];
     expect((await golden('apply-assignment', argv)).status).toBe(3);
     expect(bodies).toEqual([
-      { modules: ['extra'], concurrency: 4, canary: 1, max_failures: 1, allow_removals: 2, expect: null },
+      {
+        modules: ['extra'],
+        concurrency: 4,
+        canary: 1,
+        max_failures: 1,
+        allow_removals: 2,
+        expect: null,
+        progress: false,
+      },
     ]);
   });
 
@@ -258,7 +228,8 @@ describe('orch apply --assignment', () => {
     const ran = await run(['apply', '--assignment', 'web', '--yes'], { columns: 100, interrupts, onError });
     release();
     expect(ran.status).toBe(130);
-    expect(ran.stderr).toContain(`watch it: orch ops list --rollout ${ulid(9)}`);
+    expect(ran.stderr).toContain(`watch it:  orch ops list --rollout ${ulid(9)}`);
+    expect(ran.stderr).toContain(`cancel it: orch ops cancel --rollout ${ulid(9)}`);
     expect(api.requests).toContain(`POST /rollouts/${ulid(9)}/cancel`);
   });
 
@@ -271,45 +242,73 @@ describe('orch apply --assignment', () => {
 });
 
 describe('a selector', () => {
-  const selected = { listAgents: { body: agents.filter(({ name }) => name?.startsWith('web')) } };
+  const selector = 'role=web';
+  const failed = (agent: typeof web1) =>
+    reported(agent, runResult(partlyApplied, { operation_id: ulid(2), plan_hash: null }), 'failed');
 
-  it('chooses approved agents for plan, apply and drift', async () => {
+  it('is evaluated by the orchestrator for plan and apply, and by this end for drift', async () => {
     const asked: string[] = [];
+    const bodies: unknown[] = [];
+    const keep =
+      (results: readonly Reported[]) =>
+      ({ body }: { readonly body: unknown }) => {
+        bodies.push(body);
+        return streamed(results, { selector });
+      };
     api.answer({
       listAgents: ({ query }) => {
         asked.push(`${query.status} ${query.filter}`);
-        return selected.listAgents;
+        return { body: agents.filter(({ name }) => name?.startsWith('web')) };
       },
-      planAgent: ({ params }) => streamOf(runResult(planned.slice(0, 2), { node_id: params.node_id ?? '' })),
-      applyAgent: ({ params }) =>
-        streamOf(runResult(applied, { operation_id: ulid(1), node_id: params.node_id ?? '', plan_hash: null })),
+      planRollout: keep([plan(web1), plan(web2)]),
+      applyRollout: keep([done(web1, 1), done(web2, 2)]),
       checkDrift: ({ params }) => ({ body: driftDetail(inSync, { node_id: params.node_id ?? '' }) }),
     });
-    expect((await golden('plan-selector', ['plan', '-l', 'role=web', '-m', 'site'])).status).toBe(0);
-    expect((await run(['apply', '--selector', 'role=web', '-m', 'site', '--yes'])).status).toBe(0);
-    expect((await run(['drift', '-l', 'role=web'])).status).toBe(0);
+    expect((await golden('plan-selector', ['plan', '-l', selector, '-m', 'site'])).status).toBe(0);
+    expect((await golden('apply-selector', ['apply', '-l', selector, '-m', 'site', '--yes'])).status).toBe(0);
+    const pace = { concurrency: null, canary: null, max_failures: null, progress: false };
+    expect(bodies).toEqual([
+      { selector, agents: null, modules: ['site'], ...pace },
+      { selector, agents: null, modules: ['site'], ...pace, allow_removals: null, expect: null },
+    ]);
+    expect(asked).toEqual([]);
+    expect((await run(['drift', '-l', selector])).status).toBe(0);
     expect((await run(['drift', '--assignment', 'web'])).status).toBe(0);
-    expect(asked).toEqual(Array(4).fill('approved role=web'));
+    expect(asked).toEqual(Array(2).fill(`approved ${selector}`));
   });
 
   it('that matches nothing is a mistake, unless told otherwise', async () => {
+    api.answer({ listAgents: { body: [] }, planRollout: streamed([]), applyRollout: streamed([]) });
+    for (const argv of [['drift'], ['plan'], ['apply', '--yes']]) {
+      const refused = await run([...argv, '-l', 'role=none']);
+      expect(refused.status).toBe(1);
+      expect(refused.stderr).toContain('no approved agent matches "role=none"');
+      expect((await run([...argv, '-l', 'role=none', '--allow-empty'])).status).toBe(0);
+    }
+  });
+
+  it('that matches nothing stores no file', async () => {
+    const home = new Home();
+    onTestFinished(() => home.dispose());
+    const file = home.file('site.orch.yaml');
+    writeFileSync(file, 'name: site\nsupports: [{platform: linux}]\nresources: []\n');
     api.answer({ listAgents: { body: [] } });
-    const refused = await run(['drift', '-l', 'role=none']);
-    expect(refused.status).toBe(1);
-    expect(refused.stderr).toContain('no approved agent matches "role=none"');
-    expect((await run(['drift', '-l', 'role=none', '--allow-empty'])).status).toBe(0);
+    const before = api.requests.length;
+    expect((await run(['apply', '-l', 'role=none', '-f', file, '--yes'])).status).toBe(1);
+    expect((await run(['apply', '-l', 'role=none', '-f', file, '--yes', '--allow-empty'])).status).toBe(0);
+    expect(api.requests.slice(before).filter((request) => !request.startsWith('GET'))).toEqual([]);
   });
 
   it('takes ranges of names', async () => {
-    const asked: (string | undefined)[] = [];
+    const bodies: { readonly agents?: unknown }[] = [];
     api.answer({
-      planAgent: ({ params }) => {
-        asked.push(params.node_id);
-        return streamOf(runResult(planned));
+      planRollout: ({ body }) => {
+        bodies.push(body as object);
+        return streamed([plan(web1), plan(web2)]);
       },
     });
     expect((await run(['plan', 'web-[01-02]', 'web-02', '-m', 'site'])).status).toBe(0);
-    expect(asked.toSorted()).toEqual([web1.node_id, web2.node_id].toSorted());
+    expect(bodies).toMatchObject([{ selector: null, agents: [web1.node_id, web2.node_id] }]);
     const missing = await run(['plan', 'web-[01-03]', '-m', 'site']);
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no agent "web-03"') });
     const single = await run(['state', 'web-[01-02]']);
@@ -318,86 +317,93 @@ describe('a selector', () => {
   });
 
   it('that matches a single agent gives programs the same shape', async () => {
-    api.answer({ listAgents: { body: [web1] }, planAgent: streamOf(runResult(planned)) });
-    const { stdout } = await run(['plan', '-l', 'role=web', '--json']);
-    expect(JSON.parse(stdout)).toMatchObject({ has_changes: true, summary: { agents: 1, succeeded: 1 } });
-    api.answer({ planAgent: { problem: 'agent_not_connected', detail: 'web-01 is not connected' } });
-    const missedOne = await run(['plan', '-l', 'role=web', '--json']);
+    api.answer({ planRollout: streamed([plan(web1)], { selector }) });
+    const { stdout } = await run(['plan', '-l', selector, '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({
+      assignment: null,
+      selector,
+      rollout_id: ulid(9),
+      has_changes: true,
+      results: [{ name: 'web-01', result: { node_id: web1.node_id, has_changes: true } }],
+      summary: { agents: 1, succeeded: 1 },
+    });
+    api.answer({ planRollout: streamed([missed(db, ...OFFLINE)], { selector }) });
+    const missedOne = await run(['plan', '-l', selector, '--json']);
     expect(missedOne.status).toBe(5);
     expect(JSON.parse(missedOne.stdout)).toMatchObject({ summary: { agents: 1, unreachable: 1 } });
   });
 
-  it('keeps the rest from starting when a canary fails', async () => {
-    const asked: string[] = [];
+  it('is applied to the agents that were planned, with what their plans showed', async () => {
+    const bodies: unknown[] = [];
     api.answer({
-      ...selected,
-      applyAgent: ({ params }) => {
-        asked.push(params.node_id ?? '');
-        return streamOf(runResult(partlyApplied, { operation_id: ulid(2), plan_hash: null }));
+      planRollout: streamed([plan(web1), plan(web2), missed(db, ...OFFLINE)], { selector }),
+      applyRollout: ({ body }) => {
+        bodies.push(body);
+        return streamed([done(web1, 1), failed(web2)]);
       },
     });
-    const ran = await run(['apply', '-l', 'role=web', '--yes', '--canary', '1']);
+    const answers = [{ at: 'Apply this to 2 agents?', type: 'y\r' }];
+    const ran = await run(['apply', '-l', selector], { columns: 100, answers });
     expect(ran.status).toBe(3);
-    expect(asked).toHaveLength(1);
-    expect(ran.stdout).toContain('1 failed, 1 not started');
+    expect(ran.stdout).toContain('3 agents: 1 changed, 1 failed, 1 offline.');
+    const { plan_hash } = runResult(planned);
+    expect(bodies).toMatchObject([
+      {
+        selector: null,
+        agents: [web1.node_id, web2.node_id],
+        expect: { [web1.node_id]: plan_hash, [web2.node_id]: plan_hash },
+        progress: true,
+      },
+    ]);
   });
 
-  it('begins no further agent once Ctrl-C was pressed', async () => {
-    const asked: string[] = [];
+  it('tells which agents were not started, and what helps those that were refused', async () => {
+    const busy = missed(web1, 'failed', 'operation_in_progress', 'operation X is in progress on web-01');
+    const hint = 'wait for it, or cancel it: orch ops cancel X';
+    const refused = { ...busy, error: busy.error && { ...busy.error, hint } };
+    api.answer({ applyRollout: streamed([refused, missed(web2, ...SKIPPED)], { selector }) });
+    const argv = ['apply', '-l', selector, '--yes', '--canary', '1', '--max-failures', '1'];
+    expect((await golden('apply-selector-stopped', argv)).status).toBe(3);
+  });
+
+  it('leaves the rollout to the orchestrator at Ctrl-C', async () => {
     let release = () => {};
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const result = runResult(applied, { operation_id: ulid(1), plan_hash: null });
+    const resource = { module: 'site', kind: 'file-unix', identity: '/etc/motd', action: 'update', status: 'changed' };
     api.answer({
-      ...selected,
-      applyAgent: ({ params }) => {
-        asked.push(params.node_id ?? '');
-        return {
-          lines: (async function* () {
-            yield { event: 'started', operation_id: ulid(1) };
-            yield { event: 'resource', resource: applied[0] };
-            await released;
-            yield { event: 'result', result };
-          })(),
-        };
+      applyRollout: {
+        lines: (async function* () {
+          yield { event: 'started', rollout_id: ulid(9), agents: 2 };
+          yield { event: 'resource', node_id: web1.node_id, name: 'web-01', resource };
+          await released;
+        })(),
       },
     });
     const interrupts = new EventEmitter();
     let pressed = false;
     const onError = (shown: string) => {
-      // The agent ends while the person could still press Ctrl-C again.
-      if (shown.includes('Press Ctrl-C again within 2 seconds')) release();
-      if (pressed || !shown.includes('1 resource')) return;
+      if (pressed || !shown.includes('0 of 2 agents, 1 resource, 1 change  web-01: changed file-unix /etc/motd'))
+        return;
       pressed = true;
       interrupts.emit('SIGINT');
     };
-    const argv = ['apply', '-l', 'role=web', '--yes', '--concurrency', '1'];
-    const ran = await run(argv, { columns: 100, interrupts, onError });
-    expect(asked).toHaveLength(1);
-    expect(ran.stderr).toContain('No further agent begins.');
-    expect(ran).toMatchObject({ status: 3, stdout: expect.stringContaining('1 not started') });
+    const before = api.requests.length;
+    const ran = await run(['apply', '-l', selector, '--yes'], { columns: 120, interrupts, onError });
+    release();
+    expect(ran).toMatchObject({ status: 130, stdout: '' });
+    expect(ran.stderr).toContain(`Rollout ${ulid(9)} goes on without you, as long as the orchestrator runs.`);
+    expect(api.requests.slice(before).filter((request) => request.includes('cancel'))).toEqual([]);
   });
+});
 
-  it('touches few of many agents when they fail under a bound', async () => {
-    const fleet = Array.from({ length: 12 }, (_, index) => ({
-      ...web1,
-      node_id: index.toString(16).repeat(32),
-      name: `web-${index}`,
-    }));
-    const asked: string[] = [];
-    api.answer({
-      listAgents: { body: fleet },
-      applyAgent: ({ params }) => {
-        asked.push(params.node_id ?? '');
-        const result = asked.length > 2 ? partlyApplied : planned;
-        return streamOf(runResult(result, { operation_id: ulid(asked.length), plan_hash: null }));
-      },
-    });
-    const ran = await run(['apply', '-l', 'role=web', '--yes', '--canary', '3', '--max-failures', '1']);
-    expect(ran.status).toBe(3);
-    expect(asked).toHaveLength(3);
-    expect(ran.stdout).toContain('1 failed, 9 not started');
+describe('orch ops cancel --rollout', () => {
+  it('cancels a rollout', async () => {
+    api.answer({ cancelRollout: { body: { rollout_id: ulid(9), cancelled: [ulid(2)] }, status: 202 } });
+    expect((await golden('ops-cancel-rollout', ['ops', 'cancel', '--rollout', ulid(9)])).status).toBe(0);
+    expect((await run(['ops', 'cancel'])).status).toBe(64);
+    expect((await run(['ops', 'cancel', ulid(2), '--rollout', ulid(9)])).status).toBe(64);
   });
 });
 

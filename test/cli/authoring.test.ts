@@ -6,11 +6,14 @@ import type { State } from '../../src/contract/operations.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   applied,
+  missed,
   module as moduleAnswer,
   planned,
   readings,
+  reported,
   runResult,
   state,
+  streamed,
   streamOf,
   ulid,
   web1,
@@ -243,16 +246,13 @@ describe('orch explain', () => {
 
 describe('a plan in a file', () => {
   const hash = (letter: string) => `${letter.repeat(64)}.${letter.repeat(64)}`;
+  const planOf = (agent: typeof web1, letter: string) =>
+    reported(agent, runResult(planned, { plan_hash: hash(letter) }));
   const plan = async (path: string) => {
-    api.answer({
-      planAgent: ({ params }) => {
-        const second = params.node_id === web2.node_id;
-        return streamOf(runResult(planned, { node_id: params.node_id ?? '', plan_hash: hash(second ? 'd' : 'c') }));
-      },
-    });
+    api.answer({ planRollout: streamed([planOf(web1, 'c'), planOf(web2, 'd')]) });
     return run(['plan', 'web-01', 'web-02', '-m', 'site', '--out', path]);
   };
-  const done = (nodeId: string) => streamOf(runResult(applied, { node_id: nodeId, operation_id: ulid(1) }));
+  const done = (agent: typeof web1) => reported(agent, runResult(applied, { operation_id: ulid(1), plan_hash: null }));
 
   it('is applied to its agents, each with its own hash', async () => {
     const path = home.file('next.orchplan');
@@ -262,29 +262,54 @@ describe('a plan in a file', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const sent: unknown[] = [];
     api.answer({
-      applyAgent: ({ params, body }) => {
+      applyRollout: ({ body }) => {
         sent.push(body);
-        return done(params.node_id ?? '');
+        return streamed([done(web1), done(web2)]);
       },
     });
     expect((await golden('apply-plan-no-terminal', ['apply', path])).status).toBe(64);
-    expect((await run(['apply', path, '--yes'])).status).toBe(0);
+    expect((await run(['apply', path, '--yes', '--canary', '1'])).status).toBe(0);
     expect(sent).toEqual([
-      { modules: ['site'], allow_removals: null, expect: hash('c') },
-      { modules: ['site'], allow_removals: null, expect: hash('d') },
+      {
+        selector: null,
+        agents: [web1.node_id, web2.node_id],
+        modules: ['site'],
+        concurrency: null,
+        canary: 1,
+        max_failures: null,
+        progress: false,
+        allow_removals: null,
+        expect: { [web1.node_id]: hash('c'), [web2.node_id]: hash('d') },
+      },
     ]);
     const asked = await run(['apply', path], { columns: 80, answers: [{ at: 'Apply it', type: 'n\r' }] });
     expect(asked.stderr).toContain('/etc/old.conf');
-    expect(sent).toHaveLength(2);
+    expect(sent).toHaveLength(1);
+  });
+
+  it('of a single agent is applied with its hash', async () => {
+    const path = home.file('one.orchplan');
+    api.answer({ planAgent: streamOf(runResult(planned, { plan_hash: hash('c') })) });
+    expect((await run(['plan', 'web-01', '-m', 'site', '--out', path])).status).toBe(0);
+    const sent: unknown[] = [];
+    api.answer({
+      applyAgent: ({ body }) => {
+        sent.push(body);
+        return streamOf(runResult(applied, { operation_id: ulid(1), plan_hash: null }));
+      },
+    });
+    expect((await run(['apply', path, '--yes'])).status).toBe(0);
+    expect(sent).toEqual([{ modules: ['site'], allow_removals: null, expect: hash('c') }]);
   });
 
   it('is refused where something has changed since', async () => {
     const path = home.file('next.orchplan');
     await plan(path);
-    const stale = { problem: 'plan_stale', detail: 'what is to be applied is no longer what the plan showed' } as const;
-    api.answer({ applyAgent: stale });
+    const stale = (agent: typeof web1) =>
+      missed(agent, 'failed', 'plan_stale', 'what is to be applied is no longer what the plan showed');
+    api.answer({ applyRollout: streamed([stale(web1), stale(web2)]) });
     expect((await golden('apply-plan-stale', ['apply', path, '--yes'])).status).toBe(6);
-    api.answer({ applyAgent: ({ params }) => (params.node_id === web2.node_id ? stale : done(web1.node_id)) });
+    api.answer({ applyRollout: streamed([done(web1), stale(web2)]) });
     expect((await run(['apply', path, '--yes'])).status).toBe(3);
   });
 
@@ -307,6 +332,10 @@ describe('a plan in a file', () => {
       expect(broken).toMatchObject({ status: 1 });
       expect(broken.stderr).toContain('holds no plan');
     }
+    const saved = JSON.parse(readFileSync(path, 'utf8'));
+    saved.agents[1].modules = ['base'];
+    const mixed = await run(['apply', write('mixed.orchplan', JSON.stringify(saved)), '--yes']);
+    expect(mixed.stderr).toContain('its agents have different modules');
     expect((await run(['apply', home.file('none.orchplan'), '--yes'])).status).toBe(64);
     expect((await run(['apply', path, 'web-01', '--yes'])).status).toBe(64);
     expect((await run(['apply', path, '-m', 'site', '--yes'])).status).toBe(64);
@@ -316,15 +345,13 @@ describe('a plan in a file', () => {
 
   it('leaves agents out that could not be planned, and is not written without any', async () => {
     const path = home.file('next.orchplan');
-    const offline = { problem: 'agent_not_connected', detail: 'it is not connected' } as const;
-    api.answer({
-      planAgent: ({ params }) => (params.node_id === web2.node_id ? offline : streamOf(runResult(planned))),
-    });
+    const offline = (agent: typeof web1) => missed(agent, 'unreachable', 'agent_not_connected', 'it is not connected');
+    api.answer({ planRollout: streamed([planOf(web1, 'c'), offline(web2)]) });
     const ran = await run(['plan', 'web-01', 'web-02', '-m', 'site', '--out', path]);
     expect(ran.status).toBe(5);
     expect(ran.stderr).toContain('web-02 could not be planned');
     expect(JSON.parse(readFileSync(path, 'utf8')).agents).toHaveLength(1);
-    api.answer({ planAgent: offline });
+    api.answer({ planRollout: streamed([offline(web1), offline(web2)]) });
     await run(['plan', 'web-01', 'web-02', '-m', 'site', '--out', home.file('none.orchplan')]);
     expect(existsSync(home.file('none.orchplan'))).toBe(false);
   });

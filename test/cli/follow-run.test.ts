@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { followRun } from '../../src/cli/runs/run-agents.js';
+import { followRun } from '../../src/cli/runs/follow-run.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { rejection } from '../support/database.js';
 
-/** A stream that fails, with or without having told of its operation. */
+/** A stream that fails, with or without having named its operation. */
 async function* failing(code: FaultCode, operation_id: string | null) {
   yield { event: 'started', operation_id } as const;
   throw new Fault(code, 'it failed');

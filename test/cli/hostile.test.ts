@@ -5,17 +5,21 @@ import {
   agents,
   driftDetail,
   events,
+  missed,
   module,
   operations,
   operators,
   pending,
   planned,
   readings,
+  reported,
   runLines,
   runResult,
   state,
+  streamed,
   ulid,
   web1,
+  web2,
 } from '../support/cli-world.js';
 import { type Answers, type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 
@@ -59,6 +63,10 @@ const answers: Answers = {
   getDrift: { body: poisoned(driftDetail(planned)) },
   listAuditEvents: { body: { events: poisoned(events), has_more: false, next_cursor: null } },
   planAgent: { lines: runLines(result) },
+  planRollout: streamed([
+    poisoned({ ...reported(web1, result), operation_id: null }),
+    poisoned(missed(web2, 'failed', 'agent_timeout', 'it says nothing')),
+  ]),
   applyAgent: { lines: runLines({ ...result, operation_id: ulid(1) }) },
   checkDrift: { problem: 'internal', detail: `went wrong${EVIL}`, more: { errors: [{ path: '/', message: EVIL }] } },
   setAgentStatus: { body: poisoned({ ...pending, status: 'approved', name: 'web-03' }) },

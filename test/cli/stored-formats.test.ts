@@ -11,7 +11,7 @@ import {
 import { Announcements, KeptResults } from '../../src/cli/local/journal.js';
 import { RunResultSchema } from '../../src/contract/runs.js';
 import { Home, runOrch } from '../support/cli.js';
-import { applied, planned, readings, runResult, streamOf, ulid } from '../support/cli-world.js';
+import { applied, planned, readings, reported, runResult, streamed, ulid, web1, web2 } from '../support/cli-world.js';
 import { loggedIn, startFakeApi } from '../support/fake-api.js';
 import { type Complete, describeReleased } from '../support/released.js';
 
@@ -42,6 +42,14 @@ const changes: Complete<Changes> = {
 const SITE = 'name: site\nsupports: [{platform: linux}]\nresources: []\n';
 const URL = 'https://orch.example:8443';
 
+/** What the body of an apply over named agents says. */
+interface SentApply {
+  readonly agents: readonly string[];
+  readonly expect: Readonly<Record<string, string>>;
+  readonly modules: readonly string[];
+  readonly allow_removals: number | null;
+}
+
 /** Runs `orch` against an orchestrator of the test; its requests with their bodies. */
 async function orchestrated(argv: readonly string[], home: Home): Promise<readonly unknown[]> {
   const sent: unknown[] = [];
@@ -53,11 +61,14 @@ async function orchestrated(argv: readonly string[], home: Home): Promise<readon
         sent.push({ uploaded: body });
         return { body: { name: 'site', uploaded_at: 1, uploaded_by: 'ada', changed: true, warnings: [] } };
       },
-      planAgent: ({ params }) =>
-        streamOf(runResult(planned, { node_id: params.node_id ?? '', plan_hash: 'c'.repeat(64) })),
-      applyAgent: ({ params, body }) => {
-        sent.push({ node_id: params.node_id, body });
-        return streamOf(runResult(applied, { node_id: params.node_id ?? '', operation_id: ulid(1) }));
+      planRollout: streamed(
+        [web1, web2].map((agent) => reported(agent, runResult(planned, { plan_hash: 'c'.repeat(64) }))),
+      ),
+      applyRollout: ({ body }) => {
+        const { agents, expect, modules, allow_removals } = body as SentApply;
+        for (const node_id of agents)
+          sent.push({ node_id, body: { expect: expect[node_id], modules, allow_removals } });
+        return streamed([web1, web2].map((agent) => reported(agent, runResult(applied, { operation_id: ulid(1) }))));
       },
     });
     const { status, stderr } = await runOrch(argv, { env: { ...loggedIn(api), ...home.env, NO_COLOR: '1' } });

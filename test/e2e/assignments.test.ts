@@ -1,9 +1,10 @@
-/** Three agents as real processes, and assignments that decide what they have. */
+/** Three agents as real processes, assignments that decide what they have, and rollouts over a selector. */
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
-import type { AssignmentDetail, Rollout } from '../../src/contract/assignments.js';
+import type { AssignmentDetail } from '../../src/contract/assignments.js';
 import type { Operation, State } from '../../src/contract/operations.js';
+import type { Rollout } from '../../src/contract/rollouts.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();
@@ -190,5 +191,108 @@ describe('assignments with real agents', () => {
       'assignment.applied',
     ]);
     expect(events.length).toBeGreaterThan(5);
+  });
+});
+
+describe('a rollout over a selector with real agents', () => {
+  const select = (...args: readonly string[]) => sandbox.orch(['apply', '-l', 'platform=linux', '--yes', ...args]);
+  const operationsOf = (rolloutId: string) =>
+    sandbox.json<{ total: number; operations: Operation[] }>(['ops', 'list', '--rollout', rolloutId]);
+
+  /** A module whose script waits for a file, which `open` makes. */
+  const pushGate = async (name: string) => {
+    const key = sandbox.path(`${name}.key`);
+    const file = sandbox.path(`${name}.orch.yaml`);
+    const gate = `until [ -e ${key} ]; do sleep 0.1; done`;
+    const script = `  - id: gate\n    resource: {script: {program: sh, apply: "${gate}"}}\n`;
+    writeFileSync(file, `${moduleText(name, 'through')}${script}`);
+    await sandbox.json(['module', 'push', file]);
+    return { open: () => writeFileSync(key, '') };
+  };
+
+  beforeAll(async () => {
+    for (const name of NAMES) await sandbox.json(['agents', 'untag', name, 'role']).catch(() => undefined);
+    await push('extra', 'one');
+  });
+
+  it('stops at a failed canary and after too many failures, and leaves out what is offline', async () => {
+    mkdirSync(place('web-01', 'extra'));
+    const canary = await select('-m', 'extra', '--allow-removals', '9', '--canary', '1', '-o', 'json');
+    expect(canary.status).toBe(3);
+    expect(statuses(JSON.parse(canary.stdout))).toEqual(['failed', 'skipped', 'skipped']);
+    const bounded = await select('-m', 'extra', '--allow-removals', '9', '--max-failures', '1');
+    expect(bounded.stdout).toContain('3 agents: 1 failed, 2 not started.');
+    rmSync(place('web-01', 'extra'), { recursive: true });
+    await running.get('web-02')?.stop();
+    await until(async () => (await connectedNames()).length === 2, 'it is gone');
+    const result = await select('-m', 'extra', '--allow-removals', '9');
+    expect(result.status).toBe(5);
+    expect(result.stdout).toContain('3 agents: 2 changed, 1 offline.');
+    expect(NAMES.map((name) => content(name, 'extra'))).toEqual(['one', null, 'one']);
+    startAgent('web-02');
+    await until(async () => (await connectedNames()).length === 3, 'it is back');
+  });
+
+  it('applies a saved plan, each agent only as it was planned', async () => {
+    await push('extra', 'two');
+    const file = sandbox.path('next.orchplan');
+    const plan = await sandbox.orch(['plan', '-l', 'platform=linux', '-m', 'extra', '--out', file]);
+    expect(plan.stderr).toContain('Saved the plan of 3 agents.');
+    writeFileSync(place('web-01', 'extra'), 'by hand\n');
+    const applied = await sandbox.orch(['apply', file, '--yes', '--allow-removals', '9', '-o', 'json']);
+    expect(applied.status).toBe(3);
+    const body = JSON.parse(applied.stdout);
+    expect(statuses(body)).toEqual(['failed', 'succeeded', 'succeeded']);
+    expect(body.results[0].error.code).toBe('plan_stale');
+    expect(NAMES.map((name) => content(name, 'extra'))).toEqual(['by hand', 'two', 'two']);
+  });
+
+  it('goes on when the command that began it is interrupted', async () => {
+    const gate = await pushGate('gate-one');
+    const args = ['apply', '-l', 'platform=linux', '-m', 'extra', '-m', 'gate-one', '--yes'];
+    const command = sandbox.start([...args, '--allow-removals', '9', '--concurrency', '1']);
+    await until(async () => {
+      const { operations } = await sandbox.json<{ operations: Operation[] }>(['ops', 'list', '--status', 'running']);
+      return operations.length === 1;
+    }, 'the first agent is at work');
+    expect(await command.stop('SIGINT')).toBe(130);
+    const [, rolloutId = ''] = /orch ops list --rollout (\w+)/.exec(command.output()) ?? [];
+    expect(command.output()).toContain(`Rollout ${rolloutId} goes on without you`);
+    expect((await operationsOf(rolloutId)).total).toBe(1);
+    gate.open();
+    await until(async () => {
+      const { operations } = await operationsOf(rolloutId);
+      return operations.filter(({ status }) => status === 'succeeded').length === 3;
+    }, 'all agents are done');
+    expect(NAMES.map((name) => content(name, 'gate-one'))).toEqual(['through', 'through', 'through']);
+  });
+
+  it('is cancelled later, and the audit log has all of it', async () => {
+    await pushGate('gate-two');
+    const body = {
+      selector: 'platform=linux',
+      modules: ['extra', 'gate-one', 'gate-two'],
+      concurrency: 1,
+      wait: false,
+    };
+    const post = ['api', 'POST', '/rollouts/apply', '--data', JSON.stringify(body)];
+    const { rollout_id } = await sandbox.json<Rollout>(post);
+    await until(async () => (await operationsOf(rollout_id)).total === 1, 'the first agent is at work');
+    expect(await sandbox.orch(['ops', 'cancel', '--rollout', rollout_id])).toMatchObject({ status: 0 });
+    await until(async () => {
+      const { operations } = await operationsOf(rollout_id);
+      return operations.every(({ status }) => status === 'cancelled');
+    }, 'it is cancelled');
+    expect((await operationsOf(rollout_id)).total).toBe(1);
+    const { events } = await sandbox.json<{ events: { event_type: string; metadata: { rollout_id: string } }[] }>([
+      'audit',
+      'list',
+      '--category',
+      'rollout',
+    ]);
+    const types = events.map(({ event_type }) => event_type);
+    expect(new Set(types)).toEqual(new Set(['rollout.applied', 'rollout.planned', 'rollout.cancelled']));
+    const own = events.filter(({ metadata }) => metadata.rollout_id === rollout_id);
+    expect(own.map(({ event_type }) => event_type)).toEqual(['rollout.cancelled', 'rollout.applied']);
   });
 });

@@ -3,9 +3,11 @@ import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { assignmentHandlers } from '../../daemon/engine/assignments/assignment-routes.js';
 import { moduleHandlers } from '../../daemon/engine/modules/module-service.js';
+import { rolloutHandlers } from '../../daemon/engine/rollouts/rollout-routes.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
 import { assignmentRoutes } from '../../src/contract/assignments.js';
 import { moduleRoutes } from '../../src/contract/modules.js';
+import { rolloutRoutes } from '../../src/contract/rollouts.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { openBench } from '../support/engine.js';
 import { authenticate, authorize, clock, noKeys, send } from '../support/http.js';
@@ -16,8 +18,12 @@ async function serve() {
   const bench = await openBench();
   await bench.upload('site', { '/site': 'x' });
   const api = createApiServer({
-    contract: { ...assignmentRoutes, ...moduleRoutes },
-    handlers: { ...assignmentHandlers(bench.engine), ...moduleHandlers(bench.engine.modules) },
+    contract: { ...assignmentRoutes, ...rolloutRoutes, ...moduleRoutes },
+    handlers: {
+      ...assignmentHandlers(bench.engine),
+      ...rolloutHandlers(bench.engine),
+      ...moduleHandlers(bench.engine.modules),
+    },
     authenticate,
     authorize,
     idempotency: noKeys,
@@ -77,6 +83,16 @@ describe('the assignment routes', () => {
     ['POST', '/assignments/taken/apply', { max_failures: 0 }, 400, 'invalid_body'],
     ['POST', '/assignments/taken/apply', { expect: { x: 'y' } }, 400, 'invalid_body'],
     ['POST', '/rollouts/nix/cancel', undefined, 404, 'rollout_not_found'],
+    ['POST', '/rollouts/plan', {}, 400, 'invalid_body'],
+    ['POST', '/rollouts/plan', { selector: '*', agents: ['1'.repeat(32)] }, 400, 'invalid_body'],
+    ['POST', '/rollouts/apply', undefined, 400, 'invalid_body'],
+    ['POST', '/rollouts/apply', { selector: '*', agents: ['1'.repeat(32)] }, 400, 'invalid_body'],
+    ['POST', '/rollouts/apply', { agents: [] }, 400, 'invalid_body'],
+    ['POST', '/rollouts/apply', { agents: Array(10_001).fill('1'.repeat(32)) }, 400, 'invalid_body'],
+    ['POST', '/rollouts/apply', { selector: '*', assignment: 'taken' }, 400, 'invalid_body'],
+    ['POST', '/rollouts/apply', { agents: ['1'.repeat(32)] }, 404, 'agent_not_found'],
+    ['POST', '/rollouts/plan', { selector: '=' }, 400, 'invalid_selector'],
+    ['POST', '/rollouts/apply', { selector: '*', modules: ['nix'] }, 404, 'module_not_found'],
   ])('%s %s %j is %i %s', async (method, path, body, status, code) => {
     const { call } = await serve();
     await call('POST', '/assignments', { ...WEB, name: 'taken' });
@@ -112,6 +128,59 @@ describe('the rollout routes', () => {
     const applied = lines.find(({ agent }) => agent?.status === 'succeeded');
     expect(applied.agent.result.resources).toMatchObject([{ identity: '/site', status: 'unchanged' }]);
     expect(lines.at(-1).result).toMatchObject({ rollout_id: lines[0].rollout_id, has_changes: false, summary });
+  });
+
+  it('plan and apply on a selector and on named agents, and stream resources on request', async () => {
+    const { bench, call } = await serve();
+    const agent = await bench.agent('1');
+    await bench.agent('2', { connected: false });
+    const over = { selector: '*', agents: null, modules: ['site'] };
+    expect(await call('POST', '/rollouts/plan', over)).toMatchObject({
+      status: 200,
+      json: {
+        assignment: null,
+        selector: '*',
+        has_changes: true,
+        summary: { agents: 2, succeeded: 1, unreachable: 1 },
+      },
+    });
+    const stream = { accept: 'application/x-ndjson' };
+    const body = { agents: [agent.nodeId], modules: ['site'], progress: true };
+    const { text } = await call('POST', '/rollouts/apply', body, stream);
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines.map(({ event }) => event)).toEqual(['started', 'resource', 'agent', 'result']);
+    expect(lines[1]).toEqual({
+      event: 'resource',
+      node_id: agent.nodeId,
+      name: 'web-1',
+      resource: { module: 'site', kind: 'file-unix', identity: '/site', action: 'create', status: 'changed' },
+    });
+    expect(lines[3].result).toMatchObject({ selector: null, summary: { agents: 1, succeeded: 1 } });
+    expect((await call('POST', '/rollouts/apply', { ...over, wait: false })).status).toBe(202);
+  });
+
+  it('take the plans of as many agents as a request may name', async () => {
+    const { call } = await serve();
+    const ids = Array.from({ length: 10_000 }, (_, number) => number.toString(16).padStart(32, '0'));
+    const hash = `${'a'.repeat(64)}.${'b'.repeat(64)}`;
+    const expected = Object.fromEntries(ids.map((id) => [id, hash]));
+    const { json } = await call('POST', '/rollouts/apply', { agents: ids, expect: expected });
+    expect(json).toMatchObject({ status: 404, code: 'agent_not_found' });
+    expect(json.node_ids).toHaveLength(10_000);
+  });
+
+  it('are not for viewers', async () => {
+    const { api } = await serve();
+    for (const path of ['plan', 'apply', 'nix/cancel']) {
+      const { json } = await send(api, 'POST', `${BASE}/rollouts/${path}`, {
+        token: 'viewer',
+        body: { selector: '*' },
+      });
+      expect(json).toMatchObject({ status: 403, code: 'role_forbidden' });
+    }
   });
 
   it('cancel what is under way', async () => {

@@ -1,14 +1,15 @@
 /** Rollouts over scripted agents: order, bounds, and that one agent's trouble is its own. */
 import { describe, expect, it } from 'vitest';
-import type { AgentResult, ApplyRolloutRequest } from '../../daemon/engine/assignments/rollout.js';
+import type { AgentResult, ApplyRolloutRequest, RolloutWatcher } from '../../daemon/engine/rollouts/rollouts.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
+import { setTag } from '../../daemon/fleet/tag-store.js';
 import { rejection } from '../support/database.js';
-import { ALICE, type Bench, openBench } from '../support/engine.js';
+import { ALICE, type Bench, nodeId, openBench } from '../support/engine.js';
 import { withoutRuntimeWarnings } from '../support/runtime-warnings.js';
 import { until } from '../support/until.js';
 
 const REQUEST: ApplyRolloutRequest = {
-  assignment: 'all',
+  target: { kind: 'assignment', name: 'all' },
   modules: [],
   concurrency: 32,
   canary: 0,
@@ -16,6 +17,15 @@ const REQUEST: ApplyRolloutRequest = {
   allowRemovals: null,
   expect: null,
 };
+
+const watcher = (
+  onAgent: RolloutWatcher['onAgent'],
+  onResource: RolloutWatcher['onResource'] = null,
+): RolloutWatcher => ({
+  onStarted: () => undefined,
+  onResource,
+  onAgent,
+});
 
 /** Lets all agents that are in flight finish at once, again and again; returns how many they were each time. */
 async function inRounds(
@@ -59,7 +69,7 @@ const begin = (bench: Bench, change: Partial<ApplyRolloutRequest> = {}, onAgent?
   bench.engine.rollouts.apply(
     { ...REQUEST, ...change },
     ALICE,
-    onAgent === undefined ? null : { onStarted: () => undefined, onAgent: async (result) => onAgent(result) },
+    onAgent === undefined ? null : watcher(async (result) => onAgent(result)),
   );
 
 const apply = async (bench: Bench, change: Partial<ApplyRolloutRequest> = {}) =>
@@ -99,8 +109,8 @@ describe('a rollout', () => {
     const { bench, agents } = await fleet(2);
     const told: AgentResult[] = [];
     const signal = new AbortController().signal;
-    const watcher = { onStarted: () => undefined, onAgent: async (one: AgentResult) => void told.push(one) };
-    const result = await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, watcher));
+    const listener = watcher(async (one) => void told.push(one));
+    const result = await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, listener));
     expect(result).toMatchObject({ has_changes: true, summary: { agents: 2, succeeded: 2 } });
     expect(result.results[0]).toMatchObject({ operation_id: null, error: null, summary: { pending: 1 } });
     expect(result.results[0]).not.toHaveProperty('result');
@@ -120,7 +130,9 @@ describe('a rollout', () => {
 
   it('of an unknown assignment or module is refused', async () => {
     const { bench } = await fleet(1);
-    expect((await rejection(begin(bench, { assignment: 'nix' }))).code).toBe('assignment_not_found');
+    expect((await rejection(begin(bench, { target: { kind: 'assignment', name: 'nix' } }))).code).toBe(
+      'assignment_not_found',
+    );
     expect((await rejection(begin(bench, { modules: ['nix'] }))).code).toBe('module_not_found');
     expect(bench.eventTypes('assignment.applied')).toEqual([]);
   });
@@ -192,6 +204,123 @@ describe('a rollout', () => {
   });
 });
 
+describe('a rollout without an assignment', () => {
+  const onSelector = (selector: string) => ({ target: { kind: 'selector', selector }, modules: ['extra'] }) as const;
+
+  const mixed = async () => {
+    const made = await fleet(4);
+    await made.bench.engine.assignments.remove('all', ALICE);
+    await made.bench.upload('extra', { '/extra': 'x' });
+    for (const digit of ['1', '2', '3']) await setTag(made.bench.db, nodeId(digit), 'role', 'web');
+    return made;
+  };
+
+  it('goes over the agents that a selector matches, and says so in the audit log', async () => {
+    const { bench, agents } = await mixed();
+    const result = await apply(bench, onSelector('role=web'));
+    expect(result).toMatchObject({ assignment: null, selector: 'role=web', summary: { agents: 3, succeeded: 3 } });
+    expect(agents.map(({ machine }) => machine.size)).toEqual([1, 1, 1, 0]);
+    expect(bench.events.filter(({ type }) => type === 'rollout.applied')).toMatchObject([
+      {
+        summary: 'alice applied module extra on 3 agents (role=web)',
+        target: { id: result.rollout_id, type: 'rollout' },
+        metadata: { rollout_id: result.rollout_id, agents: 3, selector: 'role=web', modules: ['extra'] },
+      },
+    ]);
+    const page = { limit: 10, offset: 0, status: null, rollout: result.rollout_id };
+    expect((await bench.engine.operations.list(page)).total).toBe(3);
+  });
+
+  it('goes over named agents in their order, each once, and an unknown one refuses it', async () => {
+    const { bench, agents } = await mixed();
+    const target = { kind: 'agents', nodeIds: [nodeId('4'), nodeId('1'), nodeId('4')] } as const;
+    const result = await apply(bench, { target, modules: ['extra'] });
+    expect(result.results.map(({ name }) => name)).toEqual(['web-4', 'web-1']);
+    expect(result).toMatchObject({ assignment: null, selector: null });
+    expect(agents.map(({ machine }) => machine.size)).toEqual([1, 0, 0, 1]);
+    const unknown = { kind: 'agents', nodeIds: [nodeId('1'), nodeId('e'), nodeId('f')] } as const;
+    const fault = await rejection(begin(bench, { target: unknown }));
+    expect(fault).toMatchObject({ code: 'agent_not_found', data: { node_ids: [nodeId('e'), nodeId('f')] } });
+    expect(bench.eventTypes('rollout.applied')).toHaveLength(1);
+  });
+
+  it('fails on a named agent that is not approved, and skips one that a selector meant', async () => {
+    const { bench, agents } = await mixed();
+    for (const agent of agents) agent.diligent = false;
+    const reject = () => updateAgent(bench.db, nodeId('3'), { status: 'rejected' });
+    const { finished } = await begin(bench, { ...onSelector('role=web'), concurrency: 2 });
+    await bench.settle();
+    await reject();
+    for (const agent of agents) agent.diligent = true;
+    expect(statuses(await bench.while(finished))).toEqual(['succeeded', 'succeeded', 'skipped']);
+    const target = { kind: 'agents', nodeIds: [nodeId('3'), nodeId('4')] } as const;
+    const result = await apply(bench, { target, modules: ['extra'] });
+    expect(statuses(result)).toEqual(['failed', 'succeeded']);
+    expect(result.results[0]?.error).toMatchObject({
+      code: 'agent_not_approved',
+      hint: expect.stringContaining('orch agents approve'),
+    });
+  });
+
+  it('keeps to canaries and bounds, and is cancelled', async () => {
+    const { bench, agents } = await mixed();
+    agents[0]?.mishaps.set('/extra', 'fail');
+    expect(statuses(await apply(bench, { ...onSelector('role=web'), canary: 1 }))).toEqual([
+      'failed',
+      'skipped',
+      'skipped',
+    ]);
+    expect(statuses(await apply(bench, { ...onSelector('role=web'), maxFailures: 1 }))).toEqual([
+      'failed',
+      'skipped',
+      'skipped',
+    ]);
+    for (const agent of agents) agent.diligent = false;
+    const { rollout, finished } = await begin(bench, { ...onSelector('role=web'), concurrency: 1 });
+    await bench.settle();
+    expect(await bench.while(bench.engine.rollouts.cancel(rollout.rollout_id, ALICE))).toHaveLength(1);
+    for (const agent of agents) agent.diligent = true;
+    expect(statuses(await bench.while(finished))).toEqual(['failed', 'skipped', 'skipped']);
+    expect(bench.events.filter(({ type }) => type === 'rollout.cancelled')).toMatchObject([
+      { summary: 'alice cancelled a rollout on 3 agents', metadata: { rollout_id: rollout.rollout_id } },
+    ]);
+  });
+
+  it('plans, and applies only what the plans showed', async () => {
+    const { bench, agents } = await mixed();
+    const told: AgentResult[] = [];
+    const signal = new AbortController().signal;
+    const order = { ...REQUEST, ...onSelector('role=web'), signal };
+    const listener = watcher(async (one) => void told.push(one));
+    const planned = await bench.while(bench.engine.rollouts.plan(order, ALICE, listener));
+    expect(planned).toMatchObject({ selector: 'role=web', has_changes: true, summary: { succeeded: 3 } });
+    expect(bench.events.filter(({ type }) => type === 'rollout.planned')).toMatchObject([
+      { summary: 'alice planned module extra on 3 agents (role=web)' },
+    ]);
+    agents[1]?.machine.set('/by-hand', '');
+    const expected = Object.fromEntries(told.map(({ node_id, result }) => [node_id, result?.plan_hash ?? '']));
+    const target = { kind: 'agents', nodeIds: told.map(({ node_id }) => node_id) } as const;
+    const result = await apply(bench, { target, modules: ['extra'], expect: expected });
+    expect(statuses(result)).toEqual(['succeeded', 'failed', 'succeeded']);
+    expect(result.results[1]?.error?.code).toBe('plan_stale');
+  });
+
+  it('tells each resource to a watcher that wants them', async () => {
+    const { bench } = await mixed();
+    const seen: string[] = [];
+    const listener = watcher(
+      async () => undefined,
+      ({ name }, { identity, status }) => seen.push(`${name} ${identity} ${status}`),
+    );
+    const signal = new AbortController().signal;
+    await bench.while(bench.engine.rollouts.plan({ ...REQUEST, ...onSelector('role=web'), signal }, ALICE, listener));
+    const { finished } = await bench.engine.rollouts.apply({ ...REQUEST, ...onSelector('role=web') }, ALICE, listener);
+    await bench.while(finished);
+    const names = ['web-1', 'web-2', 'web-3'];
+    expect(seen.toSorted()).toEqual(names.flatMap((name) => [`${name} /extra changed`, `${name} /extra pending`]));
+  });
+});
+
 describe('canaries', () => {
   it('go first, and the rest follows when all of them have succeeded', async () => {
     const { bench, agents } = await fleet(4);
@@ -226,6 +355,7 @@ describe('canaries', () => {
     expect(result.results[1]?.error).toEqual({
       code: 'rollout_stopped',
       message: 'not started: 1 of 1 canary agents did not succeed',
+      hint: null,
     });
     expect(agents[1]?.received.filter(({ type }) => type === 'run')).toEqual([]);
   });
@@ -325,8 +455,8 @@ describe('a rollout under way', () => {
     const { bench, agents } = await fleet(3);
     const told: AgentResult[] = [];
     const signal = new AbortController().signal;
-    const watcher = { onStarted: () => undefined, onAgent: async (one: AgentResult) => void told.push(one) };
-    await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, watcher));
+    const listener = watcher(async (one) => void told.push(one));
+    await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, listener));
     const hashes = told.slice(0, 2).map(({ node_id, result }) => [node_id, result?.plan_hash ?? '']);
     agents[1]?.machine.set('/by-hand', '');
     const result = await apply(bench, { expect: Object.fromEntries(hashes) });

@@ -3,6 +3,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import type { Operation, OperationDetail, State } from '../../src/contract/operations.js';
 import type { Operator } from '../../src/contract/operators.js';
+import type { Rollout, RolloutResult } from '../../src/contract/rollouts.js';
 import type { DriftDetail, DriftRecord, RunResult } from '../../src/contract/runs.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
 import type { Answers, Reply } from './fake-api.js';
@@ -368,3 +369,64 @@ export const readings: Answers = {
   getLatestDrift: { body: null },
   listAuditEvents: { body: { events, has_more: false, next_cursor: null } },
 };
+
+/** An agent's part of a rollout, as the stream has it. */
+export interface Reported extends RolloutResult {
+  readonly result: RunResult | null;
+}
+
+export const reported = (agent: Agent, result: RunResult, status: RolloutResult['status'] = 'succeeded'): Reported => ({
+  node_id: agent.node_id,
+  name: agent.name,
+  status,
+  operation_id: result.operation_id,
+  summary: result.summary,
+  error: result.error && { ...result.error, hint: null },
+  result: { ...result, node_id: agent.node_id },
+});
+
+export const missed = (agent: Agent, status: RolloutResult['status'], code: string, message: string): Reported => ({
+  node_id: agent.node_id,
+  name: agent.name,
+  status,
+  operation_id: null,
+  summary: null,
+  error: { code, message, hint: null },
+  result: null,
+});
+
+export const OFFLINE = ['unreachable', 'agent_not_connected', 'agent db-01 is not connected'] as const;
+export const SKIPPED = ['skipped', 'rollout_stopped', 'not started: 1 agent has failed'] as const;
+
+/** What chose the agents of a rollout. */
+type ChosenBy = Partial<Pick<Rollout, 'assignment' | 'selector'>>;
+
+export function rolloutOf(
+  results: readonly Reported[],
+  { assignment = null, selector = null }: ChosenBy = {},
+): Rollout {
+  const howMany = (status: string) => results.filter((one) => one.status === status).length;
+  return {
+    assignment,
+    selector,
+    rollout_id: ulid(9),
+    has_changes: results.some(({ result }) => result?.has_changes),
+    results: results.map(({ result: _, ...rest }) => rest),
+    summary: {
+      agents: results.length,
+      succeeded: howMany('succeeded'),
+      failed: howMany('failed'),
+      unreachable: howMany('unreachable'),
+      skipped: howMany('skipped'),
+    },
+  };
+}
+
+/** The stream of a rollout over these agents. */
+export const streamed = (results: readonly Reported[], chosen: ChosenBy = {}) => ({
+  lines: [
+    { event: 'started', rollout_id: ulid(9), agents: results.length },
+    ...results.map((agent) => ({ event: 'agent', agent })),
+    { event: 'result', result: rolloutOf(results, chosen) },
+  ],
+});

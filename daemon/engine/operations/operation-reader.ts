@@ -177,9 +177,9 @@ export class OperationReader {
   }
 }
 
-function throwNews(operationId: string, news: News, isPatient: boolean): void {
+function throwNews(operationId: string, news: News, ignoresSilence: boolean): void {
   const data = { operation_id: operationId };
-  if (news === 'silent' && !isPatient) {
+  if (news === 'silent' && !ignoresSilence) {
     throw new Fault('agent_timeout', `the agent has said nothing about operation ${operationId} for a while`, {
       hint: `the operation goes on; watch it: orch ops watch ${operationId}`,
       data,

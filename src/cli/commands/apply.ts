@@ -2,12 +2,12 @@
 import { Fault } from '../../kernel/fault.js';
 import { defineCommand, flag, integer } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
-import { chooseModules, type ModuleChoice, moduleOptions, storeModules } from '../modules/send-modules.js';
-import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
+import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
+import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
-import { applyAgents, confirmApply, requireConsent } from '../runs/apply-agents.js';
-import { applyOutcome } from '../runs/rollout.js';
-import { paceOptions } from '../runs/run-agents.js';
+import { requireConsent } from '../runs/consent.js';
+import { confirmAndApply } from '../runs/one-agent.js';
+import { applyFleet, paceOptions } from '../runs/rollout.js';
 import { runOutcome } from '../runs/run-view.js';
 import { applyPlan, isPlanFile } from '../runs/saved-plan.js';
 
@@ -27,8 +27,9 @@ export const command = defineCommand({
     'since rejects it (exit status 6).',
     '--local needs no orchestrator: it applies to this machine, records the result, and later removes resources that are no',
     'longer declared. There, Ctrl-C, SIGTERM and SIGHUP stop at the next resource; results are recorded in any case.',
-    'With --assignment the orchestrator walks over the agents, even if you disconnect; otherwise this command does.',
-    'Ctrl-C leaves the operation running and shows how to watch and cancel it; Ctrl-C twice cancels it, SIGTERM never.',
+    'Over several agents the orchestrator walks, even if you disconnect: see orch ops list --rollout ID.',
+    'Ctrl-C leaves the operation or the rollout running and shows how to watch and cancel it; Ctrl-C twice cancels it,',
+    'SIGTERM never.',
     'Files of -f are uploaded when the apply starts: after the answer, or at once with --yes. A saved plan with files of -f',
     'uploads them then, too. The modules of -m come before those of -f.',
   ],
@@ -44,7 +45,7 @@ export const command = defineCommand({
     detailedExitcode: flag('end with 2 if resources changed'),
   },
   run: async (context, { allowRemovals = null, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
-    const { nodes, assignment, selector, allowEmpty } = choice;
+    const { nodes, allowEmpty } = choice;
     requireConsent(context);
     const here = localChoice({ ...choice, others: { ...fleetFlags(choice), '-m': choice.module.length > 0 } });
     if (here !== null) {
@@ -53,24 +54,19 @@ export const command = defineCommand({
     }
     requireOneChoice(choice, 'apply');
     const api = await context.api();
-    const { verbose } = context.globals;
-    const outcome = { kind: 'apply', detailed: detailedExitcode, verbose } as const;
-    if (nodes.some(isPlanFile)) {
-      const path = onlyPlanFile(nodes, choice);
-      return runOutcome(await applyPlan(context, api, { path, allowRemovals }), outcome);
-    }
+    const detailed = detailedExitcode;
     const pace = { concurrency, canary, maxFailures };
-    const modules = chooseModules(context, choice);
-    if (assignment !== undefined) {
-      const order = { assignment, modules, pace, allowEmpty, allowRemovals, detailed: detailedExitcode };
-      return applyOutcome(context, api, order);
+    if (nodes.some(isPlanFile)) {
+      return applyPlan(context, api, { path: onlyPlanFile(nodes, choice), pace, allowRemovals, detailed });
     }
-    const agents = await chooseAgents(api, choice, context);
-    const fleet = selector !== undefined;
-    const { targets, missed } = await confirmApply(context, api, { agents, modules, fleet });
-    if (targets.length > 0) await storeModules(context, api, modules);
-    const runs = await applyAgents(context, api, { targets, modules: modules.names, allowRemovals, pace, fleet });
-    return runOutcome([...runs, ...missed], { ...outcome, fleet });
+    const modules = chooseModules(context, choice);
+    const target = await chooseTarget(api, choice, context);
+    if (target.kind !== 'agent') {
+      const order = { fleet: target, modules, pace, allowEmpty, allowRemovals, detailed };
+      return applyFleet(context, api, order);
+    }
+    const run = await confirmAndApply(context, api, { agent: target.agent, modules, allowRemovals });
+    return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
   },
 });
 

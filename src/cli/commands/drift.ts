@@ -1,7 +1,11 @@
 /** The commands of `orch drift`. */
 
 import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { ROLLOUT_CONCURRENCY } from '../../contract/rollouts.js';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contract/runs.js';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import { type WalkResult, walk } from '../../kernel/walk.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, flag, integer, list, text } from '../define-command.js';
 import { agentHandle, formatAge, formatTime } from '../format.js';
@@ -12,7 +16,8 @@ import { nodeArgument, optionalNodesArgument, resolveNode } from '../nodes/resol
 import { fieldsOf, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { type NameOfOperator, nameOfNode, operatorNames } from '../record-names.js';
 import { countLines, planLines } from '../render/plan-lines.js';
-import { paceOptions, runAgents } from '../runs/run-agents.js';
+import { type AgentRun, standingOf } from '../runs/agent-run.js';
+import { createRunProgress } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
 
 /** `orch drift`. */
@@ -32,7 +37,7 @@ export const checkDrift = defineCommand({
   args: { nodes: optionalNodesArgument },
   options: {
     ...fleetOptions,
-    concurrency: paceOptions.concurrency,
+    concurrency: integer('N', `most agents at a time [${ROLLOUT_CONCURRENCY.standard}]`, 1),
     ...localOptions,
     file: list('FILE', 'with --local: module files, to compare resources with secrets', {
       short: 'f',
@@ -46,20 +51,71 @@ export const checkDrift = defineCommand({
       return (await import('../local/run-local.js')).driftLocal(context, here, detailedExitcode);
     }
     requireOneChoice(choice, 'drift');
-    const { signal, globals } = context;
+    const { globals } = context;
     const api = await context.api();
     const agents = await chooseAgents(api, choice, context);
     const fleet = choice.nodes.length === 0;
-    const runs = await runAgents(context, {
-      kind: 'drift',
+    const runs = await checkAgents(context, api, {
       agents,
-      pace: { concurrency },
+      concurrency: concurrency ?? ROLLOUT_CONCURRENCY.standard,
       fleet,
-      run: (agent) => api.call('checkDrift', { params: { node_id: agent.node_id }, signal }),
     });
     return runOutcome(runs, { kind: 'drift', detailed: detailedExitcode, verbose: globals.verbose, fleet });
   },
 });
+
+interface Checks {
+  readonly agents: readonly Agent[];
+  readonly concurrency: number;
+  /** True if an assignment or selector chose the agents: faults then stay with their agent, even for a single one. */
+  readonly fleet: boolean;
+}
+
+interface VisitedAgent extends WalkResult {
+  readonly run: AgentRun;
+}
+
+const visitedOf = (run: AgentRun): VisitedAgent => ({ run, status: standingOf(run) });
+
+/** Faults that fail the whole command. */
+const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'unreachable', 'tls_mismatch'] as const;
+
+/** Checks agents. Returns faults with their agent; throws those of a single named agent and those that concern all agents. */
+async function checkAgents(
+  context: Context,
+  api: ApiClient,
+  { agents, concurrency, fleet }: Checks,
+): Promise<readonly AgentRun[]> {
+  const { signal } = context;
+  const progress = createRunProgress(context, 'drift', agents.length);
+  const thrown: unknown[] = [];
+  const runs = await walk<Agent, VisitedAgent, AgentRun>({
+    agents,
+    concurrency,
+    canary: 0,
+    maxFailures: null,
+    isConnected: ({ connected }) => connected,
+    stopReason: () => (thrown.length > 0 ? 'the command fails' : null),
+    run: async (agent) => {
+      try {
+        return visitedOf({
+          agent,
+          result: await api.call('checkDrift', { params: { node_id: agent.node_id }, signal }),
+        });
+      } catch (error) {
+        if ((agents.length === 1 && !fleet) || !isFault(error) || isFault(error, ...FATAL)) thrown.push(error);
+        return visitedOf({ agent, fault: isFault(error) ? error : new Fault('internal', messageOf(error)) });
+      }
+    },
+    skip: (agent, why) => visitedOf({ agent, fault: new Fault('cancelled', why) }),
+    onResult: async ({ run }) => {
+      if (thrown.length === 0) progress.finished(run);
+      return run;
+    },
+  });
+  if (thrown.length > 0) throw thrown[0];
+  return runs;
+}
 
 /** `orch drift list`. */
 export const listDrift = defineCommand({

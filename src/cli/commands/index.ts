@@ -134,7 +134,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('ops list', 'list operations', async () => (await ops()).listOperations),
   entry('ops show', 'show one operation with its resources', async () => (await ops()).showOperation),
   entry('ops watch', 'follow an operation to its end', async () => (await ops()).watchOperation),
-  entry('ops cancel', 'cancel an operation at the next resource', async () => (await ops()).cancelOperation),
+  entry(
+    'ops cancel',
+    'cancel an operation or a rollout at the next resource',
+    async () => (await ops()).cancelOperation,
+  ),
   entry('ops output', 'show the output of the scripts of an operation', async () => (await ops()).showOutput),
   entry('exec', 'run a command on agents', async () => (await import('./exec.js')).command),
   entry('term open', 'open a shell on an agent', async () => (await term()).openTerminal),

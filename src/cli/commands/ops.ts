@@ -1,9 +1,9 @@
 /** The commands of `orch ops`. */
 import type { SuccessBody } from '../../client/api-client.js';
 import type { Operation, OperationDetail } from '../../contract/operations.js';
-import { isFault } from '../../kernel/fault.js';
-import { argument, choice, defineCommand, integer, text } from '../define-command.js';
-import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import { argument, choice, defineCommand, integer, optionalArgument, text } from '../define-command.js';
+import { count, formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
 import { resolveNode } from '../nodes/resolve-node.js';
 import {
   fieldsOf,
@@ -19,7 +19,7 @@ import {
 } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { countLines, outputLines, planLines } from '../render/plan-lines.js';
-import { createRunProgress, followRun } from '../runs/run-agents.js';
+import { createRunProgress, followRun } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
 
 export const operationArgument = argument('ID', 'operation ID, as "orch ops" shows it', 'operation');
@@ -119,13 +119,31 @@ export const watchOperation = defineCommand({
 
 /** `orch ops cancel`. */
 export const cancelOperation = defineCommand({
-  examples: ['orch ops cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
-  detail: ['Stops a running script. Finishes any other resource in progress, and starts no further one.'],
+  examples: ['orch ops cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch ops cancel --rollout 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
+  detail: [
+    'Stops a running script. Finishes any other resource in progress, and starts no further one.',
+    '--rollout cancels the operations of a rollout, and starts no further agent.',
+  ],
   access: 'operator',
-  args: { id: operationArgument },
-  run: async (context, { id }) => {
+  args: { id: optionalArgument('ID', 'operation ID, as "orch ops" shows it', 'operation') },
+  options: { rollout: text('ID', 'cancel a rollout') },
+  run: async (context, { id, rollout }) => {
+    const { signal } = context;
+    if ((id === undefined) === (rollout === undefined)) {
+      throw new Fault('usage', 'name an operation, or a rollout with --rollout: one of them');
+    }
     const api = await context.api();
-    const operation = await api.call('cancelOperation', { params: { operation_id: id }, signal: context.signal });
+    if (id === undefined) {
+      const cancelled = await api.call('cancelRollout', { params: { rollout_id: rollout ?? '' }, signal });
+      return {
+        body: cancelled,
+        names: cancelled.cancelled,
+        view: lines(
+          `Rollout ${rollout} starts no further agent, and ${count(cancelled.cancelled.length, 'operation')} of it stop at the next resource. See: orch ops list --rollout ${rollout}`,
+        ),
+      };
+    }
+    const operation = await api.call('cancelOperation', { params: { operation_id: id }, signal });
     return {
       body: operation,
       names: [operation.operation_id],

@@ -2,10 +2,10 @@
 import { defineCommand, flag, text } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
 import { chooseModules, moduleOptions } from '../modules/send-modules.js';
-import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
+import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
-import { planOutcome } from '../runs/rollout.js';
-import { paceOptions, planAgents } from '../runs/run-agents.js';
+import { planAgent } from '../runs/one-agent.js';
+import { paceOptions, planFleet } from '../runs/rollout.js';
 import { runOutcome } from '../runs/run-view.js';
 import { requirePlanName, savePlan } from '../runs/saved-plan.js';
 
@@ -36,7 +36,6 @@ export const command = defineCommand({
     detailedExitcode: flag('end with 2 if the plan has changes'),
   },
   run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
-    const { assignment, selector, allowEmpty } = choice;
     const others = { '--out': out !== undefined, ...fleetFlags(choice), '-m': choice.module.length > 0 };
     const here = localChoice({ ...choice, others });
     if (here !== null) return (await import('../local/run-local.js')).planLocal(context, here, detailedExitcode);
@@ -44,17 +43,17 @@ export const command = defineCommand({
     if (out !== undefined) requirePlanName(out);
     const modules = chooseModules(context, choice);
     const api = await context.api();
-    const pace = { concurrency, canary, maxFailures };
-    if (assignment !== undefined) {
-      const order = { assignment, modules, pace, allowEmpty, detailed: detailedExitcode };
-      const { outcome, runs } = await planOutcome(context, api, order);
+    const detailed = detailedExitcode;
+    const target = await chooseTarget(api, choice, context);
+    if (target.kind === 'agent') {
+      const runs = [await planAgent(context, api, { agent: target.agent, modules })];
       if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
-      return outcome;
+      return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
     }
-    const agents = await chooseAgents(api, choice, context);
-    const fleet = selector !== undefined;
-    const runs = await planAgents(context, api, { agents, modules, pace, fleet });
+    const pace = { concurrency, canary, maxFailures };
+    const order = { fleet: target, modules, pace, allowEmpty: choice.allowEmpty, detailed };
+    const { outcome, runs } = await planFleet(context, api, order);
     if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
-    return runOutcome(runs, { kind: 'plan', detailed: detailedExitcode, verbose: context.globals.verbose, fleet });
+    return outcome;
   },
 });

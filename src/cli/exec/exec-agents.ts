@@ -40,7 +40,7 @@ export async function execAgents(context: Context, api: ApiClient, exec: FleetEx
     result: { agent, end },
     status: statusOfEnd(end),
   });
-  const visited = await walk<Agent, VisitedAgent>({
+  const results = await walk<Agent, VisitedAgent, ExecResult>({
     agents,
     concurrency: batch,
     canary: 0,
@@ -60,15 +60,16 @@ export async function execAgents(context: Context, api: ApiClient, exec: FleetEx
     skip: (agent, why) => visitedOf(agent, { kind: 'skipped', why }),
     onResult: async ({ result }) => {
       ended += 1;
-      if (thrown.length > 0) return;
+      if (thrown.length > 0) return result;
       if (agents.length > 1) {
         context.progress.live(`${ended} of ${count(agents.length, 'agent')} ended  ${agentName(result.agent)}`);
       }
       await exec.onEnd(result);
+      return result;
     },
   });
   if (thrown.length > 0) throw thrown[0];
-  return visited.map(({ result }) => result);
+  return results;
 }
 
 const isFatal = (fault: Fault): boolean => isFault(fault, ...FATAL);

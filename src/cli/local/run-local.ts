@@ -14,8 +14,8 @@ import type { LocalItem, LocalOutcome } from '../programs.js';
 import { spansOf } from '../render/paint.js';
 import { outputLines, resourceName } from '../render/plan-lines.js';
 import type { AgentRun } from '../runs/agent-run.js';
-import { consentTo } from '../runs/apply-agents.js';
-import { runAgents } from '../runs/run-agents.js';
+import { consentTo } from '../runs/consent.js';
+import { createRunProgress } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
 import {
   type Application,
@@ -43,25 +43,18 @@ export interface LocalPlan {
 
 export async function localPlan(context: Context, session: LocalSession, desired: LocalDesired): Promise<LocalPlan> {
   const { agent, machine } = session;
-  let observed: string | null = null;
-  const runs = await runAgents(context, {
-    kind: 'plan',
-    agents: [agent],
-    run: async (_agent, progress) => {
-      const startedAt = context.clock.now();
-      const outcome = await machine.plan(desired, {
-        signal: context.signal,
-        onResults: (items) => {
-          for (const { result } of items) progress.resource(agent, result);
-        },
-      });
-      observed = outcome.observed;
-      const finishedAt = context.clock.now();
-      const result = runResultOf(session, { desired, outcome, operationId: null, startedAt, finishedAt });
-      return outcome.end === 'succeeded' ? result : { ...result, status: 'failed' };
+  const progress = createRunProgress(context, 'plan', 1);
+  const startedAt = context.clock.now();
+  const outcome = await machine.plan(desired, {
+    signal: context.signal,
+    onResults: (items) => {
+      for (const { result } of items) progress.resource(agent, result);
     },
   });
-  return { runs, observed };
+  const finishedAt = context.clock.now();
+  const result = runResultOf(session, { desired, outcome, operationId: null, startedAt, finishedAt });
+  const run = { agent, result: outcome.end === 'succeeded' ? result : ({ ...result, status: 'failed' } as const) };
+  return { runs: [run], observed: outcome.observed };
 }
 
 export interface LocalApply extends LocalChoice {
@@ -77,12 +70,10 @@ export const applyLocal = (context: Context, { detailed, allowRemovals, ...choic
     const { missed, expect } = await confirm(context, session, desired);
     if (missed.length > 0) return runOutcome(missed, { kind: 'apply', detailed, verbose });
     guardRemovals(session, desired, allowRemovals);
-    const runs = await runAgents(context, {
-      kind: 'apply',
-      agents: [session.agent],
-      run: (agent, progress) =>
-        applyTo(context, session, { desired, expect, tell: (result) => progress.resource(agent, result) }),
-    });
+    const { agent } = session;
+    const progress = createRunProgress(context, 'apply', 1);
+    const tell: Order['tell'] = (result) => progress.resource(agent, result);
+    const runs = [{ agent, result: await applyTo(context, session, { desired, expect, tell }) }];
     return runOutcome(runs, { kind: 'apply', detailed, verbose });
   });
 
@@ -183,25 +174,21 @@ export const driftLocal = (context: Context, choice: LocalChoice, detailed: bool
     const operationId = session.state.operation_id;
     if (operationId === null) throw noSnapshot(session);
     const resources = toCompare(context, session, choice);
-    const runs = await runAgents(context, {
-      kind: 'drift',
-      agents: [session.agent],
-      run: async (agent, progress) => {
-        const startedAt = context.clock.now();
-        const outcome = await session.machine.drift(
-          { resources, removals: [] },
-          {
-            signal: context.signal,
-            onResults: (items) => {
-              for (const { result } of items) progress.resource(agent, result);
-            },
-          },
-        );
-        const driftId = session.machine.newId();
-        const finishedAt = context.clock.now();
-        return driftDetailOf(session, { driftId, operationId, outcome, startedAt, finishedAt });
+    const { agent, machine } = session;
+    const progress = createRunProgress(context, 'drift', 1);
+    const startedAt = context.clock.now();
+    const outcome = await machine.drift(
+      { resources, removals: [] },
+      {
+        signal: context.signal,
+        onResults: (items) => {
+          for (const { result } of items) progress.resource(agent, result);
+        },
       },
-    });
+    );
+    const driftId = machine.newId();
+    const finishedAt = context.clock.now();
+    const runs = [{ agent, result: driftDetailOf(session, { driftId, operationId, outcome, startedAt, finishedAt }) }];
     return runOutcome(runs, { kind: 'drift', detailed, verbose: context.globals.verbose });
   });
 

@@ -4,6 +4,7 @@ import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
 import { flag, text } from '../define-command.js';
 import { allAgents } from '../list-pages.js';
+import type { RunAgent } from '../runs/agent-run.js';
 import { resolveNodes } from './resolve-node.js';
 
 export const fleetOptions = {
@@ -38,7 +39,7 @@ export function requireOneChoice({ nodes, assignment, selector }: AgentChoice, p
   });
 }
 
-/** Returns the chosen agents. Throws the faults of `resolveNodes` and `requireSome`, `assignment_not_found` and `invalid_selector`. */
+/** Returns the chosen agents. Throws the faults of `resolveNodes` and `requireAgents`, `assignment_not_found` and `invalid_selector`. */
 export async function chooseAgents(
   api: ApiClient,
   choice: AgentChoice,
@@ -55,8 +56,27 @@ export async function chooseAgents(
   return agents;
 }
 
+/** Agents that the orchestrator walks over. */
+export type Fleet =
+  | { readonly kind: 'assignment'; readonly assignment: string }
+  | { readonly kind: 'selector'; readonly selector: string }
+  | { readonly kind: 'agents'; readonly agents: readonly RunAgent[] };
+
+/** Returns the only named agent, or a fleet, whose assignment or selector the orchestrator evaluates. Throws the faults of `resolveNodes`. */
+export async function chooseTarget(
+  api: ApiClient,
+  { nodes, assignment, selector }: Omit<AgentChoice, 'allowEmpty'>,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<{ readonly kind: 'agent'; readonly agent: Agent } | Fleet> {
+  if (assignment !== undefined) return { kind: 'assignment', assignment };
+  if (selector !== undefined) return { kind: 'selector', selector };
+  const agents = await resolveNodes(api, nodes, { signal });
+  const [agent, ...others] = agents;
+  return agent !== undefined && others.length === 0 ? { kind: 'agent', agent } : { kind: 'agents', agents };
+}
+
 /** Throws `agent_not_found` if no agent matches, except with --allow-empty. */
-export function requireAgents(agents: number, { assignment, selector, allowEmpty }: AgentChoice): void {
+export function requireAgents(agents: number, { assignment, selector, allowEmpty }: Omit<AgentChoice, 'nodes'>): void {
   if (agents > 0 || allowEmpty) return;
   const what = assignment === undefined ? `"${selector ?? ''}"` : `the selector of assignment ${assignment}`;
   throw new Fault('agent_not_found', `no approved agent matches ${what}`, {

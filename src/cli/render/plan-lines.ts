@@ -107,7 +107,7 @@ const SIGNS: Readonly<Record<ResourceResult['action'], Sign>> = {
 };
 
 /** Returns whether a resource is shown without `--verbose`. */
-export const isNoteworthy = ({ status }: ResourceResult): boolean => status !== 'unchanged';
+export const isNoteworthy = ({ status }: Pick<ResourceResult, 'status'>): boolean => status !== 'unchanged';
 
 /** Names a resource: `file-unix /etc/motd`. */
 export const resourceName = ({ kind, identity }: Pick<ResourceResult, 'kind' | 'identity'>): string =>

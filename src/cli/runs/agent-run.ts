@@ -1,7 +1,8 @@
 /** Results of a run on agents, their exit status and their JSON body. */
 import type { Agent } from '../../contract/agents.js';
+import type { RolloutResult } from '../../contract/rollouts.js';
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
-import { type Fault, isFault, isFaultCode } from '../../kernel/fault.js';
+import { type Fault, isFaultCode } from '../../kernel/fault.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 
 export type Result = RunResult | DriftDetail;
@@ -12,9 +13,14 @@ export type RunAgent = Pick<Agent, 'node_id' | 'name' | 'initial_hostname'>;
 /** An agent with its result, or with the fault that prevented one. */
 export type AgentRun =
   | { readonly agent: RunAgent; readonly result: Result }
-  | { readonly agent: RunAgent; readonly fault: Fault };
+  | {
+      readonly agent: RunAgent;
+      readonly fault: Fault;
+      /** The result of a rollout. */
+      readonly reported?: RolloutResult;
+    };
 
-type AgentStanding = 'succeeded' | 'failed' | 'unreachable' | 'skipped';
+type AgentStanding = RolloutResult['status'];
 
 export const hasResult = (run: AgentRun): run is Extract<AgentRun, { readonly result: Result }> => 'result' in run;
 
@@ -45,16 +51,14 @@ export function exitStatusOfRuns(runs: readonly AgentRun[], detailed: boolean): 
 }
 
 export function standingOf(run: AgentRun): AgentStanding {
-  if (!hasResult(run) && isFault(run.fault, 'rollout_stopped', 'assignment_changed')) return 'skipped';
+  if (!hasResult(run) && run.reported !== undefined) return run.reported.status;
   const status = exitStatusOfRun(run, false);
   if (status === EXIT.done) return 'succeeded';
   return status === EXIT.offline ? 'unreachable' : 'failed';
 }
 
-/** Returns the JSON body: the body of the API for a single named agent, one object for a fleet. */
-export function runsBody(runs: readonly AgentRun[], fleet = false): unknown {
-  const [only] = runs;
-  if (!fleet && runs.length === 1 && only && hasResult(only)) return only.result;
+/** Returns the JSON body of a fleet. */
+export function runsBody(runs: readonly AgentRun[]) {
   const standings = runs.map(standingOf);
   const howMany = (standing: AgentStanding) => standings.filter((other) => other === standing).length;
   return {
@@ -63,7 +67,8 @@ export function runsBody(runs: readonly AgentRun[], fleet = false): unknown {
       node_id: run.agent.node_id,
       name: run.agent.name,
       status: standingOf(run),
-      operation_id: hasResult(run) ? run.result.operation_id : null,
+      operation_id: hasResult(run) ? run.result.operation_id : (run.reported?.operation_id ?? null),
+      summary: hasResult(run) ? run.result.summary : (run.reported?.summary ?? null),
       result: hasResult(run) ? run.result : null,
       error: hasResult(run) ? run.result.error : { code: run.fault.code, message: run.fault.message },
     })),

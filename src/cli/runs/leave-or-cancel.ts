@@ -1,18 +1,14 @@
-/** Ctrl-C while operations run: once leaves them running, twice cancels them. SIGTERM and SIGHUP leave them at once. */
-import { setMaxListeners } from 'node:events';
+/** Ctrl-C during an apply or a rollout: once leaves it running, twice cancels it. SIGTERM and SIGHUP leave it at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApiClient } from '../../client/api-client.js';
-import { Fault, messageOf } from '../../kernel/fault.js';
+import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import type { Interrupt } from '../interrupts.js';
 
 interface Leaving {
-  /** Aborts the streams. */
+  /** Aborts the stream. */
   readonly signal: AbortSignal;
   /** Rejects with `cancelled` once the operator has left; never resolves. */
   readonly promise: Promise<never>;
-  /** True after the first Ctrl-C: no further agent starts, even while a second Ctrl-C may follow. */
-  readonly interrupted: boolean;
   stop(): void;
 }
 
@@ -29,29 +25,9 @@ interface Leavable {
   cancel(): Promise<void>;
 }
 
-/**
- * Watches for Ctrl-C during applies.
- * @param running IDs of the running operations, read on each Ctrl-C
- * @param several true if further agents may start
- */
-export const leaveOrCancel = (
-  context: Context,
-  api: ApiClient,
-  running: ReadonlySet<string>,
-  several: boolean,
-): Leaving =>
-  leaving(context, {
-    tell: (last) => {
-      if (several) context.note('No further agent begins.');
-      tellHowToGoOn(context, running, last);
-    },
-    cancel: () => cancelAll(context, api, running),
-  });
-
+/** Watches for Ctrl-C while work runs that continues without the operator. */
 export function leaving(context: Context, work: Leavable): Leaving {
-  const streams = new AbortController();
-  // Each agent of a run has a stream.
-  setMaxListeners(0, streams.signal);
+  const stream = new AbortController();
   const second = new AbortController();
   let stopped = false;
   let reject: (reason: Fault) => void = () => {};
@@ -62,7 +38,7 @@ export function leaving(context: Context, work: Leavable): Leaving {
   promise.catch(() => {});
   const end = (by: Interrupt) => {
     reject(new Fault('cancelled', 'interrupted'));
-    streams.abort();
+    stream.abort();
     context.interrupt(by);
   };
   const tell = (last: boolean) => {
@@ -88,11 +64,8 @@ export function leaving(context: Context, work: Leavable): Leaving {
     else end(by);
   });
   return {
-    signal: streams.signal,
+    signal: stream.signal,
     promise,
-    get interrupted() {
-      return presses > 0;
-    },
     stop: () => {
       stopListening();
       // All work ended before a second Ctrl-C.
@@ -101,25 +74,4 @@ export function leaving(context: Context, work: Leavable): Leaving {
       second.abort();
     },
   };
-}
-
-function tellHowToGoOn({ note }: Context, running: ReadonlySet<string>, last: boolean): void {
-  if (running.size === 0) note('Interrupted. Operations in progress continue; see: orch ops');
-  for (const id of running) {
-    note(`Operation ${id} goes on without you.`);
-    note(`  watch it:  orch ops watch ${id}`);
-    note(`  cancel it: orch ops cancel ${id}`);
-  }
-  if (running.size > 0 && !last) note(`Press Ctrl-C again ${WITHIN} to cancel.`);
-}
-
-async function cancelAll({ note, warn }: Context, api: ApiClient, running: ReadonlySet<string>): Promise<void> {
-  for (const operation_id of running) {
-    try {
-      await api.call('cancelOperation', { params: { operation_id } });
-      note(`Operation ${operation_id} is being cancelled: it stops at the next resource.`);
-    } catch (error) {
-      warn(`operation ${operation_id} could not be cancelled: ${messageOf(error)}`);
-    }
-  }
 }

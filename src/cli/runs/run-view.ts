@@ -121,12 +121,16 @@ interface RunOutcomeOptions {
 }
 
 /** Builds the outcome of runs. `-o name` prints the agents with changes. */
-export const runOutcome = (
+export function runOutcome(
   runs: readonly AgentRun[],
-  { kind, detailed, verbose, fleet }: RunOutcomeOptions,
-): Outcome => ({
-  body: runsBody(runs, fleet),
-  names: runs.filter((run) => hasResult(run) && run.result.has_changes).map(({ agent }) => agentHandle(agent)),
-  view: runsView(runs, { kind, verbose }),
-  exitStatus: exitStatusOfRuns(runs, detailed),
-});
+  { kind, detailed, verbose, fleet = false }: RunOutcomeOptions,
+): Outcome {
+  const [only] = runs;
+  const isSingle = !fleet && runs.length === 1 && only !== undefined && hasResult(only);
+  return {
+    body: isSingle ? only.result : runsBody(runs),
+    names: runs.filter((run) => hasResult(run) && run.result.has_changes).map(({ agent }) => agentHandle(agent)),
+    view: runsView(runs, { kind, verbose }),
+    exitStatus: exitStatusOfRuns(runs, detailed),
+  };
+}

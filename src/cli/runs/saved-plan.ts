@@ -15,10 +15,13 @@ import type { Context } from '../context.js';
 import { agentName, count, formatTime } from '../format.js';
 import { currentDigest, type RunModules, sendModule } from '../modules/send-modules.js';
 import { resolveNodes } from '../nodes/resolve-node.js';
+import type { Outcome } from '../outcome.js';
 import { readTextFile } from '../text-files.js';
 import { type AgentRun, hasResult } from './agent-run.js';
-import { applyAgents, questionFor } from './apply-agents.js';
-import { runsView } from './run-view.js';
+import { questionFor } from './consent.js';
+import { applyAgent } from './one-agent.js';
+import { applyRollout, type Pace, rolloutOutcome } from './rollout.js';
+import { runOutcome, runsView } from './run-view.js';
 
 interface PlanToSave {
   readonly path: string;
@@ -60,7 +63,10 @@ function savedAgent(run: AgentRun, modules: readonly string[]): SavedAgent | nul
 
 interface PlanToApply {
   readonly path: string;
+  readonly pace: Pace;
   readonly allowRemovals: number | null;
+  /** True if changes give the exit status 2. */
+  readonly detailed: boolean;
 }
 
 /**
@@ -70,25 +76,28 @@ interface PlanToApply {
 export async function applyPlan(
   context: Context,
   api: ApiClient,
-  { path, allowRemovals }: PlanToApply,
-): Promise<readonly AgentRun[]> {
+  { path, pace, allowRemovals, detailed }: PlanToApply,
+): Promise<Outcome> {
   const plan = readPlanFile(path);
   await requireSameOrchestrator(context, api, plan);
   await changedSources(context, api, plan);
-  const ids = plan.agents.map(({ node_id }) => node_id);
-  const agents = await resolveNodes(api, ids, { signal: context.signal });
+  const hashes = new Map(plan.agents.map(({ node_id, plan_hash }) => [node_id, plan_hash]));
+  const agents = await resolveNodes(api, [...hashes.keys()], { signal: context.signal });
   const planned = agents.flatMap((agent) => {
     const saved = plan.agents.find(({ node_id }) => node_id === agent.node_id);
-    return saved === undefined ? [] : [{ agent, saved, result: saved.result }];
+    return saved === undefined ? [] : [{ agent, result: saved.result }];
   });
   if (!context.globals.yes) await ask(context, plan, planned);
   await storeSources(context, api, plan);
-  const targets = planned.map(({ agent, saved }) => ({
-    agent,
-    planHash: saved.plan_hash,
-    modules: saved.modules,
-  }));
-  return applyAgents(context, api, { targets, modules: [], allowRemovals });
+  const order = { modules: plan.agents[0]?.modules ?? [], allowRemovals };
+  const [agent, ...others] = agents;
+  if (agent !== undefined && others.length === 0) {
+    const run = await applyAgent(context, api, { ...order, agent, expect: hashes.get(agent.node_id) ?? null });
+    return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
+  }
+  const fleet = { kind: 'agents', agents } as const;
+  const applied = await applyRollout(context, api, { ...order, fleet, pace, expect: Object.fromEntries(hashes) });
+  return rolloutOutcome(context, applied, { kind: 'apply', fleet, detailed });
 }
 
 async function requireSameOrchestrator({ signal }: Context, api: ApiClient, plan: SavedPlan): Promise<void> {
@@ -213,9 +222,16 @@ function readPlanFile(path: string): SavedPlan {
     );
   }
   const data = parse(path, text);
-  if (plans.check(data)) return data;
+  if (plans.check(data)) return requireSameModules(path, data);
   const [problem] = plans.problems(data);
   throw invalid(path, problem ? `${problem.path || '/'} ${problem.message}` : 'it has another shape');
+}
+
+/** Throws `invalid_plan_file` unless all agents have the same modules, as in every plan that `savePlan` writes. */
+function requireSameModules(path: string, plan: SavedPlan): SavedPlan {
+  const lists = new Set(plan.agents.map(({ modules }) => JSON.stringify(modules)));
+  if (lists.size === 1) return plan;
+  throw invalid(path, 'its agents have different modules');
 }
 
 function parse(path: string, text: string): unknown {

@@ -68,14 +68,36 @@ async function rollouts(world: World): Promise<void> {
   await world.gives('planAssignment', { params, body: { sources } }, 200);
   const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
   await world.refuses('planAssignment', { params, body: { sources: broken } }, 'invalid_module');
-  await upload(world, {
-    name: 'slow',
-    resources: ['- id: nap', '  resource: {script: {program: sh, apply: sleep 2}}'],
-  });
+  await selections(world);
   const started = await world.gives('applyAssignment', { params, body: { modules: ['slow'], wait: false } }, 202);
   const rollout = { params: { rollout_id: started.rollout_id } };
   await world.gives('cancelRollout', rollout, 202);
   await world.refuses('cancelRollout', { params: { rollout_id: 'none' } }, 'rollout_not_found');
+  await until(async () => (await world.call('cancelRollout', rollout)).status === 404, 'the rollout is over');
+}
+
+/** Rollouts over a selector and over named agents. */
+async function selections(world: World): Promise<void> {
+  const over = { selector: 'platform=linux' };
+  const named = { agents: [world.agents.connected, world.agents.away] };
+  for (const id of ['planRollout', 'applyRollout']) {
+    await world.gives(id, { body: { ...over, modules: ['base'] } }, 200);
+    await world.gives(id, { body: { ...named, progress: true }, headers: { accept: 'application/x-ndjson' } }, 200);
+    await world.refuses(id, { body: {} }, 'invalid_body');
+    await world.refuses(id, { body: { ...over, ...named } }, 'invalid_body');
+    await world.refuses(id, { body: { selector: '=' } }, 'invalid_selector');
+    await world.refuses(id, { body: { agents: ['f'.repeat(32)] } }, 'agent_not_found');
+    await world.refuses(id, { body: { ...over, modules: ['none'] } }, 'module_not_found');
+  }
+  const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
+  await world.refuses('planRollout', { body: { ...over, sources: broken } }, 'invalid_module');
+  await upload(world, {
+    name: 'slow',
+    resources: ['- id: nap', '  resource: {script: {program: sh, apply: sleep 2}}'],
+  });
+  const { rollout_id } = await world.gives('applyRollout', { body: { ...over, modules: ['slow'], wait: false } }, 202);
+  const rollout = { params: { rollout_id } };
+  await world.gives('cancelRollout', rollout, 202);
   await until(async () => (await world.call('cancelRollout', rollout)).status === 404, 'the rollout is over');
 }
 

@@ -1,25 +1,25 @@
-/** Rollouts: plan and apply on every agent that the selector of an assignment matches now. */
+/** Rollouts: plan and apply on the agents of an assignment, of a selector, or with given node IDs. */
 import { setMaxListeners } from 'node:events';
-import type { Rollout, RolloutEvent, RolloutResult } from '../../../src/contract/assignments.js';
 import type { Operation } from '../../../src/contract/operations.js';
+import type { Rollout, RolloutEvent, RolloutResult } from '../../../src/contract/rollouts.js';
 import type { RunResult } from '../../../src/contract/runs.js';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
 import { type WalkOptions, walk } from '../../../src/kernel/walk.js';
-import { parseSelector } from '../../../src/language/selector.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
 import type { Core } from '../../core/core.js';
-import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
+import type { RequestContext } from '../../core/domain-event.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { Applies } from '../applies.js';
+import { requireAssignment } from '../assignments/assignments.js';
 import type { Leases } from '../leases.js';
-import { moduleNotFound, type SentModule, sentNote } from '../modules/current-modules.js';
+import { moduleNotFound, type SentModule } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { abortFault } from '../observations.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { Plans } from '../plans.js';
-import { selectedAgents } from './assignment-store.js';
-import { assignmentParty, requireAssignment } from './assignments.js';
+import { begunEvent, cancelledEvent, chooseAgents, type RolloutHead, type RolloutTarget } from './rollout-target.js';
 
 interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
@@ -30,7 +30,7 @@ interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> 
 }
 
 interface RolloutRequest {
-  readonly assignment: string;
+  readonly target: RolloutTarget;
   /** Modules to run in addition to those of the assignments. */
   readonly modules: readonly string[];
   /** Maximum number of agents in flight. */
@@ -57,6 +57,8 @@ export interface ApplyRolloutRequest extends RolloutRequest {
 /** Receives the progress of a rollout. */
 export interface RolloutWatcher {
   readonly onStarted: (id: string, agents: number) => void;
+  /** Receives each resource of each agent as it ends; null to receive none. */
+  readonly onResource: ((agent: Pick<AgentRow, 'node_id' | 'name'>, result: ResourceResult) => void) | null;
   /** Receives each agent's complete result. */
   readonly onAgent: (result: AgentResult) => Promise<void>;
 }
@@ -82,6 +84,24 @@ interface Beginning {
   readonly sent: readonly SentModule[];
 }
 
+interface Planning {
+  readonly request: Required<Pick<PlanRolloutRequest, 'modules' | 'sent' | 'signal'>>;
+  readonly head: RolloutHead;
+  readonly watcher: RolloutWatcher | null;
+}
+
+interface Applying {
+  readonly request: ApplyRolloutRequest;
+  readonly running: Running;
+  readonly watcher: RolloutWatcher | null;
+}
+
+interface Failure {
+  readonly head: RolloutHead;
+  /** Null if no apply has started. */
+  readonly operationId: string | null;
+}
+
 export class Rollouts {
   private readonly options: RolloutsOptions;
   private readonly running = new Map<string, Running>();
@@ -94,7 +114,8 @@ export class Rollouts {
   }
 
   /**
-   * Plans on every matching agent. Throws `assignment_not_found`, `module_not_found`, or the signal's reason when it is aborted.
+   * Plans on every agent of the target. Throws the faults of `chooseAgents`, `module_not_found`, or the signal's reason when it is
+   * aborted.
    */
   async plan(request: PlanRolloutRequest, context: RequestContext, watcher: RolloutWatcher | null): Promise<Rollout> {
     const { modules, sent = [], signal } = request;
@@ -104,14 +125,17 @@ export class Rollouts {
     watcher?.onStarted(head.id, head.agents);
     const results = await this.walk(request, agents, {
       stopReason: () => (signal.aborted ? 'not started: the caller went away' : null),
-      run: (agent) => this.planOne(agent, { modules, sent, signal, detailed: watcher !== null }, context),
-      onResult: async (result) => watcher?.onAgent(result),
+      run: (agent) => this.planOne(agent, { request: { modules, sent, signal }, head, watcher }, context),
+      onResult: async (result) => {
+        await watcher?.onAgent(result);
+        return keptOf(result);
+      },
     });
     if (signal.aborted) throw abortFault(signal);
     return rolloutView(head, results);
   }
 
-  /** Starts a rollout that continues when the caller disconnects. Throws `assignment_not_found` or `module_not_found`. */
+  /** Starts a rollout that continues when the caller disconnects. Throws the faults of `chooseAgents` and `module_not_found`. */
   async apply(
     request: ApplyRolloutRequest,
     context: RequestContext,
@@ -123,9 +147,12 @@ export class Rollouts {
     watcher?.onStarted(head.id, head.agents);
     const finished = this.walk(request, agents, {
       stopReason: () => (this.shutdown.signal.aborted ? 'not started: the orchestrator stops' : running.halted),
-      run: (agent) => this.applyOne(agent, { request, running, detailed: watcher !== null }, context),
-      // Not awaited: a slow watcher must not delay the rollout.
-      onResult: async (result) => void watcher?.onAgent(result),
+      run: (agent) => this.applyOne(agent, { request, running, watcher }, context),
+      onResult: async (result) => {
+        // Not awaited: a slow watcher must not delay the rollout.
+        void watcher?.onAgent(result);
+        return keptOf(result);
+      },
     })
       .then((results) => this.conclude(head, results))
       .finally(() => this.running.delete(head.id));
@@ -143,16 +170,7 @@ export class Rollouts {
         hint: `see what it did: orch ops list --rollout ${id}`,
       });
     }
-    await uow.write(async (_, emit) => {
-      emit(
-        eventOfRequest(context, {
-          type: 'assignment.rollout_cancelled',
-          target: assignmentParty(running.head.assignment),
-          summary: `${context.actor.name} cancelled a rollout of assignment ${running.head.assignment}`,
-          metadata: { rollout_id: id },
-        }),
-      );
-    });
+    await uow.write(async (_, emit) => emit(cancelledEvent(running.head, context)));
     running.halted = `not started: ${context.actor.name} cancelled the rollout`;
     const cancelled: string[] = [];
     for (const operation of [...running.operations]) {
@@ -173,23 +191,15 @@ export class Rollouts {
 
   private async begin(request: RolloutRequest, { deed, only, sent }: Beginning, context: RequestContext) {
     const { db, uow, newId } = this.options;
-    const { selector } = await requireAssignment(db, request.assignment);
+    const chosen = await chooseAgents(db, request.target);
     const own = new Set(sent.map(({ name }) => name));
     await this.refuseUnknown(request.modules.filter((name) => !own.has(name)));
-    const selected = await selectedAgents(db, parseSelector(selector));
-    const agents = only === null ? selected : selected.filter(({ node_id }) => Object.hasOwn(only, node_id));
-    const head = { assignment: request.assignment, id: newId(), agents: agents.length };
-    const { suffix, metadata } = sentNote(sent);
+    const agents = only === null ? chosen.agents : chosen.agents.filter(({ node_id }) => Object.hasOwn(only, node_id));
+    const head: RolloutHead = { ...chosen, id: newId(), agents: agents.length };
+    const { modules } = request;
     await uow.write(async (tx, emit) => {
-      await requireAssignment(tx, request.assignment);
-      emit(
-        eventOfRequest(context, {
-          type: `assignment.${deed}`,
-          target: assignmentParty(request.assignment),
-          summary: `${context.actor.name} ${deed} assignment ${request.assignment} on ${agents.length === 1 ? '1 agent' : `${agents.length} agents`}${suffix}`,
-          metadata: { rollout_id: head.id, agents: head.agents, modules: [...request.modules], ...metadata },
-        }),
-      );
+      if (head.assignment !== null) await requireAssignment(tx, head.assignment);
+      emit(begunEvent(head, { deed, modules, sent }, context));
     });
     return { head, agents };
   }
@@ -203,8 +213,8 @@ export class Rollouts {
   private walk(
     { concurrency, canary, maxFailures }: RolloutRequest,
     agents: readonly AgentRow[],
-    work: Pick<WalkOptions<AgentRow, AgentResult>, 'stopReason' | 'run' | 'onResult'>,
-  ): Promise<readonly AgentResult[]> {
+    work: Pick<WalkOptions<AgentRow, AgentResult, RolloutResult>, 'stopReason' | 'run' | 'onResult'>,
+  ): Promise<readonly RolloutResult[]> {
     const { link } = this.options;
     return walk({
       agents,
@@ -217,7 +227,7 @@ export class Rollouts {
     });
   }
 
-  private conclude(head: RolloutHead, results: readonly AgentResult[]): Rollout {
+  private conclude(head: RolloutHead, results: readonly RolloutResult[]): Rollout {
     if (!this.shutdown.signal.aborted) return rolloutView(head, results);
     throw new Fault('shutting_down', 'the orchestrator stops; what has begun goes on, and no further agent starts', {
       hint: `see how far it came: orch ops list --rollout ${head.id}`,
@@ -227,26 +237,27 @@ export class Rollouts {
 
   private async planOne(
     agent: AgentRow,
-    { detailed, ...order }: Pick<PlanRolloutRequest, 'modules' | 'sent' | 'signal'> & { readonly detailed: boolean },
+    { request, head, watcher }: Planning,
     context: RequestContext,
   ): Promise<AgentResult> {
-    const nothing = () => undefined;
-    const request = { nodeId: agent.node_id, ...order, onStarted: nothing, onResult: nothing };
+    const onResult = (result: ResourceResult) => watcher?.onResource?.(agent, result);
+    const order = { nodeId: agent.node_id, ...request, onStarted: () => undefined, onResult };
     try {
-      const result = await this.whenThereIsRoom(() => this.options.plans.plan(request, context), order.signal);
-      return finishedResult(agent, result, detailed ? result : null);
+      const result = await this.whenThereIsRoom(() => this.options.plans.plan(order, context), request.signal);
+      return finishedResult(agent, result, watcher === null ? null : result);
     } catch (error) {
-      return this.failed(agent, error, null);
+      return this.failed(agent, error, { head, operationId: null });
     }
   }
 
   private async applyOne(
     agent: AgentRow,
-    { request, running, detailed }: { request: ApplyRolloutRequest; running: Running; detailed: boolean },
+    { request, running, watcher }: Applying,
     context: RequestContext,
   ): Promise<AgentResult> {
     const { applies, operations } = this.options;
     const { signal } = this.shutdown;
+    const { head } = running;
     let id: string | null = null;
     try {
       const order = {
@@ -254,21 +265,31 @@ export class Rollouts {
         modules: request.modules,
         allowRemovals: request.allowRemovals,
         expect: request.expect?.[agent.node_id] ?? null,
-        rollout: running.head,
+        rollout: head,
       };
       const started = await this.whenThereIsRoom(() => applies.start(order, context), signal);
       id = started.operationId;
       running.operations.add(id);
       if (running.halted !== null) await applies.cancel(id, context).catch(refuseUnlessFinished);
-      await operations.ended(id, signal);
-      if (!detailed) return finishedResult(agent, await operations.get(id), null);
+      await this.ended(agent, id, watcher);
+      if (watcher === null) return finishedResult(agent, await operations.get(id), null);
       const result = await operations.result(id, started.warnings);
       return finishedResult(agent, result, result);
     } catch (error) {
-      return this.failed(agent, error, id);
+      return this.failed(agent, error, { head, operationId: id });
     } finally {
       if (id !== null) running.operations.delete(id);
     }
+  }
+
+  /** Waits for the end of an apply. Throws `agent_timeout` on silence, and `shutting_down` when the orchestrator stops. */
+  private async ended(agent: AgentRow, operationId: string, watcher: RolloutWatcher | null): Promise<void> {
+    const { operations } = this.options;
+    const { signal } = this.shutdown;
+    const onResource = watcher?.onResource ?? null;
+    if (onResource === null) return operations.ended(operationId, signal);
+    for await (const result of operations.follow(operationId, { signal, ignoresSilence: false }))
+      onResource(agent, result);
   }
 
   /** Retries `start` when a lease is released, while other operations use every slot of the orchestrator. */
@@ -285,7 +306,7 @@ export class Rollouts {
     }
   }
 
-  private failed(agent: AgentRow, error: unknown, operationId: string | null): AgentResult {
+  private failed(agent: AgentRow, error: unknown, { head, operationId }: Failure): AgentResult {
     if (!isFault(error)) {
       const { stack } = error instanceof Error ? error : new Error(String(error));
       this.options.logger.error('a rollout failed on an agent', {
@@ -295,7 +316,7 @@ export class Rollouts {
         stack,
       });
     }
-    return failedResult(agent, error, operationId);
+    return failedResult(agent, error, { head, operationId });
   }
 }
 
@@ -310,7 +331,7 @@ type Finished = Pick<Operation | RunResult, 'operation_id' | 'status' | 'summary
 
 /** Fault codes of agents that were never reached. */
 const UNREACHABLE: readonly string[] = ['agent_not_connected', 'not_delivered'];
-/** Fault codes of agents that no longer belong to the rollout. */
+/** Fault codes of agents that an assignment or a selector no longer means. A named agent fails instead. */
 const NOT_MEANT: readonly string[] = ['assignment_changed', 'agent_not_found', 'agent_not_approved'];
 
 function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null): AgentResult {
@@ -318,19 +339,34 @@ function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null
   const error = run.error ?? endWithoutReason(run);
   const missed = error !== null && UNREACHABLE.includes(error.code);
   const standing = status === 'succeeded' ? 'succeeded' : missed ? 'unreachable' : 'failed';
-  return { ...nameOf(agent), status: standing, operation_id, summary, error, result };
+  return {
+    ...nameOf(agent),
+    status: standing,
+    operation_id,
+    summary,
+    error: error === null ? null : { ...error, hint: null },
+    result,
+  };
 }
 
-const endWithoutReason = ({ status }: Finished): RolloutResult['error'] =>
+const endWithoutReason = ({ status }: Finished): Finished['error'] =>
   status === 'cancelled' || status === 'interrupted' ? { code: status, message: `the apply was ${status}` } : null;
 
 /** Converts an error into a result, so that one agent's error does not end the rollout. */
-function failedResult(agent: AgentRow, error: unknown, operationId: string | null): AgentResult {
+function failedResult(agent: AgentRow, error: unknown, { head, operationId }: Failure): AgentResult {
   const code = isFault(error) ? error.code : 'internal';
-  const status = UNREACHABLE.includes(code) ? 'unreachable' : NOT_MEANT.includes(code) ? 'skipped' : 'failed';
-  // Unexpected errors are details for the log, not for the response.
-  const message = isFault(error) ? messageOf(error) : 'something went wrong in the orchestrator; see its log';
-  return { ...nameOf(agent), status, operation_id: operationId, summary: null, error: { code, message }, result: null };
+  const isMeant = head.selector === null || !NOT_MEANT.includes(code);
+  return {
+    ...nameOf(agent),
+    status: UNREACHABLE.includes(code) ? 'unreachable' : isMeant ? 'failed' : 'skipped',
+    operation_id: operationId,
+    summary: null,
+    // Unexpected errors are details for the log, not for the response.
+    error: isFault(error)
+      ? { code, message: messageOf(error), hint: error.hint ?? null }
+      : { code, message: 'something went wrong in the orchestrator; see its log', hint: null },
+    result: null,
+  };
 }
 
 const skippedResult = (agent: AgentRow, why: string): AgentResult => ({
@@ -338,26 +374,23 @@ const skippedResult = (agent: AgentRow, why: string): AgentResult => ({
   status: 'skipped',
   operation_id: null,
   summary: null,
-  error: { code: 'rollout_stopped', message: why },
+  error: { code: 'rollout_stopped', message: why, hint: null },
   result: null,
 });
 
+/** Drops the complete result, so that the results of a large fleet are not in memory together. */
+const keptOf = ({ result: _, ...kept }: AgentResult): RolloutResult => kept;
+
 const nameOf = ({ node_id, name }: AgentRow) => ({ node_id, name });
 
-interface RolloutHead {
-  readonly assignment: string;
-  readonly id: string;
-  /** Number of agents in the rollout. */
-  readonly agents: number;
-}
-
-function rolloutView({ assignment, id, agents }: RolloutHead, results: readonly AgentResult[]): Rollout {
+function rolloutView({ assignment, selector, id, agents }: RolloutHead, results: readonly RolloutResult[]): Rollout {
   const howMany = (status: RolloutResult['status']) => results.filter((one) => one.status === status).length;
   return {
     assignment,
+    selector,
     rollout_id: id,
     has_changes: results.some(({ summary }) => summary !== null && summary.changed + summary.pending > 0),
-    results: results.map(({ result: _, ...result }) => result),
+    results: [...results],
     summary: {
       agents,
       succeeded: howMany('succeeded'),

@@ -1,0 +1,126 @@
+/** The target of a rollout: which agents it covers, and how audit events name it. */
+import { Fault } from '../../../src/kernel/fault.js';
+import { parseSelector } from '../../../src/language/selector.js';
+import { type DomainEvent, eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
+import type { Queryable } from '../../database/schema.js';
+import { type AgentRow, findAgents } from '../../fleet/agent-store.js';
+import { selectedAgents } from '../assignments/assignment-store.js';
+import { assignmentParty, requireAssignment } from '../assignments/assignments.js';
+import { type SentModule, sentNote } from '../modules/current-modules.js';
+import { listModules } from '../operations/apply-events.js';
+
+/** Agents of a rollout: those of an assignment, those that a selector matches, or those with the given node IDs. */
+export type RolloutTarget =
+  | { readonly kind: 'assignment'; readonly name: string }
+  | { readonly kind: 'selector'; readonly selector: string }
+  | { readonly kind: 'agents'; readonly nodeIds: readonly string[] };
+
+/** A rollout before its first agent. */
+export interface RolloutHead {
+  readonly id: string;
+  /** Name of the assignment; null for another target. */
+  readonly assignment: string | null;
+  /** Selector that chose the agents; null for named agents. */
+  readonly selector: string | null;
+  /** Number of agents in the rollout. */
+  readonly agents: number;
+}
+
+interface Chosen extends Pick<RolloutHead, 'assignment' | 'selector'> {
+  readonly agents: readonly AgentRow[];
+}
+
+/**
+ * Returns the agents of a target as of now: approved ones by name, or the named ones in their order. Throws
+ * `assignment_not_found`, `invalid_selector`, or `agent_not_found` with every unknown node ID.
+ */
+export async function chooseAgents(db: Queryable, target: RolloutTarget): Promise<Chosen> {
+  if (target.kind === 'agents') {
+    return { assignment: null, selector: null, agents: await namedAgents(db, target.nodeIds) };
+  }
+  const isAssigned = target.kind === 'assignment';
+  const selector = isAssigned ? (await requireAssignment(db, target.name)).selector : target.selector;
+  const agents = await selectedAgents(db, parseSelector(selector));
+  return { assignment: isAssigned ? target.name : null, selector, agents };
+}
+
+async function namedAgents(db: Queryable, nodeIds: readonly string[]): Promise<readonly AgentRow[]> {
+  const wanted = [...new Set(nodeIds)];
+  const rows = new Map((await findAgents(db, wanted)).map((row) => [row.node_id, row]));
+  const unknown = wanted.filter((id) => !rows.has(id));
+  if (unknown.length > 0) throw unknownAgents(unknown);
+  return wanted.flatMap((id) => rows.get(id) ?? []);
+}
+
+/** Maximum number of node IDs that a message names. */
+const NAMED = 5;
+
+function unknownAgents(nodeIds: readonly string[]): Fault {
+  const shown = nodeIds.slice(0, NAMED).map((id) => `"${id}"`);
+  const more = nodeIds.length > NAMED ? ` and ${nodeIds.length - NAMED} more` : '';
+  return new Fault('agent_not_found', `there is no agent ${shown.join(', ')}${more}`, {
+    hint: 'see what there is: orch agents list',
+    data: { node_ids: [...nodeIds] },
+  });
+}
+
+type Deed = 'planned' | 'applied' | 'cancelled';
+
+/** Audit events of rollouts by target. */
+const EVENTS = {
+  assignment: {
+    planned: 'assignment.planned',
+    applied: 'assignment.applied',
+    cancelled: 'assignment.rollout_cancelled',
+  },
+  selection: { planned: 'rollout.planned', applied: 'rollout.applied', cancelled: 'rollout.cancelled' },
+} as const satisfies Record<string, Record<Deed, DomainEvent['type']>>;
+
+interface Begun {
+  readonly deed: Exclude<Deed, 'cancelled'>;
+  /** Modules that the request names. */
+  readonly modules: readonly string[];
+  readonly sent: readonly SentModule[];
+}
+
+/** Returns the audit event of a rollout that begins. */
+export function begunEvent(head: RolloutHead, { deed, modules, sent }: Begun, context: RequestContext): DomainEvent {
+  const { suffix, metadata } = sentNote(sent);
+  const what = head.assignment === null ? contentOf(modules) : `assignment ${head.assignment}`;
+  const chosen = head.assignment === null && head.selector !== null ? ` (${head.selector})` : '';
+  return eventOfRequest(context, {
+    type: EVENTS[subjectOf(head)][deed],
+    target: partyOf(head),
+    summary: `${context.actor.name} ${deed} ${what} on ${countOf(head)}${chosen}${suffix}`,
+    metadata: {
+      rollout_id: head.id,
+      agents: head.agents,
+      selector: head.selector,
+      modules: [...modules],
+      ...metadata,
+    },
+  });
+}
+
+/** Returns the audit event of a rollout that an operator cancels. */
+export function cancelledEvent(head: RolloutHead, context: RequestContext): DomainEvent {
+  const what = head.assignment === null ? `on ${countOf(head)}` : `of assignment ${head.assignment}`;
+  return eventOfRequest(context, {
+    type: EVENTS[subjectOf(head)].cancelled,
+    target: partyOf(head),
+    summary: `${context.actor.name} cancelled a rollout ${what}`,
+    metadata: { rollout_id: head.id },
+  });
+}
+
+const subjectOf = ({ assignment }: RolloutHead) => (assignment === null ? 'selection' : 'assignment');
+
+const partyOf = (head: RolloutHead): Party =>
+  head.assignment === null
+    ? { id: head.id, name: head.selector ?? countOf(head), type: 'rollout' }
+    : assignmentParty(head.assignment);
+
+const contentOf = (modules: readonly string[]): string =>
+  modules.length === 0 ? 'the assigned modules' : listModules(modules);
+
+const countOf = ({ agents }: RolloutHead): string => (agents === 1 ? '1 agent' : `${agents} agents`);

@@ -1,0 +1,120 @@
+/** Follows the stream of a plan or an apply of one agent, and shows the progress of runs. */
+import type { RunEvent, RunResult } from '../../contract/runs.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import type { ResourceResult } from '../../resources/result.js';
+import type { Context } from '../context.js';
+import { agentName, count } from '../format.js';
+import { isNoteworthy, type RunKind, resourceName } from '../render/plan-lines.js';
+import { type AgentRun, hasResult, type RunAgent, standingOf } from './agent-run.js';
+
+/** The members of a resource that the progress shows. */
+type ShownResource = Pick<ResourceResult, 'kind' | 'identity' | 'status'>;
+
+interface RunProgress {
+  resource(agent: RunAgent, resource: ShownResource): void;
+  finished(run: AgentRun): void;
+}
+
+/** Resources of one agent so far. */
+interface Counts {
+  readonly resources: number;
+  readonly changes: number;
+}
+
+const DOING: Readonly<Record<RunKind, string>> = { plan: 'planning', apply: 'applying', drift: 'checking' };
+/** Words for resources with changes. */
+const FOUND: Readonly<Record<RunKind, string>> = { plan: 'to change', apply: 'changed', drift: 'different' };
+
+/** Reports progress: by resource for a single agent, by agent for several. `agents` is their number. */
+export function createRunProgress({ progress, globals }: Context, kind: RunKind, agents: number): RunProgress {
+  let finished = 0;
+  let resources = 0;
+  let changes = 0;
+  const counts = new Map<string, Counts>();
+  const countsOf = ({ node_id }: RunAgent): Counts => counts.get(node_id) ?? { resources: 0, changes: 0 };
+  const report = (agent: RunAgent, now: Counts) => {
+    const before = countsOf(agent);
+    resources += now.resources - before.resources;
+    changes += now.changes - before.changes;
+    counts.set(agent.node_id, now);
+  };
+  const tell = (last: string) => {
+    const done = agents === 1 ? '' : `${bar(finished, agents)} ${finished} of ${count(agents, 'agent')}, `;
+    progress.live(`${DOING[kind]}: ${done}${count(resources, 'resource')}, ${count(changes, 'change')}  ${last}`);
+  };
+  return {
+    resource: (agent, resource) => {
+      const before = countsOf(agent);
+      report(agent, {
+        resources: before.resources + 1,
+        changes: before.changes + (isNoteworthy(resource) ? 1 : 0),
+      });
+      const name = `${agentName(agent)}: ${resource.status} ${resourceName(resource)}`;
+      tell(name);
+      if (agents > 1 || kind !== 'apply') return;
+      if (globals.verbose || isNoteworthy(resource)) progress.step(name);
+    },
+    finished: (run) => {
+      finished += 1;
+      if (hasResult(run)) {
+        const all = run.result.resources;
+        report(run.agent, { resources: all.length, changes: all.filter(isNoteworthy).length });
+      }
+      tell(agentName(run.agent));
+      if (agents > 1) progress.step(`${agentName(run.agent)}: ${standing(run, kind)}`);
+    },
+  };
+}
+
+function standing(run: AgentRun, kind: RunKind): string {
+  if (!hasResult(run)) return run.fault.message;
+  const { changed, pending, failed, unchanged } = run.result.summary;
+  const counts = `${changed + pending} ${FOUND[kind]}, ${failed} failed, ${unchanged} unchanged`;
+  return `${standingOf(run)} (${counts})`;
+}
+
+const WIDTH = 20;
+const bar = (done: number, all: number): string => {
+  const filled = Math.round((done / all) * WIDTH);
+  return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}]`;
+};
+
+interface Follower {
+  started?(operationId: string): void;
+  resource(resource: ResourceResult): void;
+}
+
+/**
+ * Follows the stream of a run and returns its result. Throws the fault of the stream; after a lost connection or an expired
+ * session its hint says how to keep watching.
+ */
+export async function followRun(
+  stream: AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>,
+  follower: Follower,
+): Promise<RunResult> {
+  let operation: string | null = null;
+  try {
+    for await (const line of stream) {
+      if (line.event === 'result') return line.result;
+      if (line.event === 'resource') follower.resource(line.resource);
+      else if (line.operation_id !== null) {
+        operation = line.operation_id;
+        follower.started?.(operation);
+      }
+    }
+  } catch (error) {
+    throw operation !== null && isFault(error, 'unreachable', 'unauthenticated') ? lost(operation, error) : error;
+  }
+  throw operation === null ? new Fault('unreachable', 'the orchestrator ended the answer too early') : lost(operation);
+}
+
+/** Returns the fault of a lost stream. `cause` is `unauthenticated` for an expired session, else the connection error. */
+function lost(operation: string, cause?: Fault): Fault {
+  const isExpired = isFault(cause, 'unauthenticated');
+  const what = isExpired ? 'the session ended' : 'the connection broke';
+  return new Fault(
+    isExpired ? 'unauthenticated' : 'unreachable',
+    `${what} while operation ${operation} was running; it goes on without it`,
+    { hint: `watch it with: orch ops watch ${operation}`, cause, data: { operation_id: operation } },
+  );
+}
