@@ -24,11 +24,6 @@ export interface AgentSecrets {
   resolve(db: Queryable, agent: AgentRow, names: ReadonlySet<string>): Promise<ResolvedSecrets>;
 }
 
-/** The source for an orchestrator without secrets: every secret is unknown. */
-export const noSecrets: AgentSecrets = {
-  resolve: async () => ({ source: () => null, hashes: new Map() }),
-};
-
 interface SecretUse {
   readonly agent: KnownAgent;
   readonly names: readonly string[];

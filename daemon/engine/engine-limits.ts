@@ -31,9 +31,6 @@ export const ENGINE_LIMITS: EngineLimits = {
   waiting: 16,
 };
 
-/** Default number of removals that one apply may make without `allow_removals`. */
-export const REMOVAL_GUARD = 10;
-
 /** Reads the limits that an operator may set. */
 export const engineLimits = (settings: Settings) => ({
   operations: settings['limits.operations'],

@@ -5,24 +5,24 @@ import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
 import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
 import { AgentGate } from './agent-gate.js';
-import { type AgentSecrets, noSecrets } from './agent-secrets.js';
+import type { AgentSecrets } from './agent-secrets.js';
 import { Applies } from './applies.js';
 import { CurrentAssignments } from './assignments/assignment-store.js';
 import { Assignments } from './assignments/assignments.js';
 import { DesiredSets } from './desired-set.js';
 import { Drift } from './drift.js';
-import { ENGINE_LIMITS, type EngineLimits, REMOVAL_GUARD } from './engine-limits.js';
+import { ENGINE_LIMITS, type EngineLimits } from './engine-limits.js';
 import { Epoch } from './epoch.js';
 import { Lanes } from './lanes.js';
 import { Leases } from './leases.js';
 import { CurrentModules } from './modules/current-modules.js';
 import { ModuleService } from './modules/module-service.js';
-import { inlineParser, type TextParser } from './modules/text-parser.js';
+import type { TextParser } from './modules/text-parser.js';
 import { Observations } from './observations.js';
 import { LiveOperations } from './operations/live-operations.js';
 import { OperationDriver } from './operations/operation-driver.js';
 import { OperationFeed } from './operations/operation-feed.js';
-import { noCipher, type OutputCipher } from './operations/operation-outputs.js';
+import type { OutputCipher } from './operations/operation-outputs.js';
 import { OperationReader } from './operations/operation-reader.js';
 import { OperationRecords } from './operations/operation-records.js';
 import { OperationReports } from './operations/operation-reports.js';
@@ -37,13 +37,11 @@ export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'n
   /** Overrides of `ENGINE_LIMITS`. */
   readonly limits?: Partial<EngineLimits>;
   /** Returns the number of removals that one apply may make without `allow_removals`; called for each apply. */
-  readonly removalGuard?: () => number;
-  /** Source of secrets; by default there are none. */
-  readonly secrets?: AgentSecrets;
-  /** Parser of module texts; by default it runs on the calling thread. */
-  readonly parser?: TextParser;
-  /** Encrypts outputs of scripts with secrets; without it these outputs are not kept. */
-  readonly outputCipher?: OutputCipher;
+  readonly removalGuard: () => number;
+  readonly secrets: AgentSecrets;
+  readonly parser: TextParser;
+  /** Encrypts outputs of scripts with secrets. */
+  readonly outputCipher: OutputCipher;
 }
 
 /** Milliseconds between checks of deadlines. */
@@ -73,17 +71,14 @@ export class Engine implements Service {
   private timer: NodeJS.Timeout | undefined;
 
   constructor(options: EngineOptions) {
-    const { db, clock, link, logger } = options;
+    const { db, clock, link, logger, secrets, parser, outputCipher } = options;
     const limits = { ...ENGINE_LIMITS, ...options.limits };
     const { lanes, live, feed } = this;
     const sessions = new AgentSessions();
     const epoch = new Epoch();
-    const secrets = options.secrets ?? noSecrets;
-    const outputCipher = options.outputCipher ?? noCipher;
     const gate = new AgentGate({ db, link, live });
     const leases = new Leases(clock, limits);
     const assignments = new CurrentAssignments();
-    const parser = options.parser ?? inlineParser;
     const current = new CurrentModules(parser);
     const desiredSets = new DesiredSets({
       current,
@@ -91,20 +86,19 @@ export class Engine implements Service {
       secrets,
       lanes,
     });
-    const records = new OperationRecords({ ...options, secrets, outputCipher, epoch });
+    const records = new OperationRecords({ ...options, epoch });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver };
-    const shared = { ...options, secrets, gate, leases, lanes, desiredSets, observations };
-    const removalGuard = options.removalGuard ?? (() => REMOVAL_GUARD);
+    const shared = { ...options, gate, leases, lanes, desiredSets, observations };
     this.logger = logger;
     this.leases = leases;
     this.observations = observations;
     this.deadlines = new OperationDeadlines(operations);
-    this.modules = new ModuleService({ ...options, parser });
+    this.modules = new ModuleService(options);
     this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
-    this.applies = new Applies({ ...shared, assignments, removalGuard, sessions, live, records, driver });
+    this.applies = new Applies({ ...shared, assignments, sessions, live, records, driver });
     this.operations = new OperationReader({ db, live, feed, outputCipher });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);

@@ -2,9 +2,8 @@
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ParserPoolOptions } from '../../daemon/engine/modules/parser-pool.js';
-import { inlineParser } from '../../daemon/engine/modules/text-parser.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
-import { moduleText } from '../support/engine.js';
+import { inlineParser, moduleText } from '../support/engine.js';
 
 const dist = fileURLToPath(new URL('../../dist/daemon/engine/modules/', import.meta.url));
 

@@ -10,6 +10,8 @@ import { type OpenDatabase, openDatabase } from '../../daemon/database/database.
 import { risingIds } from '../../daemon/database/rising-ids.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
+import { locateIn, parseText, type TextParser } from '../../daemon/engine/modules/text-parser.js';
+import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
 import { insertAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
 import type { AgentLink, EngineMessage } from '../../daemon/fleet/connection-registry.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
@@ -63,6 +65,23 @@ export class ScriptedFleet implements AgentLink {
   }
 }
 
+/** Secrets of an orchestrator that stores none. */
+const noSecrets: AgentSecrets = { resolve: async () => ({ source: () => null, hashes: new Map() }) };
+
+/** Fails a test that seals an output without saying with which cipher. */
+const noCipher: OutputCipher = {
+  seal: () => {
+    throw new Error('this bench has no cipher');
+  },
+  open: () => null,
+};
+
+/** Parses on the calling thread. */
+export const inlineParser: TextParser = {
+  parse: async (content) => parseText(content),
+  locate: async (content, pointers) => locateIn(content, pointers),
+};
+
 export class Bench {
   readonly clock = new ManualClock();
   readonly fleet = new ScriptedFleet();
@@ -114,7 +133,19 @@ export class Bench {
     const uow = this.counted(
       new TransactionalWriter({ db, clock, newId, publish: (event) => this.events.push(event) }),
     );
-    this.current = new Engine({ db, uow, clock, newId, logger: silentLogger, link: this.fleet, ...this.options });
+    this.current = new Engine({
+      db,
+      uow,
+      clock,
+      newId,
+      logger: silentLogger,
+      link: this.fleet,
+      removalGuard: () => 10,
+      secrets: noSecrets,
+      parser: inlineParser,
+      outputCipher: noCipher,
+      ...this.options,
+    });
     await this.current.start();
     return this;
   }

@@ -31,12 +31,6 @@ export function locateIn(content: string, pointers: readonly string[]): readonly
   return pointers.map(locate);
 }
 
-/** Parses on the calling thread; a large module blocks it for half a second. */
-export const inlineParser: TextParser = {
-  parse: async (content) => parseText(content),
-  locate: async (content, pointers) => locateIn(content, pointers),
-};
-
 /** A valid module text: its definition, digest and warnings. */
 interface CheckedModule {
   readonly definition: ModuleDefinition;

@@ -17,14 +17,10 @@ interface SealedOutput {
 
 /** Encrypts and decrypts the outputs of sensitive scripts. */
 export interface OutputCipher {
-  /** Returns null without a key; then the output is not kept. */
-  seal(output: string, place: OperationOutputKey): SealedOutput | null;
+  seal(output: string, place: OperationOutputKey): SealedOutput;
   /** Returns null when the text can no longer be decrypted. */
   open(sealed: SealedOutput, place: OperationOutputKey): string | null;
 }
-
-/** A cipher without keys: outputs of sensitive scripts are not kept. */
-export const noCipher: OutputCipher = { seal: () => null, open: () => null };
 
 /** Maximum bytes of all outputs of one operation; the excess is not kept. */
 export const MAX_OPERATION_OUTPUT = 16 * 1024 * 1024;
@@ -85,8 +81,7 @@ interface Storing {
 function outputRow(output: Output, { room, isSealed, cipher, key }: Storing) {
   const whole = JSON.stringify(output);
   const text = Buffer.byteLength(whole) > room ? withoutText(output) : whole;
-  const sealed = isSealed ? (cipher.seal(text, key) ?? { output: withoutText(output), key_id: null }) : null;
-  return { size: Buffer.byteLength(text), ...(sealed ?? { output: text, key_id: null }) };
+  return { size: Buffer.byteLength(text), ...(isSealed ? cipher.seal(text, key) : { output: text, key_id: null }) };
 }
 
 /** Returns the exit code without the output. */
