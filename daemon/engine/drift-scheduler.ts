@@ -43,7 +43,7 @@ export class DriftScheduler implements Service {
   private due: NodeId[] = [];
   private lastSearch = Number.NEGATIVE_INFINITY;
   private round: Promise<void> = Promise.resolve();
-  private shutdown = new AbortController();
+  private readonly shutdown = new AbortController();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(options: DriftSchedulerOptions) {
@@ -51,7 +51,6 @@ export class DriftScheduler implements Service {
   }
 
   async start(): Promise<void> {
-    this.shutdown = new AbortController();
     // Every check in flight adds a listener to this signal.
     setMaxListeners(0, this.shutdown.signal);
     this.timer = setInterval(() => {

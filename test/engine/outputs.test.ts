@@ -102,6 +102,20 @@ describe('what scripts write in an apply', () => {
     for (const form of forms) expect(bytes).not.toContain(form);
   });
 
+  it('is masked in errors and reasons should the agent not have done it', async () => {
+    const options = { secrets: oneSecret(SECRET), outputCipher: cipher() };
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the module language
+    const { bench, agent } = await benchWith({ '/a': 'token=${{ secrets.TOKEN }}', '/b': 'open' }, options);
+    agent.mishaps.set('/a', 'fail').set('/b', 'skip');
+    agent.messages.set('/a', `no login with ${SECRET}`).set('/b', `it waits for ${SECRET}`);
+    const { resources } = await applied(bench, agent);
+    expect(resources.map(({ error, reason }) => error?.message ?? reason)).toEqual([
+      'no login with ‹secret TOKEN #1a2b›',
+      'it waits for ‹secret TOKEN #1a2b›',
+    ]);
+    expect(bytesOf(bench)).not.toContain(SECRET);
+  });
+
   it('is sealed also when it comes after a restart, which forgets the values', async () => {
     const options = { secrets: oneSecret(SECRET), outputCipher: cipher() };
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the module language

@@ -340,6 +340,8 @@ export class ScriptedAgent {
   readonly journal = new Map<string, JournalledRun>();
   /** Identities that go wrong. */
   readonly mishaps = new Map<string, Mishap>();
+  /** What results say of those that fail or are skipped, by identity. */
+  readonly messages = new Map<string, string>();
   /** What scripts write, by identity. */
   readonly outputs = new Map<string, Output>();
   /** How often each item of each run was carried out. */
@@ -570,7 +572,8 @@ export class ScriptedAgent {
     // Removals run in reverse order, each under its own position.
     const at = resource === undefined ? resources.length + removals.indexOf(sent as never) : index;
     const output = change ? this.outputs.get(sent.identity) : undefined;
-    return { index: at, result: resultOf(sent, { status, action }), existed, ...(output ? { output } : {}) };
+    const result = resultOf(sent, { status, action }, this.messages.get(sent.identity));
+    return { index: at, result, existed, ...(output ? { output } : {}) };
   }
 
   private say(message: EngineMessage): void {
@@ -581,9 +584,11 @@ export class ScriptedAgent {
 export function resultOf(
   { module, kind, identity, id, name }: Pick<ResourceResult, 'module' | 'kind' | 'identity' | 'id' | 'name'>,
   { status, action }: Pick<ResourceResult, 'status' | 'action'>,
+  message?: string,
 ): ResourceResult {
-  const error = status === 'failed' ? { code: 'apply_failed', message: 'it went wrong' } : null;
-  const common = { changes: [], diff: null, sensitive: false, reason: null, duration_ms: 1 };
+  const error = status === 'failed' ? { code: 'apply_failed', message: message ?? 'it went wrong' } : null;
+  const reason = status === 'skipped' ? (message ?? null) : null;
+  const common = { changes: [], diff: null, sensitive: false, reason, duration_ms: 1 };
   return { module, kind, identity, id, name, action, status, error, ...common };
 }
 

@@ -27,14 +27,15 @@ const entry = (path: string, summary: string, load: Loader): CommandEntry => ({ 
 // Loaders of the nouns.
 const agent = () => import('./agent.js');
 const agents = () => import('./agents.js');
+const apply = () => import('./apply.js');
 const assignments = () => import('./assignments.js');
 const audit = () => import('./audit.js');
 const channels = () => import('./channels.js');
 const completion = () => import('./completion.js');
 const drift = () => import('./drift.js');
 const enroll = () => import('./enroll.js');
-const session = () => import('./login.js');
 const maintenance = () => import('./maintenance.js');
+const metrics = () => import('./metrics.js');
 const modules = () => import('./module.js');
 const moduleFiles = () => import('./module-files.js');
 const moduleNew = () => import('./module-new.js');
@@ -44,21 +45,19 @@ const ops = () => import('./ops.js');
 const profile = () => import('./profile.js');
 const secrets = () => import('./secrets.js');
 const serve = () => import('./serve.js');
+const state = () => import('./state.js');
+const status = () => import('./status.js');
 const term = () => import('./term.js');
 const recordings = () => import('./term-recordings.js');
 
 /** All commands in the order of the help. */
 export const COMMANDS: readonly CommandEntry[] = [
-  entry(
-    'quickstart',
-    'try a complete system on this machine with one command',
-    async () => (await import('./quickstart.js')).command,
-  ),
-  entry('status', 'show the health of the orchestrator', async () => (await import('./status.js')).command),
+  entry('quickstart', 'try a complete system on this machine with one command', async () => (await serve()).quickstart),
+  entry('status', 'show the health of the orchestrator', async () => (await status()).showStatus),
   entry(
     'discover',
     'send the address of the orchestrator to waiting agents',
-    async () => (await import('./discover.js')).command,
+    async () => (await status()).discoverAgents,
   ),
 
   entry('operator init', 'create or import your key', async () => (await operator()).initOperator),
@@ -71,8 +70,8 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('operator list', 'list operators', async () => (await operator()).listOperators),
   entry('operator show', 'show one operator', async () => (await operator()).showOperator),
   entry('operator remove', 'remove an operator and end its sessions', async () => (await operator()).removeOperator),
-  entry('login', 'log in now instead of with the next command', async () => (await session()).logIn),
-  entry('logout', 'end the session', async () => (await session()).logOut),
+  entry('login', 'log in now instead of with the next command', async () => (await operator()).logIn),
+  entry('logout', 'end the session', async () => (await operator()).logOut),
   entry('profile create', 'save an orchestrator under a name', async () => (await profile()).createProfile),
   entry('profile update', 'change a profile', async () => (await profile()).updateProfile),
   entry('profile list', 'list profiles', async () => (await profile()).listProfiles),
@@ -116,21 +115,21 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('assignments edit', 'change an assignment', async () => (await assignments()).editAssignment),
   entry('assignments remove', 'delete an assignment', async () => (await assignments()).removeAssignment),
   entry('sync', 'update modules and assignments from a directory', async () => (await import('./sync.js')).command),
-  entry('plan', 'show what an apply would change', async () => (await import('./plan.js')).command),
-  entry('apply', 'apply modules to agents', async () => (await import('./apply.js')).command),
+  entry('plan', 'show what an apply would change', async () => (await apply()).planModules),
+  entry('apply', 'apply modules to agents', async () => (await apply()).applyModules),
   entry('drift', 'compare agents with their last successful apply', async () => (await drift()).checkDrift),
   entry('drift list', 'list drift records', async () => (await drift()).listDrift),
   entry('drift show', 'show one drift record', async () => (await drift()).showDrift),
   entry('drift latest', 'show the newest drift record of an agent', async () => (await drift()).showLatestDrift),
-  entry('state', 'show the believed state of an agent', async () => (await import('./state.js')).command),
+  entry('state', 'show the believed state of an agent', async () => (await state()).showState),
   entry(
     'impact',
     'show the effect of changed module files on the fleet',
     async () => (await import('./impact.js')).command,
   ),
-  entry('metrics', 'show the measurements of an agent', async () => (await import('./metrics.js')).command),
-  entry('top', 'watch the whole fleet live', async () => (await import('./top.js')).command),
-  entry('explain', 'show the origin of a resource on an agent', async () => (await import('./explain.js')).command),
+  entry('metrics', 'show the measurements of an agent', async () => (await metrics()).showMetrics),
+  entry('top', 'watch the whole fleet live', async () => (await metrics()).showFleet),
+  entry('explain', 'show the origin of a resource on an agent', async () => (await state()).explainResource),
   entry('ops list', 'list operations', async () => (await ops()).listOperations),
   entry('ops show', 'show one operation with its resources', async () => (await ops()).showOperation),
   entry('ops watch', 'follow an operation to its end', async () => (await ops()).watchOperation),

@@ -1,22 +1,25 @@
-/** `orch metrics`: the measurements of an agent. */
+/** `orch metrics` and `orch top`: measurements of one agent, and of the fleet. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { METRICS_LIMIT } from '../../contract/metrics.js';
 import type { MetricsSample } from '../../kernel/schema.js';
 import type { Context } from '../context.js';
-import { defineCommand, flag, text } from '../define-command.js';
+import { choice, defineCommand, flag, text } from '../define-command.js';
 import { agentHandle, formatAge, formatBytes, formatDuration, formatTime } from '../format.js';
 import { nextCursor } from '../list-pages.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { fields, headed, type Line, lines, type Outcome, styled, type View } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 import { bar, sparkline } from '../render/chart.js';
+import { fleetBody, ProcessorHistory, readFleet, SORTS, sortFleet } from '../top/fleet.js';
+import { snapshotView } from '../top/fleet-view.js';
 
 /** Poll interval of `--watch` in milliseconds. The orchestrator measures at its own interval. */
 const WATCH_EVERY = 2_000;
 
-export const command = defineCommand({
+/** `orch metrics`: the measurements of an agent. */
+export const showMetrics = defineCommand({
   examples: ['orch metrics web-01', 'orch metrics web-01 --since 6h', 'orch metrics web-01 --watch'],
   detail: ['Shows the latest measurement: processors, memory, disk, uptime. --history shows earlier ones.'],
   access: 'viewer',
@@ -145,3 +148,40 @@ function shareOf(used: number | null, total: number | null): Line {
   if (share === null || used === null || total === null) return '-';
   return [bar(share / 100), ` ${percent(share)} of ${formatBytes(total)}`];
 }
+
+/** `orch top`: the fleet at a glance, live or once. */
+export const showFleet = defineCommand({
+  examples: ['orch top', 'orch top --sort memory', 'orch top --once', 'orch top -o json'],
+  detail: [
+    'Shows agents with their latest measurements, and the activity of the fleet: operations, open terminals, the newest',
+    'events. On a terminal it is redrawn every two seconds until q or Ctrl-C; c, m, d, u, s and n sort by processors,',
+    'memory, disk, uptime, status and name, the arrows scroll. Elsewhere, and with --once or -o json, it is shown once.',
+  ],
+  access: 'viewer',
+  options: {
+    once: flag('show the fleet once and end'),
+    sort: choice('ORDER', SORTS, 'sort order of the agents [cpu]'),
+  },
+  run: async (context, { once, sort = 'cpu' }) => {
+    const { signal, streams, globals, clock } = context;
+    const api = await context.api();
+    const isLive = !once && globals.output === 'table' && streams.stdout.isTTY === true && streams.stdin.isTTY === true;
+    if (isLive) {
+      const { watchFleet } = await import('../top/live-fleet.js');
+      await watchFleet(context, api, sort);
+      return {};
+    }
+    const fleet = await readFleet(api, signal);
+    const history = new ProcessorHistory();
+    history.add(fleet);
+    const agents = sortFleet(fleet.agents, sort);
+    return {
+      body: fleetBody(fleet),
+      names: agents.map(({ agent }) => agentHandle(agent)),
+      view: snapshotView({ fleet, history, agents, columns: columnsOf(context) }, clock.now()),
+    };
+  },
+});
+
+const columnsOf = ({ streams: { stdout }, globals }: Context): number | null =>
+  stdout.isTTY === true && globals.output === 'table' ? (stdout.columns ?? null) : null;

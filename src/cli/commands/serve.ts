@@ -1,5 +1,4 @@
-/** `orch serve`, and the commands for the store, keys and clock of an orchestrator on its host. */
-
+/** `orch serve`, the commands for its store, keys and clock on its host, and `orch quickstart`. */
 import { resolve } from 'node:path';
 import { SERVE_SETTINGS } from '../../settings/serve.js';
 import { defaultOf, flagOf, flatName, helpOf, type Setting, type SettingTable } from '../../settings/setting.js';
@@ -332,3 +331,20 @@ const question = ({ username, public_key, change, former_role }: RecoveredAdmin)
   change === 'added'
     ? `Add ${username} with the key ${public_key} as an admin?`
     : `Make ${username}, who is ${former_role}, an admin?`;
+
+/** `orch quickstart`: a guided tour of a complete system. */
+export const quickstart = defineCommand({
+  examples: ['orch quickstart', 'orch quickstart --keep'],
+  detail: [
+    'Starts an orchestrator and an agent on loopback ports with everything below one new directory, approves the agent,',
+    'applies an example module, changes a file behind its back, shows the drift, applies again, and stops.',
+    'Touches nothing else of the machine and needs no root.',
+  ],
+  access: 'local',
+  ownsSignals: true,
+  options: {
+    keep: flag('keep running afterwards, until Ctrl-C'),
+    dir: text('DIR', 'new directory for all its data [a temporary one]', { completes: 'file' }),
+  },
+  run: async ({ programs, color }, { keep, dir }) => ({ exitStatus: await programs.quickstart({ keep, dir, color }) }),
+});

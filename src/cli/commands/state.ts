@@ -1,11 +1,32 @@
-/** `orch state`: the believed state of an agent. */
-import type { State } from '../../contract/operations.js';
-import { defineCommand } from '../define-command.js';
-import { agentHandle, formatTime } from '../format.js';
-import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
-import { fields, headed, type Line, linesOf, stack, type TableView, type View } from '../outcome.js';
+/** `orch state` and `orch explain`: what is applied on an agent, and where a resource comes from. */
 
-export const command = defineCommand({
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import type { Assignment } from '../../contract/assignments.js';
+import type { State } from '../../contract/operations.js';
+import { Fault } from '../../kernel/fault.js';
+import { showClause } from '../../language/clause.js';
+import { type Declaration, type DeclaredVariant, declarations } from '../../language/declarations.js';
+import { argumentList, defineCommand, list } from '../define-command.js';
+import { agentHandle, formatTime } from '../format.js';
+import { unknownSecrets } from '../modules/check-together.js';
+import { matchingAssignments, type StoredModule, storedModules } from '../modules/read-modules.js';
+import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import {
+  fields,
+  fieldsOf,
+  headed,
+  type Line,
+  linesOf,
+  stack,
+  stackOf,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
+
+/** `orch state`: the believed state of an agent. */
+export const showState = defineCommand({
   examples: ['orch state web-01'],
   access: 'viewer',
   args: { node: nodeArgument },
@@ -54,3 +75,148 @@ function listed(title: string, resources: State['unapplied']): View {
   const all = resources.map(({ module, kind, identity }): Line => `  ${kind} ${identity} (${module})`);
   return headed(title, linesOf(all));
 }
+
+/** `orch explain`: finds the declaration, assignment and apply behind a resource of an agent. */
+export const explainResource = defineCommand({
+  examples: ['orch explain web-01 /etc/motd', 'orch explain web-01 file-unix /etc/motd'],
+  detail: [
+    'Names the module, the variant and the line that declare a resource of an agent, and the assignment and apply that',
+    'put it there. Plans show the identity of a resource. Searches the current modules of matching assignments,',
+    'of the last apply, of all applied resources, and of -m.',
+  ],
+  access: 'viewer',
+  args: { node: nodeArgument, resource: argumentList('RESOURCE', 'identity, or kind and identity, of a resource') },
+  options: { module: list('MODULE', 'search this module too', { short: 'm', completes: 'module' }) },
+  run: async (context, { node, resource, module }) => {
+    const api = await context.api();
+    const { signal } = context;
+    const agent = await resolveNode(api, node, { signal });
+    const wanted = resource.join(' ');
+    const state = await api.call('getState', { params: { node_id: agent.node_id }, signal });
+    const last = await lastApply(api, state, signal);
+    const assignments = matchingAssignments(await api.call('listAssignments', { signal }), agent);
+    const assigned = assignments.flatMap((assignment) => assignment.modules);
+    const names = [...assigned, ...(last?.modules ?? []), ...state.applied.map((one) => one.module), ...module];
+    const modules = await storedModules(api, names, signal);
+    const explanations = explain({ agent, wanted, state, modules, assignments });
+    if (explanations.length === 0) throw unknown(agent, wanted);
+    return {
+      body: { node_id: agent.node_id, name: agent.name, resources: explanations },
+      names: [...new Set(explanations.flatMap(({ declared }) => declared.map((place) => place.module)))],
+      view: explanationView(agentHandle(agent), explanations),
+    };
+  },
+});
+
+/** Returns the last apply of an agent; null if there is none. */
+async function lastApply(api: ApiClient, { operation_id }: State, signal: AbortSignal) {
+  return operation_id === null ? null : api.call('getOperation', { params: { operation_id }, signal });
+}
+
+interface Question {
+  readonly agent: Agent;
+  readonly wanted: string;
+  readonly state: State;
+  readonly modules: readonly StoredModule[];
+  readonly assignments: readonly Assignment[];
+}
+
+function explain({ agent, wanted, state, modules, assignments }: Question): readonly Explanation[] {
+  const facts = { ...agent, name: agent.name ?? '' };
+  const compiled = modules.map((module) => module.compiled);
+  const { declared } = declarations({ modules: compiled, agent: facts, secret: unknownSecrets });
+  const isWanted = ({ kind, identity, id }: { kind: string; identity: string; id?: string | null }) =>
+    wanted === identity || wanted === `${kind} ${identity}` || (id != null && wanted === id);
+  const found = declared.filter(isWanted);
+  const applied = state.applied.filter(isWanted);
+  const titles = [...found, ...applied].map(({ kind, identity }) => ({ kind, identity }));
+  return [...new Map(titles.map((title) => [JSON.stringify(title), title])).values()].map((title) => {
+    const same = (other: { kind: string; identity: string }) =>
+      other.kind === title.kind && other.identity === title.identity;
+    return {
+      ...title,
+      declared: found.filter(same).map((one) => place(one, modules)),
+      assignments: assignmentsOf(assignments, [...found, ...state.applied].filter(same)),
+      applied: state.applied.find(same) ?? null,
+    };
+  });
+}
+
+/** Returns the names of the assignments that contain one of the modules. */
+const assignmentsOf = (assignments: readonly Assignment[], places: readonly { readonly module: string }[]) =>
+  assignments.filter(({ modules }) => places.some(({ module }) => modules.includes(module))).map(({ name }) => name);
+
+function place({ module, path, id, name, variant }: Declaration, modules: readonly StoredModule[]) {
+  const source = modules.find((other) => other.name === module);
+  const { line, column } = source?.locate(path) ?? { line: 1, column: 1 };
+  return { module, revision: source?.revision ?? 0, path, line, column, id, name, variant };
+}
+
+const unknown = (agent: Agent, wanted: string): Fault =>
+  new Fault('resource_not_found', `nothing on ${agentHandle(agent)} is known as "${wanted}"`, {
+    hint: `see what is managed there: orch state ${agentHandle(agent)}`,
+  });
+
+/** Place where a module declares a resource. */
+export interface DeclaredPlace {
+  readonly module: string;
+  readonly revision: number;
+  /** JSON pointer in the module. */
+  readonly path: string;
+  readonly line: number;
+  readonly column: number;
+  readonly id: string | null;
+  readonly name: string | null;
+  readonly variant: DeclaredVariant | null;
+}
+
+export interface Explanation {
+  readonly kind: string;
+  readonly identity: string;
+  /** Declarations; several if modules declare the same resource identically. */
+  readonly declared: readonly DeclaredPlace[];
+  /** Assignments that match the agent now and contain a declaring module. */
+  readonly assignments: readonly string[];
+  /** Applied resource in the believed state; null if never applied. */
+  readonly applied: State['applied'][number] | null;
+}
+
+export const explanationView = (agent: string, all: readonly Explanation[]): View =>
+  stackOf(
+    all.map((one) =>
+      headed(
+        `${one.kind} ${one.identity} on ${agent}`,
+        fieldsOf([...one.declared.flatMap(placeRows), ...stateRows(one)]),
+      ),
+    ),
+  );
+
+type Row = readonly [string, Line];
+
+function placeRows({ module, revision, line, column, id, name, variant }: DeclaredPlace): readonly Row[] {
+  const label = id ?? name;
+  return [
+    ['Declared by', `${module}:${line}:${column}${label === null ? '' : `, resource "${label}"`}`],
+    ['Revision', `${revision} (orch module show ${module} --revision ${revision})`],
+    ...(variant === null
+      ? []
+      : [['Variant', `${variant.number} of ${variant.of}: ${showClause(variant.when)}`] as Row]),
+  ];
+}
+
+function stateRows({ declared, assignments, applied }: Explanation): readonly Row[] {
+  const named: readonly Row[] = [['Assigned by', assignments.length === 0 ? NO_ASSIGNMENT : assignments.join(', ')]];
+  if (applied === null) return [...named, ['Applied', styled('warn', 'never; the next apply creates or adopts it')]];
+  const by: Row = ['Applied', `${formatTime(applied.applied_at)} by operation ${applied.operation_id}`];
+  if (declared.length > 0) return [...named, by, ['Origin', ORIGINS[applied.origin]]];
+  const fate = applied.origin === 'created' ? 'removes' : 'releases';
+  const gone = `no current module declares it for this agent (last: ${applied.module}); the next apply ${fate} it`;
+  return [['Declared by', styled('warn', gone)], ...named, by, ['Origin', ORIGINS[applied.origin]]];
+}
+
+const NO_ASSIGNMENT = 'no assignment that matches the agent now';
+
+const ORIGINS: Readonly<Record<State['applied'][number]['origin'], string>> = {
+  created: 'orch created it, and removes it when it is no longer desired',
+  adopted: 'it existed before, and is released when it is no longer desired',
+};
