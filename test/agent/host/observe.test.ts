@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -56,6 +56,20 @@ describe('observe', () => {
     expect(look(join(directory, 'd'))).toMatchObject({ entries: null });
     rmSync(join(directory, 'd', 'f0'));
     expect(look(join(directory, 'd'))).toMatchObject({ entries: { length: MAX_ENTRIES } });
+  });
+
+  it.for([true, false])('tells who could have put a file or directory there, read: %s', (isRead, context) => {
+    needs(context, isRoot, 'root');
+    const home = place();
+    writeFileSync(join(home, 'file'), 'x');
+    mkdirSync(join(home, 'directory'));
+    const exposures = () =>
+      ['file', 'directory'].map((name) => look(join(home, name), { content: isRead, entries: isRead }));
+    for (const fact of exposures()) expect(fact).not.toHaveProperty('exposedTo');
+    chownSync(home, 1000, 1000);
+    for (const fact of exposures()) expect(fact).toHaveProperty('exposedTo', 'others');
+    for (const name of ['file', 'directory']) chownSync(join(home, name), 1000, 1000);
+    for (const fact of exposures()) expect(fact).toHaveProperty('exposedTo', 'owner');
   });
 
   it('tells why there is nothing', () => {
