@@ -182,3 +182,14 @@ describe('times', () => {
     ['0m', '--from 0m is over already'],
   ])('%s is not ahead', (text, message) => expect(() => parseAhead(text, '--from', NOW)).toThrow(message));
 });
+
+describe('an error about the words', () => {
+  it.each([
+    [['--no-color'], false],
+    [[], true],
+  ])('has colours as %j says', async (more, hasColors) => {
+    const { stderr } = await runOrch(['agnets', ...more], { env: { FORCE_COLOR: '1', NO_COLOR: '' } });
+    expect(stderr).toContain('agnets');
+    expect(stderr.includes('\u001b[')).toBe(hasColors);
+  });
+});

@@ -22,6 +22,7 @@ export async function modules(world: World): Promise<void> {
   await world.refuses('uploadModule', { body: { name: 'bad', content: 'name: [' } }, 'invalid_module');
   await world.gives('listModules', {}, 200);
   await world.gives('getModule', { ...spare, query: { revision: '1' } }, 200);
+  await world.refuses('getModule', { ...spare, query: { revision: '0' } }, 'invalid_query');
   await world.gives('listModuleRevisions', spare, 200);
   const selector = 'tag.site=nowhere';
   await world.gives('createAssignment', { body: { name: 'spares', modules: ['spare'], selector } }, 201);

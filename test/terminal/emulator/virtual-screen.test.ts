@@ -127,6 +127,19 @@ describe('hostile output', () => {
     expect(screen.picture(LONGEST).length).toBeLessThan(64 * 1024);
   });
 
+  it('joins combining characters to a narrow or wide one', () => {
+    for (const [base, width] of [
+      ['e', 1],
+      ['漢', 2],
+      ['👩', 2],
+    ] as const) {
+      const { screen } = pictureOf(`${base}\u0301\u0302x`);
+      const { rows, cursor } = looksOfScreen(screen);
+      expect(rows[0]?.[0]?.replace(' ', '')).toContain(`${base}\u0301\u0302x`);
+      expect(cursor.x).toBe(width + 1);
+    }
+  });
+
   it('gives a cell no more combining characters than text has', () => {
     const { picture } = pictureOf(`e${'\u0301'.repeat(100_000)}`);
     expect(Buffer.byteLength(picture)).toBeLessThan(2_000);
