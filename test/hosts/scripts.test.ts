@@ -163,7 +163,7 @@ describeHosts('scripts on a booted machine', () => {
     const program = await start();
     program.kill('SIGKILL');
     await program.ended;
-    expect(await remains()).toMatch(/^orch-\d+-\w{6}\n$/);
+    expect(await remains()).toMatch(/^orch-\d+-\d+-\w{6}\n$/);
     await sh('kill -9 "$(cat /root/main)" "$(cat /root/child)"');
     await local('plan', scriptOf(['true']));
     expect(await remains()).toBe('');

@@ -21,6 +21,15 @@ export function mayBeInUse(owner: number): boolean {
   return isAlive(owner) && programOf(owner) === programOf(process.pid);
 }
 
+/** Number of this process's PID namespace; 0 where there are none. Process IDs of another namespace say nothing here. */
+export function pidNamespace(): number {
+  try {
+    return Number(/\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
 /** Name of the program that a process runs; this one's where the system does not say. */
 function programOf(pid: number): string {
   try {

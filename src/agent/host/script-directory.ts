@@ -14,11 +14,12 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemCodeOf } from '../../kernel/fault.js';
-import { mayBeInUse } from './alive.js';
+import { mayBeInUse, pidNamespace } from './alive.js';
 
 /** In the agent's data directory. */
 const DIRECTORY = 'scripts';
-const PATTERN = /^orch-([0-9]+)-[A-Za-z0-9]{6}$/;
+/** `orch-PID-NAMESPACE-RANDOM`; earlier releases had no namespace. */
+const PATTERN = /^orch-([0-9]+)-(?:([0-9]+)-)?[A-Za-z0-9]{6}$/;
 
 export interface ScriptDirectory {
   readonly path: string;
@@ -30,10 +31,10 @@ export class ScriptDirectories {
   private readonly dataDir: string | undefined;
   private readonly checked = new Set<string>();
 
-  /** Removes workplaces of dead processes from the data directory. */
+  /** Removes workplaces of dead processes from the data directory, which only this agent uses. */
   constructor(dataDir: string | undefined) {
     this.dataDir = dataDir;
-    if (dataDir !== undefined) this.removeLeftovers(join(dataDir, DIRECTORY));
+    if (dataDir !== undefined) this.removeLeftovers(join(dataDir, DIRECTORY), () => true);
   }
 
   /** Opens a workplace in the data directory or, if that is missing or full, in the temporary directory. Throws if both fail. */
@@ -47,18 +48,20 @@ export class ScriptDirectories {
   }
 
   private openIn(directory: string): ScriptDirectory {
-    this.removeLeftovers(directory);
-    const path = mkdtempSync(join(directory, `orch-${process.pid}-`));
+    const namespace = pidNamespace();
+    // A container may share the temporary directory with its host.
+    this.removeLeftovers(directory, (other) => other === namespace);
+    const path = mkdtempSync(join(directory, `orch-${process.pid}-${namespace}-`));
     return { path, remove: () => remove(path) };
   }
 
   /** Removes leftovers; checks each directory once. */
-  private removeLeftovers(directory: string): void {
+  private removeLeftovers(directory: string, isOurs: (namespace: number) => boolean): void {
     if (this.checked.has(directory)) return;
     this.checked.add(directory);
     for (const name of namesIn(directory)) {
-      const owner = PATTERN.exec(name)?.[1];
-      if (owner !== undefined) removeIfLeft(join(directory, name), Number(owner));
+      const [, owner, namespace = pidNamespace()] = PATTERN.exec(name) ?? [];
+      if (owner !== undefined && isOurs(Number(namespace))) removeIfLeft(join(directory, name), Number(owner));
     }
   }
 }

@@ -296,7 +296,9 @@ describe('a process that is killed in the middle of an apply', () => {
       const first = new Engine({ journal: new Journal(dataDir), createHost: host, clock, logger: silentLogger });
       const listener = new Listener(first);
       first.begin(head(1), site('one\n'));
-      expect(await listener.finished(1)).toMatchObject({ end: 'succeeded' });
+      const { end } = await listener.finished(1);
+      expect(listener.items(1).flatMap(({ result }) => result.error ?? [])).toEqual([]);
+      expect(end).toBe('succeeded');
       await first.stop();
       await applyAndDie(dataDir, { head: head(2), content: site('two\n') }, afterMs);
 

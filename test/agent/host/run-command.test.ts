@@ -8,6 +8,8 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
@@ -254,6 +256,24 @@ describe('a script', () => {
     new UnixHost({ platform: 'linux', dataDir });
     expect(existsSync(dead)).toBe(false);
     expect(readdirSync(scripts).sort()).toEqual(['notes', living.slice(scripts.length + 1)]);
+  });
+
+  it('of an agent in another PID namespace stays in the temporary directory, and goes from its own', async (context) => {
+    needs(context, process.platform === 'linux', 'Linux');
+    const dead = spawnSync('true').pid;
+    const namespace = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0];
+    const leave = (directory: string, from: string | undefined) =>
+      mkdtempSync(join(directory, `orch-${dead}-${from}-`));
+    const [foreign, ours] = [leave(tmpdir(), '1'), leave(tmpdir(), namespace)];
+    onTestFinished(() => rmSync(foreign, { recursive: true }));
+    await run(script('true'), {});
+    expect([foreign, ours].map((path) => existsSync(path))).toEqual([true, false]);
+    const dataDir = place();
+    const scripts = join(dataDir, 'scripts');
+    mkdirSync(scripts);
+    for (const from of ['1', namespace]) leave(scripts, from);
+    new UnixHost({ platform: 'linux', dataDir });
+    expect(readdirSync(scripts)).toEqual([]);
   });
 
   it('may hold what no argument could', async () => {
