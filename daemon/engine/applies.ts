@@ -193,6 +193,12 @@ interface Beginning {
   readonly rolloutId: string | null;
 }
 
+/** Throws `plan_stale` when an agent has refused an apply because the machine differs from the plan; it changed nothing then. */
+export function refuseStale({ error, operation_id }: Pick<RunResult, 'error' | 'operation_id'>): void {
+  if (error?.code !== 'plan_stale') return;
+  throw new Fault('plan_stale', error.message, { hint: 'plan again', data: { changed: 'machine', operation_id } });
+}
+
 /**
  * Returns the observation hash of a plan, for the agent to compare. Throws `plan_stale` when the desired set has changed since.
  */

@@ -1,10 +1,9 @@
 /** HTTP handlers of plan, apply and drift. */
-import { DRIFT_LIST_LIMIT, type RunEvent, type RunResult, type runRoutes } from '../../src/contract/runs.js';
+import { DRIFT_LIST_LIMIT, type RunEvent, type runRoutes } from '../../src/contract/runs.js';
 import { clampLimit } from '../../src/contract/shapes.js';
-import { Fault } from '../../src/kernel/fault.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
-import type { Applies } from './applies.js';
+import { type Applies, refuseStale } from './applies.js';
 import type { Drift } from './drift.js';
 import type { CurrentModules } from './modules/current-modules.js';
 import type { OperationReader } from './operations/operation-reader.js';
@@ -72,15 +71,6 @@ const applyAgent =
     await stream?.({ event: 'result', result });
     return { status: 200, body: result };
   };
-
-/** Throws `plan_stale` when the machine differs from the plan; the agent changed nothing then. */
-function refuseStale({ error, operation_id }: RunResult): void {
-  if (error?.code !== 'plan_stale') return;
-  throw new Fault('plan_stale', error.message, {
-    hint: 'plan again',
-    data: { changed: 'machine', operation_id },
-  });
-}
 
 type DriftRoutes = Pick<Routes, 'checkDrift' | 'listAgentDrift' | 'getLatestDrift' | 'listDrift' | 'getDrift'>;
 

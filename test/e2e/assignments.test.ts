@@ -243,7 +243,7 @@ describe('a rollout over a selector with real agents', () => {
     expect(applied.status).toBe(3);
     const body = JSON.parse(applied.stdout);
     expect(statuses(body)).toEqual(['failed', 'succeeded', 'succeeded']);
-    expect(body.results[0].error.code).toBe('plan_stale');
+    expect(body.results[0].error).toMatchObject({ code: 'plan_stale', hint: 'plan again' });
     expect(NAMES.map((name) => content(name, 'extra'))).toEqual(['by hand', 'two', 'two']);
   });
 

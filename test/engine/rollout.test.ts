@@ -302,7 +302,7 @@ describe('a rollout without an assignment', () => {
     const target = { kind: 'agents', nodeIds: told.map(({ node_id }) => node_id) } as const;
     const result = await apply(bench, { target, modules: ['extra'], expect: expected });
     expect(statuses(result)).toEqual(['succeeded', 'failed', 'succeeded']);
-    expect(result.results[1]?.error?.code).toBe('plan_stale');
+    expect(result.results[1]?.error).toMatchObject({ code: 'plan_stale', hint: 'plan again' });
   });
 
   it('tells each resource to a watcher that wants them', async () => {
@@ -461,7 +461,7 @@ describe('a rollout under way', () => {
     agents[1]?.machine.set('/by-hand', '');
     const result = await apply(bench, { expect: Object.fromEntries(hashes) });
     expect(statuses(result)).toEqual(['succeeded', 'failed']);
-    expect(result.results[1]?.error?.code).toBe('plan_stale');
+    expect(result.results[1]?.error).toMatchObject({ code: 'plan_stale', hint: 'plan again' });
     expect(agents[2]?.machine.size).toBe(0);
   });
 

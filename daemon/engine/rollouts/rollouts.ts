@@ -11,7 +11,7 @@ import type { Core } from '../../core/core.js';
 import type { RequestContext } from '../../core/domain-event.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
-import type { Applies } from '../applies.js';
+import { type Applies, refuseStale } from '../applies.js';
 import { requireAssignment } from '../assignments/assignments.js';
 import type { Leases } from '../leases.js';
 import { moduleNotFound, type SentModule } from '../modules/current-modules.js';
@@ -272,9 +272,10 @@ export class Rollouts {
       running.operations.add(id);
       if (running.halted !== null) await applies.cancel(id, context).catch(refuseUnlessFinished);
       await this.ended(agent, id, watcher);
-      if (watcher === null) return finishedResult(agent, await operations.get(id), null);
-      const result = await operations.result(id, started.warnings);
-      return finishedResult(agent, result, result);
+      const result = watcher === null ? null : await operations.result(id, started.warnings);
+      const run = result ?? (await operations.get(id));
+      refuseStale(run);
+      return finishedResult(agent, run, result);
     } catch (error) {
       return this.failed(agent, error, { head, operationId: id });
     } finally {
