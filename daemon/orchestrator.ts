@@ -195,6 +195,7 @@ class AssembledOrchestrator implements Orchestrator {
       outputCipher: secrets.outputCipher,
       parser,
     });
+    bus.subscribe(['operator.removed'], ({ target }) => engine.rollouts.operatorRemoved(target));
     const metrics = new MetricsPoller({
       ...core,
       link: registry,

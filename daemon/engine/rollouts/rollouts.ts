@@ -8,7 +8,7 @@ import { isNodeId } from '../../../src/kernel/ids.js';
 import { type WalkOptions, walk } from '../../../src/kernel/walk.js';
 import type { ResourceResult } from '../../../src/resources/result.js';
 import type { Core } from '../../core/core.js';
-import type { RequestContext } from '../../core/domain-event.js';
+import type { Party, RequestContext } from '../../core/domain-event.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import { type Applies, refuseStale } from '../applies.js';
@@ -72,6 +72,8 @@ interface StartedRollout {
 
 interface Running {
   readonly head: RolloutHead;
+  /** ID of the operator who began it. */
+  readonly operatorId: string;
   readonly operations: Set<string>;
   /** Reason why no further agent starts; null while agents may start. */
   halted: string | null;
@@ -142,7 +144,7 @@ export class Rollouts {
     watcher: RolloutWatcher | null,
   ): Promise<StartedRollout> {
     const { head, agents } = await this.begin(request, { deed: 'applied', only: request.expect, sent: [] }, context);
-    const running: Running = { head, operations: new Set(), halted: null };
+    const running: Running = { head, operatorId: context.actor.id, operations: new Set(), halted: null };
     this.running.set(head.id, running);
     watcher?.onStarted(head.id, head.agents);
     const finished = this.walk(request, agents, {
@@ -182,6 +184,13 @@ export class Rollouts {
       }
     }
     return cancelled;
+  }
+
+  /** Starts no further agent in the rollouts of a removed operator; running applies continue. */
+  operatorRemoved({ id, name }: Pick<Party, 'id' | 'name'>): void {
+    for (const running of this.running.values()) {
+      if (running.operatorId === id) running.halted ??= `not started: operator ${name} was removed`;
+    }
   }
 
   /** Starts no further agent; running applies continue on their agents. */
