@@ -192,10 +192,15 @@ export class SessionOpener {
   }
 }
 
-/** Throws when the session ended before it was open, because its operator was removed or its agent rejected. */
+/** Throws when the session ended before it was open: its operator was removed, its agent rejected, or the agent lost it. */
 function refuseOver({ state, facts }: LiveSession): void {
   if (!hasEnded(state)) return;
   if (state.exit.reason === 'operator_removed') throw operatorRemoved();
+  if (state.exit.reason === 'agent_lost') {
+    throw new Fault('terminal_unsupported', 'the process that runs terminals on the agent ended before it began', {
+      hint: 'try again, and look at the log of the agent if it happens again',
+    });
+  }
   throw new Fault('agent_not_approved', `agent ${facts.nodeId} is no longer approved`, {
     hint: 'see what there is: orch agents list',
   });

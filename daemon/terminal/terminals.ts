@@ -170,11 +170,15 @@ export class Terminals implements Service {
   receive(nodeId: NodeId, message: AgentMessageOf<'terminal_answer' | 'terminals'>): void {
     if (message.type === 'terminals') {
       // Sessions of before a restart are unknown until then.
-      void this.restoring.then(() => reconcile(nodeId, message, { ...this.options, live: this.live }));
+      void this.restoring.then(() => this.reconcile(nodeId, message));
       return;
     }
+    const { session_id: id } = message;
     const isAwaited = this.opening.answered(nodeId, message);
-    if (!isAwaited && message.error === null) this.live.dismiss(nodeId, message.session_id);
+    if (message.error !== null) return;
+    const session = this.live.get(id);
+    if (!isAwaited || session === undefined) this.live.dismiss(nodeId, id);
+    else session.isHeld = true;
   }
 
   /** Handles the loss of an agent link. Terminal sockets may survive it. */
@@ -232,6 +236,28 @@ export class Terminals implements Service {
     else revoke(request.socket);
   }
 
+  /** Aligns the sessions of an agent with those here. @param list all sessions of the agent */
+  private reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>): void {
+    const { live } = this;
+    const { link, tickets } = this.options;
+    const there = new Set(list.sessions.map(({ session_id }) => session_id));
+    for (const { session_id: id, attached } of list.sessions) {
+      const session = live.get(id);
+      if (session === undefined || session.facts.nodeId !== nodeId || hasEnded(session.state)) {
+        live.dismiss(nodeId, id);
+      } else if (!attached || !session.hasAgent) {
+        const ticket = tickets.issue({ for: 'agent', sessionId: id, nodeId });
+        link.send(nodeId, [{ type: 'terminal_attach', session_id: id, ticket }]);
+      }
+    }
+    for (const session of live.all) {
+      const { facts, isHeld, state } = session;
+      if (facts.nodeId !== nodeId || there.has(facts.id)) continue;
+      // Also one that is still being recorded and stored, if the agent has answered for it before.
+      if (isHeld && !hasEnded(state)) session.endInBackground('agent_lost');
+    }
+  }
+
   private refuseWhileStopping(): void {
     if (this.isStopping) throw new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' });
   }
@@ -256,31 +282,6 @@ export class Terminals implements Service {
 
 const revoke = (socket: TerminalSocket): void =>
   socket.close(TERMINAL_CLOSE.revoked, 'you are no longer allowed to use this terminal');
-
-interface ReconcileOptions {
-  readonly live: LiveSessions;
-  readonly link: TerminalLink;
-  readonly tickets: Tickets;
-}
-
-/** Aligns the sessions of an agent with those here. @param list all sessions of the agent */
-function reconcile(nodeId: NodeId, list: AgentMessageOf<'terminals'>, options: ReconcileOptions): void {
-  const { live, link, tickets } = options;
-  const there = new Set(list.sessions.map(({ session_id }) => session_id));
-  for (const { session_id: id, attached } of list.sessions) {
-    const session = live.get(id);
-    if (session === undefined || session.facts.nodeId !== nodeId || hasEnded(session.state)) {
-      live.dismiss(nodeId, id);
-    } else if (!attached || !session.hasAgent) {
-      const ticket = tickets.issue({ for: 'agent', sessionId: id, nodeId });
-      link.send(nodeId, [{ type: 'terminal_attach', session_id: id, ticket }]);
-    }
-  }
-  for (const session of live.all) {
-    if (session.facts.nodeId !== nodeId || there.has(session.facts.id)) continue;
-    if (session.state.phase === 'active') session.endInBackground('agent_lost');
-  }
-}
 
 interface RestoreOptions extends Pick<Core, 'db'> {
   readonly live: LiveSessions;

@@ -201,6 +201,10 @@ describeHosts('the first loop on booted machines', () => {
     const node = (await agents()).find(({ name }) => name === 'web-02')?.node_id;
     const body = JSON.stringify({ modules: ['baseline', 'many'], wait: false });
     const started = await json<RunResult>('api', 'POST', `/agents/${node}/apply`, '--data', body);
+    await until(async () => {
+      const { status } = await json<OperationDetail>('ops', 'show', started.operation_id as string);
+      return status !== 'queued';
+    }, 'the agent has the apply');
     await host('web-02').cutCable();
     await control.run(['systemctl', 'kill', '--signal=KILL', 'orch-serve']);
     await until(

@@ -68,6 +68,8 @@ export class LiveSession {
   /** Resolves when clients can be served: output and input offsets are known, or the session is over. */
   private readonly ready: { readonly promise: Promise<void>; readonly resolve: () => void };
   private running: Running | null = null;
+  /** True once the agent has said that it holds the session. From then on, its lists name it. */
+  isHeld = false;
   /** True when the clients know that the agent is silent. */
   private isSilenceAnnounced = false;
   private storing: Promise<void> | null = null;
@@ -116,6 +118,7 @@ export class LiveSession {
   /** Opens the session once recording, screen and row exist. The first acknowledgement lets the agent start the program. */
   open(parts: SessionParts): void {
     this.lifecycle.take({ type: 'opened' });
+    this.isHeld = true;
     const running = this.run(parts);
     this.running = running;
     if (parts.isReady) this.ready.resolve();

@@ -118,6 +118,22 @@ describe('a shell', () => {
     expect((await room.call('GET', '/terminal')).json).toEqual([]);
   });
 
+  it('is refused when the agent loses it right after its answer', async () => {
+    const room = await Room.start();
+    const { send } = room.agent;
+    room.agent.send = (message) => {
+      send(message);
+      if (message.type !== 'terminal_answer') return;
+      room.agent.sessions.clear();
+      room.agent.list();
+    };
+    const { json } = await room.call('POST', `/terminal/${room.node}`);
+    expect(json).toMatchObject({ code: 'terminal_unsupported', status: 409 });
+    expect(json.detail).toContain('ended before it began');
+    expect(room.typesOf()).toEqual(['terminal.refused']);
+    expect((await room.call('GET', '/terminal')).json).toEqual([]);
+  });
+
   it('leaves no recording behind when it does not come to be', async () => {
     let afterCreation = async (): Promise<unknown> => undefined;
     const room = await Room.start({
