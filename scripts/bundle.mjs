@@ -1,6 +1,7 @@
 /**
  * Bundles what `tsc` has made into `dist/orch/`, so that a command loads a few files instead of hundreds. The orchestrator's
- * own libraries stay outside: it starts once and runs for long.
+ * own libraries stay outside: it starts once and runs for long. The core file and its compiled code serve the benchmark rows
+ * "start: orch agents list" and "start: orch __complete".
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';

@@ -1,4 +1,7 @@
-/** Output on its way to another thread, in memory that both see: it is copied once, and nothing is left to collect. */
+/**
+ * Output on its way to another thread, in memory that both see: it is copied once, and nothing is left to collect. Serves the
+ * benchmark row "echo beside idle and flooding sessions".
+ */
 
 interface Slot {
   readonly number: number;

@@ -1,4 +1,7 @@
-/** Reuses memory blocks of one size, so that a flood leaves nothing for the garbage collector. */
+/**
+ * Reuses memory blocks of one size, so that a flood leaves nothing for the garbage collector. Serves the benchmark row
+ * "throughput".
+ */
 
 export interface BlockPoolOptions {
   /** Size of a block in bytes. */

@@ -2,7 +2,7 @@
  * Collects what a flood leaves. Node puts each piece that it reads into memory outside of V8's heap, which V8 counts as growth of
  * the old generation until its object is collected. Young objects are collected when they fill their own 16 MB, which takes a
  * thousand pieces and more; before that the growth has made V8 mark the whole heap, several times a second, on all processors.
- * Collecting the young ones sooner costs a millisecond or two.
+ * Collecting the young ones sooner costs a millisecond or two. Serves the benchmark row "echo beside idle and flooding sessions".
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

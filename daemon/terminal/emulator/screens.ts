@@ -1,4 +1,7 @@
-/** Screens of sessions, for clients that attach later: emulated in one worker thread that runs while screens exist. */
+/**
+ * Screens of sessions, for clients that attach later: emulated in one worker thread that runs while screens exist. Every session
+ * has one, because a session without a recording has no other source of a picture.
+ */
 
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../../src/kernel/fault.js';

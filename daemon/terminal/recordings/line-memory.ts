@@ -1,4 +1,7 @@
-/** Memory for lines on their way to the disk, used again and again: a flood of recordings leaves nothing to collect. */
+/**
+ * Memory for lines on their way to the disk, used again and again: a flood of recordings leaves nothing to collect. Serves the
+ * benchmark row "echo beside idle and flooding sessions".
+ */
 import { BlockPool } from '../../../src/terminal/block-pool.js';
 
 /** Bytes of a block. */
