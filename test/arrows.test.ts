@@ -62,6 +62,14 @@ const imports: readonly Import[] = files.flatMap((from) =>
     .map((specifier) => ({ from, to: relative(root, join(root, dirname(from), specifier)).replace(/\.js$/, '.ts') })),
 );
 
+/** Files that a file loads when it is loaded: neither types nor what it loads later. */
+function loadedBy(file: string): readonly string[] {
+  const statements = /^(?:import|export)\b(?! type\b)([^;']*)\bfrom\s*'(\.[^']+)';/gm;
+  return [...withoutComments(file).matchAll(statements)].map(([, , specifier]) =>
+    relative(root, join(root, dirname(file), specifier as string)).replace(/\.js$/, '.ts'),
+  );
+}
+
 describe('the house', () => {
   it('has a room for every file', () => {
     expect(files.length).toBeGreaterThan(20);
@@ -87,6 +95,20 @@ describe('the house', () => {
         (next) => next === goal || (!seen.has(next) && reaches(next, goal, seen.add(next))),
       );
     expect([...edges.keys()].filter((room) => reaches(room, room))).toEqual([]);
+  });
+
+  it('has no circles between files at run time', () => {
+    const edges = new Map(files.map((file) => [file, loadedBy(file)]));
+    const circles: string[] = [];
+    const done = new Set<string>();
+    const visit = (file: string, way: readonly string[]): void => {
+      if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(' -> '));
+      if (done.has(file)) return;
+      done.add(file);
+      for (const next of edges.get(file) ?? []) visit(next, [...way, file]);
+    };
+    for (const file of files) visit(file, []);
+    expect(circles).toEqual([]);
   });
 
   it('keeps the pure rooms free of the platform', () => {

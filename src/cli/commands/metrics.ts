@@ -11,7 +11,7 @@ import { nextCursor } from '../list-pages.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { fields, headed, type Line, lines, type Outcome, styled, type View } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
-import { bar, sparkline } from '../render/chart.js';
+import { bar, percent, percentOf, sparkline } from '../render/chart.js';
 import { fleetBody, ProcessorHistory, readFleet, SORTS, sortFleet } from '../top/fleet.js';
 import { snapshotView } from '../top/fleet-view.js';
 
@@ -129,19 +129,14 @@ export function historyView(name: string, samples: readonly MetricsSample[]): Vi
   );
 }
 
-export const watchHead = (): Line => styled('strong', 'TIME                  CPU     MEMORY  DISK');
+const watchHead = (): Line => styled('strong', 'TIME                  CPU     MEMORY  DISK');
 
-export function sampleLine(sample: MetricsSample): Line {
+function sampleLine(sample: MetricsSample): Line {
   const memory = percentOf(sample.memory_used, sample.memory_total);
   const disk = percentOf(sample.disk_used, sample.disk_total);
   const cells = [sample.cpu_usage, memory, disk].map((value) => (value === null ? '-' : percent(value)).padEnd(6));
   return `${formatTime(sample.collected_at)}  ${cells.join('  ')}`.trimEnd();
 }
-
-export const percent = (value: number): string => `${value.toFixed(1)}%`;
-
-export const percentOf = (used: number | null, total: number | null): number | null =>
-  used === null || total === null || total === 0 ? null : (used / total) * 100;
 
 function shareOf(used: number | null, total: number | null): Line {
   const share = percentOf(used, total);

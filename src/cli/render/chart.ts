@@ -1,4 +1,4 @@
-/** Bars and sparklines. */
+/** Bars, sparklines and percentages. */
 
 const LEVELS = '▁▂▃▄▅▆▇█';
 const BAR = 20;
@@ -23,6 +23,13 @@ export function bar(share: number, width = BAR): string {
   const full = Math.round(Math.min(1, Math.max(0, share)) * width);
   return '█'.repeat(full) + '·'.repeat(width - full);
 }
+
+/** Renders a percentage as `12.3%`. */
+export const percent = (value: number): string => `${value.toFixed(1)}%`;
+
+/** Returns the used part in percent; null without both figures. */
+export const percentOf = (used: number | null, total: number | null): number | null =>
+  used === null || total === null || total === 0 ? null : (used / total) * 100;
 
 function levelOf(value: number, most: number): string {
   const share = most <= 0 ? 0 : Math.min(1, Math.max(0, value / most));

@@ -1,7 +1,6 @@
 /** The views of `orch top`. */
 import type { Operation } from '../../contract/operations.js';
 import { auditLine } from '../commands/audit.js';
-import { percent } from '../commands/metrics.js';
 import { sessionLabel } from '../commands/term.js';
 import { agentName, count, formatAge, formatDuration, NONE } from '../format.js';
 import {
@@ -15,7 +14,7 @@ import {
   type TableView,
   type View,
 } from '../outcome.js';
-import { bar, sparkline } from '../render/chart.js';
+import { bar, percent, sparkline } from '../render/chart.js';
 import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHistory } from './fleet.js';
 
 const BAR = 8;

@@ -6,9 +6,9 @@ import type { Operation } from '../../contract/operations.js';
 import type { TerminalSession } from '../../contract/terminal.js';
 import { isFault } from '../../kernel/fault.js';
 import type { MetricsSample } from '../../kernel/schema.js';
-import { percentOf } from '../commands/metrics.js';
 import { agentName } from '../format.js';
 import { allAgents } from '../list-pages.js';
+import { percentOf } from '../render/chart.js';
 
 export interface FleetAgent {
   readonly agent: Agent;
