@@ -1,9 +1,11 @@
 /** The reference pages under docs/ that are made from the definitions in the code. */
 
 import { FAULTS } from '../../src/contract/faults.js';
+import type { FaultCode } from '../../src/kernel/fault.js';
 import { AGENT_SETTINGS } from '../../src/settings/agent.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
 import { flagOf, meaningOf, type Setting, type SettingTable, shownDefault } from '../../src/settings/setting.js';
+import { MEANINGS } from './error-meanings.js';
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');
 
@@ -66,7 +68,7 @@ function standardCell(setting: Setting): string {
 export function errorsPage(): string {
   const api = Object.entries(FAULTS).filter(([code, { status }]) => status !== 500 || code === 'internal');
   const local = Object.entries(FAULTS).filter(([code, { status }]) => status === 500 && code !== 'internal');
-  const row = ([code, { status, title }]: (typeof api)[number]) => `| \`${code}\` | ${status} | ${cell(title)} |`;
+  const meaning = (code: string) => cell(MEANINGS[code as FaultCode]);
   return `# Error codes
 
 Every failure has a stable code. Over HTTP it is the \`code\` of an \`application/problem+json\` document (RFC 9457) whose \`detail\`
@@ -74,12 +76,12 @@ says what happened and what to do.
 
 | code | status | meaning |
 |---|---|---|
-${api.map(row).join('\n')}
+${api.map(([code, { status }]) => `| \`${code}\` | ${status} | ${meaning(code)} |`).join('\n')}
 
 These come from the programs themselves, or stand in the result of one resource:
 
 | code | meaning |
 |---|---|
-${local.map(([code, { title }]) => `| \`${code}\` | ${cell(title)} |`).join('\n')}
+${local.map(([code]) => `| \`${code}\` | ${meaning(code)} |`).join('\n')}
 `;
 }
