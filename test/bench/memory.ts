@@ -44,7 +44,7 @@ const row = (
 function startBare(): ChildProcess {
   const program = `
 import { createServer } from 'node:https';
-import { selfSignedEd25519 } from '../../src/identity/certificate.js';
+import { selfSignedEd25519 } from './dist/src/identity/certificate.js';
 import { generateKeyPairSync } from 'node:crypto';
 import { WebSocket, WebSocketServer } from 'ws';
 const { privateKey } = generateKeyPairSync('ed25519');
