@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../src/kernel/json.js';
-import { idAbove } from '../database/rising-ids.js';
+import { idAbove } from '../../src/kernel/rising-ids.js';
 import type { Queryable } from '../database/schema.js';
 import {
   type AuditRow,

@@ -1,19 +1,7 @@
-/** IDs above every ID in the store, whatever the clock says, so that their order is the order of events. */
-import { decodeTime, encodeTime } from 'ulid';
+/** IDs above every ID in the store. */
 import type { NewId } from '../../src/kernel/ids.js';
+import { idAbove } from '../../src/kernel/rising-ids.js';
 import type { Queryable } from './schema.js';
-
-/** Number of characters of a ULID that hold its time. */
-const TIME_LENGTH = 10;
-
-/**
- * Returns `id` when it is above `last`, else a variant in the following millisecond. The random part of `last` is
- * never reused.
- */
-export function idAbove(last: string, id: string): string {
-  if (id > last) return id;
-  return encodeTime(decodeTime(last) + 1) + id.slice(TIME_LENGTH);
-}
 
 /**
  * Creates a source of IDs that increase from the newest one in the store. A clock behind the store yields no lower

@@ -3,9 +3,7 @@
  * applies only compare them.
  */
 import { setImmediate } from 'node:timers/promises';
-import { CATALOGUE } from '../../src/resources/catalogue.js';
 import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
-import { MODULE_FAMILIES } from '../../src/resources/kind.js';
 import { chunks } from '../database/batches.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 import type { SecretHashes } from './agent-secrets.js';
@@ -173,26 +171,3 @@ export const isSameResource = (one: NewRow<'applied_resources'>, other: AppliedR
 function bodyOf({ body_json, taint_json }: AppliedResourceRow): Pick<DesiredResource, 'body' | 'taint'> {
   return { body: JSON.parse(body_json), ...(taint_json === null ? {} : { taint: JSON.parse(taint_json) }) };
 }
-
-/** Key of a resource on a machine: its family and its identity in the family. */
-interface ResourceKey {
-  readonly family: string;
-  /** The identity, prefixed with the module name in families whose identities belong to one module. */
-  readonly identity_key: string;
-}
-
-interface ResourceAddress {
-  readonly module: string;
-  readonly kind: string;
-  readonly identity: string;
-}
-
-/** Returns the key of a resource. A kind that is not in the catalogue is its own family. */
-export function resourceKey({ module, kind, identity }: ResourceAddress): ResourceKey {
-  const family = CATALOGUE.get(kind)?.family;
-  if (family === undefined) return { family: kind, identity_key: identity };
-  return { family, identity_key: MODULE_FAMILIES.has(family) ? `${module}/${identity}` : identity };
-}
-
-/** Returns the key as one string, for maps. */
-export const keyText = ({ family, identity_key }: ResourceKey): string => `${family}\0${identity_key}`;

@@ -1,17 +1,12 @@
 /** Restores secret values in applied resources: the store keeps masks and hashes, and a drift check needs values. */
+
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { SecretSource } from '../../src/language/fill.js';
 import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
+import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import {
-  type AppliedResourceRow,
-  appliedResource,
-  hasSecrets,
-  keyText,
-  resourceKey,
-  secretHashesOf,
-} from './applied-resource-store.js';
+import { type AppliedResourceRow, appliedResource, hasSecrets, secretHashesOf } from './applied-resource-store.js';
 
 /** Leading digits of a hash that are shown to operators, as in a mask. */
 const TAG_DIGITS = 4;
@@ -59,7 +54,7 @@ export function changedSecretNotes(
     if (note !== null) notes.set(keyText(row), note);
   }
   return (result) => {
-    const note = result.status === 'pending' ? notes.get(keyText(resourceKey(result))) : undefined;
+    const note = result.status === 'pending' ? notes.get(resourceKey(result)) : undefined;
     if (note === undefined) return result;
     return { ...result, reason: result.reason === null ? note : `${result.reason}; ${note}` };
   };

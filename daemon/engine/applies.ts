@@ -1,13 +1,15 @@
 /** Starts and cancels applies. */
+
 import { setImmediate } from 'node:timers/promises';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
+import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, type KnownAgent } from './agent-gate.js';
-import { type AppliedResourceRow, keyText, removalOf, resourceKey } from './applied-resource-store.js';
+import { type AppliedResourceRow, removalOf } from './applied-resource-store.js';
 import type { CurrentAssignments } from './assignments/assignment-store.js';
 import { removalCauses } from './assignments/removal-causes.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
@@ -140,7 +142,7 @@ export class Applies {
     const limit = removalGuard();
     const { managed, modules } = desired;
     const named = new Set(modules.map(({ name }) => name));
-    const failed = new Set(desired.failures.map((result) => keyText(resourceKey(result))));
+    const failed = new Set(desired.failures.map((result) => resourceKey(result)));
     const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
     const isRemoved = (row: AppliedResourceRow) => removesSomething(removalOf(row));
     const reason = guardReason({

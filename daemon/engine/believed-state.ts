@@ -1,8 +1,9 @@
 /** Computes and saves the changes that an apply makes to the believed state of its agent (`docs/protocols/apply.md`). */
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import { secretsIn } from '../../src/language/revive.js';
-import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
-import type { ResourceResult } from '../../src/resources/result.js';
+import { type BelievedChange, believedChange, type ReportedApply } from '../../src/resources/believed-state.js';
+import type { DesiredResource } from '../../src/resources/desired.js';
+import { keyParts, keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { NewRow, Queryable } from '../database/schema.js';
 import { noteAppliedState } from '../fleet/agent-store.js';
 import type { SecretHashes } from './agent-secrets.js';
@@ -12,88 +13,56 @@ import {
   confirmAppliedResources,
   deleteAppliedResources,
   isSameResource,
-  keyText,
   listAppliedResources,
+  originOf,
   putAppliedResources,
   resourceColumns,
-  resourceKey,
 } from './applied-resource-store.js';
 import { inSlices } from './lanes.js';
 import type { LiveOperation } from './operations/live-operations.js';
 
-/** The stored result of one item of the run. */
-export interface ItemOutcome {
-  readonly index: number;
-  readonly status: ResourceResult['status'];
-  /** True if the resource existed before this run touched it; null when unknown. */
-  readonly existed: boolean | null;
-}
-
-interface FinishedApply {
+interface FinishedApply extends ReportedApply {
   readonly nodeId: string;
-  readonly operationId: string;
   /** Unix milliseconds. */
   readonly finishedAt: number;
-  /** Resources as dispatched, with secrets masked. */
-  readonly resources: readonly DesiredResource[];
-  readonly removals: readonly Removal[];
   /** Modules that no assignment names. */
   readonly adHoc: ReadonlySet<string>;
   /** Hashes of the secrets in the resources. */
   readonly secrets: SecretHashes;
-  readonly outcomes: readonly ItemOutcome[];
 }
 
-interface BelievedChange {
+interface RowChange {
   readonly put: readonly NewRow<'applied_resources'>[];
   readonly remove: readonly AppliedResourceKey[];
 }
 
-/**
- * Returns new rows for resources that succeeded and keys of removals that succeeded. Failed and skipped items keep their row. A
- * row that a later apply wrote stays unchanged.
- */
-function* believedChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): Steps<BelievedChange> {
-  const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
-  const put: NewRow<'applied_resources'>[] = [];
-  const remove: AppliedResourceKey[] = [];
-  for (const outcome of apply.outcomes) {
-    yield;
-    if (outcome.status !== 'unchanged' && outcome.status !== 'changed') continue;
-    const resource = apply.resources[outcome.index];
-    const removal = apply.removals[outcome.index - apply.resources.length];
-    const item = resource ?? removal;
-    if (item === undefined) continue;
-    const key = resourceKey(item);
-    const last = before.get(keyText(key));
-    if (last !== undefined && last.operation_id > apply.operationId) continue;
-    if (resource === undefined) remove.push(key);
-    else put.push(appliedRow(apply, { resource, outcome, last }));
-  }
-  return { put, remove };
+function* rowChange(apply: FinishedApply, existing: readonly AppliedResourceRow[]): Steps<RowChange> {
+  const rows = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
+  const { put, remove } = yield* believedChange(apply, (item) => {
+    const row = rows.get(resourceKey(item));
+    return row && { origin: originOf(row), operation_id: row.operation_id };
+  });
+  return { put: yield* mapped(put, (one) => appliedRow(apply, one)), remove: yield* mapped(remove, keyParts) };
 }
 
-interface Applied {
-  readonly resource: DesiredResource;
-  readonly outcome: ItemOutcome;
-  readonly last: AppliedResourceRow | undefined;
-}
-
-function appliedRow(apply: FinishedApply, { resource, outcome, last }: Applied): NewRow<'applied_resources'> {
+function appliedRow(
+  apply: FinishedApply,
+  { resource, index, origin }: BelievedChange['put'][number],
+): NewRow<'applied_resources'> {
   const { module, kind, identity, id, name } = resource;
   return {
     node_id: apply.nodeId,
-    ...resourceKey(resource),
+    ...keyParts(resource),
     module,
     kind,
     identity,
     id,
     name,
     ...resourceColumns(resource, hashesOf(resource, apply.secrets)),
-    origin: last?.origin ?? originOf(outcome),
+    origin,
     operation_id: apply.operationId,
     applied_at: apply.finishedAt,
-    position: outcome.index,
+    position: index,
     ad_hoc: apply.adHoc.has(module) ? 1 : 0,
   };
 }
@@ -106,11 +75,8 @@ function hashesOf(resource: DesiredResource, secrets: SecretHashes): SecretHashe
   return held.length === 0 ? null : Object.fromEntries(held);
 }
 
-/** A resource that may have existed before counts as adopted, and is never removed. */
-const originOf = ({ existed }: ItemOutcome): Origin => (existed === false ? 'created' : 'adopted');
-
 /** Returns true when the change covers every row of the agent and alters only the operation. */
-function* isConfirmation({ put, remove }: BelievedChange, existing: readonly AppliedResourceRow[]): Steps<boolean> {
+function* isConfirmation({ put, remove }: RowChange, existing: readonly AppliedResourceRow[]): Steps<boolean> {
   if (remove.length > 0 || put.length !== existing.length) return false;
   const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
   for (const row of put) {
@@ -122,7 +88,7 @@ function* isConfirmation({ put, remove }: BelievedChange, existing: readonly App
 }
 
 /** Changes to the believed state at the end of an apply, to be saved in the transaction that stores the end. */
-interface BelievedEnd extends BelievedChange {
+interface BelievedEnd extends RowChange {
   readonly operation: LiveOperation;
   /** Unix milliseconds. */
   readonly finishedAt: number;
@@ -134,7 +100,7 @@ interface BelievedEnd extends BelievedChange {
 export async function believedEnd(db: Queryable, operation: LiveOperation, finishedAt: number): Promise<BelievedEnd> {
   const { id: operationId, nodeId, content, outcomes } = operation;
   const existing = await listAppliedResources(db, nodeId);
-  const change = await inSlices(believedChange({ ...content, nodeId, operationId, finishedAt, outcomes }, existing));
+  const change = await inSlices(rowChange({ ...content, nodeId, operationId, finishedAt, outcomes }, existing));
   return { ...change, operation, finishedAt, isConfirmation: await inSlices(isConfirmation(change, existing)) };
 }
 

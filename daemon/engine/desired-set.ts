@@ -1,21 +1,17 @@
 /** Computes the desired resources of an agent, and the managed resources to remove. */
+
 import type { RunResult } from '../../src/contract/runs.js';
-import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
 import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive.js';
+import { noLongerDesired } from '../../src/resources/believed-state.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import { keyText } from '../../src/resources/resource-key.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
 import type { AgentSecrets, ResolvedSecrets, SecretHashes } from './agent-secrets.js';
-import {
-  type AppliedResourceRow,
-  keyText,
-  listAppliedResources,
-  removalOf,
-  resourceKey,
-} from './applied-resource-store.js';
+import { type AppliedResourceRow, listAppliedResources, removalOf } from './applied-resource-store.js';
 import type { AssignedModules } from './assignments/assignment-store.js';
 import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
@@ -79,7 +75,7 @@ export class DesiredSets {
     );
     // Holding the lane keeps every apply of the agent from ending during the read.
     const managed = await lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
-    const removed = await inSlices(unwanted(managed, resources));
+    const removed = await inSlices(noLongerDesired(managed, keyText, resources));
     const revived = await this.revive(db, agent, removed.map(removalOf));
     return {
       modules,
@@ -118,16 +114,6 @@ export class DesiredSets {
     }
     return located;
   }
-}
-
-/** Returns the managed resources that are not desired, in the order of application. */
-function* unwanted(
-  managed: readonly AppliedResourceRow[],
-  resources: readonly DesiredResource[],
-): Steps<readonly AppliedResourceRow[]> {
-  const wanted = new Set(yield* mapped(resources, (resource) => keyText(resourceKey(resource))));
-  const isWanted = yield* mapped(managed, (row) => wanted.has(keyText(row)));
-  return managed.filter((_, index) => !isWanted[index]);
 }
 
 async function factsOf(db: Queryable, agent: AgentRow): Promise<AgentFacts> {

@@ -1,16 +1,12 @@
 /** Reads the believed state of an agent, and what an apply of the same modules would add and remove. */
+
 import type { State } from '../../src/contract/operations.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
+import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { Core } from '../core/core.js';
 import { type KnownAgent, knownAgent } from './agent-gate.js';
-import {
-  type AppliedResourceRow,
-  keyText,
-  listAppliedResources,
-  originOf,
-  resourceKey,
-} from './applied-resource-store.js';
+import { type AppliedResourceRow, listAppliedResources, originOf } from './applied-resource-store.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Lanes } from './lanes.js';
 import { findModuleHeads } from './modules/module-store.js';
@@ -35,7 +31,7 @@ export class StateReader {
     const applied = await lanes.enter(agent.nodeId, () => listAppliedResources(db, agent.nodeId));
     const desired = await this.desired(agent);
     const believed = new Set(applied.map(keyText));
-    const missing = desired?.resources.filter((resource) => !believed.has(keyText(resourceKey(resource)))) ?? [];
+    const missing = desired?.resources.filter((resource) => !believed.has(resourceKey(resource))) ?? [];
     return {
       node_id: agent.nodeId,
       operation_id: agent.row.state_operation_id,

@@ -113,12 +113,11 @@ interface LocalOptions {
 }
 
 interface LocalApplyOptions extends LocalOptions {
-  /** Operation ID that the journal stores with owed triggers. */
   readonly operationId: string;
   /** `observed` hash of a plan: the apply is refused if the machine has changed since. */
   readonly expect: string | null;
-  /** Called with the items about to change, before they do. */
-  readonly intend: (intents: readonly Pick<LocalItem, 'index' | 'existed'>[]) => void;
+  /** Called before the first change is announced. The apply ends without it when this throws. */
+  readonly beforeChanges: () => void;
 }
 
 export interface LocalOutcome {
@@ -127,7 +126,30 @@ export interface LocalOutcome {
   readonly error: { readonly code: FaultCode; readonly message: string } | null;
 }
 
-/** The agent's engine on this machine, without an orchestrator. */
+/** An apply in the agent's journal, which the believed state may not contain yet. */
+export interface LocalApply {
+  readonly operationId: string;
+  /** With masks in the place of secrets. */
+  readonly content: LocalContent;
+  /** Announced changes, which may or may not have happened. */
+  readonly intents: readonly { readonly index: number; readonly existed: boolean }[];
+  readonly items: readonly LocalItem[];
+}
+
+/** The agent's engine and journal on this machine, without an orchestrator. */
+export interface LocalEngine {
+  /** Applies that were cut off before the state was stored, oldest first. */
+  readonly applies: readonly LocalApply[];
+  /** Sentence about a damaged or missing journal; null if it was intact. */
+  readonly loss: string | null;
+  plan(content: LocalContent, options: LocalOptions): Promise<LocalOutcome & { readonly observed: string | null }>;
+  /** Each change is in the journal before it is made, and each result before it is passed on. */
+  apply(content: LocalContent, options: LocalApplyOptions): Promise<LocalOutcome>;
+  drift(content: LocalContent, options: LocalOptions): Promise<LocalOutcome>;
+  /** Removes all applies from the journal. Call it once the state is stored. */
+  acknowledge(): void;
+}
+
 export interface LocalMachine {
   readonly dataDir: string;
   readonly hostname: string;
@@ -135,9 +157,8 @@ export interface LocalMachine {
   readonly attributes: Readonly<Record<string, string>>;
   /** Returns a new ULID. */
   newId(): string;
-  plan(content: LocalContent, options: LocalOptions): Promise<LocalOutcome & { readonly observed: string | null }>;
-  apply(content: LocalContent, options: LocalApplyOptions): Promise<LocalOutcome>;
-  drift(content: LocalContent, options: LocalOptions): Promise<LocalOutcome>;
+  /** Opens the engine. The caller must hold the data directory. Throws `journal_corrupt` for a journal of a newer version. */
+  openEngine(): LocalEngine;
 }
 
 /**

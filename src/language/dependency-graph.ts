@@ -1,8 +1,10 @@
 /** The dependency graph of one module, independent of agents. */
+
 import { stableOrder } from '../kernel/order.js';
 import type { Body, TriggerField } from '../resources/kind.js';
+import { keyInFamily } from '../resources/resource-key.js';
 import type { KindSet, KnownKind } from './kind-set.js';
-import { keyOf } from './merge.js';
+
 import { type ModuleDefinition, type ResourceEntry, STANDARD_KINDS } from './schema.js';
 
 /**
@@ -82,11 +84,11 @@ function linksOf(module: string, entries: readonly Entry[]): readonly Links[] {
     for (const { kind, body } of options) {
       for (const field of kind.triggers) for (const id of idsOf(body[field])) add(positions.get(id), field);
       for (const { family, identity } of kind.kind.requires(body)) {
-        add(holders.get(keyOf(family, identity, module)), family === 'path' ? 'lies in' : 'needs');
+        add(holders.get(keyInFamily(family, identity, module)), family === 'path' ? 'lies in' : 'needs');
       }
     }
     for (const { kind, body } of options) {
-      const key = keyOf(kind.kind.family, kind.kind.identity(body, entry.id ?? null), module);
+      const key = keyInFamily(kind.kind.family, kind.kind.identity(body, entry.id ?? null), module);
       if (!holders.has(key)) holders.set(key, at);
     }
     return links;

@@ -2,8 +2,7 @@
 import { canonicalJson } from '../kernel/json.js';
 import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
-import { CATALOGUE } from '../resources/catalogue.js';
-import { type Family, MODULE_FAMILIES } from '../resources/kind.js';
+import { keyInFamily } from '../resources/resource-key.js';
 import { quoted } from './printable.js';
 import { placeOf, type Realized } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
@@ -19,22 +18,8 @@ export interface MergedSet {
   readonly nodes: readonly Node[];
   /** Positions of the nodes, in the order of the realized resources. */
   readonly positions: readonly number[];
-  /** Position of a node by `keyOf`. */
+  /** Position of a node by `keyInFamily`. */
   readonly byKey: ReadonlyMap<string, number>;
-}
-
-/** Returns the key of a resource on the machine. Some families also include the module. */
-export const keyOf = (family: Family, identity: string, module: string): string =>
-  MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : `${family}\0${identity}`;
-
-/** Returns the key of a resource by its kind. A kind that this version does not know is a family of its own. */
-export function resourceKey({
-  module,
-  kind,
-  identity,
-}: Readonly<Record<'module' | 'kind' | 'identity', string>>): string {
-  const family = CATALOGUE.get(kind)?.family;
-  return family === undefined ? `${kind}\0${identity}` : keyOf(family, identity, module);
 }
 
 /** Merges equal declarations at the first one's place and reports different ones. */
@@ -42,7 +27,7 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
   const nodes: Node[] = [];
   const byKey = new Map<string, number>();
   const positions = yield* mapped(realized, (one) => {
-    const key = keyOf(one.option.kind.kind.family, one.identity, one.module.name);
+    const key = keyInFamily(one.option.kind.kind.family, one.identity, one.module.name);
     const known = byKey.get(key);
     const node = known === undefined ? undefined : nodes[known];
     if (known === undefined || node === undefined) {

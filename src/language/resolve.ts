@@ -1,13 +1,15 @@
 /** Resolves the modules of one agent into one set of resources in the order of application. */
+
 import { findCycles, stableOrder } from '../kernel/order.js';
 import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import type { DesiredResource } from '../resources/desired.js';
+import { keyInFamily } from '../resources/resource-key.js';
 import { clauseMatches, labelOf, showClause } from './clause.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
 import type { AgentFacts, SecretSource } from './fill.js';
 import type { KindSet } from './kind-set.js';
-import { keyOf, type MergedSet, merge, type Node } from './merge.js';
+import { type MergedSet, merge, type Node } from './merge.js';
 import { quoted, shortened } from './printable.js';
 import { placeOf, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
@@ -168,7 +170,7 @@ function* linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet
 /** Returns the declared nodes that a node's kind requires first. */
 function holdersOf({ first }: Node, { byKey }: MergedSet): readonly number[] {
   const required = first.option.kind.kind.requires(first.body);
-  return required.flatMap(({ family, identity }) => byKey.get(keyOf(family, identity, first.module.name)) ?? []);
+  return required.flatMap(({ family, identity }) => byKey.get(keyInFamily(family, identity, first.module.name)) ?? []);
 }
 
 function declaredTooEarly({ first }: Node, holder: Node | undefined): ResolutionWarning {

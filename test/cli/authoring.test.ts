@@ -379,16 +379,21 @@ describe('--local on a terminal', () => {
       hostname: 'laptop',
       attributes: { platform: 'linux', distro: 'debian' },
       newId: () => ulid(5),
-      plan: async () => ({
-        ...outcome,
-        observed: 'f'.repeat(64),
-        results: planned.slice(1, 2).map((result, index) => ({ index, result, existed: false })),
+      openEngine: () => ({
+        applies: [],
+        loss: null,
+        plan: async () => ({
+          ...outcome,
+          observed: 'f'.repeat(64),
+          results: planned.slice(1, 2).map((result, index) => ({ index, result, existed: false })),
+        }),
+        apply: async (_content, { expect: expected }) => {
+          seen.push(expected);
+          return { ...outcome, end: 'refused', error: { code: 'plan_stale', message: 'the machine has changed' } };
+        },
+        drift: async () => outcome,
+        acknowledge: () => undefined,
       }),
-      apply: async (_content, { expect: expected }) => {
-        seen.push(expected);
-        return { ...outcome, end: 'refused', error: { code: 'plan_stale', message: 'the machine has changed' } };
-      },
-      drift: async () => outcome,
     };
   };
 

@@ -1,14 +1,7 @@
 /** Files that commands write and later releases read: saved plans, and what `--local` has applied. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  type BelievedState,
-  type Changes,
-  ChangesSchema,
-  loadState,
-  saveState,
-} from '../../src/cli/local/believed-state.js';
-import { Announcements, KeptResults } from '../../src/cli/local/journal.js';
+import { type BelievedState, loadState, saveState } from '../../src/cli/local/local-state.js';
 import { RunResultSchema } from '../../src/contract/runs.js';
 import { Home, runOrch } from '../support/cli.js';
 import { applied, planned, readings, reported, runResult, streamed, ulid, web1, web2 } from '../support/cli-world.js';
@@ -31,12 +24,6 @@ const believed: Complete<BelievedState> = {
   mask_key: '5a'.repeat(32),
   operation_id: ulid(1),
   applied: [one, { ...one, identity: '/etc/other', origin: 'adopted' }],
-};
-const changes: Complete<Changes> = {
-  operation_id: ulid(2),
-  put: [one],
-  gone: ['path:/etc/old'],
-  order: ['path:/etc/motd'],
 };
 
 const SITE = 'name: site\nsupports: [{platform: linux}]\nresources: []\n';
@@ -110,29 +97,8 @@ describeReleased(import.meta.url, [
   {
     name: 'local-state',
     revision: 1,
-    version: 'version in src/cli/local/believed-state.ts',
+    version: 'version in src/cli/local/local-state.ts',
     write: (directory) => saveState(directory, believed),
     read: loadState,
-  },
-  {
-    name: 'local-journal',
-    revision: 1,
-    version: null,
-    shapes: { changes: ChangesSchema },
-    write: (directory) => {
-      new KeptResults(directory).note(changes, () => undefined);
-      new Announcements(directory).add([
-        ['path:/etc/motd', false],
-        ['path:/etc/other', true],
-      ]);
-    },
-    read: (directory) => {
-      const announced = new Announcements(directory);
-      const keys = ['path:/etc/motd', 'path:/etc/other', 'path:/etc/none'];
-      return {
-        earlier: new KeptResults(directory).earlier,
-        existed: keys.map((key) => announced.existed(key) ?? null),
-      };
-    },
   },
 ]);

@@ -75,6 +75,30 @@ describe('the loop on this machine', () => {
     for (const name of readdirSync(data)) expect(statSync(`${data}/${name}`).mode & 0o777).toBe(0o600);
   });
 
+  it('writes nothing when an apply changes nothing', async () => {
+    const path = module('site', directory(), file('a', 'a\n'));
+    await json('apply', '-f', path, '--yes');
+    const stored = () =>
+      ['journal', 'state.json'].map((name) => [statSync(`${data}/${name}`).ino, readFileSync(`${data}/${name}`)]);
+    const before = stored();
+    expect(await json<RunResult>('apply', '-f', path, '--yes')).toMatchObject({
+      status: 'succeeded',
+      has_changes: false,
+    });
+    expect(stored()).toEqual(before);
+  });
+
+  it('gives its applies rising IDs, also after the clock was set back', async () => {
+    const path = module('site', directory(), file('a', 'a\n'));
+    const first = (await json<RunResult>('apply', '-f', path, '--yes')).operation_id ?? '';
+    const later = `6${first.slice(1)}`;
+    writeFileSync(`${data}/state.json`, readFileSync(`${data}/state.json`, 'utf8').replaceAll(first, later));
+    const second = await json<RunResult>('apply', '-f', module('site', directory()), '--yes', '--allow-removals', '1');
+    expect(second.operation_id && second.operation_id > later).toBe(true);
+    expect(existsSync(`${site}/a`)).toBe(false);
+    expect(await json<DriftDetail>('drift')).toMatchObject({ status: 'in_sync', summary: { total: 1 } });
+  });
+
   it('tells a failed resource as an apply of an agent does', async () => {
     const path = module('site', `  - resource: {file-unix: {path: ${site}/x, content: a, parents: false}}\n`);
     const failed = await orch('apply', '-f', path, '--yes');
@@ -176,7 +200,6 @@ describe('an apply that is ended in the middle of a script', () => {
     expect((await orch('plan', '-f', path)).stdout).toMatch(/- file-unix .*\/made/);
     expect(await orch('apply', '-f', path, '--yes', '--allow-removals', '1')).toMatchObject({ status: 0 });
     expect(existsSync(`${site}/made`)).toBe(false);
-    expect(readdirSync(data).filter((name) => name.endsWith('.jsonl'))).toEqual([]);
   }
 
   it.each([
@@ -198,7 +221,7 @@ describe('an apply that is ended in the middle of a script', () => {
     await expectRemovable();
   });
 
-  it('marks secrets as before, and takes no notice of half a line', async () => {
+  it('marks secrets as before, ignores a torn record, and says when the journal is lost', async () => {
     writeFileSync(sandbox.path('password'), 'correct-horse-battery');
     mkdirSync(site, { mode: 0o750 });
     const secret = `  - resource:\n      file-unix: {path: ${site}/conf, content: "\${{ secrets.DB }}"}\n`;
@@ -208,14 +231,20 @@ describe('an apply that is ended in the middle of a script', () => {
     await until(() => existsSync(pidFile()) && readFileSync(pidFile(), 'utf8').endsWith('\n'), 'the script runs');
     await child.stop('SIGKILL');
     process.kill(Number(readFileSync(pidFile(), 'utf8')), 'SIGKILL');
-    expect(readFileSync(`${data}/results.jsonl`, 'utf8')).not.toContain('correct-horse');
-    expect(statSync(`${data}/results.jsonl`).mode & 0o777).toBe(0o600);
-    appendFileSync(`${data}/results.jsonl`, '\n{"operation_id":"0');
+    expect(readFileSync(`${data}/journal`, 'utf8')).toContain(`${site}/conf`);
+    expect(readFileSync(`${data}/journal`, 'utf8')).not.toContain('correct-horse');
+    expect(statSync(`${data}/journal`).mode & 0o777).toBe(0o600);
+    appendFileSync(`${data}/journal`, Buffer.from([0x1e, 0x4f, 0x52, 0x4a, 0xff, 0, 0, 0]));
     const drift = await orch('drift', ...given);
     expect(drift).toMatchObject({ status: 0 });
     expect(drift.stderr).not.toContain('is not compared');
-    appendFileSync(`${data}/results.jsonl`, '\n{"operation_id":"0"}');
-    expect((await orch('drift', ...given)).stderr).toContain('results.jsonl does not hold what was applied');
+    expect(await json<DriftDetail>('drift', ...given)).toMatchObject({ summary: { total: 1, unchanged: 1 } });
+    rmSync(`${data}/journal`);
+    const lost = (await orch('drift', ...given)).stderr;
+    expect(lost).toContain(`the journal ${data}/journal is empty or missing`);
+    expect(lost).toContain('what only a cut-off apply made counts as there before');
+    expect(lost).toContain('nothing was ever applied');
+    expect((await orch('drift', ...given)).stderr).not.toContain('is empty or missing');
   });
 });
 

@@ -1,5 +1,6 @@
 /** Applies held in memory: those in progress, and interrupted ones whose agent still reports. */
 import type { NodeId } from '../../../src/kernel/ids.js';
+import type { ItemOutcome } from '../../../src/resources/believed-state.js';
 import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
@@ -7,7 +8,6 @@ import type { OrchestratorMessage, RunItem } from '../../../src/wire/messages.js
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
 import type { SecretHashes } from '../agent-secrets.js';
-import type { ItemOutcome } from '../believed-state.js';
 import { RunItems } from '../run-content.js';
 import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';

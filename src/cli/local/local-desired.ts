@@ -2,15 +2,17 @@
 import type { RunResult } from '../../contract/runs.js';
 import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
-import { resourceKey } from '../../language/merge.js';
+import { finish } from '../../kernel/steps.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
+import { noLongerDesired } from '../../resources/believed-state.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
+import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { readModules } from '../modules/read-modules.js';
 import type { LocalContent } from '../programs.js';
-import type { Applied } from './believed-state.js';
 import type { LocalSession } from './local-session.js';
+import type { Applied } from './local-state.js';
 
 export interface LocalDesired extends LocalContent {
   readonly modules: readonly string[];
@@ -29,8 +31,7 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
   const read = readModules(files);
   const modules = read.map(({ compiled }) => compiled);
   const { resources, warnings } = resolved(() => resolveCompiled({ modules, agent: facts, secret }));
-  const wanted = new Set(resources.map(resourceKey));
-  const removed = state.applied.filter((one) => !wanted.has(resourceKey(one)));
+  const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   return {
     modules: read.map(({ name }) => name),
     resources,

@@ -6,22 +6,23 @@ import { Fault } from '../../kernel/fault.js';
 import { isSecretName } from '../../kernel/ids.js';
 import { VERSION } from '../../kernel/version.js';
 import type { AgentFacts, SecretSource } from '../../language/fill.js';
+import { resourceKey } from '../../resources/resource-key.js';
 import type { Context } from '../context.js';
-import type { LocalMachine } from '../programs.js';
+import type { LocalApply, LocalEngine, LocalMachine } from '../programs.js';
 import { readTags } from '../tag-arguments.js';
 import { readTextFile } from '../text-files.js';
-import { type BelievedState, loadState, stateAfter } from './believed-state.js';
-import { Announcements, KeptResults } from './journal.js';
 import type { LocalChoice } from './local-options.js';
+import { type BelievedState, itemAt, loadState, stateAfter } from './local-state.js';
 
 export interface LocalSession {
   readonly machine: LocalMachine;
   readonly facts: AgentFacts;
   readonly secret: SecretSource;
+  readonly engine: LocalEngine;
   /** Believed state, including the results of cut-off applies. */
   readonly state: BelievedState;
-  readonly results: KeptResults;
-  readonly announcements: Announcements;
+  /** Existence of what cut-off applies announced to change, before they touched it, by resource key. */
+  readonly existed: ReadonlyMap<string, boolean>;
   /** This machine in the shape of an agent. */
   readonly agent: Agent;
 }
@@ -36,21 +37,39 @@ export async function withLocal<T>(
   const machine = await context.programs.local({ dataDir: choice.dataDir });
   const directory = holdDataDirectory(machine.dataDir, 'orch --local');
   try {
-    const results = new KeptResults(machine.dataDir);
-    const state = stateAfter(loadState(machine.dataDir), results.earlier);
+    const stored = loadState(machine.dataDir);
+    const engine = machine.openEngine();
+    if (engine.loss !== null) context.warn(`${engine.loss}; what only a cut-off apply made counts as there before`);
+    const existed = announcedBy(engine.applies);
+    const state = engine.applies
+      .filter(({ operationId }) => operationId > (stored.operation_id ?? ''))
+      .reduce((before, apply) => stateAfter(before, { ...apply, existed }), stored);
     const facts = factsOf(machine, tags);
     return await work({
       machine,
       facts,
       secret: secretsFrom(choice.secretFile, state.mask_key),
+      engine,
       state,
-      results,
-      announcements: new Announcements(machine.dataDir),
+      existed,
       agent: agentOf(facts),
     });
   } finally {
     directory.release();
   }
+}
+
+/** Returns the existence of announced things. The first announcement counts: later applies found what earlier ones had made. */
+function announcedBy(applies: readonly LocalApply[]): ReadonlyMap<string, boolean> {
+  const existed = new Map<string, boolean>();
+  for (const { content, intents } of applies) {
+    for (const intent of intents) {
+      const item = itemAt(content, intent.index);
+      const key = item && resourceKey(item);
+      if (key !== undefined && !existed.has(key)) existed.set(key, intent.existed);
+    }
+  }
+  return existed;
 }
 
 /** Returns the facts of this machine. Its node ID only needs to be stable. */

@@ -3,9 +3,10 @@
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
 import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
-import { resourceKey } from '../../language/merge.js';
+import { idAbove } from '../../kernel/rising-ids.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource } from '../../resources/desired.js';
+import { resourceKey } from '../../resources/resource-key.js';
 import { summarize } from '../../resources/result.js';
 import { maskResource } from '../../resources/tainted-body.js';
 import type { Context } from '../context.js';
@@ -17,17 +18,10 @@ import type { AgentRun } from '../runs/agent-run.js';
 import { consentTo } from '../runs/consent.js';
 import { createRunProgress } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
-import {
-  type Application,
-  type Applied,
-  changesOf,
-  saveState,
-  stateAfter,
-  withoutUnchanged,
-} from './believed-state.js';
 import { guardRemovals, type LocalDesired, localDesired } from './local-desired.js';
 import type { LocalChoice } from './local-options.js';
 import { type LocalSession, withLocal } from './local-session.js';
+import { type Applied, saveState, stateAfter } from './local-state.js';
 
 export const planLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
@@ -42,10 +36,10 @@ export interface LocalPlan {
 }
 
 export async function localPlan(context: Context, session: LocalSession, desired: LocalDesired): Promise<LocalPlan> {
-  const { agent, machine } = session;
+  const { agent, engine } = session;
   const progress = createRunProgress(context, 'plan', 1);
   const startedAt = context.clock.now();
-  const outcome = await machine.plan(desired, {
+  const outcome = await engine.plan(desired, {
     signal: context.signal,
     onResults: (items) => {
       for (const { result } of items) progress.resource(agent, result);
@@ -94,72 +88,42 @@ interface Order {
 /** Applies and stores what was done, however it ended. Throws `plan_stale` if the machine has changed since the plan. */
 async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Order) {
   const { clock, signal } = context;
-  const { machine, state, results, announcements } = session;
-  const application = begin(session, desired);
-  const { operationId } = application;
-  const keep = resultStore(session, application);
+  const { machine, engine, state, existed } = session;
+  const operationId = newOperationId(session);
   const startedAt = clock.now();
-  const outcome = await machine.apply(desired, {
+  const outcome = await engine.apply(desired, {
     signal,
     expect,
     operationId,
+    // The key in the state made the masks that the journal is about to hold.
+    beforeChanges: () => {
+      if (state.operation_id === null) saveState(machine.dataDir, state);
+    },
     onResults: (items) => {
-      keep.note(items);
       for (const item of items) {
         tell(item.result);
         if (context.globals.verbose) noteOutput(context, item);
       }
     },
-    intend: keep.announce,
   });
   if (outcome.error?.code === 'plan_stale') {
     throw new Fault('plan_stale', outcome.error.message, { hint: 'the machine has changed since: plan again' });
   }
-  const changes = changesOf(application, outcome.results);
-  const hasNews = outcome.end === 'succeeded' || changes.put.length + changes.gone.length > 0;
-  const next = hasNews ? stateAfter(state, [{ ...changes, order: orderOf(desired) }]) : state;
-  if (hasNews || results.earlier.length > 0) saveState(machine.dataDir, next);
-  results.clear();
-  announcements.clear();
+  const after = stateAfter(state, { operationId, content: desired, items: outcome.results, existed });
+  const isFirst = state.operation_id === null && outcome.end === 'succeeded';
+  if (after !== state || isFirst || engine.applies.length > 0) {
+    saveState(machine.dataDir, isFirst ? { ...after, operation_id: operationId } : after);
+  }
+  engine.acknowledge();
   return runResultOf(session, { desired, outcome, operationId, startedAt, finishedAt: clock.now() });
 }
 
-function begin({ machine, state, announcements }: LocalSession, desired: LocalDesired): Application {
-  const before = new Map(state.applied.map((one) => [resourceKey(one), one]));
-  return { desired, operationId: machine.newId(), before, announcements };
+/** Returns an ID above those of all earlier applies, also after the clock was set back. */
+function newOperationId({ machine, engine, state }: LocalSession): string {
+  const known = [state.operation_id ?? '', ...engine.applies.map(({ operationId }) => operationId)].sort();
+  const last = known.at(-1);
+  return last ? idAbove(last, machine.newId()) : machine.newId();
 }
-
-/** Stores results before they are reported, and announcements before the changes they announce. */
-function resultStore({ machine, state, results, announcements }: LocalSession, application: Application) {
-  const content = [...application.desired.resources, ...application.desired.removals];
-  let order: { readonly order?: string[] } = { order: orderOf(application.desired) };
-  // Results mask secrets with the key in the state, so the state must be stored first.
-  let hasState = state.operation_id !== null;
-  const requireState = () => {
-    if (!hasState) saveState(machine.dataDir, state);
-    hasState = true;
-  };
-  return {
-    note: (items: readonly LocalItem[]) => {
-      const news = withoutUnchanged(application, changesOf(application, items));
-      if (news.put.length + news.gone.length === 0) return;
-      results.note({ ...news, ...order }, requireState);
-      order = {};
-    },
-    announce: (intents: readonly Pick<LocalItem, 'index' | 'existed'>[]) => {
-      requireState();
-      results.flush();
-      announcements.add(
-        intents.flatMap(({ index, existed }) => {
-          const item = content[index];
-          return item === undefined || existed === null ? [] : [[resourceKey(item), existed] as const];
-        }),
-      );
-    },
-  };
-}
-
-const orderOf = ({ resources }: LocalDesired): string[] => resources.map(resourceKey);
 
 /** Prints the output of a script, which --local does not store. */
 function noteOutput(context: Context, { result, output }: LocalItem): void {
@@ -174,10 +138,10 @@ export const driftLocal = (context: Context, choice: LocalChoice, detailed: bool
     const operationId = session.state.operation_id;
     if (operationId === null) throw noSnapshot(session);
     const resources = toCompare(context, session, choice);
-    const { agent, machine } = session;
+    const { agent, machine, engine } = session;
     const progress = createRunProgress(context, 'drift', 1);
     const startedAt = context.clock.now();
-    const outcome = await machine.drift(
+    const outcome = await engine.drift(
       { resources, removals: [] },
       {
         signal: context.signal,

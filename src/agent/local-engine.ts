@@ -1,0 +1,143 @@
+/** The engine and the journal of this machine without a link, for `--local`. */
+import type { Clock } from '../kernel/clock.js';
+import { type FaultCode, isFault, messageOf } from '../kernel/fault.js';
+import { maskResource } from '../resources/tainted-body.js';
+import type { RunItem } from '../wire/messages.js';
+import type { RunContent } from '../wire/parts.js';
+import type { Intent } from './converge/apply-group.js';
+import type { Notes, Precautions } from './converge/ledger.js';
+import { apply, drift, type Outcome, plan } from './converge.js';
+import { boundedError } from './engine/apply-run.js';
+import { thisHost } from './host/this-host.js';
+import { forgetLoss } from './journal/journal-loss.js';
+import { Journal } from './journal.js';
+
+interface LocalRunOptions {
+  /** Stops the run at the next resource boundary. */
+  readonly signal: AbortSignal;
+  readonly onResults: (items: readonly RunItem[]) => void;
+}
+
+interface LocalApplyOptions extends LocalRunOptions {
+  readonly operationId: string;
+  /** `observed` hash of a plan; the apply is refused if the machine has changed since. */
+  readonly expect: string | null;
+  /** Called before the first change is announced. The apply ends without it when this throws. */
+  readonly beforeChanges: () => void;
+}
+
+/** Opens the engine of a data directory, which the caller must hold. Throws like `Journal`. */
+export function openLocalEngine(directory: string, clock: Clock) {
+  const journal = new Journal(directory);
+  // The caller shows the loss now.
+  forgetLoss(directory);
+  const tools = ({ signal }: LocalRunOptions) =>
+    [thisHost({ signal, dataDir: directory }), { clock, ledger: journal }] as const;
+  return {
+    /** Applies that were cut off before their results were stored elsewhere, oldest first; secrets are masked. */
+    applies: journal.runs.map(({ id, content, intents, items }) => ({ operationId: id, content, intents, items })),
+    /** Sentence about a damaged or missing journal; null if it was intact. */
+    loss: journal.loss,
+    plan: (content: RunContent, options: LocalRunOptions) => {
+      const [host, own] = tools(options);
+      return plan(content, host, { ...own, ...options });
+    },
+    drift: (content: RunContent, options: LocalRunOptions) => {
+      const [host, own] = tools(options);
+      return drift(content, host, { ...own, ...options });
+    },
+    /** Each change is in the journal before it is made, and each result before it is passed on. */
+    apply: async (content: RunContent, options: LocalApplyOptions): Promise<Outcome> => {
+      const { operationId, onResults, beforeChanges, ...rest } = options;
+      const [host, own] = tools(options);
+      const record = new ApplyRecord(journal, operationId, content);
+      const outcome = await apply(content, host, {
+        ...own,
+        ...rest,
+        runId: operationId,
+        intend: (intents, precautions) => {
+          if (!record.isAccepted) beforeChanges();
+          record.intend(intents, precautions);
+        },
+        onResults: (items, notes) => {
+          record.take(items, notes);
+          onResults(items);
+        },
+      });
+      const error = record.end(outcome);
+      return error === null || outcome.error !== null ? outcome : { ...outcome, end: 'failed', error };
+    },
+    /** Removes every apply from the journal. Call it once their results are stored elsewhere. */
+    acknowledge: (): void => {
+      for (const { id, end } of journal.runs) {
+        if (end === null) journal.end(id, 'interrupted', null);
+      }
+      sync(journal);
+      for (const { id } of journal.runs) journal.acknowledge(id);
+      sync(journal);
+    },
+  };
+}
+
+/** An apply that enters the journal with its first change. One that changes nothing leaves no trace there. */
+class ApplyRecord {
+  private readonly journal: Journal;
+  private readonly id: string;
+  private readonly content: RunContent;
+  isAccepted = false;
+  /** Results before the first change. */
+  private readonly earlier: RunItem[] = [];
+
+  constructor(journal: Journal, id: string, content: RunContent) {
+    this.journal = journal;
+    this.id = id;
+    this.content = content;
+  }
+
+  intend(intents: readonly Intent[], precautions: Precautions): void {
+    const { journal, id, content } = this;
+    if (!this.isAccepted) {
+      const { resources, removals } = content;
+      const masked = { resources: resources.map(maskResource), removals: removals.map(maskResource) };
+      journal.accept({ id, epoch: 0, generation: 0, content: masked });
+      this.isAccepted = true;
+      journal.record(id, this.earlier);
+    }
+    journal.intend(id, intents, precautions);
+  }
+
+  /** Results that cannot be written stay pending. The next change is then not announced, and so not begun. */
+  take(items: readonly RunItem[], notes: Notes): void {
+    const kept = items.map(withoutTexts);
+    if (this.isAccepted) this.journal.record(this.id, kept, notes);
+    else {
+      this.earlier.push(...kept);
+      this.journal.recordNotes(notes);
+    }
+    const hasChanged = notes.paid.length > 0 || items.some(({ result }) => result.status !== 'unchanged');
+    if (hasChanged) sync(this.journal);
+  }
+
+  /** Records the end of the apply. Returns the error of the journal, or null. */
+  end({ end, error }: Outcome): { readonly code: FaultCode; readonly message: string } | null {
+    if (this.isAccepted) this.journal.end(this.id, end, error && boundedError(error.code, error.message));
+    return sync(this.journal);
+  }
+}
+
+/** Returns the result without what only its reader needs, to keep the journal small. */
+const withoutTexts = ({ index, existed, result }: RunItem): RunItem => ({
+  index,
+  existed,
+  result: { ...result, changes: [], diff: null },
+});
+
+/** Flushes the journal and returns its error, or null. */
+function sync(journal: Journal): { readonly code: FaultCode; readonly message: string } | null {
+  try {
+    journal.sync();
+    return null;
+  } catch (error) {
+    return { code: isFault(error) ? error.code : 'internal', message: messageOf(error) };
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * The believed state of a machine: the resources that its applies have put under management. The orchestrator keeps it in
+ * its store and `--local` keeps it in a file. Both change it by these rules (`docs/protocols/apply.md`).
+ */
+import { mapped, type Steps } from '../kernel/steps.js';
+import type { DesiredResource, Origin, Removal } from './desired.js';
+import { resourceKey } from './resource-key.js';
+import type { ResourceResult } from './result.js';
+
+/** The result of one item of an apply, as far as the believed state depends on it. */
+export interface ItemOutcome {
+  /** Position among the resources followed by the removals. */
+  readonly index: number;
+  readonly status: ResourceResult['status'];
+  /** True if the resource existed before this apply touched it; null when unknown. */
+  readonly existed: boolean | null;
+}
+
+export interface ReportedApply {
+  /** ULID, above those of all earlier applies. */
+  readonly operationId: string;
+  /** Resources as dispatched, with secrets masked. */
+  readonly resources: readonly DesiredResource[];
+  readonly removals: readonly Removal[];
+  readonly outcomes: readonly ItemOutcome[];
+}
+
+/** What the believed state holds of a resource. */
+interface LastApplied {
+  readonly origin: Origin;
+  readonly operation_id: string;
+}
+
+export interface BelievedChange {
+  /** Resources to add or to replace, with their position in the apply. */
+  readonly put: readonly { readonly resource: DesiredResource; readonly index: number; readonly origin: Origin }[];
+  /** Removals that succeeded. */
+  readonly remove: readonly Removal[];
+}
+
+/**
+ * Returns what an apply changes: the resources and removals that succeeded. Failed and skipped items stay as they were, and so
+ * does what a later apply wrote.
+ */
+export function* believedChange(
+  { operationId, resources, removals, outcomes }: ReportedApply,
+  lastOf: (item: DesiredResource | Removal) => LastApplied | undefined,
+): Steps<BelievedChange> {
+  const put: BelievedChange['put'][number][] = [];
+  const remove: Removal[] = [];
+  for (const { index, status, existed } of outcomes) {
+    yield;
+    if (status !== 'unchanged' && status !== 'changed') continue;
+    const resource = resources[index];
+    const removal = removals[index - resources.length];
+    const item = resource ?? removal;
+    const last = item && lastOf(item);
+    if (last !== undefined && last.operation_id > operationId) continue;
+    if (resource !== undefined) put.push({ resource, index, origin: last?.origin ?? originOf(existed) });
+    else if (removal !== undefined) remove.push(removal);
+  }
+  return { put, remove };
+}
+
+/** A resource that may have existed before counts as adopted, and is never removed. */
+const originOf = (existed: boolean | null): Origin => (existed === false ? 'created' : 'adopted');
+
+/** Returns the managed resources that are not desired, in their order. */
+export function* noLongerDesired<Managed>(
+  managed: readonly Managed[],
+  keyOf: (one: Managed) => string,
+  desired: readonly DesiredResource[],
+): Steps<readonly Managed[]> {
+  const keys = new Set(yield* mapped(desired, resourceKey));
+  const isDesired = yield* mapped(managed, (one) => keys.has(keyOf(one)));
+  return managed.filter((_, index) => !isDesired[index]);
+}
