@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../support/until.js';
 import { type Fleet, startFleet } from './fleet.js';
 import { describeHosts } from './requirements.js';
 import { tracesOfHost, tracesOfRun } from './traces.js';
@@ -76,7 +77,7 @@ describeHosts('booted hosts', () => {
     await expect(host.run(['sh', '-c', 'echo begun; sleep 1000'], { timeoutMs: 300 })).rejects.toThrow(
       /killed after 300 ms:\nbegun/,
     );
-    expect((await host.run(['pgrep', 'sleep'])).status).toBe(1);
+    await until(async () => (await host.run(['pgrep', 'sleep'])).status === 1, 'the program is gone');
   });
 
   it('reach each other by name and by broadcast, but nothing beyond', async () => {
