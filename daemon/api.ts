@@ -32,7 +32,7 @@ import { notificationHandlers } from './notify/inbox.js';
 import type { Notify } from './notify/notify.js';
 import { secretHandlers } from './secrets/secret-service.js';
 import type { Secrets } from './secrets/secrets.js';
-import { healthOf, type Problem, statusHandlers } from './status.js';
+import { healthCheck, type Problem, statusHandlers } from './status.js';
 import type { TerminalParts } from './terminal/create-terminals.js';
 import { terminalHandlers } from './terminal/terminal-routes.js';
 
@@ -89,7 +89,7 @@ function handlersOf(core: Core, parts: ApiParts) {
   const { publicKey, auth, audit, engine, fleet, notify, secrets, problems } = parts;
   return {
     ...statusHandlers({
-      health: () => healthOf({ dataDir: core.settings().data_dir, publicKey, problems }),
+      health: healthCheck({ ...core, dataDir: core.settings().data_dir, publicKey, problems }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
       moduleSchema: () => ({ ...moduleJsonSchema() }),
     }),

@@ -2,6 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import type { Status, statusRoutes } from '../src/contract/status.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
+import type { Core } from './core/core.js';
 import type { HandlersFor } from './http/handler.js';
 
 interface StatusOptions {
@@ -33,20 +34,28 @@ function once<T>(make: () => T): () => T {
 
 /** Free disk space in bytes below which the status is degraded. */
 const ENOUGH_DISK = 1024 ** 3;
+/** Milliseconds for which a measurement of the disk is reused. */
+const DISK_AGE_MS = 1_000;
 
 /** A reason why the orchestrator is degraded. Every client that reaches the API may read it. */
 export type Problem = Status['reasons'][number];
 
-interface HealthOptions {
+interface HealthOptions extends Pick<Core, 'clock'> {
   readonly dataDir: string;
   readonly publicKey: string;
   readonly problems: () => readonly Problem[];
 }
 
-export async function healthOf({ dataDir, publicKey, problems }: HealthOptions): Promise<Status> {
-  const reasons = [...(await diskProblems(dataDir)), ...problems()];
-  const status = reasons.length > 0 ? 'degraded' : 'ok';
-  return { status, protocol_version: PROTOCOL_VERSION, public_key: publicKey, version: VERSION, reasons };
+/** Creates the check of the current health. The disk is measured at most once a second. */
+export function healthCheck({ dataDir, publicKey, problems, clock }: HealthOptions): () => Promise<Status> {
+  let disk: { readonly problems: Promise<readonly Problem[]>; readonly at: number } | undefined;
+  return async () => {
+    const now = clock.monotonic();
+    if (disk === undefined || now - disk.at >= DISK_AGE_MS) disk = { problems: diskProblems(dataDir), at: now };
+    const reasons = [...(await disk.problems), ...problems()];
+    const status = reasons.length > 0 ? 'degraded' : 'ok';
+    return { status, protocol_version: PROTOCOL_VERSION, public_key: publicKey, version: VERSION, reasons };
+  };
 }
 
 async function diskProblems(dataDir: string): Promise<readonly Problem[]> {
