@@ -7,31 +7,48 @@ import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
 import type { Session } from './access.js';
 
-export interface Exchange {
+export class Exchange {
   readonly request: IncomingMessage;
   /** Response on which the standard headers are already set. */
   readonly response: ServerResponse;
   /** ID of the route; `none` when no route matches. */
-  routeId: string;
+  routeId = 'none';
   readonly requestId: string;
   /** Address of the client: the peer, or behind a trusted proxy the last hop that the proxy names. */
   readonly address: string | null;
-  /** True when the request could not be read in transit: it came over TLS or from this machine. */
-  readonly isPrivate: boolean;
-  /** Scheme and authority that the client used: `https://host:port`. */
-  readonly baseUrl: string;
   /** Milliseconds on the monotonic clock. */
   readonly startedAt: number;
   /**
    * Cancelled when the client disconnects or the server stops. After `keepsRunning` is set, a disconnect no longer
    * cancels.
    */
-  readonly cancellation: Cancellation;
+  readonly cancellation = new Cancellation();
   /** True completes the handler after a disconnect, because the client can retry for the answer. */
-  keepsRunning: boolean;
+  keepsRunning = false;
   /** Session of the caller; null on public routes. */
-  session: Session | null;
-  token: string | null;
+  session: Session | null = null;
+  token: string | null = null;
+  private readonly trustProxyTls: boolean;
+
+  constructor(request: IncomingMessage, response: ServerResponse, options: BeginOptions) {
+    const { clock, newRequestId, trustProxyTls } = options;
+    this.request = request;
+    this.response = response;
+    this.requestId = newRequestId();
+    this.address = clientAddress(request, trustProxyTls);
+    this.startedAt = clock.monotonic();
+    this.trustProxyTls = trustProxyTls;
+  }
+
+  /** True when the request could not be read in transit: it came over TLS or from this machine. */
+  get isPrivate(): boolean {
+    return isPrivate(this.request, this.trustProxyTls);
+  }
+
+  /** Scheme and authority that the client used: `https://host:port`. */
+  get baseUrl(): string {
+    return baseUrlOf(this.request, this.trustProxyTls);
+  }
 }
 
 /** Returns true for a request over TLS, here or by the word of a trusted proxy, or without a network in between. */
@@ -83,29 +100,16 @@ interface BeginOptions extends Pick<Core, 'clock'> {
 
 /** Registers a new request as in flight and sets the standard headers. */
 export function beginExchange(request: IncomingMessage, response: ServerResponse, options: BeginOptions): Exchange {
-  const { clock, inFlight, newRequestId, trustProxyTls } = options;
-  const cancellation = new Cancellation();
-  const exchange: Exchange = {
-    request,
-    response,
-    routeId: 'none',
-    requestId: newRequestId(),
-    address: clientAddress(request, trustProxyTls),
-    isPrivate: isPrivate(request, trustProxyTls),
-    baseUrl: baseUrlOf(request, trustProxyTls),
-    startedAt: clock.monotonic(),
-    cancellation,
-    keepsRunning: false,
-    session: null,
-    token: null,
-  };
+  const { inFlight } = options;
+  const exchange = new Exchange(request, response, options);
+  const { cancellation } = exchange;
   for (const [name, value] of STANDARD_HEADERS) response.setHeader(name, value);
   response.setHeader('x-request-id', exchange.requestId);
-  inFlight.add(response, cancellation);
+  const held = inFlight.add(response, cancellation);
   // A write after a disconnect is no failure of the request.
   response.on('error', () => undefined);
   response.once('close', () => {
-    inFlight.remove(response);
+    inFlight.remove(held);
     if (response.writableFinished || exchange.keepsRunning) return;
     cancellation.cancel(new Fault('cancelled', 'the client went away'));
   });
@@ -132,29 +136,45 @@ class Cancellation {
   }
 }
 
-/** Requests in flight, so that a stop can drain them. */
+interface InFlightRequest {
+  readonly response: ServerResponse;
+  readonly cancellation: Cancellation;
+  /** Index in the list of requests in flight. */
+  place: number;
+}
+
+/**
+ * Requests in flight, so that a stop can drain them. They are in an array, because a map that changes with every
+ * request leaves a chain of old tables behind it, which keep every finished request alive until a full collection.
+ */
 export class InFlight {
-  private readonly requests = new Map<ServerResponse, Cancellation>();
+  private readonly requests: InFlightRequest[] = [];
   private idle: (() => void) | null = null;
 
-  add(response: ServerResponse, cancellation: Cancellation): void {
-    this.requests.set(response, cancellation);
+  add(response: ServerResponse, cancellation: Cancellation): InFlightRequest {
+    const request = { response, cancellation, place: this.requests.length };
+    this.requests.push(request);
+    return request;
   }
 
-  /** Removes a request whose answer was sent or whose connection is closed. */
-  remove(response: ServerResponse): void {
-    this.requests.delete(response);
-    if (this.requests.size === 0) this.idle?.();
+  /** Removes a request whose answer was sent or whose connection is closed. Call it once. */
+  remove({ place }: InFlightRequest): void {
+    const last = this.requests.pop();
+    if (last !== undefined && last.place !== place) {
+      this.requests[place] = last;
+      last.place = place;
+    }
+    if (this.requests.length === 0) this.idle?.();
   }
 
   /** Returns true when an answer on this socket has begun. */
   isAnswering(socket: unknown): boolean {
-    return [...this.requests.keys()].some((response) => response.socket === socket && response.headersSent);
+    return this.requests.some(({ response }) => response.socket === socket && response.headersSent);
   }
 
   /** Resolves when no request is in flight, or after `ms` milliseconds. */
   async drained(ms: number): Promise<void> {
-    if (this.requests.size === 0) return;
+    if (this.requests.length === 0) return;
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
       this.idle = () => {
@@ -166,7 +186,7 @@ export class InFlight {
 
   /** Cancels every handler still running. */
   cancel(reason: Fault): void {
-    for (const cancellation of this.requests.values()) cancellation.cancel(reason);
+    for (const { cancellation } of [...this.requests]) cancellation.cancel(reason);
   }
 }
 

@@ -58,37 +58,43 @@ export class Router<T> {
    */
   find(method: string, url: string): Found<T> {
     const path = pathOf(url);
-    const allowed = new Set<string>();
-    const found = search(this.root, segmentsOf(path).map(decode), { method, allowed });
+    const segments = segmentsOf(path).map(decode);
+    const found = search(this.root, { method, segments }, 0, []);
     if (found !== null) return found;
-    throw allowed.size === 0 ? notFound(path) : methodNotAllowed(method, path, [...allowed]);
+    const allowed = methodsAt(this.root, segments, 0);
+    throw allowed.length === 0 ? notFound(path) : methodNotAllowed(method, path, [...new Set(allowed)]);
   }
 }
 
-interface Search {
+interface Wanted {
   readonly method: string;
-  /** Methods of the routes that the path matches; filled by the search. */
-  readonly allowed: Set<string>;
+  readonly segments: readonly string[];
 }
 
-function search<T>(root: Node<T>, segments: readonly string[], { method, allowed }: Search): Found<T> | null {
-  const visit = (node: Node<T>, at: number, values: readonly string[]): Found<T> | null => {
-    const segment = segments[at];
-    if (segment === undefined) {
-      const place = node.byMethod.get(method);
-      for (const name of node.byMethod.keys()) allowed.add(name);
-      if (place === undefined) return null;
-      return {
-        endpoint: place.endpoint,
-        params: Object.fromEntries(place.names.map((name, index) => [name, values[index] ?? ''])),
-      };
-    }
-    const next = node.next.get(segment);
-    const found = next === undefined ? null : visit(next, at + 1, values);
-    if (found !== null || node.any === null) return found;
-    return visit(node.any, at + 1, [...values, segment]);
-  };
-  return visit(root, 0, []);
+/** Searches below `node`, from the segment `at` on; `values` are those of the parameters before it. */
+function search<T>(node: Node<T>, wanted: Wanted, at: number, values: readonly string[]): Found<T> | null {
+  const segment = wanted.segments[at];
+  if (segment === undefined) {
+    const place = node.byMethod.get(wanted.method);
+    return place === undefined ? null : { endpoint: place.endpoint, params: paramsOf(place.names, values) };
+  }
+  const next = node.next.get(segment);
+  const found = next === undefined ? null : search(next, wanted, at + 1, values);
+  if (found !== null || node.any === null) return found;
+  return search(node.any, wanted, at + 1, [...values, segment]);
+}
+
+const paramsOf = (names: readonly string[], values: readonly string[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']));
+
+/** Returns the methods of every route that the path matches. */
+function methodsAt<T>(node: Node<T>, segments: readonly string[], at: number): readonly string[] {
+  const segment = segments[at];
+  if (segment === undefined) return [...node.byMethod.keys()];
+  const next = node.next.get(segment);
+  return [next, node.any ?? undefined].flatMap((child) =>
+    child === undefined ? [] : methodsAt(child, segments, at + 1),
+  );
 }
 
 /** Returns the methods of a route; `HEAD` goes with `GET`. */

@@ -14,14 +14,38 @@ import type { EventStream, LineStream } from './streams.js';
 /** A handler whose route is unknown to the type checker; its answers are checked at runtime instead. */
 export type AnyHandler = (call: AnyCall) => Promise<AnyAnswer>;
 
-interface AnyCall extends Input {
+/** A class, because an object literal with a getter gets a hidden class of its own for each request. */
+class AnyCall implements Input {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
   readonly context: RequestContext;
   readonly operator: Operator | null;
-  readonly baseUrl: string;
   readonly token: string | null;
-  readonly signal: AbortSignal;
   readonly stream: ((line: unknown) => Promise<void>) | null;
   readonly events: Events<unknown> | null;
+  private readonly exchange: Exchange;
+
+  constructor(exchange: Exchange, { params, query, body }: Input, outlets: Pick<AnyCall, 'stream' | 'events'>) {
+    const { session, requestId, address, token } = exchange;
+    this.params = params;
+    this.query = query;
+    this.body = body;
+    this.context = { actor: actorOf(session?.operator), requestId, address };
+    this.operator = session?.operator ?? null;
+    this.token = token;
+    this.stream = outlets.stream;
+    this.events = outlets.events;
+    this.exchange = exchange;
+  }
+
+  get baseUrl(): string {
+    return this.exchange.baseUrl;
+  }
+
+  get signal(): AbortSignal {
+    return this.exchange.cancellation.signal;
+  }
 }
 
 interface AnyAnswer {
@@ -67,23 +91,10 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
     beat: (place) => stream.beat(place),
   });
   return async (exchange: Exchange, input: Input, { lines, events }: StreamTargets): Promise<Rendered> => {
-    const { requestId, baseUrl, cancellation, session, token } = exchange;
+    const { requestId } = exchange;
     try {
-      const context = { actor: actorOf(session?.operator), requestId, address: exchange.address };
-      const operator = session?.operator ?? null;
-      const answer = await handler({
-        ...input,
-        context,
-        operator,
-        baseUrl,
-        token,
-        get signal() {
-          return cancellation.signal;
-        },
-        stream: lines && write(lines),
-        events: events && eventsOf(events),
-      });
-      return render(answer);
+      const outlets = { stream: lines && write(lines), events: events && eventsOf(events) };
+      return render(await handler(new AnyCall(exchange, input, outlets)));
     } catch (error) {
       const fault = checkedFault(faultOfError(error, route.faults));
       if (fault.code === 'internal') {
