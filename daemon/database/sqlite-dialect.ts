@@ -18,7 +18,7 @@ import {
 import { Fault } from '../../src/kernel/fault.js';
 import { isFatalSqliteError, storeFault } from './sqlite-error.js';
 
-/** Maximum cached statements; the least recently used are evicted. */
+/** Maximum cached statements; the oldest are evicted. */
 const STATEMENTS = 500;
 
 interface SqliteDialectOptions {
@@ -90,8 +90,14 @@ class SqliteDriver implements Driver {
   }
 }
 
+interface Prepared {
+  readonly statement: Statement;
+  /** Names of the result's columns; null for a statement without a result. */
+  readonly columns: readonly string[] | null;
+}
+
 class StatementRunner implements DatabaseConnection {
-  private readonly statements = new Map<string, Statement>();
+  private readonly statements = new Map<string, Prepared>();
   private readonly options: SqliteDialectOptions;
   private broken = false;
 
@@ -111,8 +117,8 @@ class StatementRunner implements DatabaseConnection {
     if (this.broken) throw new Fault('store_unavailable', 'the store failed and the orchestrator is stopping');
     if (!this.options.connection.open) throw new Fault('shutting_down', 'the store is closed');
     try {
-      const statement = this.prepare(sql);
-      if (statement.reader) return { rows: statement.all(parameters) as R[] };
+      const { statement, columns } = this.prepare(sql);
+      if (columns !== null) return { rows: rowsOf(statement.all(parameters) as unknown[][], columns) as R[] };
       const { changes, lastInsertRowid } = statement.run(parameters);
       return { numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid), rows: [] };
     } catch (error) {
@@ -124,19 +130,31 @@ class StatementRunner implements DatabaseConnection {
     }
   }
 
-  private prepare(sql: string): Statement {
+  private prepare(sql: string): Prepared {
     const known = this.statements.get(sql);
-    if (known) this.statements.delete(sql);
-    const statement = known ?? this.options.connection.prepare(sql);
-    this.statements.set(sql, statement);
+    if (known) return known;
+    const statement = this.options.connection.prepare(sql);
+    const columns = statement.reader ? statement.columns().map(({ name }) => name) : null;
+    if (columns !== null) statement.raw();
+    const prepared = { statement, columns };
+    this.statements.set(sql, prepared);
     if (this.statements.size > STATEMENTS) {
       for (const oldest of this.statements.keys()) {
         this.statements.delete(oldest);
         break;
       }
     }
-    return statement;
+    return prepared;
   }
+}
+
+/** Makes objects of rows that are arrays. The driver's own objects take half as long again, as it sets each member from C++. */
+function rowsOf(rows: readonly (readonly unknown[])[], columns: readonly string[]): readonly unknown[] {
+  return rows.map((values) => {
+    const row: Record<string, unknown> = {};
+    for (let at = 0; at < columns.length; at += 1) row[columns[at] ?? ''] = values[at];
+    return row;
+  });
 }
 
 /** Milliseconds for which turns may follow each other before the event loop gets to run. */
