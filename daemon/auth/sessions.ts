@@ -6,6 +6,7 @@ import { toSeconds } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
 import { unauthenticated } from './auth-routes.js';
 import { type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
@@ -132,16 +133,22 @@ async function insertSession(db: Queryable, session: NewRow<'sessions'>): Promis
 
 /** Returns the session and its active operator, or null. The session may be expired. */
 async function findSession(db: Queryable, tokenHash: string): Promise<SessionOfOperator | null> {
-  const session = await db.selectFrom('sessions').selectAll().where('token_hash', '=', tokenHash).executeTakeFirst();
-  if (!session) return null;
-  const operator = await db
-    .selectFrom('operators')
-    .selectAll()
-    .where('operator_id', '=', session.operator_id)
-    .where('removed_at', 'is', null)
-    .executeTakeFirst();
-  return operator ? { session, operator } : null;
+  const [row] = await sessionByToken(db, tokenHash);
+  if (row === undefined) return null;
+  const { token_hash, created_at, expires_at, last_used_at, address, ...operator } = row;
+  const { operator_id } = operator;
+  return { session: { token_hash, operator_id, created_at, expires_at, last_used_at, address }, operator };
 }
+
+const sessionByToken = preparedQuery((db, tokenHash: string) =>
+  db
+    .selectFrom('sessions')
+    .innerJoin('operators', 'operators.operator_id', 'sessions.operator_id')
+    .selectAll('operators')
+    .select(['token_hash', 'created_at', 'expires_at', 'last_used_at', 'address'])
+    .where('token_hash', '=', tokenHash)
+    .where('removed_at', 'is', null),
+);
 
 async function touchSession(db: Queryable, tokenHash: string, lastUsedAt: number): Promise<void> {
   await db.updateTable('sessions').set({ last_used_at: lastUsedAt }).where('token_hash', '=', tokenHash).execute();
