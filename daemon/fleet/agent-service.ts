@@ -1,4 +1,5 @@
 /** Lists, approves, rejects and removes agents for operators. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
 import { clampLimit } from '../../src/contract/shapes.js';
@@ -19,11 +20,13 @@ import {
   deleteAgent,
   findAgent,
   findAgentByName,
-  listAgents,
+  findShownAgent,
+  listShownAgents,
+  placeOfAgent,
+  type ShownAgent,
   updateAgent,
 } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
-import { type Tags, tagsByAgent, tagsOf } from './tag-store.js';
 
 /** Effects of an operator's decision on the agent's connection. */
 interface AgentConnections {
@@ -42,6 +45,7 @@ interface AgentFilter {
   readonly filter?: string | null | undefined;
   /** Name of the only agent to return. */
   readonly name?: string | null | undefined;
+  /** Maximum number of agents [default: all]. */
   readonly limit?: number | undefined;
   readonly after?: string | null | undefined;
 }
@@ -58,21 +62,37 @@ export class AgentService {
     this.options = options;
   }
 
-  /** Returns agents by name, unnamed ones last. Throws `invalid_selector`, `invalid_cursor`. */
-  async list({ status, filter, name, limit, after }: AgentFilter): Promise<readonly Agent[]> {
+  /**
+   * Returns agents by name, unnamed ones last. Reads in slices, between which other requests are served. Throws
+   * `invalid_selector`, `invalid_cursor`.
+   */
+  async list({
+    status,
+    filter,
+    name,
+    limit = Number.POSITIVE_INFINITY,
+    after,
+  }: AgentFilter): Promise<readonly Agent[]> {
     const { db } = this.options;
     const selector = filter == null ? null : parseSelector(filter);
-    const rows = await listAgents(db, { status, name, after, limit: selector === null ? limit : undefined });
-    const isPage = selector === null && limit !== undefined;
-    const tags = await tagsByAgent(db, isPage ? rows.map((row) => row.node_id) : undefined);
-    const agents = rows.map((row) => this.present(row, tags.get(row.node_id) ?? {}));
-    return selector === null ? agents : agents.filter((agent) => isSelected(selector, agent)).slice(0, limit);
+    const agents: Agent[] = [];
+    let place = after == null ? null : await placeOfAgent(db, after);
+    while (true) {
+      const size = selector === null ? Math.min(SLICE, limit - agents.length) : SLICE;
+      const rows = await listShownAgents(db, { status, name, after: place, limit: size });
+      for (const row of rows) {
+        const agent = this.present(row);
+        if (selector === null || isSelected(selector, agent)) agents.push(agent);
+      }
+      place = rows.at(-1) ?? null;
+      if (rows.length < size || agents.length >= limit) return agents.slice(0, limit);
+      await nextTurn();
+    }
   }
 
   /** Returns an agent. Throws `agent_not_found`. */
   async get(nodeId: string): Promise<Agent> {
-    const { db } = this.options;
-    return this.present(await requireAgent(db, nodeId), await tagsOf(db, nodeId));
+    return this.present((await findShownAgent(this.options.db, nodeId)) ?? unknownAgent(nodeId));
   }
 
   /**
@@ -124,7 +144,7 @@ export class AgentService {
     await connections.revoked(nodeId as NodeId);
   }
 
-  private present(row: AgentRow, tags: Tags): Agent {
+  private present(row: ShownAgent): Agent {
     return {
       node_id: row.node_id,
       name: row.name,
@@ -136,11 +156,14 @@ export class AgentService {
       initial_ip: row.initial_ip,
       agent_version: row.agent_version,
       public_key: row.public_key,
-      attributes: { ...row.attributes },
-      tags: { ...tags },
+      attributes: row.attributes,
+      tags: row.tags,
     };
   }
 }
+
+/** Agents read at once, which takes a few milliseconds. */
+const SLICE = 500;
 
 /** Applies the selector; `*` alone selects every approved agent. */
 const isSelected = (selector: Selector, agent: Agent): boolean =>
@@ -148,8 +171,11 @@ const isSelected = (selector: Selector, agent: Agent): boolean =>
 
 /** Returns the record of an agent. Throws `agent_not_found`. */
 export async function requireAgent(db: Queryable, nodeId: string): Promise<AgentRow> {
-  const agent = await findAgent(db, nodeId);
-  if (agent !== null) return agent;
+  return (await findAgent(db, nodeId)) ?? unknownAgent(nodeId);
+}
+
+/** Throws `agent_not_found`. */
+function unknownAgent(nodeId: string): never {
   throw new Fault('agent_not_found', `there is no agent with node ID ${JSON.stringify(nodeId)}`, {
     hint: 'orch agents list shows every agent',
   });

@@ -1,5 +1,5 @@
 /** Rows of agents, and the records, events and names derived from them. */
-import type { Updateable } from 'kysely';
+import { type OrderByItemBuilder, sql, type Updateable } from 'kysely';
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
@@ -7,8 +7,10 @@ import type { AgentMessageOf } from '../../src/wire/messages.js';
 import type { DomainEvent, EventType, Party } from '../core/domain-event.js';
 import { chunks } from '../database/batches.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { AgentTable, NewRow, Queryable, Row } from '../database/schema.js';
 import type { AgentConnection } from './agent-connection.js';
+import type { Tags } from './tag-store.js';
 
 /** Attributes that an agent reports, such as its platform. */
 export type Attributes = Readonly<Record<string, string>>;
@@ -27,9 +29,13 @@ export async function insertAgent(db: Queryable, agent: NewAgentRow): Promise<vo
 }
 
 export async function findAgent(db: Queryable, nodeId: string): Promise<AgentRow | null> {
-  const row = await db.selectFrom('agents').selectAll().where('node_id', '=', nodeId).executeTakeFirst();
+  const [row] = await agentById(db, nodeId);
   return row === undefined ? null : columns.decode(row);
 }
+
+const agentById = preparedQuery((db, nodeId: string) =>
+  db.selectFrom('agents').selectAll().where('node_id', '=', nodeId),
+);
 
 export async function findAgentByName(db: Queryable, name: string): Promise<AgentRow | null> {
   const row = await db.selectFrom('agents').selectAll().where('name', '=', name).executeTakeFirst();
@@ -64,47 +70,117 @@ export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolea
   return result.numDeletedRows > 0n;
 }
 
+/** Columns of an agent that the API shows. */
+const SHOWN_COLUMNS = [
+  'node_id',
+  'name',
+  'status',
+  'connected_at',
+  'updated_at',
+  'initial_hostname',
+  'initial_ip',
+  'agent_version',
+  'public_key',
+  'attributes_json',
+] as const;
+
+interface ShownValues extends AgentValues {
+  readonly tags: Tags;
+}
+
+const shownColumns = jsonColumns<ShownValues>({ attributes: true, tags: true });
+
+/** What the API shows of an agent, with its tags sorted by key. */
+export type ShownAgent = Decoded<
+  Pick<Row<'agents'>, (typeof SHOWN_COLUMNS)[number]> & { tags_json: string },
+  ShownValues
+>;
+
+/** Reads the tags with the agent, because a second query costs as much as the first. */
+const selectShown = (db: Queryable) =>
+  db
+    .selectFrom('agents')
+    .select(SHOWN_COLUMNS)
+    .select((of) =>
+      of
+        .selectFrom((from) =>
+          from
+            .selectFrom('agent_tags')
+            .select(['key', 'value'])
+            .whereRef('agent_tags.node_id', '=', 'agents.node_id')
+            .orderBy('key')
+            .as('tags'),
+        )
+        .select(sql<string>`json_group_object("key", "value")`.as('tags'))
+        .as('tags_json'),
+    );
+
+const shownOfRow = (row: Pick<Row<'agents'>, (typeof SHOWN_COLUMNS)[number]> & { readonly tags_json: string | null }) =>
+  shownColumns.decode({ ...row, tags_json: row.tags_json ?? '{}' });
+
+const shownById = preparedQuery((db, nodeId: string) => selectShown(db).where('node_id', '=', nodeId));
+
+/** Returns what the API shows of an agent, or null. */
+export async function findShownAgent(db: Queryable, nodeId: string): Promise<ShownAgent | null> {
+  const [row] = await shownById(db, nodeId);
+  return row === undefined ? null : shownOfRow(row);
+}
+
+/** Place in the list of agents: that of an agent, by name, or of an unnamed one after all names. */
+type ListPlace = Pick<AgentRow, 'name' | 'node_id'>;
+
 interface AgentPage {
   readonly status?: AgentStatus | null | undefined;
   /** Name of the only agent to return. */
   readonly name?: string | null | undefined;
-  /** Node ID of the last agent of the previous page. */
-  readonly after?: string | null | undefined;
-  /** Maximum number of agents [default: all]. */
-  readonly limit?: number | undefined;
+  /** Place of the last agent of the previous page; null for the first page. */
+  readonly after: ListPlace | null;
+  /** Maximum number of agents. */
+  readonly limit: number;
 }
 
-/**
- * Returns agents by name, unnamed ones last, then by node ID. Throws `invalid_cursor` when the agent `after` does not
- * exist.
- */
-export async function listAgents(db: Queryable, page: AgentPage = {}): Promise<readonly AgentRow[]> {
-  let query = db.selectFrom('agents').selectAll();
-  if (page.status) query = query.where('status', '=', page.status);
-  if (page.name != null) query = query.where('name', '=', page.name);
-  if (page.after) {
-    const { name, node_id } = await lastOfPage(db, page.after);
-    query =
-      name === null
-        ? query.where('name', 'is', null).where('node_id', '>', node_id)
-        : query.where((is) => is.or([is('name', '>', name), is('name', 'is', null)]));
-  }
-  query = query.orderBy('name', (by) => by.asc().nullsLast()).orderBy('node_id');
-  if (page.limit !== undefined) query = query.limit(page.limit);
-  return (await query.execute()).map((row) => columns.decode(row));
+/** Returns agents by name, unnamed ones last, then by node ID, as the API shows them. */
+export async function listShownAgents(db: Queryable, page: AgentPage): Promise<readonly ShownAgent[]> {
+  const query = selectShown(db).where('node_id', 'in', idsOfPage(db, page)).orderBy('name', nullsLast);
+  return (await query.orderBy('node_id').limit(page.limit).execute()).map(shownOfRow);
 }
 
-async function lastOfPage(db: Queryable, nodeId: string): Promise<Pick<AgentRow, 'name' | 'node_id'>> {
-  const last = await db
-    .selectFrom('agents')
-    .select(['name', 'node_id'])
-    .where('node_id', '=', nodeId)
-    .executeTakeFirst();
-  if (last) return last;
+/** Selects the IDs of a page, and some more. Each half reads only the rows that it returns, through the index of names. */
+function idsOfPage(db: Queryable, { status, name, after, limit }: AgentPage) {
+  let all = db.selectFrom('agents').select('node_id').limit(limit);
+  if (status) all = all.where('status', '=', status);
+  if (name != null) all = all.where('name', '=', name);
+  const unnamed = (above: string) =>
+    db
+      .selectFrom(all.where('name', 'is', null).where('node_id', '>', above).orderBy('node_id').as('unnamed'))
+      .select('node_id');
+  if (after !== null && after.name === null) return unnamed(after.node_id);
+  const named = all.where('name', '>', after?.name ?? '').orderBy('name');
+  return db.selectFrom(named.as('named')).select('node_id').unionAll(unnamed(''));
+}
+
+/** Returns the place of an agent. Throws `invalid_cursor` when it does not exist. */
+export async function placeOfAgent(db: Queryable, nodeId: string): Promise<ListPlace> {
+  const query = db.selectFrom('agents').select(['name', 'node_id']).where('node_id', '=', nodeId);
+  const place = await query.executeTakeFirst();
+  if (place) return place;
   throw new Fault('invalid_cursor', `"after" names agent ${nodeId}, which is not in the store`, {
     hint: 'start again with the first page',
   });
 }
+
+/** Returns all agents of a status by name, unnamed ones last, then by node ID. */
+export async function listAgents(
+  db: Queryable,
+  { status }: Pick<AgentPage, 'status'> = {},
+): Promise<readonly AgentRow[]> {
+  let query = db.selectFrom('agents').selectAll();
+  if (status) query = query.where('status', '=', status);
+  const rows = await query.orderBy('name', nullsLast).orderBy('node_id').execute();
+  return rows.map((row) => columns.decode(row));
+}
+
+const nullsLast = (by: OrderByItemBuilder) => by.asc().nullsLast();
 
 /** Returns the number of agents per status; a status without agents is absent. */
 export async function countAgentsByStatus(db: Queryable): Promise<ReadonlyMap<string, number>> {

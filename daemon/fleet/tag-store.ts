@@ -1,37 +1,29 @@
 /** Rows of the tags that operators set on agents. */
 import { chunks } from '../database/batches.js';
-import type { Queryable, Row } from '../database/schema.js';
+import { preparedQuery } from '../database/prepared-query.js';
+import type { Queryable } from '../database/schema.js';
 
 export type Tags = Readonly<Record<string, string>>;
 
 /** Returns the tags of one agent, sorted by key. */
 export async function tagsOf(db: Queryable, nodeId: string): Promise<Tags> {
-  const rows = await db
-    .selectFrom('agent_tags')
-    .select(['key', 'value'])
-    .where('node_id', '=', nodeId)
-    .orderBy('key')
-    .execute();
+  const rows = await tagsOfAgent(db, nodeId);
   return Object.fromEntries(rows.map(({ key, value }) => [key, value]));
 }
 
-/** Returns tags by node ID, of the given agents or of all; agents without tags are absent. */
-export async function tagsByAgent(db: Queryable, nodeIds?: readonly string[]): Promise<ReadonlyMap<string, Tags>> {
+const tagsOfAgent = preparedQuery((db, nodeId: string) =>
+  db.selectFrom('agent_tags').select(['key', 'value']).where('node_id', '=', nodeId).orderBy('key'),
+);
+
+/** Returns the tags of all agents by node ID; agents without tags are absent. */
+export async function tagsByAgent(db: Queryable): Promise<ReadonlyMap<string, Tags>> {
   const tags = new Map<string, Record<string, string>>();
-  for (const row of await tagRows(db, nodeIds)) {
+  for (const row of await db.selectFrom('agent_tags').selectAll().orderBy('node_id').orderBy('key').execute()) {
     const own = tags.get(row.node_id) ?? Object.create(null);
     tags.set(row.node_id, own);
     own[row.key] = row.value;
   }
   return tags;
-}
-
-async function tagRows(db: Queryable, nodeIds?: readonly string[]): Promise<readonly Row<'agent_tags'>[]> {
-  const query = db.selectFrom('agent_tags').selectAll().orderBy('node_id').orderBy('key');
-  if (nodeIds === undefined) return query.execute();
-  const rows: Row<'agent_tags'>[] = [];
-  for (const part of chunks(nodeIds, 500)) rows.push(...(await query.where('node_id', 'in', part).execute()));
-  return rows;
 }
 
 /** Adds or changes one tag. */
