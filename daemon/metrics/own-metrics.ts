@@ -4,6 +4,7 @@ import type { Core } from '../core/core.js';
 import type { EventType } from '../core/domain-event.js';
 import { countOperationsByState } from '../engine/operations/operation-store.js';
 import { countAgentsByStatus } from '../fleet/agent-store.js';
+import { collectEventLoopLag, NEVER_MS } from './event-loop-lag.js';
 
 interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly version: string;
@@ -34,7 +35,8 @@ export class OwnMetrics {
 
   constructor({ db, version, connected, terminals, problems, queues }: OwnMetricsOptions) {
     const registers = [this.registry];
-    collectDefaultMetrics({ register: this.registry });
+    collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: NEVER_MS });
+    collectEventLoopLag(this.registry);
     new Gauge({ name: 'orch_info', help: 'The version of the orchestrator', labelNames: ['version'], registers }).set(
       { version },
       1,

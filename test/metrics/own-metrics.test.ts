@@ -39,6 +39,9 @@ describe('the counters', () => {
       expect(text.split('\n')).toContain(line);
     }
     expect(text).toMatch(/^nodejs_eventloop_lag_seconds /m);
+    for (const value of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99']) {
+      expect(text).toMatch(new RegExp(`^nodejs_eventloop_lag_${value}_seconds \\d`, 'm'));
+    }
     waiting = 0;
     await insertOperation(db, operationRow({ operation_id: 'OP', node_id: node('a'), state: 'running' }));
     const later = await own.text();
