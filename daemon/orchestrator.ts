@@ -152,6 +152,7 @@ class AssembledOrchestrator implements Orchestrator {
   private isStartRecorded = true;
   private readonly clockWatch: ClockWatch;
   private readonly storeCheck: StoreCheck;
+  private readonly driftScheduler: DriftScheduler;
   private readonly maintenance: MaintenanceWatch;
   private readonly audit: Audit;
   private readonly api: ApiServer;
@@ -163,7 +164,11 @@ class AssembledOrchestrator implements Orchestrator {
     const { store, clock, newId, logger, privateKey, settings, certificate } = options;
     const { db } = store;
     const isMaintenance = () => this.maintenance.isMaintenance();
-    const problems = () => [...this.clockWatch.problems(), ...this.storeCheck.problems()];
+    const problems = () => [
+      ...this.clockWatch.problems(),
+      ...this.storeCheck.problems(),
+      ...this.driftScheduler.problems(),
+    ];
     const bus = new EventBus(logger);
     const queue = createNotificationQueue({ newId, isMaintenance });
     const uow = new TransactionalWriter({
@@ -196,6 +201,13 @@ class AssembledOrchestrator implements Orchestrator {
       parser,
     });
     bus.subscribe(['operator.removed'], ({ target }) => engine.rollouts.operatorRemoved(target));
+    this.driftScheduler = new DriftScheduler({
+      ...core,
+      link: registry,
+      drift: engine.drift,
+      schedule: () => driftSchedule(settings()),
+      isMaintenance,
+    });
     const metrics = new MetricsPoller({
       ...core,
       link: registry,
@@ -225,6 +237,7 @@ class AssembledOrchestrator implements Orchestrator {
       version: VERSION,
       connected: () => [...registry.connected()].length,
       terminals: () => terminals.terminals.active,
+      overdueChecks: () => this.driftScheduler.overdue,
       problems,
       queues: { notifications: () => countPendingDeliveries(db) },
     });
@@ -239,13 +252,6 @@ class AssembledOrchestrator implements Orchestrator {
     const maintenanceWindows = new MaintenanceWindows({ ...core, onChanged: () => this.maintenance.load() });
     const parts = { ...keys, store, certificate, auth, audit, engine, fleet, metrics, notify, own, secrets, terminals };
     this.api = createApi(core, { ...parts, problems, discovery, maintenanceWindows });
-    const drift = new DriftScheduler({
-      ...core,
-      link: registry,
-      drift: engine.drift,
-      schedule: () => driftSchedule(settings()),
-      isMaintenance,
-    });
     this.options = options;
     this.core = core;
     this.publicKey = publicKey;
@@ -262,7 +268,7 @@ class AssembledOrchestrator implements Orchestrator {
       terminals.service,
       fleet.gateway,
       fleet.listener,
-      drift,
+      this.driftScheduler,
       this.api,
       notify.outbox,
       audit.feed,

@@ -22,7 +22,7 @@ export interface DriftSchedule {
 interface DriftSchedulerOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly link: AgentLink;
   readonly drift: Drift;
-  /** Returns the current schedule; called on every tick. */
+  /** Returns the current schedule; called at each use. */
   readonly schedule: () => DriftSchedule;
   /** While a maintenance window is active, no check begins; due checks start after the window. */
   readonly isMaintenance: () => boolean;
@@ -32,6 +32,22 @@ interface DriftSchedulerOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
 const TICK = 1000;
 /** Number of searches for due agents per interval; limited to one per tick. */
 const LOOKS = 120;
+/** Minimum lateness in milliseconds at which a check counts as overdue. */
+const OVERDUE = 60_000;
+/** Minimum milliseconds between two warnings about overdue checks. */
+const WARN_EVERY = 600_000;
+
+interface DueCheck {
+  readonly id: NodeId;
+  /** First slot without a check, in Unix milliseconds. */
+  readonly since: number;
+}
+
+/** A reason why the orchestrator is degraded. */
+interface OverdueProblem {
+  readonly code: 'drift_overdue';
+  readonly detail: string;
+}
 
 export class DriftScheduler implements Service {
   readonly name = 'drift scheduler';
@@ -40,22 +56,24 @@ export class DriftScheduler implements Service {
   private readonly checked = new Map<NodeId, number>();
   private readonly running = new Map<NodeId, Promise<void>>();
   /** Agents whose check is due, longest overdue first. */
-  private due: NodeId[] = [];
+  private due: DueCheck[] = [];
   private lastSearch = Number.NEGATIVE_INFINITY;
+  /** Last time at which no check could begin, and last warning about overdue checks; on the monotonic clock. */
+  private heldAt: number;
+  private warnedAt = Number.NEGATIVE_INFINITY;
   private round: Promise<void> = Promise.resolve();
   private readonly shutdown = new AbortController();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(options: DriftSchedulerOptions) {
     this.options = options;
+    this.heldAt = options.clock.monotonic();
   }
 
   async start(): Promise<void> {
     // Every check in flight adds a listener to this signal.
     setMaxListeners(0, this.shutdown.signal);
-    this.timer = setInterval(() => {
-      this.round = this.round.then(() => this.tick());
-    }, TICK);
+    this.timer = setInterval(() => void this.tick(), TICK);
     this.timer.unref();
   }
 
@@ -65,25 +83,70 @@ export class DriftScheduler implements Service {
     this.shutdown.abort();
     await this.round;
     await Promise.all(this.running.values());
+    await this.round;
   }
 
-  /** Begins due checks up to the concurrency limit. Never rejects. */
-  async tick(): Promise<void> {
-    const schedule = this.options.schedule();
-    if (!schedule.enabled || this.shutdown.signal.aborted) {
-      this.due = [];
-      return;
-    }
-    try {
+  /** Finds due checks and begins them up to the concurrency limit. Never rejects. */
+  tick(): Promise<void> {
+    return this.inTurn(async (schedule) => {
       const now = this.options.clock.monotonic();
-      if (now - this.lastSearch >= Math.max(TICK, schedule.interval / LOOKS)) {
+      if (now - this.lastSearch >= searchInterval(schedule)) {
         this.lastSearch = now;
         await this.findDue(schedule);
       }
       await this.begin(schedule);
-    } catch (error) {
-      this.options.logger.error('drift checks could not be scheduled', { reason: messageOf(error) });
-    }
+      this.warnOfOverdue();
+    });
+  }
+
+  /** Number of due checks of connected agents that wait for a place and are late. */
+  get overdue(): number {
+    const { clock, link, schedule, isMaintenance } = this.options;
+    if (isMaintenance()) return 0;
+    // Twice the time in which a due check may remain undiscovered.
+    const late = Math.max(OVERDUE, 2 * searchInterval(schedule()));
+    if (clock.monotonic() - this.heldAt < late) return 0;
+    const now = clock.now();
+    return this.due.filter(({ id, since }) => now - since >= late && link.isConnected(id)).length;
+  }
+
+  problems(): readonly OverdueProblem[] {
+    if (this.overdue === 0) return [];
+    const detail = 'scheduled drift checks are late; raise drift.max_concurrent or drift.interval';
+    return [{ code: 'drift_overdue', detail }];
+  }
+
+  /** Runs work on the list of due checks, one after another. Never rejects. */
+  private inTurn(work: (schedule: DriftSchedule) => Promise<void>): Promise<void> {
+    this.round = this.round.then(async () => {
+      const { schedule: current, isMaintenance, clock, logger } = this.options;
+      const schedule = current();
+      if (!schedule.enabled || isMaintenance()) this.heldAt = clock.monotonic();
+      if (!schedule.enabled || this.shutdown.signal.aborted) {
+        this.due = [];
+        return;
+      }
+      try {
+        await work(schedule);
+      } catch (error) {
+        logger.error('drift checks could not be scheduled', { reason: messageOf(error) });
+      }
+    });
+    return this.round;
+  }
+
+  private warnOfOverdue(): void {
+    const { clock, logger, schedule } = this.options;
+    const now = clock.monotonic();
+    if (now - this.warnedAt < WARN_EVERY) return;
+    const { overdue } = this;
+    if (overdue === 0) return;
+    this.warnedAt = now;
+    logger.warn('scheduled drift checks are late: more are due than can run', {
+      overdue,
+      max_concurrent: schedule().maxConcurrent,
+      hint: 'raise drift.max_concurrent or drift.interval',
+    });
   }
 
   /** Finds the agents whose slot in the interval has passed since their last check. */
@@ -93,21 +156,21 @@ export class DriftScheduler implements Service {
     const agents = (await listManagedAgents(db)).filter(isNodeId);
     const known = new Set(agents);
     for (const id of this.checked.keys()) if (!known.has(id)) this.checked.delete(id);
-    const late: { readonly id: NodeId; readonly since: number }[] = [];
+    const late: DueCheck[] = [];
     for (const id of agents) {
       // A clock that was set back must not delay an agent.
       const last = Math.min(this.checked.get(id) ?? now, now);
       this.checked.set(id, last);
-      const moment = momentBefore(id, now, interval);
-      if (moment > last) late.push({ id, since: now - moment });
+      const since = slotAfter(id, last, interval);
+      if (since <= now) late.push({ id, since });
     }
-    this.due = late.sort((a, b) => b.since - a.since).map(({ id }) => id);
+    this.due = late.sort((a, b) => a.since - b.since);
   }
 
   private async begin({ maxConcurrent, skipRecentlyApplied }: DriftSchedule): Promise<void> {
     const { link, isMaintenance } = this.options;
     while (this.due.length > 0 && this.running.size < maxConcurrent && !isMaintenance()) {
-      const id = this.due.shift();
+      const id = this.due.shift()?.id;
       // The next search finds a disconnected agent again.
       if (id === undefined || !link.isConnected(id) || this.running.has(id)) continue;
       if (await this.wasApplied(id, skipRecentlyApplied)) continue;
@@ -141,14 +204,18 @@ export class DriftScheduler implements Service {
       }
     } finally {
       this.running.delete(id);
+      if (this.due.length > 0) void this.inTurn((schedule) => this.begin(schedule));
     }
   }
 }
 
-/** Returns the time of an agent's last slot. Its ID, a hash, determines a fixed offset within every interval. */
-function momentBefore(id: NodeId, now: number, interval: number): number {
-  const place = (Number.parseInt(id.slice(0, 12), 16) / 0x1_0000_0000_0000) * interval;
-  return Math.floor((now - place) / interval) * interval + place;
+/** Returns the milliseconds between two searches for due checks. */
+const searchInterval = ({ interval }: DriftSchedule): number => Math.max(TICK, interval / LOOKS);
+
+/** Returns the time of an agent's first slot after `time`. Its ID, a hash, determines a fixed offset within every interval. */
+function slotAfter(id: NodeId, time: number, interval: number): number {
+  const offset = (Number.parseInt(id.slice(0, 12), 16) / 0x1_0000_0000_0000) * interval;
+  return (Math.floor((time - offset) / interval) + 1) * interval + offset;
 }
 
 /** Reads the schedule of drift checks; times in milliseconds. */

@@ -12,6 +12,8 @@ interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly connected: () => number;
   /** Returns the number of open terminal sessions. */
   readonly terminals: () => number;
+  /** Returns the number of scheduled drift checks that are late. */
+  readonly overdueChecks: () => number;
   /** Returns the reasons why the orchestrator is degraded. */
   readonly problems: () => readonly { readonly code: string }[];
   /** Length of each queue, in this process or in the store, by name. */
@@ -33,7 +35,7 @@ export class OwnMetrics {
   private readonly requests: Histogram;
   private readonly events: Counter;
 
-  constructor({ db, version, connected, terminals, problems, queues }: OwnMetricsOptions) {
+  constructor({ db, version, connected, terminals, overdueChecks, problems, queues }: OwnMetricsOptions) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: NEVER_MS });
     collectEventLoopLag(this.registry);
@@ -65,6 +67,14 @@ export class OwnMetrics {
       registers,
       collect() {
         this.set(terminals());
+      },
+    });
+    new Gauge({
+      name: 'orch_drift_checks_overdue',
+      help: 'Scheduled drift checks of connected agents that are late, because all places are taken',
+      registers,
+      collect() {
+        this.set(overdueChecks());
       },
     });
     new Gauge({

@@ -3,21 +3,21 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type DriftSchedule, DriftScheduler } from '../../daemon/engine/drift-scheduler.js';
 import { deleteDriftBefore } from '../../daemon/engine/drift-store.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
-import { silentLogger } from '../../src/kernel/logger.js';
+import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { type Bench, openBench } from '../support/engine.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const SCHEDULE: DriftSchedule = { enabled: true, interval: HOUR, maxConcurrent: 8, skipRecentlyApplied: 5 * MINUTE };
 
-function schedulerOf(bench: Bench, change: Partial<DriftSchedule> = {}) {
+function schedulerOf(bench: Bench, change: Partial<DriftSchedule> = {}, logger: Logger = silentLogger) {
   let schedule = { ...SCHEDULE, ...change };
   let maintenance = false;
   const { db, clock, fleet, engine } = bench;
   const scheduler = new DriftScheduler({
     db,
     clock,
-    logger: silentLogger,
+    logger,
     link: fleet,
     drift: engine.drift,
     schedule: () => schedule,
@@ -109,6 +109,48 @@ describe('the drift scheduler', () => {
     for (const agent of agents) agent.diligent = true;
     await pass(6);
     expect(new Set(await nodesChecked(bench)).size).toBe(6);
+  });
+
+  it('begins the next check when one ends', async () => {
+    const { bench } = await managed('123456');
+    const { scheduler } = schedulerOf(bench, { maxConcurrent: 2 });
+    await scheduler.tick();
+    bench.clock.advance(HOUR);
+    await scheduler.tick();
+    await bench.settle();
+    expect(await nodesChecked(bench)).toEqual(['1', '2', '3', '4', '5', '6']);
+  });
+
+  it('reports checks that are late because all places are taken', async () => {
+    const { bench, agents } = await managed('1234');
+    const warnings: unknown[] = [];
+    const logger = { ...silentLogger, warn: (...line: unknown[]) => void warnings.push(line) };
+    const { scheduler, maintain, pass } = schedulerOf(bench, { maxConcurrent: 1 }, logger);
+    await scheduler.tick();
+    for (const agent of agents) agent.diligent = false;
+    maintain(true);
+    bench.clock.advance(HOUR);
+    await pass(3);
+    expect(scheduler.overdue).toBe(0);
+    await scheduler.tick();
+    maintain(false);
+    await scheduler.tick();
+    expect([scheduler.overdue, scheduler.problems()]).toEqual([0, []]);
+    bench.clock.advance(MINUTE);
+    await scheduler.tick();
+    expect(scheduler.overdue).toBe(3);
+    expect(scheduler.problems()).toMatchObject([
+      { code: 'drift_overdue', detail: expect.stringContaining('drift.interval') },
+    ]);
+    expect(warnings).toEqual([
+      [expect.stringContaining('late'), expect.objectContaining({ overdue: 3, max_concurrent: 1 })],
+    ]);
+    const gone = agents.at(-1);
+    if (gone) await bench.disconnect(gone);
+    expect(scheduler.overdue).toBe(2);
+    for (const agent of agents) agent.diligent = true;
+    await pass(20);
+    expect([scheduler.overdue, warnings.length]).toEqual([0, 1]);
   });
 
   it('passes over agents that are offline, not approved, or have nothing applied, and takes them up later', async () => {

@@ -16,6 +16,7 @@ describe('the counters', () => {
       version: '1.2.3',
       connected: () => 1,
       terminals: () => 2,
+      overdueChecks: () => 4,
       problems: () => [{ code: 'clock_jumped' }],
       queues: { deliveries: async () => waiting },
     });
@@ -30,6 +31,7 @@ describe('the counters', () => {
       'orch_agents{status="rejected"} 0',
       'orch_agents_connected 1',
       'orch_terminal_sessions 2',
+      'orch_drift_checks_overdue 4',
       'orch_queue_length{queue="deliveries"} 3',
       'orch_degraded{reason="clock_jumped"} 1',
       'orch_events_total{type="agent.approved"} 2',
