@@ -1,6 +1,6 @@
 /** Serves the agents' connections: admission, routing of their messages, heartbeats and revocation. */
 import { assertNever, Fault, messageOf } from '../../src/kernel/fault.js';
-import type { NodeId } from '../../src/kernel/ids.js';
+import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import { agentDecoder } from '../../src/wire/codec.js';
@@ -41,6 +41,8 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   /** Handles a metrics answer. Throws `protocol_violation` for one that was not requested. */
   readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
   readonly terminals: TerminalTraffic;
+  /** Collects the keys of agents that connect and are approved. */
+  readonly approvedKeys?: { add(key: PublicKeyHex): void };
   readonly timeouts?: Partial<GatewayTimeouts>;
 }
 
@@ -222,6 +224,7 @@ export class AgentGateway implements Service {
     const status = agent.status === 'approved' ? 'approved' : 'pending';
     // A concurrent approval or revocation wins.
     if (!connection.become(status)) return;
+    if (status === 'approved') this.options.approvedKeys?.add(connection.publicKey);
     const name = status === 'approved' ? agent.name : null;
     connection.send({ type: 'status', status, protocol_version: hello.protocol_version, name });
   }

@@ -61,6 +61,8 @@ export interface AgentListenerOptions extends Pick<Core, 'logger'> {
   /** Called in the tick of the upgrade, so that listeners attached here miss nothing. */
   readonly onConnection: (peer: AgentPeer) => void;
   readonly terminalEndpoint?: SharedPortEndpoint;
+  /** Keys that were checked for weakness when they were stored; loaded at the start [default: none]. */
+  readonly checkedKeys?: { load(): Promise<void>; has(key: PublicKeyHex): boolean };
   readonly timeouts?: Partial<ListenerTimeouts>;
   /** Maximum connections of all kinds; further ones are closed at once. */
   readonly maxConnections?: number;
@@ -103,6 +105,7 @@ export class AgentListener implements Service {
 
   /** Starts listening. Throws `port_in_use`, or `invalid_config` for an unusable address. */
   async start(): Promise<void> {
+    await this.options.checkedKeys?.load();
     const server = createServer(this.serverOptions(), refusePlainRequest);
     server.maxConnections = this.options.maxConnections ?? MAX_CONNECTIONS;
     server.on('connection', (socket) => this.track(socket));
@@ -165,7 +168,9 @@ export class AgentListener implements Service {
   private prove(socket: TLSSocket): void {
     // Handles errors of the socket from here on, also between its successive owners.
     socket.on('error', () => socket.destroy());
-    const key = socket.alpnProtocol === LINK_ALPN ? peerEd25519Key(socket) : null;
+    const { checkedKeys } = this.options;
+    const wasChecked = (key: PublicKeyHex) => checkedKeys?.has(key) === true;
+    const key = socket.alpnProtocol === LINK_ALPN ? peerEd25519Key(socket, wasChecked) : null;
     if (key) {
       this.keys.set(socket, key);
       return;

@@ -241,6 +241,12 @@ export async function noteAppliedState(db: Queryable, nodeId: string, operationI
   return true;
 }
 
+/** Returns the public keys of approved agents. */
+export async function listApprovedKeys(db: Queryable): Promise<readonly string[]> {
+  const rows = await db.selectFrom('agents').select('public_key').where('status', '=', 'approved').execute();
+  return rows.map((row) => row.public_key);
+}
+
 /** Returns the node IDs of approved agents that have had an apply. */
 export async function listManagedAgents(db: Queryable): Promise<readonly string[]> {
   const rows = await db

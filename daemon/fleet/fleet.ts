@@ -5,6 +5,7 @@ import type { Core } from '../core/core.js';
 import { AgentGateway, type GatewayOptions } from './agent-gateway.js';
 import { AgentListener, type AgentListenerOptions } from './agent-listener.js';
 import { AgentService } from './agent-service.js';
+import { ApprovedKeys } from './approved-keys.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import { Enrolment, pendingLimits } from './enrolment.js';
 import { EnrolmentTokens } from './enrolment-tokens.js';
@@ -25,15 +26,18 @@ export type Fleet = ReturnType<typeof createFleet>;
 /** Creates the parts; nothing listens before the start. */
 export function createFleet(core: Omit<Core, 'bus'>, own: FleetOptions) {
   const { settings } = core;
+  const approvedKeys = new ApprovedKeys(core.db);
   const gateway = new AgentGateway({
     ...core,
     ...own,
+    approvedKeys,
     enrolment: new Enrolment({ ...core, ...own, limits: () => pendingLimits(settings()) }),
     presence: new Presence(core),
   });
   const listener = new AgentListener({
     ...core,
     ...own,
+    checkedKeys: approvedKeys,
     host: settings().agent_host,
     port: settings().agent_port,
     onConnection: (peer) => gateway.accept(peer),

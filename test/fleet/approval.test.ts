@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ApprovedKeys } from '../../daemon/fleet/approved-keys.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { Fleet, OPERATOR, until } from '../support/fleet.js';
 
@@ -40,6 +41,20 @@ describe('an approval', () => {
       },
       { type: 'agent.connected', target: { name: 'web-01' } },
     ]);
+  });
+
+  it('is what lets the listener trust its check of the key, which no other agent has yet', async () => {
+    const fleet = await Fleet.start();
+    const [known, waiting, refused] = [await fleet.approved('web'), await fleet.join(), await fleet.join()];
+    await fleet.agents.setStatus(OPERATOR, refused.nodeId, { status: 'rejected' });
+    const afterRestart = new ApprovedKeys(fleet.db);
+    await afterRestart.load();
+    for (const keys of [fleet.approvedKeys, afterRestart]) {
+      const listed = [known, waiting, refused].map(({ identity }) => keys.has(identity.publicKey));
+      expect(listed).toEqual([true, false, false]);
+    }
+    await fleet.gone(known);
+    expect((await fleet.join(known.identity)).received).toMatchObject([{ status: 'approved', name: 'web' }]);
   });
 
   it('of an agent that is away takes effect when it comes back', async () => {

@@ -75,6 +75,8 @@ describe('peerEd25519Key', () => {
     };
     for (const key of SMALL_ORDER_KEYS) expect(peerEd25519Key(socket(Buffer.from(key, 'hex')))).toBeNull();
     expect(peerEd25519Key(socket(Buffer.from(agent.publicKey, 'hex')))).toBe(agent.publicKey);
+    const wasChecked = (key: string) => key === agent.publicKey;
+    for (const key of SMALL_ORDER_KEYS) expect(peerEd25519Key(socket(Buffer.from(key, 'hex')), wasChecked)).toBeNull();
   });
 
   describe('of a client that comes back with the session of another', () => {

@@ -15,6 +15,7 @@ import type { Database, Queryable } from '../../daemon/database/schema.js';
 import { AgentGateway, type GatewayTimeouts } from '../../daemon/fleet/agent-gateway.js';
 import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { AgentService, agentHandlers } from '../../daemon/fleet/agent-service.js';
+import { ApprovedKeys } from '../../daemon/fleet/approved-keys.js';
 import { type AgentTraffic, ConnectionRegistry, type EngineMessage } from '../../daemon/fleet/connection-registry.js';
 import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js';
 import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
@@ -95,6 +96,7 @@ export class Fleet {
   readonly agents: AgentService;
   readonly tags: TagService;
   readonly tokens: EnrolmentTokens;
+  readonly approvedKeys: ApprovedKeys;
   readonly identity = newIdentity();
 
   private readonly uow: UnitOfWork;
@@ -118,7 +120,9 @@ export class Fleet {
     this.presence = new Presence({ uow: this.writers.presence, clock });
     const { enrolment, presence } = this;
     const logger = this.logger();
+    this.approvedKeys = new ApprovedKeys(db);
     this.gateway = new AgentGateway({
+      approvedKeys: this.approvedKeys,
       registry,
       enrolment,
       presence,
@@ -147,6 +151,7 @@ export class Fleet {
       host: '127.0.0.1',
       port: 0,
       privateKey: this.identity.privateKey,
+      checkedKeys: this.approvedKeys,
       onConnection: (peer) => this.gateway.accept(peer),
       logger: silentLogger,
       timeouts: { stop: 500 },
