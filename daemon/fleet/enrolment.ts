@@ -39,7 +39,7 @@ export interface EnrolmentLimits {
   readonly pendingPerAddress: number;
 }
 
-interface EnrolmentOptions extends Pick<Core, 'ageTime' | 'clock' | 'newId' | 'uow'> {
+interface EnrolmentOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'uow'> {
   readonly registry: ConnectionRegistry;
   /** Returns the current limits; called for each decision, so that a changed setting takes effect. */
   readonly limits: () => EnrolmentLimits;
@@ -59,6 +59,12 @@ const REJECTED: Admission = {
   closeCode: CLOSE.rejected,
   reason: 'this agent was rejected by an operator',
 };
+
+/** Returns the admission of an agent that an operator or a token has decided about, else null. */
+function decisionOn(agent: AgentRow | null): Admission | null {
+  if (agent?.status === 'rejected') return REJECTED;
+  return agent?.status === 'approved' ? { kind: 'admitted', verdict: null } : null;
+}
 
 const CROWDED = { closeCode: CLOSE.full, reason: 'too many agents of this address wait for approval' } as const;
 
@@ -93,12 +99,14 @@ export class Enrolment {
    * while no operator has decided about the agent; `verdict` is null for other agents and without a token.
    */
   async admit(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<Admission> {
-    const { uow, clock } = this.options;
+    const { db, uow, clock } = this.options;
     const { nodeId } = connection;
+    const decided = decisionOn(await findAgent(db, nodeId));
+    if (decided !== null) return decided;
     return uow.write(async (tx, emit): Promise<Admission> => {
       const agent = await findAgent(tx, nodeId);
-      if (agent?.status === 'rejected') return REJECTED;
-      if (agent?.status === 'approved') return { kind: 'admitted', verdict: null };
+      const decidedMeanwhile = decisionOn(agent);
+      if (decidedMeanwhile !== null) return decidedMeanwhile;
       const pass = await checkToken(tx, { nodeId, agent, token: hello.enrolment_token }, clock.now());
       return this.place(tx, emit, { connection, hello, agent, pass });
     });

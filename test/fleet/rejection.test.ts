@@ -128,11 +128,11 @@ describe('a rejection that meets an arrival', () => {
   it('after the admission was decided', async () => {
     const fleet = await Fleet.start();
     const known = await away(fleet);
-    const release = fleet.writers.enrolment.delayNext();
-    const before = fleet.writers.enrolment.commits;
+    const release = fleet.writers.presence.holdNext();
+    const before = fleet.writers.presence.calls;
     const agent = await fleet.dial(known.identity);
     agent.hello();
-    await until(() => fleet.writers.enrolment.commits === before + 1);
+    await until(() => fleet.writers.presence.calls === before + 1);
     await fleet.reject(agent.nodeId);
     release();
     await expectOut(fleet, agent);

@@ -110,6 +110,7 @@ export class Fleet {
     const steered = () => new SteeredWriter(uow);
     this.writers = { enrolment: steered(), presence: steered(), service: steered() };
     this.enrolment = new Enrolment({
+      db,
       uow: this.writers.enrolment,
       registry,
       clock,
@@ -375,6 +376,8 @@ export class SteeredWriter implements UnitOfWork {
   private readonly inner: UnitOfWork;
   private readonly before: Promise<void>[] = [];
   private readonly after: Promise<void>[] = [];
+  /** How many units were begun, or wait to begin. */
+  calls = 0;
   /** How many units have been committed. */
   commits = 0;
 
@@ -394,6 +397,7 @@ export class SteeredWriter implements UnitOfWork {
 
   async write<T>(work: (tx: Transaction<Database>, emit: Emit) => Promise<T>): Promise<T> {
     const [before, after] = [this.before.shift(), this.after.shift()];
+    this.calls += 1;
     await before;
     const result = await this.inner.write(work);
     this.commits += 1;
