@@ -60,6 +60,26 @@ export async function updateAgent(
   return result.numUpdatedRows > 0n;
 }
 
+interface Arrival {
+  /** Unix milliseconds. */
+  readonly now: number;
+  readonly agentVersion: string;
+  readonly protocolVersion: number;
+}
+
+/** Notes that an agent has connected. */
+export async function noteArrival(db: Queryable, nodeId: string, arrival: Arrival): Promise<void> {
+  await updateArrival(db, nodeId, arrival.now, arrival.agentVersion, arrival.protocolVersion);
+}
+
+const updateArrival = preparedQuery(
+  (db, nodeId: string, now: number, agent_version: string, protocol_version: number) =>
+    db
+      .updateTable('agents')
+      .set({ connected_at: now, last_seen_at: now, updated_at: now, agent_version, protocol_version })
+      .where('node_id', '=', nodeId),
+);
+
 /**
  * Deletes an agent with its tags, believed state and metrics; operations and drift records stay. Returns false when
  * there is no such agent.

@@ -14,6 +14,7 @@ import {
   agentLabel,
   findAgent,
   listed,
+  noteArrival,
   updateAgent,
 } from './agent-store.js';
 import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
@@ -132,15 +133,8 @@ export class Presence {
 
   private async noteHello(tx: Queryable, emit: Emit, agent: AgentRow, hello: Hello): Promise<void> {
     await this.noteAttributes(tx, emit, agent, hello.attributes);
-    const now = this.options.clock.now();
-    const { agent_version, protocol_version } = hello;
-    await updateAgent(tx, agent.node_id, {
-      connected_at: now,
-      last_seen_at: now,
-      updated_at: now,
-      agent_version,
-      protocol_version,
-    });
+    const { agent_version: agentVersion, protocol_version: protocolVersion } = hello;
+    await noteArrival(tx, agent.node_id, { now: this.options.clock.now(), agentVersion, protocolVersion });
   }
 
   private async noteAttributes(tx: Queryable, emit: Emit, agent: AgentRow, attributes: Attributes): Promise<void> {
