@@ -59,6 +59,8 @@ export interface AgentTable {
   attributes_json: string;
   /** Apply that the believed state reflects; null before the first. */
   state_operation_id: string | null;
+  /** Content whose resources are exactly the believed state; null when it may differ from every content. */
+  state_content_id: number | null;
   /** Token with which the agent enrolled; null for none. */
   enrolment_token_id: string | null;
 }
@@ -127,9 +129,6 @@ export interface OperationTable {
   finished_at: number | null;
   epoch: number;
   generation: number;
-  /** Desired set as dispatched, with secrets masked; likewise the removals. */
-  desired_json: string;
-  removals_json: string;
   summary_json: string;
   error_json: string | null;
   /** 1 once the agent is known to have the run in its journal. */
@@ -138,6 +137,19 @@ export interface OperationTable {
   cancelled_by_json: string | null;
   /** ULID of its rollout. */
   rollout_id: string | null;
+  /** Its content, as dispatched. */
+  content_id: number | null;
+  /** Hash of the observation that the machine must still match; null without a plan. */
+  expect: string | null;
+}
+
+/** Content of runs, shared by all that have the same one. */
+interface RunContentTable {
+  content_id: Generated<number>;
+  /** SHA-256 of `content_json`, in hex. */
+  sha256: string;
+  /** Resources and removals with secrets masked, and what belongs to them: `engine/run-contents.ts`. */
+  content_json: string;
 }
 
 interface OperationResultTable {
@@ -146,8 +158,11 @@ interface OperationResultTable {
   position: number;
   /** Position in the run: desired resources, then removals. */
   item_index: number;
+  /** The result; `{"duration_ms":…}` for unchanged resources. */
   result_json: string;
   existed: number | null;
+  /** Number of consecutive unchanged resources, from `item_index` on, that the row stands for; null for one result. */
+  unchanged: number | null;
 }
 
 /** Output of a script. */
@@ -220,8 +235,11 @@ export interface DriftTable {
   finished_at: number;
   has_changes: number;
   summary_json: string;
+  /** Results; with a `content_id`, those of unchanged resources in short. */
   resources_json: string;
   error_json: string | null;
+  /** Content whose resources were compared; null when the results are not in short. */
+  content_id: number | null;
 }
 
 /** Append-only hash chain. */
@@ -432,6 +450,7 @@ export interface Database {
   assignments: AssignmentTable;
   operations: OperationTable;
   operation_results: OperationResultTable;
+  run_contents: RunContentTable;
   operation_outputs: OperationOutputTable;
   applied_resources: AppliedResourceTable;
   secrets: SecretTable;

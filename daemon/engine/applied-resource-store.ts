@@ -63,13 +63,18 @@ export async function putAppliedResources(db: Queryable, rows: readonly NewRow<'
   }
 }
 
-/** Updates the operation and time of every row of the agent, after an apply that changed nothing else. */
+/** Notes in the rows of an agent that a later apply has confirmed them: while it confirms all, it writes none. */
 export async function confirmAppliedResources(
   db: Queryable,
   nodeId: string,
-  apply: Pick<AppliedResourceRow, 'operation_id' | 'applied_at'>,
+  { operation_id, applied_at }: Pick<AppliedResourceRow, 'operation_id' | 'applied_at'>,
 ): Promise<void> {
-  await db.updateTable('applied_resources').set(apply).where('node_id', '=', nodeId).execute();
+  await db
+    .updateTable('applied_resources')
+    .set({ operation_id, applied_at })
+    .where('node_id', '=', nodeId)
+    .where('operation_id', '<', operation_id)
+    .execute();
 }
 
 /** Deletes the rows with these keys; ignores keys without a row. */
@@ -91,29 +96,6 @@ export async function deleteAppliedResources(
       )
       .execute();
   }
-}
-
-export async function deleteAllAppliedResources(db: Queryable, nodeId: string): Promise<void> {
-  await db.deleteFrom('applied_resources').where('node_id', '=', nodeId).execute();
-}
-
-/** Replaces the whole believed state of the agent. */
-export async function replaceAppliedResources(
-  db: Queryable,
-  nodeId: string,
-  rows: readonly NewRow<'applied_resources'>[],
-): Promise<void> {
-  await deleteAllAppliedResources(db, nodeId);
-  for (const part of chunks(rows, 200)) await db.insertInto('applied_resources').values(part).execute();
-}
-
-export async function countAppliedResources(db: Queryable, nodeId: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('applied_resources')
-    .select((select) => select.fn.countAll<number>().as('count'))
-    .where('node_id', '=', nodeId)
-    .executeTakeFirstOrThrow();
-  return count;
 }
 
 /** Returns the origin of a row; every value other than `created` counts as adopted. */

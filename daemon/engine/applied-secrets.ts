@@ -6,7 +6,8 @@ import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import { type AppliedResourceRow, appliedResource, hasSecrets, secretHashesOf } from './applied-resource-store.js';
+import type { SecretHashes } from './agent-secrets.js';
+import { type AppliedResourceRow, hasSecrets, secretHashesOf } from './applied-resource-store.js';
 
 /** Leading digits of a hash that are shown to operators, as in a mask. */
 const TAG_DIGITS = 4;
@@ -21,11 +22,10 @@ interface Revived {
 }
 
 /** Returns the applied resources with current secret values in the place of masks. */
-export function* reviveApplied(rows: readonly AppliedResourceRow[], source: SecretSource): Steps<Revived> {
+export function* reviveApplied(applied: readonly DesiredResource[], source: SecretSource): Steps<Revived> {
   const resources: DesiredResource[] = [];
   const failures: ResourceResult[] = [];
-  for (const row of rows) {
-    const masked = appliedResource(row);
+  for (const masked of applied) {
     const refusal = refusalOf(secretsIn(masked), source);
     if (refusal === null) resources.push(revive(masked, source));
     else failures.push(notCompared(masked, refusal));
@@ -34,24 +34,34 @@ export function* reviveApplied(rows: readonly AppliedResourceRow[], source: Secr
   return { resources, failures };
 }
 
-/** Returns the names of all secrets in the rows. */
-export function* secretsOfRows(rows: readonly AppliedResourceRow[]): Steps<ReadonlySet<string>> {
-  const names = yield* mapped(rows, (row) => (hasSecrets(row) ? secretsIn(appliedResource(row)) : []));
-  return new Set(names.flat());
+/** Returns the names of all secrets in the resources. */
+export function* secretsOf(applied: readonly DesiredResource[]): Steps<ReadonlySet<string>> {
+  return new Set((yield* mapped(applied, (resource) => secretsIn(resource))).flat());
 }
+
+/** Hashes of the secrets that a managed resource was applied with. */
+export interface AppliedSecrets {
+  /** `resourceKey` of the resource. */
+  readonly key: string;
+  readonly hashes: SecretHashes;
+}
+
+/** Returns the secrets of the rows that have some. */
+export const secretsOfRows = (rows: readonly AppliedResourceRow[]): readonly AppliedSecrets[] =>
+  rows.filter(hasSecrets).map((row) => ({ key: keyText(row), hashes: secretHashesOf(row) }));
 
 /**
  * Returns a function that adds a note to pending results whose secrets have changed since the last apply.
- * @param hashes hashes of the values used for the results
+ * @param now hashes of the values used for the results
  */
 export function changedSecretNotes(
-  rows: readonly AppliedResourceRow[],
-  hashes: ReadonlyMap<string, string>,
+  applied: readonly AppliedSecrets[],
+  now: ReadonlyMap<string, string>,
 ): (result: ResourceResult) => ResourceResult {
   const notes = new Map<string, string>();
-  for (const row of rows) {
-    const note = noteOf(row, hashes);
-    if (note !== null) notes.set(keyText(row), note);
+  for (const { key, hashes } of applied) {
+    const note = noteOf(hashes, now);
+    if (note !== null) notes.set(key, note);
   }
   return (result) => {
     const note = result.status === 'pending' ? notes.get(resourceKey(result)) : undefined;
@@ -60,9 +70,9 @@ export function changedSecretNotes(
   };
 }
 
-function noteOf(row: AppliedResourceRow, hashes: ReadonlyMap<string, string>): string | null {
-  const changes = Object.entries(secretHashesOf(row)).flatMap(([name, before]) => {
-    const now = hashes.get(name);
+function noteOf(hashes: SecretHashes, values: ReadonlyMap<string, string>): string | null {
+  const changes = Object.entries(hashes).flatMap(([name, before]) => {
+    const now = values.get(name);
     return now === undefined || now === before ? [] : [`${name} changed since (#${tagOf(before)}, now #${tagOf(now)})`];
   });
   return changes.length === 0 ? null : `secret ${changes.join(', secret ')}`;

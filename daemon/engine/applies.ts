@@ -13,16 +13,16 @@ import { type AppliedResourceRow, removalOf } from './applied-resource-store.js'
 import type { CurrentAssignments } from './assignments/assignment-store.js';
 import { removalCauses } from './assignments/removal-causes.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
-import { inSlices, type Lanes } from './lanes.js';
+import type { Lanes } from './lanes.js';
 import type { ApplyLease, Leases } from './leases.js';
 import { findModuleHeads } from './modules/module-store.js';
 import type { LiveOperations } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
 import type { OperationRecords } from './operations/operation-records.js';
 import { operationNotFound, parseState } from './operations/operation-state.js';
-import { findOperationHead } from './operations/operation-store.js';
-import { desiredHash, splitPlanHash } from './plans.js';
-import { maskContent, runContent } from './run-content.js';
+import { findOperation } from './operations/operation-store.js';
+import { splitPlanHash } from './plans.js';
+import { runContent } from './run-content.js';
 import type { AgentSessions } from './traffic.js';
 
 interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
@@ -76,12 +76,8 @@ export class Applies {
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
-      const masked = await inSlices(maskContent(dispatch));
-      const expect =
-        request.expect === null
-          ? null
-          : expectedObservation(request.expect, await inSlices(desiredHash(masked, desired.secrets)));
-      const plan = { id, agent, desired, dispatch, masked, expect, context, rolloutId: request.rollout?.id ?? null };
+      const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
+      const plan = { id, agent, desired, dispatch, expect, context, rolloutId: request.rollout?.id ?? null };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
       return { operationId: id, warnings: desired.warnings };
     } catch (error) {
@@ -93,7 +89,7 @@ export class Applies {
   /** Cancels an apply. Throws `operation_not_found` or `operation_finished`. */
   async cancel(operationId: string, context: RequestContext): Promise<void> {
     const { db, lanes, live, driver } = this.options;
-    const head = await findOperationHead(db, operationId);
+    const head = await findOperation(db, operationId);
     if (head === null) throw operationNotFound(operationId);
     await lanes.enter(head.node_id, async () => {
       const operation = live.get(operationId);
@@ -104,7 +100,7 @@ export class Applies {
 
   private async begin(plan: Beginning, lease: ApplyLease): Promise<void> {
     const { sessions, live, records, driver, logger } = this.options;
-    const { id, agent, desired, dispatch, masked, expect, context, rolloutId } = plan;
+    const { id, agent, desired, dispatch, expect, context, rolloutId } = plan;
     const { nodeId } = agent;
     const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
     const operation = await records.create(
@@ -115,7 +111,9 @@ export class Applies {
         modules: desired.modules.map(({ name }) => name),
         assignments: desired.assignments,
         rolloutId,
-        content: { ...masked, failures: desired.failures, adHoc: desired.adHoc, expect, secrets: desired.secrets },
+        content: desired.content,
+        encoded: desired.encoded,
+        expect,
         dispatch,
         isSentAtOnce,
       },
@@ -142,7 +140,7 @@ export class Applies {
     const limit = removalGuard();
     const { managed, modules } = desired;
     const named = new Set(modules.map(({ name }) => name));
-    const failed = new Set(desired.failures.map((result) => resourceKey(result)));
+    const failed = new Set(desired.content.failures.map((result) => resourceKey(result)));
     const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
     const isRemoved = (row: AppliedResourceRow) => removesSomething(removalOf(row));
     const reason = guardReason({
@@ -176,7 +174,7 @@ export class Applies {
   }
 
   private async finished(operationId: string): Promise<Fault> {
-    const head = await findOperationHead(this.options.db, operationId);
+    const head = await findOperation(this.options.db, operationId);
     const state = head === null ? 'over' : parseState(head).state;
     return new Fault('operation_finished', `operation ${operationId} is ${state} already`, {
       data: { operation_id: operationId, status: state },
@@ -189,7 +187,6 @@ interface Beginning {
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
   readonly dispatch: RunContent;
-  readonly masked: RunContent;
   readonly expect: string | null;
   readonly context: RequestContext;
   readonly rolloutId: string | null;

@@ -25,6 +25,8 @@ interface FinishedApply extends ReportedApply {
   readonly nodeId: string;
   /** Unix milliseconds. */
   readonly finishedAt: number;
+  /** Apply that confirmed every row last, without writing it; empty if there is none. */
+  readonly confirmedBy: string;
   /** Modules that no assignment names. */
   readonly adHoc: ReadonlySet<string>;
   /** Hashes of the secrets in the resources. */
@@ -40,7 +42,9 @@ function* rowChange(apply: FinishedApply, existing: readonly AppliedResourceRow[
   const rows = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
   const { put, remove } = yield* believedChange(apply, (item) => {
     const row = rows.get(resourceKey(item));
-    return row && { origin: originOf(row), operation_id: row.operation_id };
+    const { confirmedBy } = apply;
+    if (row === undefined) return undefined;
+    return { origin: originOf(row), operation_id: row.operation_id > confirmedBy ? row.operation_id : confirmedBy };
   });
   return { put: yield* mapped(put, (one) => appliedRow(apply, one)), remove: yield* mapped(remove, keyParts) };
 }
@@ -67,7 +71,8 @@ function appliedRow(
   };
 }
 
-function hashesOf(resource: DesiredResource, secrets: SecretHashes): SecretHashes | null {
+/** Returns the hashes of the secrets in the resource; null when it holds none. */
+export function hashesOf(resource: DesiredResource, secrets: SecretHashes): SecretHashes | null {
   const held = secretsIn(resource).flatMap((name) => {
     const hash = secrets[name];
     return hash === undefined ? [] : [[name, hash] as const];
@@ -76,7 +81,7 @@ function hashesOf(resource: DesiredResource, secrets: SecretHashes): SecretHashe
 }
 
 /** Returns true when the change covers every row of the agent and alters only the operation. */
-function* isConfirmation({ put, remove }: RowChange, existing: readonly AppliedResourceRow[]): Steps<boolean> {
+function* isConfirmed({ put, remove }: RowChange, existing: readonly AppliedResourceRow[]): Steps<boolean> {
   if (remove.length > 0 || put.length !== existing.length) return false;
   const before = new Map(yield* mapped(existing, (row) => [keyText(row), row] as const));
   for (const row of put) {
@@ -90,30 +95,72 @@ function* isConfirmation({ put, remove }: RowChange, existing: readonly AppliedR
 /** Changes to the believed state at the end of an apply, to be saved in the transaction that stores the end. */
 interface BelievedEnd extends RowChange {
   readonly operation: LiveOperation;
-  /** Unix milliseconds. */
-  readonly finishedAt: number;
-  /** True when every resource of the agent was found as believed. */
-  readonly isConfirmation: boolean;
+  /** Content that the state equalled before; null for none. */
+  readonly before: StateContent | null;
+  /** True when the state equals the content of the apply afterwards. */
+  readonly isExact: boolean;
 }
 
 /** Computes the changes. The caller must hold the agent's lane until the end is saved. */
 export async function believedEnd(db: Queryable, operation: LiveOperation, finishedAt: number): Promise<BelievedEnd> {
-  const { id: operationId, nodeId, content, outcomes } = operation;
+  const { id: operationId, nodeId, content, contentId, outcomes } = operation;
+  const before = await stateContentOf(db, nodeId);
+  const isWhole = isWholeSuccess(operation);
+  if (before?.content_id === contentId && isWhole) return { operation, before, put: [], remove: [], isExact: true };
   const existing = await listAppliedResources(db, nodeId);
-  const change = await inSlices(rowChange({ ...content, nodeId, operationId, finishedAt, outcomes }, existing));
-  return { ...change, operation, finishedAt, isConfirmation: await inSlices(isConfirmation(change, existing)) };
+  const confirmedBy = before?.operation_id ?? '';
+  const apply = { ...content, nodeId, operationId, finishedAt, confirmedBy, outcomes };
+  const change = await inSlices(rowChange(apply, existing));
+  const isExact = isWhole && change.put.length === content.resources.length && coversAll(change, existing);
+  const isConfirmation = isExact && (await inSlices(isConfirmed(change, existing)));
+  return { operation, before, isExact, ...(isConfirmation ? { put: [], remove: [] } : change) };
+}
+
+/** Returns true when every resource and every removal of the apply succeeded. */
+const isWholeSuccess = ({ outcomes, items, content }: LiveOperation): boolean =>
+  outcomes.length === items.count &&
+  content.failures.length === 0 &&
+  outcomes.every(({ status }) => status === 'unchanged' || status === 'changed');
+
+/** Returns true when no row stays that the change neither replaces nor removes. */
+function coversAll({ put, remove }: RowChange, existing: readonly AppliedResourceRow[]): boolean {
+  const covered = new Set([...put, ...remove].map(keyText));
+  return existing.every((row) => covered.has(keyText(row)));
 }
 
 /** Saves the changes. Does nothing for a removed agent, even if it has returned under the same key. */
 export async function saveBelievedState(tx: Queryable, end: BelievedEnd, succeeded: boolean): Promise<void> {
-  const { operation, finishedAt, put, remove } = end;
-  const { id, nodeId } = operation;
-  if (!succeeded && put.length === 0 && remove.length === 0) return;
-  if (!(await noteAppliedState(tx, nodeId, id))) return;
-  if (end.isConfirmation) {
-    await confirmAppliedResources(tx, nodeId, { operation_id: id, applied_at: finishedAt });
-    return;
-  }
+  const { operation, before, isExact, put, remove } = end;
+  const { id, nodeId, contentId } = operation;
+  const isKept = put.length === 0 && remove.length === 0;
+  if (!succeeded && isKept) return;
+  const content = isExact ? { contentId } : isKept ? {} : { contentId: null };
+  if (!(await noteAppliedState(tx, nodeId, { operationId: id, ...content }))) return;
+  if (isKept) return;
+  if (before !== null) await confirmAppliedResources(tx, nodeId, before);
   await deleteAppliedResources(tx, nodeId, remove);
   await putAppliedResources(tx, put);
+}
+
+/** Content whose resources are exactly the believed state of an agent. */
+interface StateContent {
+  readonly content_id: number;
+  readonly sha256: string;
+  /** Apply that confirmed all of them last, and its time in Unix milliseconds. */
+  readonly operation_id: string;
+  readonly applied_at: number;
+}
+
+/** Returns the content that the believed state equals; null when it may differ from every content. */
+export async function stateContentOf(db: Queryable, nodeId: string): Promise<StateContent | null> {
+  const row = await db
+    .selectFrom('agents')
+    .innerJoin('run_contents', 'run_contents.content_id', 'agents.state_content_id')
+    .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
+    .select(['run_contents.content_id', 'sha256', 'operation_id', 'finished_at', 'started_at'])
+    .where('agents.node_id', '=', nodeId)
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  const { content_id, sha256, operation_id, finished_at, started_at } = row;
+  return { content_id, sha256, operation_id, applied_at: finished_at ?? started_at };
 }

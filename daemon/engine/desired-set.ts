@@ -1,38 +1,39 @@
 /** Computes the desired resources of an agent, and the managed resources to remove. */
 
 import type { RunResult } from '../../src/contract/runs.js';
+import { mapped } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
 import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive.js';
 import { noLongerDesired } from '../../src/resources/believed-state.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import { keyText } from '../../src/resources/resource-key.js';
-import type { ResourceResult } from '../../src/resources/result.js';
+import { maskResource } from '../../src/resources/tainted-body.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
-import type { AgentSecrets, ResolvedSecrets, SecretHashes } from './agent-secrets.js';
+import type { AgentSecrets, ResolvedSecrets } from './agent-secrets.js';
 import { type AppliedResourceRow, listAppliedResources, removalOf } from './applied-resource-store.js';
 import type { AssignedModules } from './assignments/assignment-store.js';
+import { stateContentOf } from './believed-state.js';
 import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
+import { type EncodedContent, encodeContent, type StoredContent } from './run-contents.js';
 
 export interface DesiredSet {
   /** Modules without duplicates, in the order of application. */
   readonly modules: readonly CurrentModule[];
   /** Names of the assignments that match the agent. */
   readonly assignments: readonly string[];
-  /** Modules that only the request names. */
-  readonly adHoc: ReadonlySet<string>;
+  /** With secrets, as an apply sends them. */
   readonly resources: readonly DesiredResource[];
-  /** Hashes of the secrets in the resources and removals. */
-  readonly secrets: SecretHashes;
+  /** Removals that can be sent, with the secrets they need. */
+  readonly removals: readonly Removal[];
+  /** With masks in the place of secrets, as an apply stores it. */
+  readonly content: StoredContent;
+  readonly encoded: EncodedContent;
   /** Managed resources that are no longer desired, in the order of their application. */
   readonly removed: readonly AppliedResourceRow[];
-  /** Removals that can be sent. */
-  readonly removals: readonly Removal[];
-  /** Results of removals that cannot be sent because a secret they need is not available. */
-  readonly failures: readonly ResourceResult[];
-  /** All resources that are managed now. */
+  /** All resources that are managed now; empty when they are exactly the desired ones. */
   readonly managed: readonly AppliedResourceRow[];
   readonly warnings: RunResult['warnings'];
 }
@@ -73,22 +74,56 @@ export class DesiredSets {
       { modules, agent: await factsOf(db, agent), secret: resolved.source },
       (module, pointers) => current.locate(db, module, pointers),
     );
-    // Holding the lane keeps every apply of the agent from ending during the read.
-    const managed = await lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
-    const removed = await inSlices(noLongerDesired(managed, keyText, resources));
-    const revived = await this.revive(db, agent, removed.map(removalOf));
-    return {
+    const content: StoredContent = {
+      resources: await inSlices(mapped(resources, maskResource)),
+      removals: [],
+      failures: [],
+      adHoc: new Set(named.filter((name) => !always.has(name))),
+      secrets: Object.fromEntries(resolved.hashes),
+    };
+    const encoded = await inSlices(encodeContent(content));
+    const set = {
       modules,
       assignments: assignments.map(({ name }) => name),
-      adHoc: new Set(named.filter((name) => !always.has(name))),
       resources,
-      secrets: Object.fromEntries([...resolved.hashes, ...revived.hashes]),
-      removed,
-      removals: revived.removals,
-      failures: revived.failures,
-      managed,
+      removals: [],
+      content,
+      encoded,
+      removed: [],
+      managed: [],
       warnings: await this.locate(db, modules, warnings),
     };
+    // Holding the lane keeps every apply of the agent from ending during the read.
+    const managed = await lanes.enter(agent.node_id, () => this.managedBeside(db, agent.node_id, encoded));
+    const removed = await inSlices(noLongerDesired(managed, keyText, resources));
+    if (removed.length === 0) return { ...set, managed };
+    return { ...set, managed, removed, ...(await this.withRemovals(db, agent, content, removed)) };
+  }
+
+  /** Returns all managed resources; an empty list when they are exactly those of the content. */
+  private async managedBeside(
+    db: Queryable,
+    nodeId: string,
+    { sha256 }: EncodedContent,
+  ): Promise<readonly AppliedResourceRow[]> {
+    const state = await stateContentOf(db, nodeId);
+    return state?.sha256 === sha256 ? [] : listAppliedResources(db, nodeId);
+  }
+
+  private async withRemovals(
+    db: Queryable,
+    agent: AgentRow,
+    desired: StoredContent,
+    removed: readonly AppliedResourceRow[],
+  ): Promise<Pick<DesiredSet, 'removals' | 'content' | 'encoded'>> {
+    const { removals, failures, hashes } = await this.revive(db, agent, removed.map(removalOf));
+    const content = {
+      ...desired,
+      removals: await inSlices(mapped(removals, maskResource)),
+      failures,
+      secrets: { ...desired.secrets, ...Object.fromEntries(hashes) },
+    };
+    return { removals, content, encoded: await inSlices(encodeContent(content)) };
   }
 
   private async revive(

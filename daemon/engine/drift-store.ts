@@ -3,16 +3,20 @@ import { encodeTime } from 'ulid';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
+import type { DesiredResource } from '../../src/resources/desired.js';
 import type { ResourceResult, Summary } from '../../src/resources/result.js';
+import { isUnchanged, itemsOf, shortened, type Unchanged } from '../../src/resources/run-results.js';
 import type { EventType } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { DriftTable, Queryable, Row } from '../database/schema.js';
 import type { Observed } from './observations.js';
 import type { OperationError } from './operations/operation-state.js';
+import { deleteUnusedContents } from './run-contents.js';
 
 interface DriftValues {
   readonly summary: Summary;
-  readonly resources: readonly ResourceResult[];
+  /** Results in the order of the resources; with a `content_id`, those of unchanged resources in short. */
+  readonly resources: readonly (ResourceResult | Unchanged)[];
   readonly error: OperationError | null;
 }
 
@@ -34,6 +38,7 @@ const HEAD = [
   'has_changes',
   'summary_json',
   'error_json',
+  'content_id',
 ] as const satisfies readonly (keyof DriftTable)[];
 
 export async function insertDrift(db: Queryable, record: DriftRow): Promise<void> {
@@ -127,8 +132,9 @@ export async function deleteDriftBefore(db: Queryable, time: number, limit: numb
     )
     .orderBy('old.drift_id')
     .limit(limit);
-  const result = await db.deleteFrom('drift_records').where('drift_id', 'in', old).executeTakeFirst();
-  return Number(result.numDeletedRows);
+  const deleted = await db.deleteFrom('drift_records').where('drift_id', 'in', old).returning('content_id').execute();
+  await deleteUnusedContents(db, deleted);
+  return deleted.length;
 }
 
 function newest(db: Queryable, { nodeId, since, status, before }: DriftFilter) {
@@ -161,10 +167,21 @@ export function driftView(row: DriftHead): DriftRecord {
   };
 }
 
-export const driftDetail = (row: DriftRow): DriftDetail => ({
+/** @param sent the resources of the record's content */
+export const driftDetail = (row: DriftRow, sent: readonly DesiredResource[]): DriftDetail => ({
   ...driftView(row),
-  resources: [...row.resources],
+  resources: row.resources.flatMap((one) => (isUnchanged(one) ? itemsOf(one, sent).map(({ result }) => result) : one)),
 });
+
+/** Returns the results with those of unchanged resources in short. `results` has one for each resource, in their order. */
+export const shortResults = (
+  results: readonly ResourceResult[],
+  resources: readonly DesiredResource[],
+): DriftValues['resources'] =>
+  shortened(
+    results.map((result, index) => ({ index, existed: true, result })),
+    resources,
+  ).map((one) => (isUnchanged(one) ? one : one.result));
 
 /** Types of the events that a drift check emits. */
 type DriftEventType = Exclude<Extract<EventType, `drift.${string}`>, 'drift.pruned'>;

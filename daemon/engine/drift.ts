@@ -1,13 +1,16 @@
 /** Runs drift checks against the believed state, and reads their records. */
 import type { DriftDetail, DriftRecord } from '../../src/contract/runs.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { DesiredResource } from '../../src/resources/desired.js';
+import { resourceKey } from '../../src/resources/resource-key.js';
 import { summarize } from '../../src/resources/result.js';
 import type { Core } from '../core/core.js';
 import { type Party, SYSTEM } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from './agent-secrets.js';
-import { listAppliedResources } from './applied-resource-store.js';
-import { changedSecretNotes, reviveApplied, secretsOfRows } from './applied-secrets.js';
+import { appliedResource, listAppliedResources } from './applied-resource-store.js';
+import { type AppliedSecrets, changedSecretNotes, reviveApplied, secretsOf, secretsOfRows } from './applied-secrets.js';
+import { hashesOf, stateContentOf } from './believed-state.js';
 import {
   type DriftOutcome,
   type DriftRow,
@@ -22,11 +25,13 @@ import {
   listDrift,
   outcomeOf,
   outcomeOfFailure,
+  shortResults,
 } from './drift-store.js';
 import { inSlices, type Lanes } from './lanes.js';
 import type { Leases } from './leases.js';
 import { Observation, type Observations, underLease } from './observations.js';
 import { agentParty } from './operations/apply-events.js';
+import type { RunContents } from './run-contents.js';
 
 interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
@@ -34,6 +39,7 @@ interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly observations: Observations;
   readonly secrets: AgentSecrets;
   readonly lanes: Lanes;
+  readonly contents: RunContents;
 }
 
 /** A request for a drift check. `requestedBy` is null for a scheduled one. */
@@ -51,6 +57,13 @@ interface Check {
   /** Unix milliseconds. */
   readonly startedAt: number;
   readonly request: DriftRequest;
+}
+
+interface Believed {
+  /** With masks in the place of secrets. */
+  readonly resources: readonly DesiredResource[];
+  readonly secrets: readonly AppliedSecrets[];
+  readonly contentId: number | null;
 }
 
 interface DriftPage {
@@ -80,8 +93,8 @@ export class Drift {
       const operationId = (await knownAgent(this.options.db, agent.nodeId)).row.state_operation_id;
       if (operationId === null) throw noSnapshot(agent);
       const check = { agent, driftId: newId(), operationId, startedAt: clock.now(), request };
-      const { outcome, thrown } = await this.observe(check, signal);
-      const record = await this.record(check, outcome);
+      const { outcome, contentId, thrown } = await this.observe(check, signal);
+      const record = await this.record(check, outcome, contentId);
       if (!isFault(thrown, 'agent_timeout')) return record;
       throw new Fault('agent_timeout', thrown.message, { data: { drift_id: check.driftId }, cause: thrown });
     });
@@ -102,13 +115,13 @@ export class Drift {
   async latest(nodeId: string): Promise<DriftDetail | null> {
     const { row } = await knownAgent(this.options.db, nodeId);
     const latest = await latestDrift(this.options.db, { nodeId: row.node_id, since: row.created_id });
-    return latest === null ? null : driftDetail(latest);
+    return latest === null ? null : this.detail(latest);
   }
 
   /** Returns a record. Throws `drift_not_found`. */
   async get(driftId: string): Promise<DriftDetail> {
     const row = await findDrift(this.options.db, driftId);
-    if (row !== null) return driftDetail(row);
+    if (row !== null) return this.detail(row);
     throw new Fault('drift_not_found', `there is no drift record "${driftId}"`, {
       hint: 'see what there is: orch drift list',
     });
@@ -117,23 +130,52 @@ export class Drift {
   private async observe(
     check: Check,
     signal: AbortSignal,
-  ): Promise<{ readonly outcome: DriftOutcome; readonly thrown: unknown }> {
+  ): Promise<{ readonly outcome: DriftOutcome; readonly contentId: number | null; readonly thrown: unknown }> {
     const { db, observations, secrets, lanes } = this.options;
     const { nodeId, row } = check.agent;
     try {
-      const applied = await lanes.enter(nodeId, () => listAppliedResources(db, nodeId));
-      const resolved = await secrets.resolve(db, row, await inSlices(secretsOfRows(applied)));
-      const { resources, failures } = await inSlices(reviveApplied(applied, resolved.source));
+      const applied = await lanes.enter(nodeId, () => this.believed(nodeId));
+      const resolved = await secrets.resolve(db, row, await inSlices(secretsOf(applied.resources)));
+      const { resources, failures } = await inSlices(reviveApplied(applied.resources, resolved.source));
       await this.noteSecrets(check, resolved);
       const content = { resources, removals: [] };
       const onResult = () => undefined;
       const observation = new Observation({ runId: check.driftId, nodeId, mode: 'drift', content, onResult });
       const found = await observations.run(observation, signal);
-      const results = [...found.results.map(changedSecretNotes(applied, resolved.hashes)), ...failures];
-      return { outcome: outcomeOf({ ...found, results }), thrown: null };
+      const noted = changedSecretNotes(applied.secrets, resolved.hashes);
+      const results = [...found.results.map(noted), ...failures];
+      const isWhole = failures.length === 0 && found.results.length === resources.length;
+      const contentId = isWhole ? applied.contentId : null;
+      return { outcome: outcomeOf({ ...found, results }), contentId, thrown: null };
     } catch (error) {
-      return { outcome: outcomeOfFailure(error), thrown: error };
+      return { outcome: outcomeOfFailure(error), contentId: null, thrown: error };
     }
+  }
+
+  /** Returns the believed state in the order of application. `contentId` is null if it equals no content. */
+  private async believed(nodeId: string): Promise<Believed> {
+    const { db, contents } = this.options;
+    const state = await stateContentOf(db, nodeId);
+    if (state === null) {
+      const rows = await listAppliedResources(db, nodeId);
+      return { resources: rows.map(appliedResource), secrets: secretsOfRows(rows), contentId: null };
+    }
+    const { resources, secrets: hashes } = await contents.get(db, state.content_id);
+    return {
+      // Order and triggers do not matter to a read-only check.
+      resources: resources.map(({ after: _after, triggers: _triggers, ...resource }) => ({ ...resource, after: [] })),
+      secrets: resources.flatMap((resource) => {
+        const held = hashesOf(resource, hashes);
+        return held === null ? [] : [{ key: resourceKey(resource), hashes: held }];
+      }),
+      contentId: state.content_id,
+    };
+  }
+
+  private async detail(row: DriftRow): Promise<DriftDetail> {
+    const { db, contents } = this.options;
+    const content = row.content_id === null ? null : await contents.get(db, row.content_id);
+    return driftDetail(row, content?.resources ?? []);
   }
 
   private async noteSecrets({ agent, driftId, request }: Check, { hashes }: ResolvedSecrets): Promise<void> {
@@ -147,20 +189,33 @@ export class Drift {
     });
   }
 
-  private async record(check: Check, outcome: DriftOutcome): Promise<DriftDetail> {
-    const { uow, clock } = this.options;
-    const row = rowOf(check, outcome, clock.now());
+  private async record(check: Check, outcome: DriftOutcome, contentId: number | null): Promise<DriftDetail> {
+    const { db, uow, clock, contents } = this.options;
+    const content = contentId === null ? null : await contents.get(db, contentId);
+    const row = rowOf(check, outcome, { finishedAt: clock.now(), contentId, resources: content?.resources ?? [] });
     await uow.write(async (tx, emit) => {
       const { created_id: since } = check.agent.row;
       const before = await latestDriftState(tx, { nodeId: row.node_id, since });
       await insertDrift(tx, row);
       for (const type of driftEvents(outcome.status, before)) emit(eventOf(type, check, outcome));
     });
-    return driftDetail(row);
+    return { ...driftView(row), resources: [...outcome.results] };
   }
 }
 
-function rowOf(check: Check, { status, results, error }: DriftOutcome, finishedAt: number): DriftRow {
+interface Compared {
+  /** Unix milliseconds. */
+  readonly finishedAt: number;
+  readonly contentId: number | null;
+  /** Resources of that content. */
+  readonly resources: readonly DesiredResource[];
+}
+
+function rowOf(
+  check: Check,
+  { status, results, error }: DriftOutcome,
+  { finishedAt, contentId, resources }: Compared,
+): DriftRow {
   const { agent, driftId, operationId, startedAt, request } = check;
   return {
     drift_id: driftId,
@@ -173,8 +228,9 @@ function rowOf(check: Check, { status, results, error }: DriftOutcome, finishedA
     finished_at: finishedAt,
     has_changes: results.some((result) => result.status === 'pending') ? 1 : 0,
     summary: summarize(results),
-    resources: results,
+    resources: contentId === null ? results : shortResults(results, resources),
     error,
+    content_id: contentId,
   };
 }
 

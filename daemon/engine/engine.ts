@@ -29,6 +29,7 @@ import { OperationReports } from './operations/operation-reports.js';
 import { OperationDeadlines, Recovery } from './operations/recovery.js';
 import { Plans } from './plans.js';
 import { Rollouts } from './rollouts/rollouts.js';
+import { RunContents } from './run-contents.js';
 import { StateReader } from './state.js';
 import { AgentSessions, Traffic } from './traffic.js';
 
@@ -80,6 +81,7 @@ export class Engine implements Service {
     const leases = new Leases(clock, limits);
     const assignments = new CurrentAssignments();
     const current = new CurrentModules(parser);
+    const contents = new RunContents();
     const desiredSets = new DesiredSets({
       current,
       assigned: (queryable, agent) => assignments.matching(queryable, agent),
@@ -89,8 +91,8 @@ export class Engine implements Service {
     const records = new OperationRecords({ ...options, epoch });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
-    const operations = { db, clock, limits, link, live, sessions, records, feed, driver };
-    const shared = { ...options, gate, leases, lanes, desiredSets, observations };
+    const operations = { db, clock, limits, link, live, sessions, records, feed, driver, contents };
+    const shared = { ...options, gate, leases, lanes, desiredSets, observations, contents };
     this.logger = logger;
     this.leases = leases;
     this.observations = observations;
@@ -99,14 +101,14 @@ export class Engine implements Service {
     this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
     this.applies = new Applies({ ...shared, assignments, sessions, live, records, driver });
-    this.operations = new OperationReader({ db, live, feed, outputCipher });
+    this.operations = new OperationReader({ db, live, feed, outputCipher, contents });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
     const { plans, applies } = this;
     this.rollouts = new Rollouts({ ...options, leases, plans, applies, operations: this.operations });
-    this.state = new StateReader({ db, desiredSets, lanes });
+    this.state = new StateReader({ db, desiredSets, lanes, contents });
     this.traffic = new Traffic({ sessions, lanes, observations, driver, reports: new OperationReports(operations) });
-    this.recovery = new Recovery({ db, clock, epoch, leases, records, driver });
+    this.recovery = new Recovery({ db, clock, epoch, leases, records, driver, contents });
   }
 
   /** Resumes the operations that were in progress. Must be called before agents can connect. */

@@ -1,23 +1,18 @@
 /** Plans: compute the changes an apply would make on an agent. Only the audit event is stored. */
-import { createHash } from 'node:crypto';
 import type { RunResult } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import { canonicalJson } from '../../src/kernel/json.js';
-import type { Steps } from '../../src/kernel/steps.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
-import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from './agent-gate.js';
-import { type AgentSecrets, noteSecretUse, type SecretHashes } from './agent-secrets.js';
-import { changedSecretNotes } from './applied-secrets.js';
+import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
+import { changedSecretNotes, secretsOfRows } from './applied-secrets.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
-import { inSlices } from './lanes.js';
 import type { Leases } from './leases.js';
 import { type SentModule, sentNote } from './modules/current-modules.js';
 import { Observation, type Observations, type Observed, underLease } from './observations.js';
 import { agentParty, listModules } from './operations/apply-events.js';
-import { maskContent, runContent } from './run-content.js';
+import { runContent } from './run-content.js';
 
 interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
@@ -57,17 +52,18 @@ export class Plans {
     return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
       const startedAt = clock.now();
       const desired = await desiredSets.of(db, agent.row, { named: request.modules, sent: request.sent ?? [] });
-      const noted = changedSecretNotes(desired.managed, new Map(Object.entries(desired.secrets)));
+      const noted = changedSecretNotes(
+        secretsOfRows(desired.managed),
+        new Map(Object.entries(desired.content.secrets)),
+      );
       const onResult = (result: ResourceResult) => request.onResult(noted(result));
       const observation = this.observation(agent, desired, onResult);
       await this.audit(agent, desired, request.sent ?? [], context);
       request.onStarted();
-      for (const failure of desired.failures) request.onResult(failure);
+      for (const failure of desired.content.failures) request.onResult(failure);
       const found = await observations.run(observation, signal);
-      const observed = { ...found, results: [...found.results.map(noted), ...desired.failures] };
-      const masked = await inSlices(maskContent(desired));
-      const hash = await inSlices(desiredHash(masked, desired.secrets));
-      return planResult({ agent, desired, hash, observed, startedAt, finishedAt: clock.now() });
+      const observed = { ...found, results: [...found.results.map(noted), ...desired.content.failures] };
+      return planResult({ agent, desired, observed, startedAt, finishedAt: clock.now() });
     });
   }
 
@@ -97,7 +93,7 @@ export class Plans {
         }),
       );
       const use = {
-        names: Object.keys(desired.secrets),
+        names: Object.keys(desired.content.secrets),
         purpose: 'a plan',
         metadata: { request_id: context.requestId },
       };
@@ -109,8 +105,6 @@ export class Plans {
 interface Planned {
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
-  /** Hash of the content that an apply would send. */
-  readonly hash: string;
   readonly observed: Observed;
   /** Unix milliseconds. */
   readonly startedAt: number;
@@ -118,43 +112,28 @@ interface Planned {
   readonly finishedAt: number;
 }
 
-function planResult({ agent, desired, hash, observed, startedAt, finishedAt }: Planned): RunResult {
+function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned): RunResult {
   const { results, end, error } = observed;
   return {
     operation_id: null,
     node_id: agent.nodeId,
-    status: end === 'succeeded' && desired.failures.length === 0 ? 'succeeded' : 'failed',
+    status: end === 'succeeded' && desired.content.failures.length === 0 ? 'succeeded' : 'failed',
     has_changes: results.some(({ status }) => status === 'pending'),
     modules: desired.modules.map(({ name }) => name),
     started_at: toSeconds(startedAt),
     finished_at: toSeconds(finishedAt),
     summary: {
       ...summarize(results),
-      total: desired.resources.length + desired.removals.length + desired.failures.length,
+      total: desired.resources.length + desired.removals.length + desired.content.failures.length,
     },
     resources: [...results],
     warnings: desired.warnings,
-    plan_hash: observed.observed === null ? null : planHash(hash, observed.observed),
+    plan_hash: observed.observed === null ? null : planHash(desired.encoded.sha256, observed.observed),
     error,
   };
 }
 
-/** Returns the SHA-256 in hex of the canonical JSON of the content an apply would send, secrets masked. */
-export function* desiredHash({ resources, removals }: RunContent, secrets: SecretHashes): Steps<string> {
-  const hash = createHash('sha256');
-  const add = function* (items: readonly unknown[]): Steps<void> {
-    for (const [index, item] of items.entries()) {
-      hash.update(index === 0 ? canonicalJson(item) : `,${canonicalJson(item)}`);
-      yield;
-    }
-  };
-  hash.update('{"removals":[');
-  yield* add(removals);
-  hash.update('],"resources":[');
-  yield* add(resources);
-  return hash.update(`],"secrets":${canonicalJson(secrets)}}`).digest('hex');
-}
-
+/** Returns the hash of a plan: of the content that an apply would store, and of what the agent observed. */
 const planHash = (desired: string, observed: string): string => `${desired}.${observed}`;
 
 /** Splits a plan hash, whose form the contract's pattern has already checked. */

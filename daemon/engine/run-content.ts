@@ -1,13 +1,12 @@
-/** Content of a plan or apply: limits, checks of reported results, and its form with masks. */
+/** Content of a plan or apply: limits, and checks of reported results. */
 import { Fault } from '../../src/kernel/fault.js';
-import { mapped, type Steps } from '../../src/kernel/steps.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
+import { isTainted } from '../../src/resources/tainted-body.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { DesiredSet } from './desired-set.js';
-import type { OperationContent } from './operations/live-operations.js';
+import type { StoredContent } from './run-contents.js';
 
 /** Returns the content of a run. Throws `bad_request` when it exceeds the maximum number of items. */
 export function runContent({ resources, removals }: DesiredSet): RunContent {
@@ -73,11 +72,6 @@ const sameAddress = (sent: Address, result: ResourceResult): boolean =>
 
 const violation = (what: string): Fault => new Fault('protocol_violation', `the agent reported ${what}`);
 
-/** Returns the content with masks in the place of secrets. */
-export function* maskContent({ resources, removals }: RunContent): Steps<RunContent> {
-  return { resources: yield* mapped(resources, maskResource), removals: yield* mapped(removals, maskResource) };
-}
-
 /** Returns the stored content if it can be sent, or null when it contained secrets, which are not stored. */
-export const sendable = ({ resources, removals }: OperationContent): RunContent | null =>
+export const sendable = ({ resources, removals }: StoredContent): RunContent | null =>
   [...resources, ...removals].some(isTainted) ? null : { resources, removals };

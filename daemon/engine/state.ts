@@ -10,11 +10,13 @@ import { type AppliedResourceRow, listAppliedResources, originOf } from './appli
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Lanes } from './lanes.js';
 import { findModuleHeads } from './modules/module-store.js';
-import { contentOf, findOperation } from './operations/operation-store.js';
+import { findOperation, type OperationRow } from './operations/operation-store.js';
+import type { RunContents } from './run-contents.js';
 
 interface StateReaderOptions extends Pick<Core, 'db'> {
   readonly desiredSets: DesiredSets;
   readonly lanes: Lanes;
+  readonly contents: RunContents;
 }
 
 export class StateReader {
@@ -29,14 +31,17 @@ export class StateReader {
     const { db, lanes } = this.options;
     const agent = await knownAgent(db, nodeId);
     const applied = await lanes.enter(agent.nodeId, () => listAppliedResources(db, agent.nodeId));
-    const desired = await this.desired(agent);
+    const { state_operation_id, state_content_id } = agent.row;
+    const last = state_operation_id === null ? null : await findOperation(db, state_operation_id);
+    const desired = await this.desired(agent, last);
+    const confirmed = state_content_id === null ? null : last;
     const believed = new Set(applied.map(keyText));
     const missing = desired?.resources.filter((resource) => !believed.has(resourceKey(resource))) ?? [];
     return {
       node_id: agent.nodeId,
       operation_id: agent.row.state_operation_id,
-      applied: applied.map(appliedView),
-      pending_removals: (desired?.removed ?? []).map(appliedView),
+      applied: applied.map((row) => appliedView(row, confirmed)),
+      pending_removals: (desired?.removed ?? []).map((row) => appliedView(row, confirmed)),
       unapplied: missing.map(({ module, kind, identity }) => ({ module, kind, identity })),
     };
   }
@@ -45,10 +50,9 @@ export class StateReader {
    * Returns the desired set of the current assignments and the ad-hoc modules of the last apply that still exist. Returns null
    * when it cannot be resolved.
    */
-  private async desired({ row }: KnownAgent): Promise<DesiredSet | null> {
-    const { db, desiredSets } = this.options;
-    const last = row.state_operation_id === null ? null : await findOperation(db, row.state_operation_id);
-    const names = last === null ? [] : [...contentOf(last).adHoc];
+  private async desired({ row }: KnownAgent, last: OperationRow | null): Promise<DesiredSet | null> {
+    const { db, desiredSets, contents } = this.options;
+    const names = last?.content_id == null ? [] : [...(await contents.get(db, last.content_id)).adHoc];
     const present = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
     try {
       return await desiredSets.of(db, row, { named: names.filter((name) => present.has(name)) });
@@ -59,11 +63,10 @@ export class StateReader {
   }
 }
 
-const appliedView = (row: AppliedResourceRow): State['applied'][number] => ({
-  module: row.module,
-  kind: row.kind,
-  identity: row.identity,
-  applied_at: toSeconds(row.applied_at),
-  operation_id: row.operation_id,
-  origin: originOf(row),
-});
+/** @param confirmed the apply that found every managed resource as it was, without writing its row; null if there is none */
+function appliedView(row: AppliedResourceRow, confirmed: OperationRow | null): State['applied'][number] {
+  const { module, kind, identity } = row;
+  const at = confirmed?.finished_at ?? row.applied_at;
+  const operation_id = confirmed?.operation_id ?? row.operation_id;
+  return { module, kind, identity, applied_at: toSeconds(at), operation_id, origin: originOf(row) };
+}

@@ -244,10 +244,15 @@ export async function findAgentsByHostname(db: Queryable, hostname: string): Pro
 }
 
 /**
- * Notes the apply that the believed state reflects, unless a later one is already noted. Returns false when the
- * apply's agent no longer exists; an agent that enrolled later with the same key does not count.
+ * Notes the apply that the believed state reflects, unless a later one is already noted. With `contentId` also notes the
+ * content that the state equals; null for none. Returns false when the apply's agent no longer exists; an agent that enrolled
+ * later with the same key does not count.
  */
-export async function noteAppliedState(db: Queryable, nodeId: string, operationId: string): Promise<boolean> {
+export async function noteAppliedState(
+  db: Queryable,
+  nodeId: string,
+  { operationId, contentId }: { readonly operationId: string; readonly contentId?: number | null },
+): Promise<boolean> {
   const same = await db
     .selectFrom('agents')
     .select('state_operation_id')
@@ -255,9 +260,11 @@ export async function noteAppliedState(db: Queryable, nodeId: string, operationI
     .where('created_id', '<=', operationId)
     .executeTakeFirst();
   if (same === undefined) return false;
-  if ((same.state_operation_id ?? '') < operationId) {
-    await updateAgent(db, nodeId, { state_operation_id: operationId });
-  }
+  const isNewest = (same.state_operation_id ?? '') < operationId;
+  await updateAgent(db, nodeId, {
+    ...(contentId === undefined ? {} : { state_content_id: contentId }),
+    ...(isNewest ? { state_operation_id: operationId } : {}),
+  });
   return true;
 }
 
@@ -355,6 +362,7 @@ export const recordOfNew = (
   protocol_version: hello.protocol_version,
   attributes: hello.attributes,
   state_operation_id: null,
+  state_content_id: null,
   enrolment_token_id: null,
 });
 

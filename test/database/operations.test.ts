@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import {
-  countOperationResults,
   countOperations,
   findOperation,
-  findOperationHead,
   insertOperation,
   insertOperationResults,
   listOperationResults,
   listOperations,
   listOperationsInStates,
-  resultOf,
+  positionAfter,
+  resultsOf,
   updateOperation,
 } from '../../daemon/engine/operations/operation-store.js';
 import { node, openStore, operationRow, unchanged } from '../support/database.js';
@@ -41,12 +40,10 @@ describe('operations', () => {
     expect(await countOperations(db, { since: 'B' })).toBe(0);
   });
 
-  it('are found with and without what was dispatched', async () => {
+  it('are found by their ID, and by their state with the oldest first', async () => {
     const db = await history();
-    expect(await findOperation(db, 'A1')).toMatchObject({ desired_json: '[]', accepted: 0 });
-    expect(await findOperationHead(db, 'A1')).not.toHaveProperty('desired_json');
+    expect(await findOperation(db, 'A1')).toMatchObject({ operation_id: 'A1', accepted: 0 });
     expect(await findOperation(db, 'A9')).toBeNull();
-    expect(await findOperationHead(db, 'A9')).toBeNull();
     expect(ids(await listOperationsInStates(db, ['running', 'queued', 'recovering']))).toBe('A3 A4 A5');
     expect(ids(await listOperationsInStates(db, ['running', 'queued'], node('b')))).toBe('A5');
   });
@@ -57,32 +54,47 @@ describe('operations', () => {
     expect(await updateOperation(db, 'A3', { state: 'failed' }, ['running', 'recovering'])).toBe(false);
     expect(await updateOperation(db, 'A3', { accepted: 1 })).toBe(true);
     expect(await updateOperation(db, 'A9', { accepted: 1 })).toBe(false);
-    expect(await findOperationHead(db, 'A3')).toMatchObject({ state: 'succeeded', finished_at: 900, accepted: 1 });
+    expect(await findOperation(db, 'A3')).toMatchObject({ state: 'succeeded', finished_at: 900, accepted: 1 });
   });
 
   it('have results in order, of any number, each position once', async () => {
     const db = await history();
-    const results = Array.from({ length: 450 }, (_, position) => ({
-      operation_id: 'A3',
-      position,
-      item_index: position,
-      result: unchanged(`/f/${position}`),
-      existed: position % 2,
+    const results = Array.from({ length: 450 }, (_, index) => ({
+      index,
+      result: unchanged(`/f/${index}`),
+      existed: index % 2 === 1,
     }));
-    await insertOperationResults(db, results);
-    await insertOperationResults(db, []);
-    expect(await countOperationResults(db, 'A3')).toBe(450);
-    expect((await listOperationResults(db, 'A3', 448)).map((row) => resultOf(row).identity)).toEqual([
-      '/f/448',
-      '/f/449',
-    ]);
+    await insertOperationResults(db, 'A3', 0, results);
+    await insertOperationResults(db, 'A3', 450, []);
+    const rows = await listOperationResults(db, 'A3');
+    expect(rows.flatMap((row) => resultsOf(row, []))).toEqual(results);
+    const page = await listOperationResults(db, 'A3', { from: 447, limit: 2 });
+    expect(page.map(({ item_index }) => item_index)).toEqual([447, 448]);
+    expect(page.map(positionAfter)).toEqual([448, 449]);
     expect(await listOperationResults(db, 'A4')).toEqual([]);
-    await expect(insertOperationResults(db, results.slice(0, 1))).rejects.toThrow('UNIQUE');
-    await expect(
-      insertOperationResults(
-        db,
-        results.slice(0, 1).map((row) => ({ ...row, operation_id: 'A9' })),
-      ),
-    ).rejects.toThrow('FOREIGN KEY');
+    await expect(insertOperationResults(db, 'A3', 0, results.slice(0, 1))).rejects.toThrow('UNIQUE');
+    await expect(insertOperationResults(db, 'A9', 0, results.slice(0, 1))).rejects.toThrow('FOREIGN KEY');
+  });
+
+  it('store consecutive unchanged results in one row', async () => {
+    const db = await history();
+    const resources = Array.from({ length: 100 }, (_, index) => ({
+      ...{ module: 'web', kind: 'file-unix', identity: `/f/${index}`, id: null, name: null },
+      ...{ body: {}, after: [] },
+    }));
+    const failed = { index: 60, existed: false, result: { ...unchanged('/f/60'), status: 'failed' as const } };
+    await insertOperationResults(db, 'A3', 0, [{ index: 0, count: 60, duration_ms: 1 }, failed]);
+    await insertOperationResults(db, 'A3', 61, [{ index: 61, count: 39, duration_ms: 2 }]);
+    const rows = await listOperationResults(db, 'A3');
+    expect(rows.map((row) => [row.position, positionAfter(row)])).toEqual([
+      [0, 60],
+      [60, 61],
+      [61, 100],
+    ]);
+    const items = rows.flatMap((row) => resultsOf(row, resources));
+    expect(items.map(({ index }) => index)).toEqual(resources.map((_, index) => index));
+    expect(items[59]).toEqual({ index: 59, existed: true, result: unchanged('/f/59') });
+    expect(items[60]).toEqual(failed);
+    expect(items[61]).toEqual({ index: 61, existed: true, result: { ...unchanged('/f/61'), duration_ms: 2 } });
   });
 });

@@ -2,6 +2,7 @@
  * What the orchestrator keeps beside its tables' columns: JSON in the store, sealed values with their key file, and signed
  * places of the audit log. The tables themselves are held by `migrations.test.ts`.
  */
+
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AUDIT_HEAD_FILE, AuditHead, readHead } from '../../daemon/audit/audit-head.js';
@@ -19,9 +20,10 @@ import type { Party } from '../../daemon/core/domain-event.js';
 import { appliedResource, listAppliedResources, removalOf } from '../../daemon/engine/applied-resource-store.js';
 import { driftDetail, findDrift } from '../../daemon/engine/drift-store.js';
 import { epochOf } from '../../daemon/engine/epoch.js';
-import { inRunOrder, operationView } from '../../daemon/engine/operations/operation-state.js';
-import { findOperation, listOperationResults } from '../../daemon/engine/operations/operation-store.js';
+import { operationView } from '../../daemon/engine/operations/operation-state.js';
+import { findOperation, listOperationResults, resultsOf } from '../../daemon/engine/operations/operation-store.js';
 import { loadOperation } from '../../daemon/engine/operations/recovery.js';
+import { RunContents } from '../../daemon/engine/run-contents.js';
 import { messageOfRow } from '../../daemon/notify/message.js';
 import { findNotificationBySeq } from '../../daemon/notify/notification-store.js';
 import { ChannelCipher, OutputCipher } from '../../daemon/secrets/ciphers.js';
@@ -30,7 +32,6 @@ import { Keyring } from '../../daemon/secrets/keyring.js';
 import { findSecret, sealedRecordOf, secretView } from '../../daemon/secrets/secret-store.js';
 import type { Restriction } from '../../src/contract/secrets.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { finish } from '../../src/kernel/steps.js';
 import { compileModule } from '../../src/language/compile-module.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
@@ -42,6 +43,7 @@ import {
   ResourceResultSchema,
   type Summary,
 } from '../../src/resources/result.js';
+import { UnchangedSchema } from '../../src/resources/run-results.js';
 import { ManualClock, openStore, Sqlite } from '../support/database.js';
 import { fixedKey } from '../support/identity.js';
 import { type Complete, describeReleased } from '../support/released.js';
@@ -121,14 +123,13 @@ function writeColumns(directory: string): void {
     'module_revisions.definition_json': parseModule(MODULE).definition,
     'operations.modules_json': ['site'],
     'operations.assignments_json': ['web'],
-    'operations.desired_json': {
+    'run_contents.content_json': {
       resources: [resource],
-      ad_hoc: ['site'],
-      expect: 'c'.repeat(64),
-      secrets,
+      removals: [removal],
       failures: [result],
+      ad_hoc: ['site'],
+      secrets,
     },
-    'operations.removals_json': [removal],
     'operations.summary_json': summary,
     'operations.error_json': error,
     'operations.cancelled_by_json': party,
@@ -140,7 +141,7 @@ function writeColumns(directory: string): void {
     'secrets.restriction_json': restriction,
     'drift_records.summary_json': summary,
     'drift_records.error_json': error,
-    'drift_records.resources_json': [result],
+    'drift_records.resources_json': [result, { index: 0, count: 1, duration_ms: 12 }],
     'notifications.actor_json': event.actor,
     'notifications.target_json': event.target,
     'notifications.metadata_json': event.metadata,
@@ -150,8 +151,9 @@ function writeColumns(directory: string): void {
   };
   const texts = {
     ...Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, JSON.stringify(value)])),
+    'operations.expect': 'c'.repeat(64),
     'meta.engine.generation': '2.41',
-    schema: '12',
+    schema: '13',
   };
   writeFileSync(join(directory, 'columns.json'), JSON.stringify(texts, null, 1));
 }
@@ -174,7 +176,9 @@ async function readColumns(directory: string): Promise<unknown> {
   connection.close();
   const { db } = await openStore({ file });
   const operation = some(await findOperation(db, id));
-  const { content } = some(await loadOperation(db, id, new ManualClock()));
+  const contents = new RunContents();
+  const clock = new ManualClock();
+  const { content } = some(await loadOperation({ db, clock, contents }, id));
   const applied = await listAppliedResources(db, NODE);
   const module = compileModule({ name: 'site', definition: JSON.parse(text('module_revisions.definition_json')) });
   const attributes = {
@@ -186,10 +190,12 @@ async function readColumns(directory: string): Promise<unknown> {
   const agent = { node_id: NODE, name: 'web-01', attributes, tags: { role: 'web' } };
   return {
     operation: operationView(operation),
-    results: finish(inRunOrder(await listOperationResults(db, id))),
-    content: { ...content, adHoc: [...content.adHoc] },
+    results: (await listOperationResults(db, id))
+      .flatMap((row) => resultsOf(row, content.resources))
+      .map(({ result }) => result),
+    content: { ...content, adHoc: [...content.adHoc], expect: operation.expect },
     applied: applied.map((row) => [appliedResource(row), removalOf(row)]),
-    drift: driftDetail(some(await findDrift(db, driftId))),
+    drift: driftDetail(some(await findDrift(db, driftId)), content.resources),
     message: messageOfRow(some(await findNotificationBySeq(db, 1))),
     secret: secretView(some(await findSecret(db, 'TOKEN'))),
     backup: parseNote(text('meta.backup')),
@@ -271,9 +277,9 @@ function readMarks(directory: string): unknown {
 describeReleased(import.meta.url, [
   {
     name: 'columns',
-    revision: 1,
+    revision: 2,
     version: null,
-    shapes: { result: ResourceResultSchema, output: OutputSchema },
+    shapes: { unchanged: UnchangedSchema, result: ResourceResultSchema, output: OutputSchema },
     write: writeColumns,
     read: readColumns,
   },

@@ -1,7 +1,14 @@
 /** Any mixture of work, cuts, restarts and lost disks ends with the store holding exactly what the agents did. */
+
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listOperationResults, listOperations, resultOf } from '../../daemon/engine/operations/operation-store.js';
+import {
+  listOperationResults,
+  listOperations,
+  positionAfter,
+  resultsOf,
+} from '../../daemon/engine/operations/operation-store.js';
+import { RunContents } from '../../daemon/engine/run-contents.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { ALICE, Bench, type ScriptedAgent } from '../support/engine.js';
 
@@ -205,16 +212,13 @@ async function check({ bench, agents }: Model): Promise<void> {
     for (const [key, count] of one.executions) expect([key, count]).toEqual([key, 1]);
     expect([...one.journal.keys()]).toEqual([]);
     const operations = await listOperations(bench.db, { nodeId: one.nodeId, limit: 1000 });
-    for (const { operation_id: id, state, error } of operations) {
+    for (const { operation_id: id, state, error, content_id } of operations) {
       expect(['succeeded', 'failed', 'cancelled', 'interrupted']).toContain(state);
       const rows = await listOperationResults(bench.db, id);
-      const stored = rows.map((row) => ({
-        index: row.item_index,
-        result: resultOf(row),
-        existed: row.existed === null ? null : row.existed === 1,
-      }));
+      const { resources } = await new RunContents().get(bench.db, content_id ?? 0);
+      const stored = rows.flatMap((row) => resultsOf(row, resources));
       expect({ id, state, error, stored }).toEqual({ id, state, error, stored: one.history.get(id) ?? [] });
-      expect(rows.map(({ position }) => position)).toEqual(rows.map((_, index) => index));
+      expect([0, ...rows.map(positionAfter)].slice(0, -1)).toEqual(rows.map(({ position }) => position));
       const events = ends.get(id) ?? [];
       expect(events[0]).toBe('state.apply_started');
       expect(events.at(-1)).toBe(`state.apply_${state}`);

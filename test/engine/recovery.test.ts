@@ -355,7 +355,8 @@ describe('a restart of the orchestrator', () => {
     const agent = await bench.agent('1');
     await bench.upload('site', { '/etc/token': 'token=$' + '{{ secrets.TOKEN }}!' });
     const id = await bench.start(agent, ['site']);
-    const row = JSON.stringify(await findOperation(bench.db, id));
+    const contents = await bench.db.selectFrom('run_contents').selectAll().execute();
+    const row = JSON.stringify([await findOperation(bench.db, id), contents]);
     expect(row).not.toContain('hunter22');
     expect(row).toContain('token=‹secret TOKEN #1a2b›!');
     await bench.restart();

@@ -86,8 +86,8 @@ describe('a script that is not desired any more', () => {
       ['out', { program: 'sh', apply: 'login ‹secret LOGIN #1a2b›', undo: 'logout' }, ['/apply']],
     ]);
     expect(sent(agent)[0]?.taint).toEqual({ '/undo': [{ start: 14, end: 26, secret: 'TOKEN', tag: '1a2b' }] });
-    const row = await bench.db.selectFrom('operations').selectAll().orderBy('operation_id', 'desc').executeTakeFirst();
-    expect(row?.removals_json).toContain('leave --token=‹secret TOKEN #1a2b›');
+    const row = await bench.db.selectFrom('run_contents').selectAll().orderBy('content_id', 'desc').executeTakeFirst();
+    expect(row?.content_json).toContain('leave --token=‹secret TOKEN #1a2b›');
     expect(JSON.stringify(row)).not.toContain('second-value');
     const used = bench.events.filter(({ type }) => type === 'secret.used').map(({ target }) => target.id);
     expect(used).toEqual(['TOKEN', 'LOGIN', 'TOKEN']);

@@ -11,6 +11,7 @@ import { enrolmentTokens } from './0009-enrolment-tokens.js';
 import { terminalSessions } from './0010-terminal-sessions.js';
 import { agentIncarnation } from './0011-agent-incarnation.js';
 import { oneOperatorRecord } from './0012-one-operator-record.js';
+import { runContents } from './0013-run-contents.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -26,4 +27,5 @@ export const MIGRATIONS: readonly Migration[] = [
   terminalSessions,
   agentIncarnation,
   oneOperatorRecord,
+  runContents,
 ];

@@ -1,14 +1,14 @@
 /** Applies held in memory: those in progress, and interrupted ones whose agent still reports. */
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { ItemOutcome } from '../../../src/resources/believed-state.js';
-import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
+import type { ItemResult } from '../../../src/resources/run-results.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
 import type { OrchestratorMessage, RunItem } from '../../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
-import type { SecretHashes } from '../agent-secrets.js';
 import { RunItems } from '../run-content.js';
+import type { StoredContent } from '../run-contents.js';
 import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';
 
@@ -61,22 +61,8 @@ export interface OperationFacts {
   readonly generation: number;
 }
 
-/** Content of an apply, dispatched or to be dispatched. */
-export interface OperationContent {
-  readonly resources: readonly DesiredResource[];
-  readonly removals: readonly Removal[];
-  /** Results of removals that cannot be sent; reported with those of the agent. */
-  readonly failures: readonly ResourceResult[];
-  /** Modules that no assignment names. */
-  readonly adHoc: ReadonlySet<string>;
-  /** Hashes of the secrets in the resources and removals. */
-  readonly secrets: SecretHashes;
-  /** Hash of the observation that the machine must still match; null without a plan. */
-  readonly expect: string | null;
-}
-
 /** A result that is stored. */
-interface Outcome extends ItemOutcome {
+export interface Outcome extends ItemOutcome {
   readonly action: ResourceResult['action'];
 }
 
@@ -84,7 +70,10 @@ interface LiveOperationOptions extends OperationFacts {
   readonly state: OperationState;
   readonly cancelledBy: Party | null;
   /** Content with masks in the place of secrets. */
-  readonly content: OperationContent;
+  readonly content: StoredContent;
+  readonly contentId: number;
+  /** Hash of the observation that the machine must still match; null without a plan. */
+  readonly expect: string | null;
   /** Content with secrets, as sent to the agent; null when the secrets are no longer known. */
   readonly dispatch: RunContent | null;
   readonly outcomes: readonly Outcome[];
@@ -95,7 +84,8 @@ interface LiveOperationOptions extends OperationFacts {
 /** An apply in progress, or an interrupted one whose agent still sends its journal. */
 export class LiveOperation {
   readonly facts: OperationFacts;
-  readonly content: OperationContent;
+  readonly content: StoredContent;
+  readonly contentId: number;
   readonly items: RunItems;
   /** Removes the secrets of the run from reported items, as far as the secrets are still known. */
   readonly scrub: (item: RunItem) => RunItem;
@@ -113,11 +103,14 @@ export class LiveOperation {
   lastMessageAt: number;
   private readonly stored: Outcome[];
   private readonly dispatch: RunContent | null;
+  private readonly expect: string | null;
 
   constructor(options: LiveOperationOptions) {
-    const { state, cancelledBy, content, dispatch, outcomes, now, ...facts } = options;
+    const { state, cancelledBy, content, contentId, expect, dispatch, outcomes, now, ...facts } = options;
     this.facts = facts;
     this.content = content;
+    this.contentId = contentId;
+    this.expect = expect;
     this.items = new RunItems(content);
     this.items.note(outcomes.map(({ index }) => index));
     this.scrub = itemScrubber(dispatch);
@@ -162,7 +155,7 @@ export class LiveOperation {
   }
 
   /** Adds stored results. */
-  add(items: readonly RunItem[]): void {
+  add(items: readonly ItemResult[]): void {
     this.stored.push(...items.map(outcomeOf));
     this.items.note(items.map(({ index }) => index));
     this.resumedFrom = null;
@@ -172,12 +165,12 @@ export class LiveOperation {
   messages(): readonly OrchestratorMessage[] | null {
     if (this.dispatch === null) return null;
     const { id, epoch, generation } = this.facts;
-    const expect = this.content.expect === null ? {} : { expect: this.content.expect };
+    const expect = this.expect === null ? {} : { expect: this.expect };
     return cutRun({ run_id: id, mode: 'apply', epoch, generation, ...expect }, this.dispatch);
   }
 }
 
-export const outcomeOf = ({ index, result, existed }: RunItem): Outcome => ({
+export const outcomeOf = ({ index, result, existed }: ItemResult): Outcome => ({
   index,
   status: result.status,
   action: result.action,

@@ -10,30 +10,32 @@ import type { RunResult } from '../../../src/contract/runs.js';
 import { clampLimit } from '../../../src/contract/shapes.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { Output, ResourceResult } from '../../../src/resources/result.js';
+import type { ItemResult } from '../../../src/resources/run-results.js';
 import type { Core } from '../../core/core.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
 import { knownAgent } from '../agent-gate.js';
 import type { Applies } from '../applies.js';
-import { inSlices } from '../lanes.js';
+import type { RunContents } from '../run-contents.js';
 import type { StateReader } from '../state.js';
 import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputCipher, readOutputs } from './operation-outputs.js';
-import { inRunOrder, operationNotFound, operationView, statesOf } from './operation-state.js';
+import { operationNotFound, operationView, statesOf } from './operation-state.js';
 import {
   countOperations,
-  findOperationHead,
+  findOperation,
+  listOperationResults,
   listOperations,
-  type OperationHead,
-  type OperationResultRow,
-  pageOperationResults,
-  resultOf,
+  type OperationRow,
+  positionAfter,
+  resultsOf,
 } from './operation-store.js';
 
 interface OperationReaderOptions extends Pick<Core, 'db'> {
   readonly live: LiveOperations;
   readonly feed: OperationFeed;
   readonly outputCipher: OutputCipher;
+  readonly contents: RunContents;
 }
 
 interface OperationPageRequest {
@@ -50,7 +52,7 @@ interface FollowOptions {
   readonly ignoresSilence: boolean;
 }
 
-/** Results read at a time. */
+/** Rows of results read at a time. */
 const PAGE = 500;
 
 export class OperationReader {
@@ -67,10 +69,10 @@ export class OperationReader {
 
   /** Returns an operation with its results. Throws `operation_not_found`. */
   async detail(operationId: string): Promise<OperationDetail> {
-    const operation = await this.get(operationId);
-    const rows: OperationResultRow[] = [];
-    for await (const page of this.storedFrom(operationId, 0)) rows.push(...page);
-    return { ...operation, resources: await inSlices(inRunOrder(rows)) };
+    const head = await this.head(operationId);
+    const items: ItemResult[] = [];
+    for await (const page of this.storedFrom(head, 0)) items.push(...page.items);
+    return { ...this.view(head), resources: items.sort((a, b) => a.index - b.index).map(({ result }) => result) };
   }
 
   /** Returns the response to an apply, with the results so far. Throws `operation_not_found`. */
@@ -97,7 +99,7 @@ export class OperationReader {
    */
   async ofAgent(nodeId: string, operationId: string): Promise<Operation> {
     const filter = await this.agentFilter(nodeId);
-    const head = await findOperationHead(this.options.db, operationId);
+    const head = await findOperation(this.options.db, operationId);
     if (head === null || head.node_id !== filter.nodeId || head.operation_id < filter.since) {
       throw operationNotFound(operationId);
     }
@@ -119,15 +121,15 @@ export class OperationReader {
    */
   async *follow(operationId: string, { signal, ignoresSilence }: FollowOptions): AsyncGenerator<ResourceResult> {
     const { feed } = this.options;
-    await this.head(operationId);
+    const head = await this.head(operationId);
     const subscription = feed.subscribe(operationId);
     try {
       for (let position = 0, isOver = false; !isOver; ) {
         // Read before the results: an operation that has ended by now adds no more of them.
         isOver = !this.options.live.get(operationId)?.isActive;
-        for await (const page of this.storedFrom(operationId, position)) {
-          position += page.length;
-          yield* page.map(resultOf);
+        for await (const page of this.storedFrom(head, position)) {
+          position = page.end;
+          yield* page.items.map(({ result }) => result);
         }
         if (!isOver) throwNews(operationId, await subscription.next(signal), ignoresSilence);
       }
@@ -149,22 +151,30 @@ export class OperationReader {
   }
 
   /** Yields pages of results, and yields to the event loop between them so that other work can use the store. */
-  private async *storedFrom(operationId: string, from: number): AsyncGenerator<readonly OperationResultRow[]> {
-    for (let position = from; ; position += PAGE) {
-      const page = await pageOperationResults(this.options.db, operationId, { from: position, limit: PAGE });
-      yield page;
-      if (page.length < PAGE) return;
+  private async *storedFrom(
+    { operation_id, content_id }: OperationRow,
+    from: number,
+  ): AsyncGenerator<{ readonly items: readonly ItemResult[]; readonly end: number }> {
+    const { db, contents } = this.options;
+    const resources = async () => (content_id === null ? [] : (await contents.get(db, content_id)).resources);
+    for (let end = from; ; ) {
+      const rows = await listOperationResults(db, operation_id, { from: end, limit: PAGE });
+      const sent = rows.some(({ unchanged }) => unchanged !== null) ? await resources() : [];
+      const last = rows.at(-1);
+      if (last !== undefined) end = positionAfter(last);
+      yield { items: rows.flatMap((row) => resultsOf(row, sent)), end };
+      if (rows.length < PAGE) return;
       await setImmediate();
     }
   }
 
-  private async head(operationId: string): Promise<OperationHead> {
-    const head = await findOperationHead(this.options.db, operationId);
+  private async head(operationId: string): Promise<OperationRow> {
+    const head = await findOperation(this.options.db, operationId);
     if (head === null) throw operationNotFound(operationId);
     return head;
   }
 
-  private view(row: OperationHead): Operation {
+  private view(row: OperationRow): Operation {
     const live = this.options.live.get(row.operation_id);
     // The store records an end before the memory does: in between, the stored row is newer.
     if (!live?.isActive || row.finished_at !== null) return operationView(row);

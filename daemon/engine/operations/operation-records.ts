@@ -1,6 +1,6 @@
 /** Stores the beginning, results and end of applies, in one transaction with their audit events. */
 import type { NodeId } from '../../../src/kernel/ids.js';
-import type { ResourceResult } from '../../../src/resources/result.js';
+import { type ItemResult, shortened } from '../../../src/resources/run-results.js';
 import type { RunItem } from '../../../src/wire/messages.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import type { Core } from '../../core/core.js';
@@ -13,11 +13,12 @@ import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
 import { believedEnd, saveBelievedState } from '../believed-state.js';
 import { latestDriftResult, latestDriftState } from '../drift-store.js';
 import type { Epoch } from '../epoch.js';
+import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
 import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
-import { LiveOperation, type OperationContent } from './live-operations.js';
+import { LiveOperation } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
-import { contentColumns, insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
+import { insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
 
 interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
@@ -32,8 +33,11 @@ interface NewOperation {
   readonly modules: readonly string[];
   readonly assignments: readonly string[];
   readonly rolloutId: string | null;
-  /** Content with masks in the place of secrets. */
-  readonly content: OperationContent;
+  /** Content with masks in the place of secrets, and its stored form. */
+  readonly content: StoredContent;
+  readonly encoded: EncodedContent;
+  /** Hash of the observation that the machine must still match; null without a plan. */
+  readonly expect: string | null;
   /** Content with secrets. */
   readonly dispatch: RunContent;
   /** True when the operation is sent right after it is stored. */
@@ -53,10 +57,10 @@ export class OperationRecords {
    */
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
-    const { id, nodeId, nodeName, modules, assignments, rolloutId, content, dispatch } = operation;
+    const { id, nodeId, nodeName, modules, assignments, rolloutId, content, encoded, expect, dispatch } = operation;
     const queued: OperationState = { state: 'queued' };
     const number = epoch.next();
-    const live = new LiveOperation({
+    const facts = {
       id,
       nodeId,
       nodeName,
@@ -68,26 +72,22 @@ export class OperationRecords {
       state: operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued,
       cancelledBy: null,
       content,
+      expect,
       dispatch,
       outcomes: [],
       now: clock.monotonic(),
-    });
-    const stored = contentColumns(content);
-    await uow.write(async (tx, emit) => {
+    };
+    return uow.write(async (tx, emit) => {
       const agent = await approvedAgent(tx, nodeId);
       await setMeta(tx, epoch.key, epoch.text(number));
-      await insertOperation(tx, {
-        ...rowOf(live),
-        assignments,
-        rollout_id: rolloutId,
-        ...stored,
-      });
+      const live = new LiveOperation({ ...facts, contentId: await putRunContent(tx, encoded) });
+      await insertOperation(tx, { ...rowOf(live), assignments, rollout_id: rolloutId, expect });
       emit(startEvent(live, context));
       if (operation.isSentAtOnce) {
         await noteSecretUse({ tx, emit, secrets }, { agent, actor: context.actor, ...useOf(live) });
       }
+      return live;
     });
-    return live;
   }
 
   /**
@@ -123,14 +123,7 @@ export class OperationRecords {
     const { state } = operation;
     await uow.write(async (tx) => {
       if (operation.unsaved) await updateOperation(tx, operation.id, columnsOf(state));
-      const rows = items.map(({ index, result, existed }, offset) => ({
-        operation_id: operation.id,
-        position: first + offset,
-        item_index: index,
-        result,
-        existed: existed === null ? null : Number(existed),
-      }));
-      await insertOperationResults(tx, rows);
+      await insertOperationResults(tx, operation.id, first, shortened(items, operation.content.resources));
       const isSecret = (index: number) => operation.isSecret(index);
       await saveOutputs(tx, { operationId: operation.id, first, items, isSecret, cipher });
     });
@@ -150,7 +143,7 @@ export class OperationRecords {
     const believed = await believedEnd(db, operation, finishedAt);
     await uow.write(async (tx, emit) => {
       const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation) : null;
-      await insertOperationResults(tx, rowsOf(operation, operation.reportedFailures));
+      await insertOperationResults(tx, operation.id, operation.outcomes.length, unsentResults(operation));
       await updateOperation(tx, operation.id, {
         ...columnsOf(end),
         finished_at: finishedAt,
@@ -196,15 +189,9 @@ const isReported = ({ outcomes }: LiveOperation, end: OperationState, by: EndedB
   end.state !== 'interrupted' &&
   (outcomes.length > 0 || end.state !== 'failed' || end.error === null);
 
-/** Returns rows for the failures of unsent removals, positioned after all other results. */
-const rowsOf = ({ id, outcomes, items }: LiveOperation, failures: readonly ResourceResult[]) =>
-  failures.map((result, offset) => ({
-    operation_id: id,
-    position: outcomes.length + offset,
-    item_index: items.count + offset,
-    result,
-    existed: null,
-  }));
+/** Returns the results of removals that were not sent, with indices after those of the run. */
+const unsentResults = ({ reportedFailures, items }: LiveOperation): ItemResult[] =>
+  reportedFailures.map((result, offset) => ({ index: items.count + offset, existed: null, result }));
 
 function rowOf(operation: LiveOperation) {
   const { facts, state } = operation;
@@ -222,6 +209,7 @@ function rowOf(operation: LiveOperation) {
     generation: facts.generation,
     summary: operation.summary(),
     cancelled_by: null,
+    content_id: operation.contentId,
   };
 }
 

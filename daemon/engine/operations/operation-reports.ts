@@ -6,13 +6,14 @@ import type { Core } from '../../core/core.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { EngineLimits } from '../engine-limits.js';
 import type { RunMessage } from '../observations.js';
+import type { RunContents } from '../run-contents.js';
 import type { AgentSessions, Session } from '../traffic.js';
 import type { LiveOperation, LiveOperations } from './live-operations.js';
 import type { OperationDriver } from './operation-driver.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 import { type OperationError, transition } from './operation-state.js';
-import { findOperationHead } from './operation-store.js';
+import { findOperation } from './operation-store.js';
 import { loadOperation } from './recovery.js';
 
 interface OperationReportsOptions extends Pick<Core, 'clock' | 'db'> {
@@ -23,6 +24,7 @@ interface OperationReportsOptions extends Pick<Core, 'clock' | 'db'> {
   readonly records: OperationRecords;
   readonly feed: OperationFeed;
   readonly driver: OperationDriver;
+  readonly contents: RunContents;
 }
 
 /** All methods must be called in the lane of the agent. */
@@ -76,17 +78,17 @@ export class OperationReports {
    * run.
    */
   private async find(nodeId: NodeId, runId: string): Promise<LiveOperation | null> {
-    const { db, clock, live } = this.options;
+    const { db, live } = this.options;
     const known = live.get(runId);
     if (known !== undefined) {
       if (known.nodeId !== nodeId) throw foreign(runId);
       return known;
     }
-    const head = await findOperationHead(db, runId);
+    const head = await findOperation(db, runId);
     if (head === null) return null;
     if (head.node_id !== nodeId) throw foreign(runId);
     if (head.state !== 'interrupted') return null;
-    const late = await loadOperation(db, runId, clock);
+    const late = await loadOperation(this.options, runId);
     if (late !== null) live.add(late);
     return late;
   }

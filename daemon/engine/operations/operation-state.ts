@@ -2,10 +2,9 @@
 import type { Operation } from '../../../src/contract/operations.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { assertNever, Fault } from '../../../src/kernel/fault.js';
-import { mapped, type Steps } from '../../../src/kernel/steps.js';
-import type { ResourceResult, Summary } from '../../../src/resources/result.js';
+import type { Summary } from '../../../src/resources/result.js';
 import type { RunEnd } from '../../../src/wire/messages.js';
-import { type OperationHead, type OperationResultRow, resultOf } from './operation-store.js';
+import type { OperationRow } from './operation-store.js';
 
 export interface OperationError {
   readonly code: string;
@@ -275,7 +274,7 @@ export function parseState({ state, accepted, error }: StoredState): OperationSt
 }
 
 /** Returns an operation for the API. `summary` is the live one, if there is one; by default the stored one is used. */
-export function operationView(row: OperationHead, summary?: Summary): Operation {
+export function operationView(row: OperationRow, summary?: Summary): Operation {
   return {
     operation_id: row.operation_id,
     node_id: row.node_id,
@@ -292,13 +291,6 @@ export function operationView(row: OperationHead, summary?: Summary): Operation 
     error: row.error,
   };
 }
-
-/** Returns the results in the order of the run, which differs from the order of arrival. */
-export const inRunOrder = (rows: readonly OperationResultRow[]): Steps<ResourceResult[]> =>
-  mapped(
-    [...rows].sort((a, b) => a.item_index - b.item_index),
-    resultOf,
-  );
 
 export const operationNotFound = (operationId: string): Fault =>
   new Fault('operation_not_found', `there is no operation "${operationId}"`, {

@@ -1,14 +1,14 @@
 /** Stores applies, their dispatched content and their results. */
 import { expressionBuilder, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
-import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
-import type { ResourceResult, Summary } from '../../../src/resources/result.js';
+import type { DesiredResource } from '../../../src/resources/desired.js';
+import type { Summary } from '../../../src/resources/result.js';
+import { type ItemResult, isUnchanged, itemsOf, type Unchanged } from '../../../src/resources/run-results.js';
 import type { Party } from '../../core/domain-event.js';
 import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
-import type { SecretHashes } from '../agent-secrets.js';
-import type { OperationContent } from './live-operations.js';
+import { deleteUnusedContents } from '../run-contents.js';
 import type { OperationError } from './operation-state.js';
 
 interface OperationValues {
@@ -29,41 +29,11 @@ const columns = jsonColumns<OperationValues>({
   cancelled_by: true,
 });
 
-/** An operation. Its content is large and stays text until `contentOf` decodes it. */
 export type OperationRow = Decoded<Row<'operations'>, OperationValues>;
 export type NewOperationRow = Decoded<NewRow<'operations'>, OperationValues>;
-/** An operation without its dispatched content. */
-export type OperationHead = Omit<OperationRow, keyof StoredContent>;
 
-interface ResultValues {
-  readonly result: ResourceResult;
-}
-
-const resultColumns = jsonColumns<ResultValues>({ result: true });
-
-/** A result, which stays text until `resultOf` decodes it: an operation may have 10,000. */
+/** Results of an operation as they are stored: a row for each, and one row for consecutive unchanged resources. */
 export type OperationResultRow = Row<'operation_results'>;
-type NewResultRow = Decoded<NewRow<'operation_results'>, ResultValues>;
-
-const HEAD = [
-  'operation_id',
-  'node_id',
-  'node_name',
-  'state',
-  'modules_json',
-  'assignments_json',
-  'requested_by',
-  'request_id',
-  'started_at',
-  'finished_at',
-  'epoch',
-  'generation',
-  'summary_json',
-  'error_json',
-  'accepted',
-  'cancelled_by_json',
-  'rollout_id',
-] as const satisfies readonly (keyof OperationTable)[];
 
 export async function insertOperation(db: Queryable, operation: NewOperationRow): Promise<void> {
   await db.insertInto('operations').values(columns.encode(operation)).execute();
@@ -71,12 +41,6 @@ export async function insertOperation(db: Queryable, operation: NewOperationRow)
 
 export async function findOperation(db: Queryable, operationId: string): Promise<OperationRow | null> {
   const query = db.selectFrom('operations').selectAll().where('operation_id', '=', operationId);
-  const row = await query.executeTakeFirst();
-  return row === undefined ? null : columns.decode(row);
-}
-
-export async function findOperationHead(db: Queryable, operationId: string): Promise<OperationHead | null> {
-  const query = db.selectFrom('operations').select(HEAD).where('operation_id', '=', operationId);
   const row = await query.executeTakeFirst();
   return row === undefined ? null : columns.decode(row);
 }
@@ -107,10 +71,10 @@ interface OperationPage extends OperationFilter {
 }
 
 /** Returns a page of operations, most recent first. */
-export async function listOperations(db: Queryable, page: OperationPage): Promise<readonly OperationHead[]> {
+export async function listOperations(db: Queryable, page: OperationPage): Promise<readonly OperationRow[]> {
   const rows = await db
     .selectFrom('operations')
-    .select(HEAD)
+    .selectAll()
     .where(matches(page))
     .orderBy('operation_id', 'desc')
     .limit(page.limit)
@@ -128,7 +92,7 @@ export async function countOperations(db: Queryable, filter: OperationFilter = {
   return count;
 }
 
-/** Returns all operations in these states with their dispatched content, oldest first; of one agent or all agents. */
+/** Returns all operations in these states, oldest first; of one agent or all agents. */
 export async function listOperationsInStates(
   db: Queryable,
   states: readonly string[],
@@ -148,86 +112,58 @@ function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
   ]);
 }
 
-/** Columns of the dispatched content of an operation, with secrets masked. */
-type StoredContent = Pick<Row<'operations'>, 'desired_json' | 'removals_json'>;
-
-/** Value of `desired_json`. */
-interface Desired {
-  readonly resources: readonly DesiredResource[];
-  readonly ad_hoc: readonly string[];
-  readonly expect: string | null;
-  /** Absent in rows stored before secrets existed. */
-  readonly secrets?: SecretHashes;
-  readonly failures?: OperationContent['failures'];
+/** Stores results at consecutive positions; `first` is the position of the first one. */
+export async function insertOperationResults(
+  db: Queryable,
+  operationId: string,
+  first: number,
+  entries: readonly (ItemResult | Unchanged)[],
+): Promise<void> {
+  let position = first;
+  const rows = entries.map((entry) => {
+    const row = rowOf(operationId, position, entry);
+    position += row.unchanged ?? 1;
+    return row;
+  });
+  for (const part of chunks(rows, 200)) await db.insertInto('operation_results').values(part).execute();
 }
 
-/** Returns the columns of a content. Takes long for a large one, so call it before the transaction that stores them. */
-export function contentColumns(content: OperationContent): StoredContent {
-  const { resources, removals, failures, adHoc, expect, secrets } = content;
-  const desired: Desired = { resources, ad_hoc: [...adHoc], expect, secrets, failures };
-  return { desired_json: JSON.stringify(desired), removals_json: JSON.stringify(removals) };
-}
-
-/** Returns the dispatched content of an operation. */
-export function contentOf({ desired_json, removals_json }: StoredContent): OperationContent {
-  const desired: Desired = JSON.parse(desired_json);
-  const removals: readonly Removal[] = JSON.parse(removals_json);
-  const { resources, failures = [], ad_hoc: adHoc, expect, secrets = {} } = desired;
-  return { resources, removals, failures, adHoc: new Set(adHoc), expect, secrets };
-}
-
-export async function insertOperationResults(db: Queryable, results: readonly NewResultRow[]): Promise<void> {
-  for (const part of chunks(results, 200)) {
-    await db
-      .insertInto('operation_results')
-      .values(part.map((row) => resultColumns.encode(row)))
-      .execute();
+function rowOf(operation_id: string, position: number, entry: ItemResult | Unchanged): OperationResultRow {
+  const place = { operation_id, position, item_index: entry.index };
+  if (isUnchanged(entry)) {
+    const { count, duration_ms } = entry;
+    return { ...place, result_json: JSON.stringify({ duration_ms }), existed: 1, unchanged: count };
   }
+  const { result, existed } = entry;
+  const flag = existed === null ? null : Number(existed);
+  return { ...place, result_json: JSON.stringify(result), existed: flag, unchanged: null };
 }
 
-/** Returns the result of a row. */
-export const resultOf = ({ result_json }: OperationResultRow): ResourceResult => JSON.parse(result_json);
+/** Returns the results of a row. @param resources the resources of the operation's content */
+export function resultsOf(row: OperationResultRow, resources: readonly DesiredResource[]): readonly ItemResult[] {
+  const { item_index: index, existed, unchanged, result_json } = row;
+  const value = JSON.parse(result_json);
+  if (unchanged === null) return [{ index, existed: existed === null ? null : existed === 1, result: value }];
+  return itemsOf({ index, count: unchanged, duration_ms: value.duration_ms }, resources);
+}
 
-/** Returns the results in the order they arrived, optionally from a position on. */
+/** Returns the rows of an operation from a position on, in the order they arrived, at most `limit`. */
 export async function listOperationResults(
   db: Queryable,
   operationId: string,
-  from = 0,
+  { from = 0, limit }: { readonly from?: number; readonly limit?: number } = {},
 ): Promise<readonly OperationResultRow[]> {
-  return db
+  const query = db
     .selectFrom('operation_results')
     .selectAll()
     .where('operation_id', '=', operationId)
     .where('position', '>=', from)
-    .orderBy('position')
-    .execute();
+    .orderBy('position');
+  return (limit === undefined ? query : query.limit(limit)).execute();
 }
 
-/** Returns at most `limit` results from a position on, in the order they arrived. */
-export async function pageOperationResults(
-  db: Queryable,
-  operationId: string,
-  page: { readonly from: number; readonly limit: number },
-): Promise<readonly OperationResultRow[]> {
-  return db
-    .selectFrom('operation_results')
-    .selectAll()
-    .where('operation_id', '=', operationId)
-    .where('position', '>=', page.from)
-    .orderBy('position')
-    .limit(page.limit)
-    .execute();
-}
-
-/** Returns the number of stored results, which is the position of the next one. */
-export async function countOperationResults(db: Queryable, operationId: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('operation_results')
-    .select((select) => select.fn.countAll<number>().as('count'))
-    .where('operation_id', '=', operationId)
-    .executeTakeFirstOrThrow();
-  return count;
-}
+/** Returns the position after the results of a row. */
+export const positionAfter = ({ position, unchanged }: OperationResultRow): number => position + (unchanged ?? 1);
 
 /** Returns the newest operation of an agent, or null. */
 export async function lastOperationOf(
@@ -255,7 +191,7 @@ const OPERATIONS_AT_ONCE = 1000;
 export async function deleteOperationsBefore(db: Queryable, time: number, results: number): Promise<number> {
   const old = await db
     .selectFrom('operations')
-    .select(['operation_id', 'summary_json'])
+    .select(['operation_id', 'content_id', 'summary_json'])
     // Operation IDs are ULIDs, so they sort by time.
     .where('operation_id', '<', encodeTime(time))
     .where('finished_at', 'is not', null)
@@ -270,6 +206,7 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
   for (const { operation_id } of doomed) {
     await db.deleteFrom('operations').where('operation_id', '=', operation_id).execute();
   }
+  await deleteUnusedContents(db, doomed);
   return doomed.length;
 }
 

@@ -1,29 +1,28 @@
 /** Resumes stored applies that are in progress when the orchestrator starts, and enforces deadlines of applies. */
-import type { Clock } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
 import type { Core } from '../../core/core.js';
-import type { Queryable } from '../../database/schema.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { EngineLimits } from '../engine-limits.js';
 import type { Epoch } from '../epoch.js';
 import type { Leases } from '../leases.js';
 import { sendable } from '../run-content.js';
+import type { RunContents } from '../run-contents.js';
 import { LiveOperation, type LiveOperations, outcomeOf } from './live-operations.js';
 import type { OperationDriver } from './operation-driver.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 import { ACTIVE_STATES, parseState, transition } from './operation-state.js';
 import {
-  contentOf,
   findOperation,
   listOperationResults,
   listOperationsInStates,
   type OperationRow,
-  resultOf,
+  resultsOf,
 } from './operation-store.js';
 
 interface RecoveryOptions extends Pick<Core, 'clock' | 'db'> {
+  readonly contents: RunContents;
   readonly epoch: Epoch;
   readonly leases: Leases;
   readonly records: OperationRecords;
@@ -38,10 +37,10 @@ export class Recovery {
   }
 
   async run(): Promise<void> {
-    const { db, clock, epoch, leases, records, driver } = this.options;
+    const { db, epoch, leases, records, driver } = this.options;
     await epoch.load(db);
     for (const row of await listOperationsInStates(db, ACTIVE_STATES)) {
-      const operation = await restore(db, row, clock);
+      const operation = await restore(this.options, row);
       const type = row.epoch < epoch.current ? 'put_back' : 'restarted';
       const next = transition(operation.state, { type });
       if (next !== operation.state) await records.saveState(operation, next);
@@ -51,16 +50,19 @@ export class Recovery {
 }
 
 /** Loads an operation whose agent still has something to report; returns null if it does not exist. */
-export async function loadOperation(db: Queryable, operationId: string, clock: Clock): Promise<LiveOperation | null> {
-  const row = await findOperation(db, operationId);
-  return row === null ? null : restore(db, row, clock);
+export async function loadOperation(tools: Tools, operationId: string): Promise<LiveOperation | null> {
+  const row = await findOperation(tools.db, operationId);
+  return row === null ? null : restore(tools, row);
 }
 
+type Tools = Pick<RecoveryOptions, 'clock' | 'db' | 'contents'>;
+
 /** Returns the operation of a row, with its stored results. */
-async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<LiveOperation> {
+async function restore({ db, clock, contents }: Tools, row: OperationRow): Promise<LiveOperation> {
   const { operation_id: id, node_id: nodeId } = row;
   if (!isNodeId(nodeId)) throw new Fault('internal', `operation ${id} is stored with the node ID "${nodeId}"`);
-  const content = contentOf(row);
+  if (row.content_id === null) throw new Fault('internal', `operation ${id} is stored without its content`);
+  const content = await contents.get(db, row.content_id);
   const results = await listOperationResults(db, id);
   return new LiveOperation({
     id,
@@ -75,15 +77,13 @@ async function restore(db: Queryable, row: OperationRow, clock: Clock): Promise<
     state: parseState(row),
     cancelledBy: row.cancelled_by,
     content,
+    contentId: row.content_id,
+    expect: row.expect,
     dispatch: sendable(content),
-    outcomes: results.map((stored) =>
-      outcomeOf({ index: stored.item_index, result: resultOf(stored), existed: flagOf(stored.existed) }),
-    ),
+    outcomes: results.flatMap((stored) => resultsOf(stored, content.resources).map(outcomeOf)),
     now: clock.monotonic(),
   });
 }
-
-const flagOf = (column: number | null): boolean | null => (column === null ? null : column === 1);
 
 interface OperationDeadlinesOptions extends Pick<Core, 'clock'> {
   readonly limits: EngineLimits;

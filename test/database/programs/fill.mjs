@@ -13,6 +13,7 @@ import { insertDrift } from '../../../dist/daemon/engine/drift-store.js';
 import { addModuleRevision } from '../../../dist/daemon/engine/modules/module-store.js';
 import { insertOperationOutputs } from '../../../dist/daemon/engine/operations/operation-outputs.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/engine/operations/operation-store.js';
+import { encodeContent, putRunContent } from '../../../dist/daemon/engine/run-contents.js';
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
 import { setTag } from '../../../dist/daemon/fleet/tag-store.js';
@@ -29,6 +30,7 @@ import { insertTerminal } from '../../../dist/daemon/terminal/session-store.js';
 import { publicKeyOfKeyObject } from '../../../dist/src/identity/key-object.js';
 import { signNonce } from '../../../dist/src/identity/login-binding.js';
 import { silentLogger } from '../../../dist/src/kernel/logger.js';
+import { finish } from '../../../dist/src/kernel/steps.js';
 
 const start = Date.parse('2026-03-01T12:00:00Z');
 let elapsed = 0;
@@ -114,6 +116,8 @@ await uow.write(async (tx, emit) => {
     uploaded_at: start,
     uploaded_by: operator_id,
   });
+  const content = { resources: [], removals: [], failures: [], adHoc: new Set(['motd']), secrets: {} };
+  const content_id = await putRunContent(tx, finish(encodeContent(content)));
   await insertOperation(tx, {
     operation_id,
     node_id,
@@ -127,13 +131,13 @@ await uow.write(async (tx, emit) => {
     finished_at: start,
     epoch: 1,
     generation: 1,
-    desired_json: '[]',
-    removals_json: '[]',
     summary,
     error: null,
     accepted: 1,
     cancelled_by: null,
     rollout_id,
+    content_id,
+    expect: null,
   });
   await insertAssignment(tx, {
     name: 'web',
@@ -157,7 +161,10 @@ await uow.write(async (tx, emit) => {
     },
   ]);
   await setAssignmentsRevision(tx, rollout_id);
-  await insertOperationResults(tx, [{ operation_id, position: 0, item_index: 0, result: {}, existed: 0 }]);
+  await insertOperationResults(tx, operation_id, 0, [
+    { index: 0, result: {}, existed: false },
+    { index: 1, count: 1, duration_ms: 1 },
+  ]);
   const output = '{"stdout":"done\\n","stderr":"","exit_code":0,"truncated":false}';
   await insertOperationOutputs(tx, [
     { operation_id, position: 0, name: 'motd/greet', size: output.length, output, key_id: null },
@@ -210,6 +217,7 @@ await uow.write(async (tx, emit) => {
     summary,
     resources: [],
     error: null,
+    content_id,
   });
   const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
   await reserveIdempotencyKey(tx, reservation, 0);

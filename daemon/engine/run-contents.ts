@@ -1,0 +1,130 @@
+/**
+ * Contents of applies with masks in the place of secrets, each stored once by its hash: a fleet with one module has few of
+ * them, and an apply that is repeated adds none.
+ */
+import { createHash } from 'node:crypto';
+import type { Steps } from '../../src/kernel/steps.js';
+import type { DesiredResource, Removal } from '../../src/resources/desired.js';
+import type { ResourceResult } from '../../src/resources/result.js';
+import { chunks } from '../database/batches.js';
+import type { Queryable } from '../database/schema.js';
+import type { SecretHashes } from './agent-secrets.js';
+
+export interface StoredContent {
+  readonly resources: readonly DesiredResource[];
+  readonly removals: readonly Removal[];
+  /** Results of removals that cannot be sent; reported with those of the agent. */
+  readonly failures: readonly ResourceResult[];
+  /** Modules that no assignment names. */
+  readonly adHoc: ReadonlySet<string>;
+  /** Hashes of the secrets in the resources and removals. */
+  readonly secrets: SecretHashes;
+}
+
+/** A content in the form in which it is stored. */
+export interface EncodedContent {
+  readonly json: string;
+  /** Hex. Equal contents have equal hashes. */
+  readonly sha256: string;
+}
+
+/** Encodes a content, step by step because it may have 10,000 resources. */
+export function* encodeContent(content: StoredContent): Steps<EncodedContent> {
+  const { failures, adHoc, secrets } = content;
+  const resources = yield* jsonList(content.resources);
+  const removals = yield* jsonList(content.removals);
+  const rest = JSON.stringify({ failures, ad_hoc: [...adHoc], secrets }).slice(1);
+  const json = `{"resources":${resources},"removals":${removals},${rest}`;
+  return { json, sha256: createHash('sha256').update(json).digest('hex') };
+}
+
+function* jsonList(items: readonly object[]): Steps<string> {
+  const texts: string[] = [];
+  for (const item of items) {
+    texts.push(JSON.stringify(item));
+    yield;
+  }
+  return `[${texts.join(',')}]`;
+}
+
+/** Stores a content unless it is there; returns its ID. */
+export async function putRunContent(tx: Queryable, { json, sha256 }: EncodedContent): Promise<number> {
+  const found = await tx
+    .selectFrom('run_contents')
+    .select('content_id')
+    .where('sha256', '=', sha256)
+    .executeTakeFirst();
+  if (found !== undefined) return found.content_id;
+  const query = tx.insertInto('run_contents').values({ sha256, content_json: json }).returning('content_id');
+  return (await query.executeTakeFirstOrThrow()).content_id;
+}
+
+interface StoredJson {
+  readonly resources: readonly DesiredResource[];
+  readonly removals: readonly Removal[];
+  readonly failures: readonly ResourceResult[];
+  readonly ad_hoc: readonly string[];
+  readonly secrets: SecretHashes;
+}
+
+/** Characters of JSON of the contents that stay decoded. A fleet's drift checks read the same few again and again. */
+const KEPT_CHARACTERS = 4_000_000;
+
+/** Reads contents. They never change, so decoded ones are kept for a while. */
+export class RunContents {
+  private readonly kept = new Map<number, { readonly content: StoredContent; readonly size: number }>();
+  private size = 0;
+
+  /** Throws an Error for an unknown ID. */
+  async get(db: Queryable, contentId: number): Promise<StoredContent> {
+    const known = this.kept.get(contentId);
+    if (known !== undefined) return known.content;
+    const { content_json } = await db
+      .selectFrom('run_contents')
+      .select('content_json')
+      .where('content_id', '=', contentId)
+      .executeTakeFirstOrThrow();
+    const { ad_hoc, ...rest }: StoredJson = JSON.parse(content_json);
+    const content = { ...rest, adHoc: new Set(ad_hoc) };
+    this.keep(contentId, content, content_json.length);
+    return content;
+  }
+
+  private keep(contentId: number, content: StoredContent, size: number): void {
+    if (size > KEPT_CHARACTERS) return;
+    this.kept.set(contentId, { content, size });
+    this.size += size;
+    for (const [oldest, { size: freed }] of this.kept) {
+      if (this.size <= KEPT_CHARACTERS) return;
+      this.kept.delete(oldest);
+      this.size -= freed;
+    }
+  }
+}
+
+/** Deletes those contents of deleted rows that nothing refers to any longer. */
+export async function deleteUnusedContents(
+  db: Queryable,
+  rows: readonly { readonly content_id: number | null }[],
+): Promise<void> {
+  const ids = [...new Set(rows.flatMap(({ content_id }) => content_id ?? []))];
+  for (const part of chunks(ids, 500)) {
+    await db
+      .deleteFrom('run_contents')
+      .where('content_id', 'in', part)
+      .where('content_id', 'not in', (of) =>
+        of.selectFrom('operations').select('content_id').where('content_id', 'in', part),
+      )
+      .where('content_id', 'not in', (of) =>
+        of
+          .selectFrom('drift_records')
+          .select('content_id')
+          .where('content_id', 'in', part)
+          .$castTo<{ content_id: number }>(),
+      )
+      .where('content_id', 'not in', (of) =>
+        of.selectFrom('agents').select('state_content_id').where('state_content_id', 'in', part),
+      )
+      .execute();
+  }
+}
