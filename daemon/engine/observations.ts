@@ -2,7 +2,8 @@
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import type { AgentMessageOf, OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
+import { type ItemResult, isUnchanged, itemsOf } from '../../src/resources/run-results.js';
+import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { AgentLink, EngineMessage } from '../fleet/connection-registry.js';
@@ -131,7 +132,7 @@ export class Observation {
   private readonly content: RunContent;
   private readonly items: RunItems;
   private readonly onResult: (result: ResourceResult) => void;
-  private readonly received: RunItem[] = [];
+  private readonly received: ItemResult[] = [];
   private resolve: (observed: Observed) => void = () => undefined;
   private reject: (fault: Fault) => void = () => undefined;
 
@@ -152,7 +153,8 @@ export class Observation {
 
   /** Returns the messages that start the run. */
   messages(): readonly OrchestratorMessage[] {
-    return cutRun({ run_id: this.runId, mode: this.mode, epoch: 0, generation: 0 }, this.content);
+    const head = { run_id: this.runId, mode: this.mode, epoch: 0, generation: 0, short_results: true };
+    return cutRun(head, this.content);
   }
 
   /** Stores results. Throws `protocol_violation` for results that are out of sequence or belong to another run. */
@@ -160,7 +162,10 @@ export class Observation {
     if (from !== this.received.length) {
       throw violation(this.runId, `results from ${from} when ${this.received.length} were next`);
     }
-    const checked = this.items.check(items);
+    const { resources } = this.content;
+    const checked = this.items
+      .check(items)
+      .flatMap((entry): readonly ItemResult[] => (isUnchanged(entry) ? itemsOf(entry, resources) : [entry]));
     this.items.note(checked.map((item) => item.index));
     this.received.push(...checked);
     for (const { result } of checked) this.onResult(result);

@@ -1,9 +1,10 @@
 /** Content of a plan or apply: limits, and checks of reported results. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { ResourceResult } from '../../src/resources/result.js';
+import { isUnchanged } from '../../src/resources/run-results.js';
 import { isTainted } from '../../src/resources/tainted-body.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
-import type { RunItem } from '../../src/wire/messages.js';
+import type { RunEntry, RunItem } from '../../src/wire/messages.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { DesiredSet } from './desired-set.js';
 import type { StoredContent } from './run-contents.js';
@@ -31,12 +32,14 @@ const MAX_RESULT_CHARACTERS = 256 * 1024;
 export class RunItems {
   /** Number of resources and removals. */
   readonly count: number;
+  private readonly resources: number;
   private readonly addresses: readonly Address[];
   private readonly reported: Uint8Array;
 
   constructor(content: RunContent) {
     this.addresses = [...content.resources, ...content.removals];
     this.count = this.addresses.length;
+    this.resources = content.resources.length;
     this.reported = new Uint8Array(this.count);
   }
 
@@ -49,21 +52,31 @@ export class RunItems {
    * Returns the results with the IDs and names that were sent; marks nothing. Throws `protocol_violation` for an unknown item, a
    * wrong address, a second result, or a result or output that is too large.
    */
-  check(items: readonly RunItem[]): readonly RunItem[] {
+  check(entries: readonly RunEntry[]): readonly RunEntry[] {
     const batch = new Set<number>();
-    return items.map((item) => {
-      const sent = this.addresses[item.index];
-      if (sent === undefined) throw violation(`item ${item.index} of a run with ${this.count} items`);
-      if (this.reported[item.index] === 1 || batch.has(item.index))
-        throw violation(`a second result of item ${item.index}`);
-      if (!sameAddress(sent, item.result)) throw violation(`a result of another resource for item ${item.index}`);
-      if (JSON.stringify(item.result).length > MAX_RESULT_CHARACTERS)
-        throw violation(`too long a result of item ${item.index}`);
-      if (item.output && Buffer.byteLength(JSON.stringify(item.output)) > LINK_LIMITS.outputSize)
-        throw violation(`too long an output of item ${item.index}`);
-      batch.add(item.index);
-      return { ...item, result: { ...item.result, id: sent.id, name: sent.name } };
+    const claim = (index: number) => {
+      if (this.reported[index] === 1 || batch.has(index)) throw violation(`a second result of item ${index}`);
+      batch.add(index);
+    };
+    return entries.map((entry) => {
+      if (!isUnchanged(entry)) return this.checked(entry, claim);
+      const end = entry.index + entry.count;
+      if (end > this.resources) throw violation(`item ${end - 1} of a run with ${this.resources} resources`);
+      for (let index = entry.index; index < end; index += 1) claim(index);
+      return entry;
     });
+  }
+
+  private checked(item: RunItem, claim: (index: number) => void): RunItem {
+    const { index, result, output } = item;
+    const sent = this.addresses[index];
+    if (sent === undefined) throw violation(`item ${index} of a run with ${this.count} items`);
+    claim(index);
+    if (!sameAddress(sent, result)) throw violation(`a result of another resource for item ${index}`);
+    if (JSON.stringify(result).length > MAX_RESULT_CHARACTERS) throw violation(`too long a result of item ${index}`);
+    if (output && Buffer.byteLength(JSON.stringify(output)) > LINK_LIMITS.outputSize)
+      throw violation(`too long an output of item ${index}`);
+    return { ...item, result: { ...result, id: sent.id, name: sent.name } };
   }
 }
 

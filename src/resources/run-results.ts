@@ -28,26 +28,54 @@ export interface ItemResult {
   readonly result: ResourceResult;
 }
 
-/** Returns the items with runs of unchanged ones in short; the order stays. */
+/** Returns the entries with more of the unchanged ones in short; the order stays. */
 export function shortened<Item extends ItemResult>(
-  items: readonly Item[],
+  entries: readonly (Item | Unchanged)[],
   resources: readonly DesiredResource[],
 ): readonly (Item | Unchanged)[] {
   const short: (Item | Unchanged)[] = [];
-  let last: { index: number; count: number; duration_ms: number } | null = null;
-  for (const item of items) {
-    const { index, result } = item;
-    if (!isPlain(item, resources[index])) {
+  let last: Unchanged | null = null;
+  for (const entry of entries) {
+    const range = rangeOf(entry, resources);
+    if (range === null) {
       last = null;
-      short.push(item);
-    } else if (last !== null && last.index + last.count === index && last.duration_ms === result.duration_ms) {
-      last.count += 1;
+      short.push(entry);
+    } else if (last !== null && last.index + last.count === range.index && last.duration_ms === range.duration_ms) {
+      last.count += range.count;
     } else {
-      last = { index, count: 1, duration_ms: result.duration_ms };
+      last = { ...range };
       short.push(last);
     }
   }
   return short;
+}
+
+function rangeOf(entry: ItemResult | Unchanged, resources: readonly DesiredResource[]): Unchanged | null {
+  if (isUnchanged(entry)) return entry;
+  const { index, result } = entry;
+  return isPlain(entry, resources[index]) ? { index, count: 1, duration_ms: result.duration_ms } : null;
+}
+
+/** Returns the number of results that the entries stand for. */
+export const countResults = (entries: readonly (ItemResult | Unchanged)[]): number =>
+  entries.reduce((sum, entry) => sum + sizeOf(entry), 0);
+
+const sizeOf = (entry: ItemResult | Unchanged): number => (isUnchanged(entry) ? entry.count : 1);
+
+/** Returns the entries without the first results. */
+export function withoutFirst<Item extends ItemResult>(
+  entries: readonly (Item | Unchanged)[],
+  results: number,
+): readonly (Item | Unchanged)[] {
+  let left = results;
+  return entries.flatMap((entry) => {
+    const size = sizeOf(entry);
+    const dropped = Math.min(left, size);
+    left -= dropped;
+    if (dropped === 0) return entry;
+    if (dropped === size || !isUnchanged(entry)) return [];
+    return { ...entry, index: entry.index + dropped, count: size - dropped };
+  });
 }
 
 export const isUnchanged = (entry: object): entry is Unchanged => 'count' in entry;

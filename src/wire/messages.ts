@@ -3,6 +3,7 @@ import * as Type from 'typebox';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema } from '../resources/result.js';
+import { type Unchanged, UnchangedSchema } from '../resources/run-results.js';
 import { ENROLMENT_TOKEN_PATTERN, TOKEN_VERDICTS } from './enrolment-token.js';
 
 const id = Type.String({ pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' });
@@ -33,6 +34,9 @@ export const RunItemSchema = closed({
   output: optional(OutputSchema),
 });
 export type RunItem = Type.Static<typeof RunItemSchema>;
+
+/** An entry of `run_results`. */
+export type RunEntry = RunItem | Unchanged;
 
 const hello = closed({
   type: Type.Literal('hello'),
@@ -70,7 +74,8 @@ const runResults = closed({
   type: Type.Literal('run_results'),
   run_id: id,
   from: count,
-  items: Type.Array(RunItemSchema, { minItems: 1, maxItems: 2_000 }),
+  /** Unchanged ones in short, if the orchestrator asked for that. */
+  items: Type.Array(Type.Union([RunItemSchema, UnchangedSchema]), { minItems: 1, maxItems: 2_000 }),
 });
 
 const runFinished = closed({
@@ -157,6 +162,8 @@ const run = closed({
   parts: Type.Integer({ minimum: 1, maximum: 20_000 }),
   /** Applies only: refuse as `plan_stale` unless a plan of the machine gives this `observed` now. */
   expect: optional(sha256),
+  /** True if the orchestrator takes unchanged results in short. */
+  short_results: optional(Type.Boolean()),
 });
 
 const runPart = closed({

@@ -13,7 +13,7 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import { clock, content, file, head, host, place, runId, ScriptedOrchestrator } from '../support/agent.js';
+import { clock, content, file, head, host, place, runId, ScriptedOrchestrator, whole } from '../support/agent.js';
 import { newIdentity } from '../support/identity.js';
 import { until } from '../support/until.js';
 
@@ -493,7 +493,7 @@ describe('the agent', () => {
     expect((await next.approve()).runs).toEqual([{ run_id: runId(1), state: 'finished', results: 300 }]);
     next.say({ type: 'run_resume', run_id: runId(1), from: 0 });
     expect(await next.next('run_finished')).toMatchObject({ end: 'interrupted' });
-    const changed = next.heard.flatMap((one) => (one.type === 'run_results' ? one.items : []));
+    const changed = next.heard.flatMap((one) => (one.type === 'run_results' ? whole(one.items) : []));
     expect(changed.filter(({ result }) => result.status === 'changed')).toHaveLength(done.length);
   });
 });

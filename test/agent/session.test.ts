@@ -12,7 +12,18 @@ import { silentLogger } from '../../src/kernel/logger.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { summarize } from '../../src/resources/result.js';
 import type { RunItem } from '../../src/wire/messages.js';
-import { clock, content, directory, file, head, host, place, runId, ScriptedOrchestrator } from '../support/agent.js';
+import {
+  clock,
+  content,
+  directory,
+  file,
+  head,
+  host,
+  place,
+  runId,
+  ScriptedOrchestrator,
+  whole,
+} from '../support/agent.js';
 
 const SAMPLE = {
   collected_at: 1_700_000_000,
@@ -74,7 +85,9 @@ async function connect(
 }
 
 const itemsOf = (orchestrator: ScriptedOrchestrator, number: number): readonly RunItem[] =>
-  orchestrator.heard.flatMap((one) => (one.type === 'run_results' && one.run_id === runId(number) ? one.items : []));
+  orchestrator.heard.flatMap((one) =>
+    one.type === 'run_results' && one.run_id === runId(number) ? whole(one.items) : [],
+  );
 
 describe('a session', () => {
   it('says hello, and nothing else until it is approved', async () => {

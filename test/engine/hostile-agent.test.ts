@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineMessage } from '../../daemon/fleet/connection-registry.js';
-import { type Bench, openBench, type Results, resultOf, type ScriptedAgent } from '../support/engine.js';
+import type { RunItem } from '../../src/wire/messages.js';
+import { type Bench, openBench, resultOf, type ScriptedAgent } from '../support/engine.js';
 
 const FILES = { '/a': 'x', '/b': 'x' };
 
@@ -14,7 +15,7 @@ async function begun(bench: Bench): Promise<{ agent: ScriptedAgent; id: string }
   return { agent, id };
 }
 
-function item(index: number, change: Partial<Results['items'][number]['result']> = {}): Results['items'][number] {
+function item(index: number, change: Partial<RunItem['result']> = {}): RunItem {
   const identity = index === 0 ? '/a' : '/b';
   const address = { module: 'site', kind: 'file-unix', identity, id: null, name: null };
   return {
@@ -43,6 +44,13 @@ describe('an agent that cannot be trusted', () => {
     ['another module', [item(0, { module: 'other' })], 'another resource for item 0'],
     ['another kind', [item(0, { kind: 'directory-unix' })], 'another resource for item 0'],
     ['an item twice at once', [item(0), item(0)], 'a second result of item 0'],
+    [
+      'more unchanged resources than were sent',
+      [{ index: 1, count: 2, duration_ms: 0 }],
+      'item 2 of a run with 2 resources',
+    ],
+    ['an item twice, once in short', [item(1), { index: 0, count: 2, duration_ms: 0 }], 'a second result of item 1'],
+    ['a million unchanged resources', [{ index: 0, count: 1_000_000, duration_ms: 0 }], 'of a run with 2 resources'],
     ['more than there is room for', [item(0, { diff: 'x'.repeat(300_000) })], 'too long a result of item 0'],
   ])('cannot report %s', async (_, items, complaint) => {
     const bench = await openBench();

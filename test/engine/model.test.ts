@@ -237,7 +237,10 @@ describe('the engine under any fate', () => {
         const bench = await new Bench().open();
         try {
           for (const [name, files] of Object.entries(MODULES)) await bench.upload(name, files);
-          const model = new Model(bench, [await bench.agent('1'), await bench.agent('2')]);
+          const agents = [await bench.agent('1'), await bench.agent('2')];
+          // As an agent of an earlier release.
+          Object.assign(agents[1] ?? {}, { isBrief: false });
+          const model = new Model(bench, agents);
           for (const one of model.agents) one.diligent = false;
           for (const step of steps) await model.run(step);
           await model.recover();

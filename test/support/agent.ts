@@ -1,4 +1,5 @@
 /** Real directories and what only some machines can do with them. */
+
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,8 +12,9 @@ import { UnixHost } from '../../src/agent/host/this-host.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import type { FileStep, PathFact, StepOutcome } from '../../src/resources/host.js';
+import { isUnchanged } from '../../src/resources/run-results.js';
 import { agentDecoder, encode, UnknownMessage } from '../../src/wire/codec.js';
-import type { AgentMessage, AgentMessageOf, OrchestratorMessage, RunItem } from '../../src/wire/messages.js';
+import type { AgentMessage, AgentMessageOf, OrchestratorMessage, RunEntry, RunItem } from '../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
 
 export const isRoot = process.geteuid?.() === 0;
@@ -106,7 +108,7 @@ export class Listener {
     for (const report of this.of(number)) {
       if (report.type !== 'run_results') continue;
       if (report.from > items.length) throw new Error(`results ${items.length} to ${report.from} are missing`);
-      items.splice(report.from, report.items.length, ...report.items);
+      items.splice(report.from, report.items.length, ...whole(report.items));
     }
     return items;
   }
@@ -257,4 +259,12 @@ export class ScriptedOrchestrator {
     this.status('approved', 'web-01');
     return this.next('inventory');
   }
+}
+
+/** The results of an engine that was not asked for them in short. */
+export function whole(entries: readonly RunEntry[]): RunItem[] {
+  return entries.map((entry) => {
+    if (isUnchanged(entry)) throw new Error('results came in short');
+    return entry;
+  });
 }

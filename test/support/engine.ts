@@ -19,6 +19,7 @@ import { isNodeId, type NewId, type NodeId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import type { Output, ResourceResult } from '../../src/resources/result.js';
+import { shortened } from '../../src/resources/run-results.js';
 import { encode, orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../src/wire/messages.js';
 import { RunAssembly, type RunContent } from '../../src/wire/parts.js';
@@ -358,6 +359,8 @@ export class ScriptedAgent {
   diligent = true;
   /** Says nothing about what it is asked. */
   mute = false;
+  /** Reports unchanged results in short where it may. */
+  isBrief = true;
   private highest = [0, 0] as readonly [number, number];
   private assembly: RunAssembly | null = null;
   private observing: { readonly id: string; readonly mode: 'plan' | 'drift'; readonly content: RunContent } | null =
@@ -503,7 +506,7 @@ export class ScriptedAgent {
     const run = this.journal.get(id);
     if (run === undefined) return;
     const items = run.items.slice(from);
-    if (items.length > 0) this.say({ type: 'run_results', run_id: id, from, items });
+    if (items.length > 0) this.tellResults(id, run.content, from, items);
     if (run.state === 'finished') this.tellEnd(id, run);
   }
 
@@ -512,7 +515,7 @@ export class ScriptedAgent {
     this.executions.set(key, (this.executions.get(key) ?? 0) + 1);
     const item = this.item(run.content, index, true);
     run.items.push(item);
-    this.say({ type: 'run_results', run_id: id, from: run.items.length - 1, items: [item] });
+    this.tellResults(id, run.content, run.items.length - 1, [item]);
   }
 
   private finishAndTell(id: string, run: JournalledRun): void {
@@ -524,6 +527,10 @@ export class ScriptedAgent {
   private finish(run: JournalledRun, end: RunEnd): void {
     run.state = 'finished';
     run.end = end;
+  }
+
+  private tellResults(run_id: string, { resources }: RunContent, from: number, items: readonly RunItem[]): void {
+    this.say({ type: 'run_results', run_id, from, items: [...(this.isBrief ? shortened(items, resources) : items)] });
   }
 
   private tellEnd(run_id: string, { end, items, error }: JournalledRun): void {
@@ -538,7 +545,7 @@ export class ScriptedAgent {
     const { id: run_id, mode, content } = observing;
     const total = content.resources.length + content.removals.length;
     const items = Array.from({ length: total }, (_, index) => this.item(content, index, false));
-    if (items.length > 0) this.say({ type: 'run_results', run_id, from: 0, items });
+    if (items.length > 0) this.tellResults(run_id, content, 0, items);
     const end = items.some(({ result }) => result.status === 'failed') ? 'failed' : 'succeeded';
     const observed = mode === 'plan' ? this.observed() : null;
     this.say({ type: 'run_finished', run_id, end, results: items.length, observed, error: null });

@@ -2,7 +2,7 @@
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { ItemOutcome } from '../../../src/resources/believed-state.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
-import type { ItemResult } from '../../../src/resources/run-results.js';
+import { type ItemResult, isUnchanged, type Unchanged } from '../../../src/resources/run-results.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
 import type { OrchestratorMessage, RunItem } from '../../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
@@ -155,9 +155,10 @@ export class LiveOperation {
   }
 
   /** Adds stored results. */
-  add(items: readonly ItemResult[]): void {
-    this.stored.push(...items.map(outcomeOf));
-    this.items.note(items.map(({ index }) => index));
+  add(entries: readonly (ItemResult | Unchanged)[]): void {
+    const outcomes = entries.flatMap((entry) => (isUnchanged(entry) ? outcomesOf(entry) : outcomeOf(entry)));
+    this.stored.push(...outcomes);
+    this.items.note(outcomes.map(({ index }) => index));
     this.resumedFrom = null;
   }
 
@@ -166,9 +167,17 @@ export class LiveOperation {
     if (this.dispatch === null) return null;
     const { id, epoch, generation } = this.facts;
     const expect = this.expect === null ? {} : { expect: this.expect };
-    return cutRun({ run_id: id, mode: 'apply', epoch, generation, ...expect }, this.dispatch);
+    return cutRun({ run_id: id, mode: 'apply', epoch, generation, short_results: true, ...expect }, this.dispatch);
   }
 }
+
+const outcomesOf = ({ index, count }: Unchanged): Outcome[] =>
+  Array.from({ length: count }, (_, offset) => ({
+    index: index + offset,
+    status: 'unchanged',
+    action: 'none',
+    existed: true,
+  }));
 
 export const outcomeOf = ({ index, result, existed }: ItemResult): Outcome => ({
   index,

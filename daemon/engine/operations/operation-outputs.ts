@@ -1,9 +1,11 @@
 /** Stores outputs of scripts in applies: known secrets are scrubbed, and outputs that may still hold secrets are sealed. */
+
 import { encodeTime } from 'ulid';
 import { scrubber } from '../../../src/kernel/tainted.js';
 import type { Output } from '../../../src/resources/result.js';
+import { countResults, isUnchanged } from '../../../src/resources/run-results.js';
 import { secretValues } from '../../../src/resources/tainted-body.js';
-import type { RunItem } from '../../../src/wire/messages.js';
+import type { RunEntry, RunItem } from '../../../src/wire/messages.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import { upTo } from '../../database/batches.js';
 import type { NewRow, Queryable, Row } from '../../database/schema.js';
@@ -46,23 +48,26 @@ export function itemScrubber(dispatch: RunContent | null): (item: RunItem) => Ru
 
 interface OutputsToSave {
   readonly operationId: string;
-  /** Position of the first item in the sequence of results. */
+  /** Position of the first result. */
   readonly first: number;
-  readonly items: readonly RunItem[];
+  readonly entries: readonly RunEntry[];
   /** Returns true for an item that was sent with a secret in it. */
   readonly isSecret: (index: number) => boolean;
   readonly cipher: OutputCipher;
 }
 
-/** Stores the outputs of items, in the transaction of their results. */
+/** Stores the outputs among results, in the transaction of these results. */
 export async function saveOutputs(tx: Queryable, outputs: OutputsToSave): Promise<void> {
-  const { operationId, first, items, isSecret, cipher } = outputs;
-  if (!items.some(({ output }) => output)) return;
+  const { operationId, first, entries, isSecret, cipher } = outputs;
+  if (!entries.some((entry) => !isUnchanged(entry) && entry.output)) return;
   const rows: OperationOutputRow[] = [];
   let room = MAX_OPERATION_OUTPUT - (await sizeOfOperationOutputs(tx, operationId));
-  for (const [offset, { index, result, output }] of items.entries()) {
-    if (!output) continue;
-    const key = { operation_id: operationId, position: first + offset };
+  let position = first;
+  for (const entry of entries) {
+    const key = { operation_id: operationId, position };
+    position += countResults([entry]);
+    if (isUnchanged(entry) || !entry.output) continue;
+    const { index, result, output } = entry;
     const row = outputRow(output, { room, isSealed: result.sensitive || isSecret(index), cipher, key });
     room -= row.size;
     rows.push({ ...key, name: `${result.module}/${result.identity}`, ...row });

@@ -1,7 +1,7 @@
 /** Stores the beginning, results and end of applies, in one transaction with their audit events. */
 import type { NodeId } from '../../../src/kernel/ids.js';
-import { type ItemResult, shortened } from '../../../src/resources/run-results.js';
-import type { RunItem } from '../../../src/wire/messages.js';
+import { type ItemResult, isUnchanged, shortened } from '../../../src/resources/run-results.js';
+import type { RunEntry } from '../../../src/wire/messages.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
@@ -116,19 +116,19 @@ export class OperationRecords {
   }
 
   /** Stores the next results with their outputs, and the state if it is not stored yet. */
-  async saveResults(operation: LiveOperation, reported: readonly RunItem[]): Promise<void> {
+  async saveResults(operation: LiveOperation, reported: readonly RunEntry[]): Promise<void> {
     const { uow, outputCipher: cipher } = this.options;
-    const items = reported.map(operation.scrub);
+    const entries = reported.map((entry) => (isUnchanged(entry) ? entry : operation.scrub(entry)));
     const first = operation.outcomes.length;
     const { state } = operation;
     await uow.write(async (tx) => {
       if (operation.unsaved) await updateOperation(tx, operation.id, columnsOf(state));
-      await insertOperationResults(tx, operation.id, first, shortened(items, operation.content.resources));
+      await insertOperationResults(tx, operation.id, first, shortened(entries, operation.content.resources));
       const isSecret = (index: number) => operation.isSecret(index);
-      await saveOutputs(tx, { operationId: operation.id, first, items, isSecret, cipher });
+      await saveOutputs(tx, { operationId: operation.id, first, entries, isSecret, cipher });
     });
     operation.unsaved = false;
-    operation.add(items);
+    operation.add(entries);
   }
 
   /**

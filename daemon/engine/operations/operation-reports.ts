@@ -1,7 +1,8 @@
 /** Processes agents' reports about applies: results in sequence, ends, and the contents of their journals. */
 import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
-import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../../src/wire/messages.js';
+import { withoutFirst } from '../../../src/resources/run-results.js';
+import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunEntry } from '../../../src/wire/messages.js';
 import type { Core } from '../../core/core.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { EngineLimits } from '../engine-limits.js';
@@ -176,14 +177,14 @@ function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: 
 
 /** Comparison of reported positions with stored ones. */
 type ReportCheck =
-  | { readonly kind: 'new'; readonly items: readonly RunItem[] }
+  | { readonly kind: 'new'; readonly items: readonly RunEntry[] }
   | { readonly kind: 'duplicate' }
   /** Results between the stored ones and these are missing. */
   | { readonly kind: 'gap' };
 
 /** Compares results at `from`, `from + 1`, … with the next missing position `expected`. */
-function checkPositions(expected: number, from: number, items: readonly RunItem[]): ReportCheck {
+function checkPositions(expected: number, from: number, items: readonly RunEntry[]): ReportCheck {
   if (from > expected) return { kind: 'gap' };
-  const fresh = items.slice(expected - from);
+  const fresh = withoutFirst(items, expected - from);
   return fresh.length === 0 ? { kind: 'duplicate' } : { kind: 'new', items: fresh };
 }

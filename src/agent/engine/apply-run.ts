@@ -3,7 +3,8 @@ import type { Clock } from '../../kernel/clock.js';
 import { Fault, type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
-import type { RunItem } from '../../wire/messages.js';
+import { countResults, shortened } from '../../resources/run-results.js';
+import type { RunEntry, RunItem } from '../../wire/messages.js';
 import type { Notes } from '../converge/ledger.js';
 import { apply, type Outcome } from '../converge.js';
 import type { JournalledRun, RunError } from '../journal/journal-state.js';
@@ -18,6 +19,8 @@ interface ApplyRunOptions {
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly expect: string | null;
+  /** True to report unchanged results in short. */
+  readonly isShort: boolean;
   readonly report: (...reports: readonly EngineReport[]) => void;
 }
 
@@ -98,9 +101,11 @@ export class ApplyRun {
 
   /** Reports the results that the journal holds and the orchestrator has not received. */
   private flush(): void {
-    const { run, report: tell, clock } = this.options;
+    const { run, report: tell, clock, isShort } = this.options;
     this.lastSync = clock.monotonic();
-    tell(...resultMessages(run.id, this.reported, run.items.slice(this.reported)));
+    const items = run.items.slice(this.reported);
+    const entries = isShort ? shortened(items, run.content.resources) : items;
+    tell(...resultMessages(run.id, this.reported, entries));
     this.reported = run.items.length;
   }
 }
@@ -120,21 +125,21 @@ const MESSAGE_SIZE = 256 * 1024;
 const MESSAGE_ITEMS = 1_000;
 
 /** @param from position of the first item in the sequence of results */
-export function resultMessages(runId: string, from: number, items: readonly RunItem[]): readonly EngineReport[] {
+export function resultMessages(runId: string, from: number, entries: readonly RunEntry[]): readonly EngineReport[] {
   const messages: EngineReport[] = [];
-  let batch: RunItem[] = [];
+  let batch: RunEntry[] = [];
   let size = 0;
   let start = from;
   const flush = () => {
     if (batch.length > 0) messages.push({ type: 'run_results', run_id: runId, from: start, items: batch });
-    start += batch.length;
+    start += countResults(batch);
     batch = [];
     size = 0;
   };
-  for (const item of items) {
-    const length = JSON.stringify(item).length;
+  for (const entry of entries) {
+    const length = JSON.stringify(entry).length;
     if (size + length > MESSAGE_SIZE || batch.length >= MESSAGE_ITEMS) flush();
-    batch.push(item);
+    batch.push(entry);
     size += length;
   }
   flush();

@@ -1,7 +1,9 @@
 /** Runs the engine in a worker thread, so that its synchronous file work never blocks the link. */
+
 import { Worker } from 'node:worker_threads';
 import { Fault, isFaultCode } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
+import { countResults } from '../../resources/run-results.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import type { RunContent } from '../../wire/parts.js';
 import { isJournalWhole } from '../journal/journal-loss.js';
@@ -181,7 +183,7 @@ export class EngineThread implements RunEngine {
   private report(report: EngineReport): void {
     const progress = this.running.get(report.run_id);
     if (progress && report.type === 'run_results') {
-      progress.results = Math.max(progress.results, report.from + report.items.length);
+      progress.results = Math.max(progress.results, report.from + countResults(report.items));
     }
     if (report.type === 'run_finished') this.running.delete(report.run_id);
     for (const listener of this.listeners) listener(report);

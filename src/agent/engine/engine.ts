@@ -3,6 +3,7 @@ import type { Clock } from '../../kernel/clock.js';
 import { type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
+import { shortened } from '../../resources/run-results.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { drift, type Outcome, type Planned, plan, recover } from '../converge.js';
@@ -131,6 +132,7 @@ export class Engine implements RunEngine {
         logger,
         signal,
         expect: head.expect ?? null,
+        isShort: head.short_results === true,
         report: tell,
       }).run(),
     );
@@ -153,11 +155,13 @@ export class Engine implements RunEngine {
     }
   }
 
-  private async observe({ run_id: runId, mode }: RunHead, content: RunContent, signal: AbortSignal): Promise<void> {
+  private async observe(head: RunHead, content: RunContent, signal: AbortSignal): Promise<void> {
+    const { run_id: runId, mode } = head;
     this.report({ type: 'run_accepted', run_id: runId });
     let results = 0;
     const onResults = (items: readonly RunItem[]) => {
-      this.report(...resultMessages(runId, results, items));
+      const entries = head.short_results ? shortened(items, content.resources) : items;
+      this.report(...resultMessages(runId, results, entries));
       results += items.length;
     };
     const { clock, createHost, journal: ledger } = this.options;
