@@ -1,8 +1,10 @@
 /** Rows of the audit log and its signed marks. */
+
 import { type Expression, type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
 import { canonicalJson, type JsonObject } from '../../src/kernel/json.js';
 import { chunks } from '../database/batches.js';
 import { getMetaJson, setMetaJson } from '../database/meta.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../database/schema.js';
 
 /** An event as it is stored. Its metadata stay text, because a walk along the chain also reads damaged events. */
@@ -18,12 +20,39 @@ export const metadataColumn = (metadata: JsonObject): Pick<AuditRow, 'metadata_j
 });
 
 export async function insertAuditRows(db: Queryable, rows: readonly AuditRow[]): Promise<void> {
-  for (const part of chunks(rows, 500)) await db.insertInto('audit_events').values(part).execute();
+  const [only] = rows;
+  if (rows.length === 1 && only !== undefined) await insertAuditRow(db, ...COLUMNS.map((column) => only[column]));
+  else for (const part of chunks(rows, 500)) await db.insertInto('audit_events').values(part).execute();
 }
 
+const COLUMNS = [
+  'seq',
+  'id',
+  'event_type',
+  'severity',
+  'summary',
+  'timestamp',
+  'actor_id',
+  'actor_name',
+  'actor_type',
+  'target_id',
+  'target_name',
+  'target_type',
+  'metadata_json',
+  'hash',
+] as const satisfies readonly (keyof AuditRow)[];
+
+const insertAuditRow = preparedQuery((db, ...values: readonly (string | number)[]) =>
+  db
+    .insertInto('audit_events')
+    .values(Object.fromEntries(COLUMNS.map((column, index) => [column, values[index]])) as unknown as AuditRow),
+);
+
 export async function lastAuditRow(db: Queryable): Promise<AuditRow | null> {
-  return (await db.selectFrom('audit_events').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst()) ?? null;
+  return (await newestRow(db))[0] ?? null;
 }
+
+const newestRow = preparedQuery((db) => db.selectFrom('audit_events').selectAll().orderBy('seq', 'desc').limit(1));
 
 /** Returns up to `limit` events with `seq > afterSeq`, ascending. */
 export async function readAuditChain(db: Queryable, afterSeq: number, limit: number): Promise<readonly AuditRow[]> {
@@ -292,14 +321,12 @@ export async function insertAuditMark(db: Queryable, row: AuditMarkRow): Promise
 
 /** Returns up to `limit` checkpoints, newest first. */
 export async function newestCheckpoints(db: Queryable, limit: number): Promise<readonly AuditMarkRow[]> {
-  return db
-    .selectFrom('audit_marks')
-    .selectAll()
-    .where('kind', '=', 'checkpoint')
-    .orderBy('seq', 'desc')
-    .limit(limit)
-    .execute();
+  return newestMarks(db, limit);
 }
+
+const newestMarks = preparedQuery((db, limit: number) =>
+  db.selectFrom('audit_marks').selectAll().where('kind', '=', 'checkpoint').orderBy('seq', 'desc').limit(limit),
+);
 
 /** Returns the checkpoints with `after < seq <= to`, ascending. */
 export async function checkpointsBetween(db: Queryable, after: number, to: number): Promise<readonly AuditMarkRow[]> {

@@ -1,9 +1,11 @@
 /** Computes and saves the changes that an apply makes to the believed state of its agent (`docs/protocols/apply.md`). */
+
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import { secretsIn } from '../../src/language/revive.js';
 import { type BelievedChange, believedChange, type ReportedApply } from '../../src/resources/believed-state.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import { keyParts, keyText, resourceKey } from '../../src/resources/resource-key.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { NewRow, Queryable } from '../database/schema.js';
 import { noteAppliedState } from '../fleet/agent-store.js';
 import type { SecretHashes } from './agent-secrets.js';
@@ -153,14 +155,17 @@ interface StateContent {
 
 /** Returns the content that the believed state equals; null when it may differ from every content. */
 export async function stateContentOf(db: Queryable, nodeId: string): Promise<StateContent | null> {
-  const row = await db
-    .selectFrom('agents')
-    .innerJoin('run_contents', 'run_contents.content_id', 'agents.state_content_id')
-    .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
-    .select(['run_contents.content_id', 'sha256', 'operation_id', 'finished_at', 'started_at'])
-    .where('agents.node_id', '=', nodeId)
-    .executeTakeFirst();
+  const [row] = await stateContent(db, nodeId);
   if (row === undefined) return null;
   const { content_id, sha256, operation_id, finished_at, started_at } = row;
   return { content_id, sha256, operation_id, applied_at: finished_at ?? started_at };
 }
+
+const stateContent = preparedQuery((db, nodeId: string) =>
+  db
+    .selectFrom('agents')
+    .innerJoin('run_contents', 'run_contents.content_id', 'agents.state_content_id')
+    .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
+    .select(['run_contents.content_id', 'sha256', 'operation_id', 'finished_at', 'started_at'])
+    .where('agents.node_id', '=', nodeId),
+);

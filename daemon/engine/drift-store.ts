@@ -1,4 +1,5 @@
 /** Stores drift records, converts them for the API, and derives the events of a check. */
+
 import { encodeTime } from 'ulid';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
@@ -8,6 +9,7 @@ import type { ResourceResult, Summary } from '../../src/resources/result.js';
 import { isUnchanged, itemsOf, shortened, type Unchanged } from '../../src/resources/run-results.js';
 import type { EventType } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { DriftTable, Queryable, Row } from '../database/schema.js';
 import type { Observed } from './observations.js';
 import type { OperationError } from './operations/operation-state.js';
@@ -82,9 +84,12 @@ export async function latestDriftResult(
   db: Queryable,
   filter: { readonly nodeId: string; readonly since: string },
 ): Promise<Pick<DriftRow, 'drift_id' | 'status'> | null> {
-  const latest = newest(db, filter).select(['drift_id', 'status']).where('status', 'in', ['drifted', 'in_sync']);
-  return (await latest.limit(1).executeTakeFirst()) ?? null;
+  return (await latestResult(db, filter.nodeId, filter.since))[0] ?? null;
 }
+
+const latestResult = preparedQuery((db, nodeId: string, since: string) =>
+  newest(db, { nodeId, since }).select(['drift_id', 'status']).where('status', 'in', ['drifted', 'in_sync']).limit(1),
+);
 
 /**
  * Returns `drifted` if the newest check with a result found drift and no apply has succeeded since, else `in_sync`. Returns null

@@ -2,11 +2,13 @@
  * Contents of applies with masks in the place of secrets, each stored once by its hash: a fleet with one module has few of
  * them, and an apply that is repeated adds none.
  */
+
 import { createHash } from 'node:crypto';
 import type { Steps } from '../../src/kernel/steps.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { chunks } from '../database/batches.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable } from '../database/schema.js';
 import type { SecretHashes } from './agent-secrets.js';
 
@@ -49,15 +51,15 @@ function* jsonList(items: readonly object[]): Steps<string> {
 
 /** Stores a content unless it is there; returns its ID. */
 export async function putRunContent(tx: Queryable, { json, sha256 }: EncodedContent): Promise<number> {
-  const found = await tx
-    .selectFrom('run_contents')
-    .select('content_id')
-    .where('sha256', '=', sha256)
-    .executeTakeFirst();
+  const [found] = await idByHash(tx, sha256);
   if (found !== undefined) return found.content_id;
   const query = tx.insertInto('run_contents').values({ sha256, content_json: json }).returning('content_id');
   return (await query.executeTakeFirstOrThrow()).content_id;
 }
+
+const idByHash = preparedQuery((db, sha256: string) =>
+  db.selectFrom('run_contents').select('content_id').where('sha256', '=', sha256),
+);
 
 interface StoredJson {
   readonly resources: readonly DesiredResource[];

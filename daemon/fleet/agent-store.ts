@@ -253,20 +253,27 @@ export async function noteAppliedState(
   nodeId: string,
   { operationId, contentId }: { readonly operationId: string; readonly contentId?: number | null },
 ): Promise<boolean> {
-  const same = await db
-    .selectFrom('agents')
-    .select('state_operation_id')
-    .where('node_id', '=', nodeId)
-    .where('created_id', '<=', operationId)
-    .executeTakeFirst();
+  const [same] = await stateOperationOf(db, nodeId, operationId);
   if (same === undefined) return false;
-  const isNewest = (same.state_operation_id ?? '') < operationId;
-  await updateAgent(db, nodeId, {
-    ...(contentId === undefined ? {} : { state_content_id: contentId }),
-    ...(isNewest ? { state_operation_id: operationId } : {}),
-  });
+  const newest = (same.state_operation_id ?? '') < operationId ? operationId : same.state_operation_id;
+  await putState(db, nodeId, newest, contentId === undefined ? same.state_content_id : contentId);
   return true;
 }
+
+const stateOperationOf = preparedQuery((db, nodeId: string, operationId: string) =>
+  db
+    .selectFrom('agents')
+    .select(['state_operation_id', 'state_content_id'])
+    .where('node_id', '=', nodeId)
+    .where('created_id', '<=', operationId),
+);
+
+const putState = preparedQuery((db, nodeId: string, operationId: string | null, contentId: number | null) =>
+  db
+    .updateTable('agents')
+    .set({ state_operation_id: operationId, state_content_id: contentId })
+    .where('node_id', '=', nodeId),
+);
 
 /** Returns the public keys of approved agents. */
 export async function listApprovedKeys(db: Queryable): Promise<readonly string[]> {

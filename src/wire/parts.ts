@@ -9,11 +9,18 @@ export interface RunContent {
   readonly removals: readonly Removal[];
 }
 
+interface CutOptions {
+  /** Characters of JSON of one part. */
+  readonly partSize?: number;
+  /** Characters of the content as JSON, if known: a content that fits into one part need not be measured then. */
+  readonly size?: number | null;
+}
+
 /** Returns the messages of a run in sending order, with at least one part; each has about `partSize` bytes or one resource. */
 export function cutRun(
   head: Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'removals' | 'parts'>,
   content: RunContent,
-  partSize: number = LINK_LIMITS.partSize,
+  { partSize = LINK_LIMITS.partSize, size: whole = null }: CutOptions = {},
 ): readonly (OrchestratorMessageOf<'run'> | OrchestratorMessageOf<'run_part'>)[] {
   const parts: { resources: DesiredResource[]; removals: Removal[] }[] = [{ resources: [], removals: [] }];
   let size = 0;
@@ -26,8 +33,12 @@ export function cutRun(
     size += length;
     return parts[parts.length - 1] as (typeof parts)[number];
   };
-  for (const resource of content.resources) room(resource).resources.push(resource);
-  for (const removal of content.removals) room(removal).removals.push(removal);
+  if (whole !== null && whole <= partSize) {
+    parts[0] = { resources: [...content.resources], removals: [...content.removals] };
+  } else {
+    for (const resource of content.resources) room(resource).resources.push(resource);
+    for (const removal of content.removals) room(removal).removals.push(removal);
+  }
   return [
     {
       type: 'run',

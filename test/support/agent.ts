@@ -236,7 +236,7 @@ export class ScriptedOrchestrator {
     content: RunContent,
     partSize = 2_000,
   ): void {
-    this.say(...cutRun(head, content, partSize));
+    this.say(...cutRun(head, content, { partSize }));
   }
 
   async until<T>(find: () => T | undefined): Promise<T> {

@@ -2,9 +2,9 @@
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { ItemOutcome } from '../../../src/resources/believed-state.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
-import { type ItemResult, isUnchanged, type Unchanged } from '../../../src/resources/run-results.js';
+import { countResults, type ItemResult, isUnchanged, type Unchanged } from '../../../src/resources/run-results.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
-import type { OrchestratorMessage, RunItem } from '../../../src/wire/messages.js';
+import type { OrchestratorMessage, RunEntry, RunItem } from '../../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
 import { RunItems } from '../run-content.js';
@@ -61,7 +61,7 @@ export interface OperationFacts {
   readonly generation: number;
 }
 
-/** A result that is stored. */
+/** A result, in short. */
 export interface Outcome extends ItemOutcome {
   readonly action: ResourceResult['action'];
 }
@@ -76,6 +76,8 @@ interface LiveOperationOptions extends OperationFacts {
   readonly expect: string | null;
   /** Content with secrets, as sent to the agent; null when the secrets are no longer known. */
   readonly dispatch: RunContent | null;
+  /** Characters of the content as JSON; null when unknown. */
+  readonly size: number | null;
   readonly outcomes: readonly Outcome[];
   /** Monotonic milliseconds. */
   readonly now: number;
@@ -101,12 +103,14 @@ export class LiveOperation {
   reportedFailures: readonly ResourceResult[] = [];
   /** Time of the agent's last message about it, in monotonic milliseconds. */
   lastMessageAt: number;
-  private readonly stored: Outcome[];
+  private readonly taken: Outcome[];
+  private waiting: RunEntry[] = [];
   private readonly dispatch: RunContent | null;
   private readonly expect: string | null;
+  private readonly size: number | null;
 
   constructor(options: LiveOperationOptions) {
-    const { state, cancelledBy, content, contentId, expect, dispatch, outcomes, now, ...facts } = options;
+    const { state, cancelledBy, content, contentId, expect, dispatch, size, outcomes, now, ...facts } = options;
     this.facts = facts;
     this.content = content;
     this.contentId = contentId;
@@ -118,8 +122,9 @@ export class LiveOperation {
     this.lastMessageAt = now;
     this.state = state;
     this.cancelledBy = cancelledBy;
-    this.stored = [...outcomes];
+    this.taken = [...outcomes];
     this.dispatch = dispatch;
+    this.size = size;
   }
 
   get id(): string {
@@ -135,9 +140,19 @@ export class LiveOperation {
     return isActive(this.state);
   }
 
-  /** Stored results, in the order they arrived; their count is the position of the next one. */
+  /** Results, in the order they arrived; their count is the position of the next one. */
   get outcomes(): readonly Outcome[] {
-    return this.stored;
+    return this.taken;
+  }
+
+  /** The last results, which are not stored yet, and the position of the first of them. */
+  get unstored(): { readonly first: number; readonly entries: readonly RunEntry[] } {
+    return { first: this.taken.length - countResults(this.waiting), entries: this.waiting };
+  }
+
+  /** True when every item of the run has a result. */
+  get isComplete(): boolean {
+    return this.taken.length === this.items.count;
   }
 
   /** Returns true for an item that was sent with a secret in it. */
@@ -149,17 +164,23 @@ export class LiveOperation {
 
   summary(): Summary {
     return {
-      ...summarize([...this.stored, ...this.reportedFailures]),
+      ...summarize([...this.taken, ...this.reportedFailures]),
       total: this.items.count + this.content.failures.length,
     };
   }
 
-  /** Adds stored results. */
-  add(entries: readonly (ItemResult | Unchanged)[]): void {
+  /** Adds checked results, which wait to be stored. */
+  add(entries: readonly RunEntry[]): void {
     const outcomes = entries.flatMap((entry) => (isUnchanged(entry) ? outcomesOf(entry) : outcomeOf(entry)));
-    this.stored.push(...outcomes);
+    this.waiting.push(...entries.map((entry) => (isUnchanged(entry) ? entry : this.scrub(entry))));
+    this.taken.push(...outcomes);
     this.items.note(outcomes.map(({ index }) => index));
     this.resumedFrom = null;
+  }
+
+  /** Notes that the first waiting results are stored. */
+  noteStored(entries: number): void {
+    this.waiting = this.waiting.slice(entries);
   }
 
   /** Returns the messages that start the apply; null when its secrets are no longer known, so that it cannot be sent. */
@@ -167,7 +188,8 @@ export class LiveOperation {
     if (this.dispatch === null) return null;
     const { id, epoch, generation } = this.facts;
     const expect = this.expect === null ? {} : { expect: this.expect };
-    return cutRun({ run_id: id, mode: 'apply', epoch, generation, short_results: true, ...expect }, this.dispatch);
+    const head = { run_id: id, mode: 'apply', epoch, generation, short_results: true, ...expect } as const;
+    return cutRun(head, this.dispatch, { size: this.size });
   }
 }
 

@@ -1,7 +1,6 @@
 /** Stores the beginning, results and end of applies, in one transaction with their audit events. */
 import type { NodeId } from '../../../src/kernel/ids.js';
-import { type ItemResult, isUnchanged, shortened } from '../../../src/resources/run-results.js';
-import type { RunEntry } from '../../../src/wire/messages.js';
+import { type ItemResult, shortened } from '../../../src/resources/run-results.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
@@ -18,7 +17,7 @@ import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } f
 import { LiveOperation } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
-import { insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
+import { endOperation, insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
 
 interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
@@ -74,6 +73,8 @@ export class OperationRecords {
       content,
       expect,
       dispatch,
+      // Secrets are longer than their masks.
+      size: Object.keys(content.secrets).length === 0 ? encoded.json.length : null,
       outcomes: [],
       now: clock.monotonic(),
     };
@@ -115,24 +116,28 @@ export class OperationRecords {
     operation.cancelledBy = by;
   }
 
-  /** Stores the next results with their outputs, and the state if it is not stored yet. */
-  async saveResults(operation: LiveOperation, reported: readonly RunEntry[]): Promise<void> {
-    const { uow, outputCipher: cipher } = this.options;
-    const entries = reported.map((entry) => (isUnchanged(entry) ? entry : operation.scrub(entry)));
-    const first = operation.outcomes.length;
+  /** Stores the waiting results with their outputs, and the state if it is not stored yet. */
+  async saveResults(operation: LiveOperation): Promise<void> {
     const { state } = operation;
-    await uow.write(async (tx) => {
+    const { entries } = operation.unstored;
+    await this.options.uow.write(async (tx) => {
       if (operation.unsaved) await updateOperation(tx, operation.id, columnsOf(state));
-      await insertOperationResults(tx, operation.id, first, shortened(entries, operation.content.resources));
-      const isSecret = (index: number) => operation.isSecret(index);
-      await saveOutputs(tx, { operationId: operation.id, first, entries, isSecret, cipher });
+      await this.insertWaiting(tx, operation);
     });
     operation.unsaved = false;
-    operation.add(entries);
+    operation.noteStored(entries.length);
+  }
+
+  private async insertWaiting(tx: Queryable, operation: LiveOperation): Promise<void> {
+    const { outputCipher: cipher } = this.options;
+    const { first, entries } = operation.unstored;
+    await insertOperationResults(tx, operation.id, first, shortened(entries, operation.content.resources));
+    const isSecret = (index: number) => operation.isSecret(index);
+    await saveOutputs(tx, { operationId: operation.id, first, entries, isSecret, cipher });
   }
 
   /**
-   * Stores an end with its changes to the believed state. Emits no second event when an interrupted operation ends as interrupted
+   * Stores an end with the waiting results and the changes to the believed state. Emits no second event when an interrupted operation ends as interrupted
    * again.
    */
   async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
@@ -143,18 +148,17 @@ export class OperationRecords {
     const believed = await believedEnd(db, operation, finishedAt);
     await uow.write(async (tx, emit) => {
       const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation) : null;
+      await this.insertWaiting(tx, operation);
       await insertOperationResults(tx, operation.id, operation.outcomes.length, unsentResults(operation));
-      await updateOperation(tx, operation.id, {
-        ...columnsOf(end),
-        finished_at: finishedAt,
-        summary: operation.summary(),
-      });
+      const { state, error } = columnsOf(end);
+      await endOperation(tx, operation.id, { state, error, finished_at: finishedAt, summary: operation.summary() });
       await saveBelievedState(tx, believed, end.state === 'succeeded');
       if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
       if (repaired !== null) emit(repairEvent(operation, repaired));
     });
     operation.state = end;
     operation.unsaved = false;
+    operation.noteStored(operation.unstored.entries.length);
   }
 }
 

@@ -108,7 +108,10 @@ export class OperationReports {
     const arrived = checkPositions(operation.outcomes.length, message.from, message.items);
     if (arrived.kind === 'gap') this.resume(operation);
     if (arrived.kind !== 'new') return;
-    await records.saveResults(operation, operation.items.check(arrived.items));
+    operation.add(operation.items.check(arrived.items));
+    // The end follows at once and is stored together with the last results.
+    if (operation.isComplete) return;
+    await records.saveResults(operation);
     feed.publish(operation.id, 'changed');
   }
 

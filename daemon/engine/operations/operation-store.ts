@@ -1,4 +1,5 @@
 /** Stores applies, their dispatched content and their results. */
+
 import { expressionBuilder, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
 import type { DesiredResource } from '../../../src/resources/desired.js';
@@ -7,6 +8,7 @@ import { type ItemResult, isUnchanged, itemsOf, type Unchanged } from '../../../
 import type { Party } from '../../core/domain-event.js';
 import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
+import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
 import { deleteUnusedContents } from '../run-contents.js';
 import type { OperationError } from './operation-state.js';
@@ -36,14 +38,48 @@ export type NewOperationRow = Decoded<NewRow<'operations'>, OperationValues>;
 export type OperationResultRow = Row<'operation_results'>;
 
 export async function insertOperation(db: Queryable, operation: NewOperationRow): Promise<void> {
-  await db.insertInto('operations').values(columns.encode(operation)).execute();
+  const row = columns.encode(operation);
+  await insertRow(db, ...STORED.map((column) => row[column] ?? DEFAULTS[column] ?? null));
 }
 
+const STORED = [
+  'operation_id',
+  'node_id',
+  'node_name',
+  'state',
+  'modules_json',
+  'assignments_json',
+  'requested_by',
+  'request_id',
+  'started_at',
+  'finished_at',
+  'epoch',
+  'generation',
+  'summary_json',
+  'error_json',
+  'accepted',
+  'cancelled_by_json',
+  'rollout_id',
+  'content_id',
+  'expect',
+] as const satisfies readonly (keyof OperationTable)[];
+
+const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0 };
+
+const insertRow = preparedQuery((db, ...values: readonly (string | number | null)[]) =>
+  db
+    .insertInto('operations')
+    .values(Object.fromEntries(STORED.map((column, index) => [column, values[index]])) as unknown as Row<'operations'>),
+);
+
 export async function findOperation(db: Queryable, operationId: string): Promise<OperationRow | null> {
-  const query = db.selectFrom('operations').selectAll().where('operation_id', '=', operationId);
-  const row = await query.executeTakeFirst();
+  const [row] = await operationById(db, operationId);
   return row === undefined ? null : columns.decode(row);
 }
+
+const operationById = preparedQuery((db, operationId: string) =>
+  db.selectFrom('operations').selectAll().where('operation_id', '=', operationId),
+);
 
 /** Updates an operation; with `from`, only while it is in one of those states. Returns false when no row matches. */
 export async function updateOperation(
@@ -56,6 +92,24 @@ export async function updateOperation(
   if (from) query = query.where('state', 'in', from);
   return (await query.executeTakeFirst()).numUpdatedRows > 0n;
 }
+
+/** Stores the end of an operation. */
+export async function endOperation(
+  db: Queryable,
+  operationId: string,
+  end: Pick<OperationRow, 'state' | 'error' | 'summary'> & { readonly finished_at: number },
+): Promise<void> {
+  const error = end.error === null ? null : JSON.stringify(end.error);
+  await storeEnd(db, operationId, end.state, error, JSON.stringify(end.summary), end.finished_at);
+}
+
+const storeEnd = preparedQuery(
+  (db, operationId: string, state: string, error_json: string | null, summary_json: string, finished_at: number) =>
+    db
+      .updateTable('operations')
+      .set({ state, error_json, summary_json, finished_at })
+      .where('operation_id', '=', operationId),
+);
 
 interface OperationFilter {
   readonly nodeId?: string | undefined;
@@ -125,8 +179,27 @@ export async function insertOperationResults(
     position += row.unchanged ?? 1;
     return row;
   });
+  const [only] = rows;
+  if (rows.length === 1 && only !== undefined) {
+    const { position, item_index, result_json, existed, unchanged } = only;
+    await insertResult(db, operationId, position, item_index, result_json, existed, unchanged);
+    return;
+  }
   for (const part of chunks(rows, 200)) await db.insertInto('operation_results').values(part).execute();
 }
+
+const insertResult = preparedQuery(
+  (
+    db,
+    operation_id: string,
+    position: number,
+    item_index: number,
+    result_json: string,
+    existed: number | null,
+    unchanged: number | null,
+  ) =>
+    db.insertInto('operation_results').values({ operation_id, position, item_index, result_json, existed, unchanged }),
+);
 
 function rowOf(operation_id: string, position: number, entry: ItemResult | Unchanged): OperationResultRow {
   const place = { operation_id, position, item_index: entry.index };

@@ -80,6 +80,7 @@ async function restore({ db, clock, contents }: Tools, row: OperationRow): Promi
     contentId: row.content_id,
     expect: row.expect,
     dispatch: sendable(content),
+    size: null,
     outcomes: results.flatMap((stored) => resultsOf(stored, content.resources).map(outcomeOf)),
     now: clock.monotonic(),
   });
@@ -111,7 +112,10 @@ export class OperationDeadlines {
       if (silence >= limits.workSilence) live.remove(operation);
       return;
     }
-    if (operation.unsaved) await records.saveState(operation);
+    if (operation.unsaved || operation.unstored.entries.length > 0) {
+      await records.saveResults(operation);
+      feed.publish(operation.id, 'changed');
+    }
     if (now - operation.since >= this.timeoutOf(operation)) {
       // If it did arrive, it must not run unsupervised.
       if (operation.state.state !== 'queued')
