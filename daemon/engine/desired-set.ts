@@ -1,6 +1,7 @@
 /** Computes the desired resources of an agent, and the managed resources to remove. */
 
 import type { RunResult } from '../../src/contract/runs.js';
+import { SizedCache } from '../../src/kernel/sized-cache.js';
 import { mapped } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
 import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive.js';
@@ -52,8 +53,22 @@ interface DesiredSetsOptions {
   readonly lanes: Lanes;
 }
 
+interface Resolving {
+  readonly modules: readonly CurrentModule[];
+  readonly facts: AgentFacts;
+  readonly adHoc: ReadonlySet<string>;
+  /** Secrets of the modules. */
+  readonly resolved: ResolvedSecrets;
+}
+
+type Resolved = Pick<DesiredSet, 'resources' | 'content' | 'encoded' | 'warnings'>;
+
+/** Characters of JSON of the resolved contents that are kept: the benchmark row of 100 files misses its goal without them. */
+const KEPT_CHARACTERS = 8_000_000;
+
 export class DesiredSets {
   private readonly options: DesiredSetsOptions;
+  private readonly shared = new SizedCache<string, Resolved>(KEPT_CHARACTERS);
 
   constructor(options: DesiredSetsOptions) {
     this.options = options;
@@ -70,18 +85,9 @@ export class DesiredSets {
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], sent);
     const resolved = await secrets.resolve(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
-    const { resources, warnings } = await resolveLocated(
-      { modules, agent: await factsOf(db, agent), secret: resolved.source },
-      (module, pointers) => current.locate(db, module, pointers),
-    );
-    const content: StoredContent = {
-      resources: await inSlices(mapped(resources, maskResource)),
-      removals: [],
-      failures: [],
-      adHoc: new Set(named.filter((name) => !always.has(name))),
-      secrets: Object.fromEntries(resolved.hashes),
-    };
-    const encoded = await inSlices(encodeContent(content));
+    const adHoc = new Set(named.filter((name) => !always.has(name)));
+    const facts = await factsOf(db, agent);
+    const { resources, content, encoded, warnings } = await this.resolved(db, { modules, facts, adHoc, resolved });
     const set = {
       modules,
       assignments: assignments.map(({ name }) => name),
@@ -91,13 +97,44 @@ export class DesiredSets {
       encoded,
       removed: [],
       managed: [],
-      warnings: await this.locate(db, modules, warnings),
+      warnings,
     };
     // Holding the lane keeps every apply of the agent from ending during the read.
     const managed = await lanes.enter(agent.node_id, () => this.managedBeside(db, agent.node_id, encoded));
     const removed = await inSlices(noLongerDesired(managed, keyText, resources));
     if (removed.length === 0) return { ...set, managed };
     return { ...set, managed, removed, ...(await this.withRemovals(db, agent, content, removed)) };
+  }
+
+  /** Resolves the modules. Agents with the same modules and the same facts in them share the result, if it holds no secrets. */
+  private async resolved(db: Queryable, request: Resolving): Promise<Resolved> {
+    const { modules, facts, adHoc } = request;
+    if (modules.some(({ secrets }) => secrets.size > 0)) return this.resolve(db, request);
+    const parts = modules.map(({ name, sha256, facts: read }) => [name, sha256, adHoc.has(name), ...read(facts)]);
+    const key = JSON.stringify(parts);
+    const known = this.shared.get(key);
+    if (known !== undefined) return known;
+    const made = await this.resolve(db, request);
+    // Another request may have made the same one in the meantime.
+    if (this.shared.get(key) === undefined) this.shared.set(key, made, made.encoded.json.length);
+    return made;
+  }
+
+  private async resolve(db: Queryable, { modules, facts, adHoc, resolved }: Resolving): Promise<Resolved> {
+    const { current } = this.options;
+    const { resources, warnings } = await resolveLocated(
+      { modules, agent: facts, secret: resolved.source },
+      (module, pointers) => current.locate(db, module, pointers),
+    );
+    const content: StoredContent = {
+      resources: await inSlices(mapped(resources, maskResource)),
+      removals: [],
+      failures: [],
+      adHoc,
+      secrets: Object.fromEntries(resolved.hashes),
+    };
+    const encoded = await inSlices(encodeContent(content));
+    return { resources, content, encoded, warnings: await this.locate(db, modules, warnings) };
   }
 
   /** Returns all managed resources; an empty list when they are exactly those of the content. */

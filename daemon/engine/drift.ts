@@ -4,6 +4,7 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import { resourceKey } from '../../src/resources/resource-key.js';
 import { summarize } from '../../src/resources/result.js';
+import { isTainted } from '../../src/resources/tainted-body.js';
 import type { Core } from '../core/core.js';
 import { type Party, SYSTEM } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from './agent-gate.js';
@@ -31,7 +32,7 @@ import { inSlices, type Lanes } from './lanes.js';
 import type { Leases } from './leases.js';
 import { Observation, type Observations, underLease } from './observations.js';
 import { agentParty } from './operations/apply-events.js';
-import type { RunContents } from './run-contents.js';
+import type { DecodedContent, RunContents } from './run-contents.js';
 
 interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
@@ -63,7 +64,29 @@ interface Believed {
   /** With masks in the place of secrets. */
   readonly resources: readonly DesiredResource[];
   readonly secrets: readonly AppliedSecrets[];
+  /** True if a resource holds a secret. */
+  readonly hasSecrets: boolean;
   readonly contentId: number | null;
+  /** Characters of the resources as JSON, or more; null when unknown. */
+  readonly size: number | null;
+}
+
+function believedOf(content: DecodedContent, contentId: number): Believed {
+  const { secrets: hashes, size } = content;
+  return {
+    // Order and triggers do not matter to a read-only check.
+    resources: content.resources.map(({ after: _after, triggers: _triggers, ...resource }) => ({
+      ...resource,
+      after: [],
+    })),
+    secrets: content.resources.flatMap((resource) => {
+      const held = hashesOf(resource, hashes);
+      return held === null ? [] : [{ key: resourceKey(resource), hashes: held }];
+    }),
+    hasSecrets: content.resources.some(isTainted),
+    contentId,
+    size,
+  };
 }
 
 interface DriftPage {
@@ -75,6 +98,8 @@ interface DriftPage {
 
 export class Drift {
   private readonly options: DriftOptions;
+  /** What checks compare, by the content that holds it. */
+  private readonly compared = new WeakMap<DecodedContent, Believed>();
 
   constructor(options: DriftOptions) {
     this.options = options;
@@ -135,12 +160,16 @@ export class Drift {
     const { nodeId, row } = check.agent;
     try {
       const applied = await lanes.enter(nodeId, () => this.believed(nodeId));
-      const resolved = await secrets.resolve(db, row, await inSlices(secretsOf(applied.resources)));
-      const { resources, failures } = await inSlices(reviveApplied(applied.resources, resolved.source));
+      const names = applied.hasSecrets ? await inSlices(secretsOf(applied.resources)) : new Set<string>();
+      const resolved = await secrets.resolve(db, row, names);
+      const { resources, failures } = applied.hasSecrets
+        ? await inSlices(reviveApplied(applied.resources, resolved.source))
+        : { resources: applied.resources, failures: [] };
       await this.noteSecrets(check, resolved);
       const content = { resources, removals: [] };
       const onResult = () => undefined;
-      const observation = new Observation({ runId: check.driftId, nodeId, mode: 'drift', content, onResult });
+      const size = applied.hasSecrets ? null : applied.size;
+      const observation = new Observation({ runId: check.driftId, nodeId, mode: 'drift', content, size, onResult });
       const found = await observations.run(observation, signal);
       const noted = changedSecretNotes(applied.secrets, resolved.hashes);
       const results = [...found.results.map(noted), ...failures];
@@ -158,18 +187,16 @@ export class Drift {
     const state = await stateContentOf(db, nodeId);
     if (state === null) {
       const rows = await listAppliedResources(db, nodeId);
-      return { resources: rows.map(appliedResource), secrets: secretsOfRows(rows), contentId: null };
+      const resources = rows.map(appliedResource);
+      const hasSecrets = resources.some(isTainted);
+      return { resources, secrets: secretsOfRows(rows), hasSecrets, contentId: null, size: null };
     }
-    const { resources, secrets: hashes } = await contents.get(db, state.content_id);
-    return {
-      // Order and triggers do not matter to a read-only check.
-      resources: resources.map(({ after: _after, triggers: _triggers, ...resource }) => ({ ...resource, after: [] })),
-      secrets: resources.flatMap((resource) => {
-        const held = hashesOf(resource, hashes);
-        return held === null ? [] : [{ key: resourceKey(resource), hashes: held }];
-      }),
-      contentId: state.content_id,
-    };
+    const content = await contents.get(db, state.content_id);
+    const known = this.compared.get(content);
+    if (known !== undefined) return known;
+    const believed = believedOf(content, state.content_id);
+    this.compared.set(content, believed);
+    return believed;
   }
 
   private async detail(row: DriftRow): Promise<DriftDetail> {

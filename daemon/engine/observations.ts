@@ -119,6 +119,8 @@ interface ObservationOptions {
   readonly nodeId: NodeId;
   readonly mode: 'plan' | 'drift';
   readonly content: RunContent;
+  /** Characters of the content as JSON, or more; null when unknown. */
+  readonly size: number | null;
   /** Called with each result as it arrives. */
   readonly onResult: (result: ResourceResult) => void;
 }
@@ -130,6 +132,7 @@ export class Observation {
   /** Rejects with the Fault given to `fail`. */
   readonly outcome: Promise<Observed>;
   private readonly content: RunContent;
+  private readonly size: number | null;
   private readonly items: RunItems;
   private readonly onResult: (result: ResourceResult) => void;
   private readonly received: ItemResult[] = [];
@@ -141,6 +144,7 @@ export class Observation {
     this.nodeId = options.nodeId;
     this.mode = options.mode;
     this.content = options.content;
+    this.size = options.size;
     this.items = new RunItems(options.content);
     this.onResult = options.onResult;
     this.outcome = new Promise((resolve, reject) => {
@@ -154,7 +158,7 @@ export class Observation {
   /** Returns the messages that start the run. */
   messages(): readonly OrchestratorMessage[] {
     const head = { run_id: this.runId, mode: this.mode, epoch: 0, generation: 0, short_results: true };
-    return cutRun(head, this.content);
+    return cutRun(head, this.content, { size: this.size });
   }
 
   /** Stores results. Throws `protocol_violation` for results that are out of sequence or belong to another run. */

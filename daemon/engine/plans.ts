@@ -69,7 +69,9 @@ export class Plans {
 
   private observation({ nodeId }: KnownAgent, desired: DesiredSet, onResult: PlanRequest['onResult']): Observation {
     const runId = this.options.newId();
-    return new Observation({ runId, nodeId, mode: 'plan', content: runContent(desired), onResult });
+    // Secrets are longer than their masks.
+    const size = Object.keys(desired.content.secrets).length === 0 ? desired.encoded.json.length : null;
+    return new Observation({ runId, nodeId, mode: 'plan', content: runContent(desired), size, onResult });
   }
 
   /** Emits the audit event before anything is sent, because a plan already runs check scripts on the machine. */

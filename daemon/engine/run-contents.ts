@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import { SizedCache } from '../../src/kernel/sized-cache.js';
 import type { Steps } from '../../src/kernel/steps.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
@@ -72,35 +73,31 @@ interface StoredJson {
 /** Characters of JSON of the contents that stay decoded. A fleet's drift checks read the same few again and again. */
 const KEPT_CHARACTERS = 4_000_000;
 
+/** A stored content, decoded. */
+export interface DecodedContent extends StoredContent {
+  /** Characters of its JSON. */
+  readonly size: number;
+}
+
 /** Reads contents. They never change, so decoded ones are kept for a while. */
 export class RunContents {
-  private readonly kept = new Map<number, { readonly content: StoredContent; readonly size: number }>();
-  private size = 0;
+  private readonly kept = new SizedCache<number, DecodedContent>(KEPT_CHARACTERS);
 
   /** Throws an Error for an unknown ID. */
-  async get(db: Queryable, contentId: number): Promise<StoredContent> {
+  async get(db: Queryable, contentId: number): Promise<DecodedContent> {
     const known = this.kept.get(contentId);
-    if (known !== undefined) return known.content;
+    if (known !== undefined) return known;
     const { content_json } = await db
       .selectFrom('run_contents')
       .select('content_json')
       .where('content_id', '=', contentId)
       .executeTakeFirstOrThrow();
+    const size = content_json.length;
     const { ad_hoc, ...rest }: StoredJson = JSON.parse(content_json);
-    const content = { ...rest, adHoc: new Set(ad_hoc) };
-    this.keep(contentId, content, content_json.length);
+    const content = { ...rest, adHoc: new Set(ad_hoc), size };
+    // Another call may have read the same content in the meantime.
+    if (this.kept.get(contentId) === undefined) this.kept.set(contentId, content, size);
     return content;
-  }
-
-  private keep(contentId: number, content: StoredContent, size: number): void {
-    if (size > KEPT_CHARACTERS) return;
-    this.kept.set(contentId, { content, size });
-    this.size += size;
-    for (const [oldest, { size: freed }] of this.kept) {
-      if (this.size <= KEPT_CHARACTERS) return;
-      this.kept.delete(oldest);
-      this.size -= freed;
-    }
   }
 }
 

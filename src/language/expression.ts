@@ -97,19 +97,13 @@ const isAgentField = (text: string): text is (typeof AGENT_FIELDS)[number] =>
   AGENT_FIELDS.some((name) => name === text);
 
 /** Returns the names of all secrets in the texts of a value. One agent may need fewer. */
-export function secretNames(value: unknown): ReadonlySet<string> {
-  const names = new Set<string>();
-  collect(value, names);
-  return names;
-}
+export const secretNames = (value: unknown): ReadonlySet<string> =>
+  new Set(referencesIn(value).flatMap(({ from, name }) => (from === 'secrets' ? [name] : [])));
 
-function collect(value: unknown, names: Set<string>): void {
+/** Returns the references of all expressions in the texts of a value. */
+export function referencesIn(value: unknown): readonly Reference[] {
   if (typeof value === 'string') {
-    if (!hasExpression(value)) return;
-    for (const part of parseText(value).parts) {
-      if (typeof part !== 'string' && part.from === 'secrets') names.add(part.name);
-    }
-  } else if (typeof value === 'object' && value !== null) {
-    for (const member of Object.values(value)) collect(member, names);
+    return hasExpression(value) ? parseText(value).parts.filter((part) => typeof part !== 'string') : [];
   }
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(referencesIn) : [];
 }

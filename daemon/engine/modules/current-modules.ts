@@ -4,6 +4,7 @@ import type { JsonObject } from '../../../src/kernel/json.js';
 import { type CompiledModule, compileSteps } from '../../../src/language/compile-module.js';
 import type { Position } from '../../../src/language/diagnostic.js';
 import { secretNames } from '../../../src/language/expression.js';
+import { type FactsRead, factsRead } from '../../../src/language/facts-read.js';
 import { type CompiledRequest, type Resolution, resolveSteps } from '../../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Queryable } from '../../database/schema.js';
@@ -16,6 +17,7 @@ interface Prepared {
   readonly compiled: CompiledModule;
   /** Names of the secrets that the module may need. */
   readonly secrets: ReadonlySet<string>;
+  readonly facts: FactsRead;
   /** Positions that were looked up so far, by JSON pointer. */
   readonly positions: Map<string, Position>;
 }
@@ -142,7 +144,8 @@ export class CurrentModules {
 
   private async prepare(sha256: string, definition: ModuleDefinition): Promise<Prepared> {
     const compiled = await inSlices(compileSteps({ name: definition.name, definition }));
-    const prepared = { definition, compiled, secrets: secretNames(definition), positions: new Map() };
+    const facts = factsRead(definition, compiled);
+    const prepared = { definition, compiled, secrets: secretNames(definition), facts, positions: new Map() };
     this.keep(sha256, prepared);
     return prepared;
   }

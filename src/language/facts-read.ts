@@ -1,0 +1,26 @@
+/** The facts of an agent that a module reads: agents with the same ones get the same resources from it. */
+
+import { labelOf, ownMember } from './clause.js';
+import type { CompiledModule } from './compile-module.js';
+import { type Reference, referencesIn } from './expression.js';
+import type { AgentFacts } from './fill.js';
+import type { ModuleDefinition } from './schema.js';
+
+/** Returns the values of the facts that the module may read, in a fixed order; null for an absent one. */
+export type FactsRead = (agent: AgentFacts) => readonly (string | null)[];
+
+export function factsRead(definition: ModuleDefinition, { supports, resources }: CompiledModule): FactsRead {
+  const references = referencesIn(definition).filter(({ from }) => from !== 'secrets');
+  const reads = new Map(references.map((reference) => [`${reference.from}.${reference.name}`, reference]));
+  const clauses = [...supports, ...resources.flatMap(({ options }) => options.map(({ when }) => when ?? {}))];
+  const labels = [...new Set(clauses.flatMap((clause) => Object.keys(clause)))];
+  return (agent) => [
+    ...labels.map((label) => labelOf(agent, label) ?? null),
+    ...[...reads.values()].map((read) => factOf(read, agent)),
+  ];
+}
+
+function factOf({ from, name }: Reference, agent: AgentFacts): string | null {
+  if (from === 'agent') return agent[name];
+  return from === 'secrets' ? null : (ownMember(agent[from], name) ?? null);
+}
