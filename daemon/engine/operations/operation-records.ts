@@ -137,8 +137,8 @@ export class OperationRecords {
   }
 
   /**
-   * Stores an end with the waiting results and the changes to the believed state. Emits no second event when an interrupted operation ends as interrupted
-   * again.
+   * Stores an end with the waiting results and the changes to the believed state. Emits no second event when an interrupted
+   * operation ends as interrupted again.
    */
   async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
