@@ -78,6 +78,8 @@ export async function supervise(
     if (isToEnd(command, signal)) stop({ how: 'cancelled' });
   };
   signal?.addEventListener('abort', cancel, { once: true });
+  // The cancel may have come while the program was being started.
+  cancel();
   try {
     const end = await Promise.race([exited, stopped]);
     if (end.how === 'timed-out' || end.how === 'cancelled') await endTree(exited);

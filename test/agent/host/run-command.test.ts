@@ -395,6 +395,18 @@ describe.concurrent('a cancelled run', () => {
     });
   });
 
+  it('ends a command that is just being started, whichever moment that is', async () => {
+    const ends = Array.from({ length: 20 }, async (_, turns) => {
+      const stopper = new AbortController();
+      const command = sh('sleep 600', { lifetime: 'end', timeoutSecs: 20 });
+      const result = run(command, { signal: stopper.signal });
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      stopper.abort(new Fault('cancelled', 'stop'));
+      return (await result).end;
+    });
+    expect(new Set((await Promise.all(ends)).map(({ how }) => how))).toEqual(new Set(['cancelled']));
+  });
+
   it('is not the same as an agent that stops', async () => {
     const command = sh('sleep 0.5; echo done', { lifetime: 'end' });
     expect(await run(command, { signal: cancelledBy('interrupted') })).toMatchObject({ end: exited(0) });
