@@ -1,22 +1,25 @@
 /** The benchmarks: measures what is asked for and prints a table. Ends with 1 when a goal is not met. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { startGuard } from './guard.js';
 import { memory } from './memory.js';
 import { plan } from './plan.js';
 import { printTable } from './print-table.js';
 import type { Part, Row } from './row.js';
+import { runParts } from './run-parts.js';
 import { start } from './start.js';
 import { terminal } from './terminal/terminal.js';
 
 const PARTS: readonly Part[] = [start, plan, memory, terminal];
 
 const HELP = [
-  'npm run bench [-- NAME…] [--only TEXT] [--peers] [--json FILE] [--compare FILE]',
+  'npm run bench [-- NAME…] [--only TEXT] [--list] [--no-peers] [--json FILE] [--compare FILE]',
   '',
   ...PARTS.map(({ name, summary }) => `  ${name.padEnd(16)}${summary}`),
   '',
-  '  --only TEXT     of the terminals, only the measurements whose name has it',
-  '  --peers         measure other programs too, where they are installed',
+  '  --only TEXT     measure only the rows whose name has this text',
+  '  --list          print the names of the rows and measure nothing',
+  '  --no-peers      measure no program of others but OpenSSH; they are measured where they are installed',
   '  --json FILE     keep the numbers in a file',
   '  --compare FILE  show numbers that were kept beside the new ones',
   '',
@@ -27,7 +30,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     only: { type: 'string', default: '' },
-    peers: { type: 'boolean', default: false },
+    list: { type: 'boolean', default: false },
+    'no-peers': { type: 'boolean', default: false },
     json: { type: 'string' },
     compare: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
@@ -53,12 +57,22 @@ async function run(): Promise<void> {
     say(HELP.join('\n'));
     return;
   }
+  const parts = chosen();
   const before = values.compare === undefined ? null : readRows(values.compare);
-  const rows: Row[] = [];
-  for (const part of chosen()) rows.push(...(await part.run({ say, peers: values.peers, only: values.only })));
+  if (!values.list) startGuard();
+  const { rows, missing } = await runParts(parts, {
+    say,
+    peers: !values['no-peers'],
+    only: values.only,
+    list: values.list,
+  });
+  if (values.list) return;
+  if (rows.length === 0) throw new Error(`no row has ${values.only} in its name; --list prints the names`);
   process.stdout.write(`${printTable(rows, before)}\n`);
+  for (const [name, reason] of missing) process.stdout.write(`not measured: ${name} (${reason})\n`);
   if (values.json !== undefined) {
-    writeFileSync(values.json, `${JSON.stringify({ node: process.version, rows }, null, 2)}\n`);
+    const kept = { node: process.version, rows, missing: Object.fromEntries(missing) };
+    writeFileSync(values.json, `${JSON.stringify(kept, null, 2)}\n`);
   }
   if (rows.some(({ isMet }) => isMet === false)) process.exitCode = 1;
 }

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import type { Part, Row } from './row.js';
+import { atMost, atMostTimes, OURS, type Part, rowOf } from './row.js';
 import { residentMemory, startFleet } from './terminal/fleet.js';
 
 const MEGABYTE = 1e6;
@@ -10,35 +10,37 @@ const BARE = 'bare Node with ws over TLS';
 /** After what the start has done, in milliseconds. */
 const REST = 10_000;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const AGENT = 'memory: the agent, idle';
+const ORCHESTRATOR = 'memory: the orchestrator, idle';
 
 export const memory: Part = {
   name: 'memory',
   summary: 'resident memory of an idle agent and an idle orchestrator; beside a bare Node with a connection open',
-  run: async ({ say }) => {
-    const fleet = await startFleet();
-    const bare = startBare();
-    try {
-      say('memory: nothing happens');
-      await wait(REST);
-      const limit = residentMemory(bare.pid as number) / MEGABYTE;
-      const agent = fleet.agentMemory() / MEGABYTE;
-      const orchestrator = fleet.orchestratorMemory() / MEGABYTE;
-      return [
-        row('the agent', agent, { limit, goal: `at most 1.2 x ${BARE}`, isMet: agent <= 1.2 * limit }),
-        row('the orchestrator', orchestrator, { limit, goal: 'at most 120 MB', isMet: orchestrator <= 120 }),
-      ];
-    } finally {
-      bare.kill();
-      await fleet.stop();
-    }
-  },
+  run: ({ measure }) =>
+    measure([AGENT, ORCHESTRATOR], async () => {
+      const fleet = await startFleet();
+      const bare = startBare();
+      try {
+        await wait(REST);
+        const limit = [residentMemory(bare.pid as number) / MEGABYTE];
+        const row = (what: string, bytes: number) => ({
+          what,
+          unit: 'MB' as const,
+          runs: new Map([
+            [OURS, [bytes / MEGABYTE]],
+            [BARE, limit],
+          ]),
+        });
+        return [
+          rowOf({ ...row(AGENT, fleet.agentMemory()), goal: atMostTimes(1.2, BARE) }),
+          rowOf({ ...row(ORCHESTRATOR, fleet.orchestratorMemory()), goal: atMost(120, 'MB') }),
+        ];
+      } finally {
+        bare.kill();
+        await fleet.stop();
+      }
+    }),
 };
-
-const row = (
-  what: string,
-  ours: number,
-  { limit, goal, isMet }: { readonly limit: number; readonly goal: string; readonly isMet: boolean },
-): Row => ({ what: `memory: ${what}, idle`, unit: 'MB', ours, beside: { [BARE]: limit }, goal, isMet });
 
 /** Connected to itself, so that the other end costs nothing but one socket. */
 function startBare(): ChildProcess {

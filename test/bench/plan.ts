@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
-import { atMost, type Part, type Row } from './row.js';
+import { bareEnvironment } from './guard.js';
+import { alternate, atMostTimes, type Bench, numbersOf, OURS, type Part, type Row, rowOf } from './row.js';
 import { runProgram } from './run-program.js';
-import { median } from './statistics.js';
 
 const FILES = 1_000;
 const SIZE = 200;
@@ -21,42 +21,43 @@ interface WantedFile {
   readonly content: string;
 }
 
+const WHAT = `plan: ${FILES} files, nothing to do`;
+
 export const plan: Part = {
   name: 'plan',
   summary: `orch plan --local of ${FILES} files that are as they should be; beside a plain loop over them, and CFEngine`,
-  run: async ({ say, peers }) => {
-    const directory = mkdtempSync(join(tmpdir(), 'orch-bench-'));
-    try {
-      return await measurePlan(directory, { say, peers });
-    } finally {
-      rmSync(directory, { recursive: true, force: true });
-    }
-  },
+  run: (bench) =>
+    bench.measure([WHAT], async () => {
+      const directory = mkdtempSync(join(tmpdir(), 'orch-bench-'));
+      try {
+        return await measurePlan(directory, bench);
+      } finally {
+        rmSync(directory, { recursive: true, force: true });
+      }
+    }),
 };
 
-async function measurePlan(directory: string, { say, peers }: Parameters<Part['run']>[0]): Promise<readonly Row[]> {
+async function measurePlan(directory: string, { say, missing, peers }: Bench): Promise<readonly Row[]> {
   const files = makeFiles(directory);
-  const env = { PATH: process.env.PATH, HOME: directory, NO_COLOR: '1' };
+  const env = bareEnvironment(directory);
   const orch = (...words: readonly string[]) => [process.execPath, ORCH, ...words];
   const common = ['--local', '-f', writeModule(directory, files), '--data-dir', join(directory, 'data')];
   say('plan: the files are applied once');
   await runProgram(orch('apply', ...common, '--yes'), { env });
   const programs = new Map<string, readonly string[]>([
-    ['orch', orch('plan', ...common, '--detailed-exitcode')],
+    [OURS, orch('plan', ...common, '--detailed-exitcode')],
     [LOOP, [process.execPath, writeLoop(directory, files)]],
   ]);
   const cfengine = peers ? cfengineOf(directory, files) : null;
   if (cfengine !== null) programs.set(CFENGINE, cfengine);
-  else if (peers) say('plan: CFEngine is not installed');
-  say('plan: nothing to do');
-  const times = new Map<string, number[]>([...programs].map(([name]) => [name, []]));
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const [name, program] of programs) times.get(name)?.push(await runProgram(program, { env }));
-  }
-  const { orch: ours = 0, ...beside } = Object.fromEntries([...times].map(([name, all]) => [name, median(all)]));
-  const isMet = atMost(ours, 0.8, beside[CFENGINE]);
-  const goal = `at most 0.8 x ${CFENGINE} (--peers)`;
-  return [{ what: `plan: ${FILES} files, nothing to do`, unit: 'ms', ours, beside, goal, isMet }];
+  else if (peers) missing(CFENGINE, 'not installed; apt-get install cfengine3');
+  const runs = await alternate(
+    ROUNDS,
+    new Map([...programs].map(([name, words]) => [name, () => runProgram(words, { env })])),
+  );
+  return [
+    rowOf({ what: WHAT, unit: 'ms', runs: numbersOf(runs, ({ wall }) => wall), goal: atMostTimes(0.8, CFENGINE) }),
+  ];
 }
 
 /** Directories within directories, a few files in each. */

@@ -1,4 +1,4 @@
-/** Runs a program to its end, and times it. */
+/** Runs a program to its end, and measures it. */
 import { spawn } from 'node:child_process';
 
 export interface RunOptions {
@@ -7,20 +7,51 @@ export interface RunOptions {
   readonly statuses?: readonly number[];
 }
 
-/** @returns milliseconds from the start of the process to its end */
-export function runProgram([file = '', ...args]: readonly string[], options: RunOptions): Promise<number> {
-  const { env, statuses = [0] } = options;
-  const start = performance.now();
+/** Milliseconds of a whole process and of the children that it waited for. */
+export interface Taken {
+  readonly wall: number;
+  readonly cpu: number;
+}
+
+/** Node does not tell what a child has used of the processor; the shell does. */
+const TIMED = `
+TIMEFORMAT='%U %S'
+begin=$EPOCHREALTIME
+{ time "$@" 2>&3; } 3>&2 2>&4
+status=$?
+echo "$begin $EPOCHREALTIME" >&4
+exit "$status"
+`;
+
+/** Resolves when the program has ended with one of the statuses, and rejects with its messages otherwise. */
+export function runProgram(program: readonly string[], { env, statuses = [0] }: RunOptions): Promise<Taken> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn('bash', ['-c', TIMED, 'bash', ...program], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'pipe'],
+    });
     let errors = '';
-    child.stderr.on('data', (text) => {
-      errors += text;
+    let times = '';
+    child.stderr?.on('data', (text) => {
+      errors = (errors + text).slice(-2_000);
+    });
+    child.stdio[4]?.on('data', (text) => {
+      times += text;
     });
     child.on('error', reject);
     child.on('close', (status) => {
-      if (status !== null && statuses.includes(status)) resolve(performance.now() - start);
-      else reject(new Error(`${[file, ...args].join(' ')} ended with ${status}: ${errors}`));
+      if (status !== null && statuses.includes(status)) resolve(takenOf(times));
+      else reject(new Error(`${program.slice(0, 8).join(' ')} ended with ${status}: ${errors}`));
     });
   });
+}
+
+/** Some languages write numbers with a comma. */
+function takenOf(times: string): Taken {
+  const [user = 0, system = 0, begin = 0, end = 0] = times
+    .replaceAll(',', '.')
+    .trim()
+    .split(/\s+/)
+    .map((seconds) => Number(seconds) * 1_000);
+  return { wall: end - begin, cpu: user + system };
 }

@@ -19,6 +19,8 @@ export interface Fleet {
   orch(...args: readonly string[]): readonly string[];
   readonly name: string;
   readonly nodeId: string;
+  /** For `--data-dir` of local runs; empty at first. */
+  readonly dataDirectory: string;
   readonly api: ApiClient;
   /** Of the orchestrator's TLS certificate. */
   readonly fingerprint: string;
@@ -72,6 +74,7 @@ export async function startFleet(): Promise<Fleet> {
       orch: (...args) => [process.execPath, ORCH, ...args],
       name: NAME,
       nodeId,
+      dataDirectory: sandbox.path('local'),
       api,
       fingerprint: ready.tls_fingerprint,
       clock,

@@ -1,29 +1,30 @@
 /** How long a flood goes on being shown after Ctrl-C, to a terminal that is slow and to one that is not. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Row } from '../row.js';
-import { median } from '../statistics.js';
-import { OURS, open, SSH, type Target } from './targets.js';
+import { alternate, atMostTimes, type Row, rowOf } from '../row.js';
+import { open, SSH, type Target } from './targets.js';
 
-const ROUNDS = 3;
+const ROUNDS = 5;
 const FLOOD = 3_000;
-/** Bytes a second of a slow terminal. */
-const SLOW = 2e6;
+
+interface Reader {
+  readonly what: string;
+  /** Bytes a second that it takes; no limit when null. */
+  readonly pace: number | null;
+}
+
+const READERS: readonly Reader[] = [
+  { what: 'terminal: Ctrl-C to quiet, a reader of 2 MB/s', pace: 2e6 },
+  { what: 'terminal: Ctrl-C to quiet, a fast reader', pace: null },
+];
+
+export const QUIET_ROWS = READERS.map(({ what }) => what);
 
 export async function measureQuiet(targets: readonly Target[]): Promise<readonly Row[]> {
   const rows: Row[] = [];
-  for (const [reader, pace] of [
-    ['a reader of 2 MB/s', SLOW],
-    ['a fast reader', undefined],
-  ] as const) {
-    const times = new Map<string, number[]>(targets.map(({ name }) => [name, []]));
-    for (let round = 0; round < ROUNDS; round += 1) {
-      for (const target of targets) times.get(target.name)?.push(await timeOf(target, pace));
-    }
-    const { [OURS]: ours = 0, ...beside } = Object.fromEntries([...times].map(([name, all]) => [name, median(all)]));
-    const peer = beside[SSH];
-    const isMet = peer === undefined ? null : ours <= peer;
-    const what = `terminal: Ctrl-C to quiet, ${reader}`;
-    rows.push({ what, unit: 'ms', ours, beside, goal: `at most ${SSH}`, isMet });
+  for (const { what, pace } of READERS) {
+    const programs = new Map(targets.map((target) => [target.name, () => timeOf(target, pace ?? undefined)]));
+    const runs = await alternate(ROUNDS, programs);
+    rows.push(rowOf({ what, unit: 'ms', runs, goal: atMostTimes(1, SSH) }));
   }
   return rows;
 }

@@ -13,6 +13,10 @@ const SHELLS = 200;
 const LIBRARY = 100;
 const AT_ONCE = 8;
 const LARGEST = 1024 * 1024;
+const LOST = `terminal: bytes lost by ${COMMANDS} short commands`;
+const LOST_BY_SHELLS = `terminal: bytes lost by ${SHELLS} shells that end at once`;
+
+export const SHORT_COMMANDS_ROWS = [LOST, LOST_BY_SHELLS];
 
 export async function measureShortCommands(fleet: Fleet): Promise<readonly Row[]> {
   const directory = mkdtempSync(join(tmpdir(), 'orch-bench-'));
@@ -26,8 +30,8 @@ export async function measureShortCommands(fleet: Fleet): Promise<readonly Row[]
     const lostByShells = await inTurns(SHELLS, (run) => lostByShell(fleet, source, sizeOf(run)));
     const lostByLibrary = await inTurns(LIBRARY, (run) => lostBeside(source, sizeOf(run)));
     return [
-      row(`bytes lost by ${COMMANDS} short commands`, lostByCommands, {}),
-      row(`bytes lost by ${SHELLS} shells that end at once`, lostByShells, { [`node-pty, ${LIBRARY}`]: lostByLibrary }),
+      row(LOST, lostByCommands, {}),
+      row(LOST_BY_SHELLS, lostByShells, { [`node-pty, ${LIBRARY}`]: lostByLibrary }),
     ];
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -40,7 +44,7 @@ interface Source {
 }
 
 const row = (what: string, ours: number, beside: Readonly<Record<string, number>>): Row => ({
-  what: `terminal: ${what}`,
+  what,
   unit: 'bytes',
   ours,
   beside,

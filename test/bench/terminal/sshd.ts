@@ -17,10 +17,10 @@ export interface Sshd {
   stop(): Promise<void>;
 }
 
-/** @returns null when there is none, or it lets nobody in; `say` is told why */
-export async function startSshd(say: (line: string) => void): Promise<Sshd | null> {
+/** Resolves to null when there is none, or it refuses the key; `missing` gets the reason. */
+export async function startSshd(missing: (reason: string) => void): Promise<Sshd | null> {
   if (!existsSync(SSHD) || process.getuid?.() !== 0) {
-    say('ssh is not measured: its server is not installed, or this is not root');
+    missing('its server is not installed, or this is not root; apt-get install openssh-server');
     return null;
   }
   const directory = mkdtempSync(join(tmpdir(), 'orch-bench-ssh-'));
@@ -47,7 +47,7 @@ export async function startSshd(say: (line: string) => void): Promise<Sshd | nul
     await wait(100);
   }
   await stop();
-  say(`ssh is not measured: ${log.trim().split('\n').at(-1)}`);
+  missing(log.trim().split('\n').at(-1) ?? '');
   return null;
 }
 

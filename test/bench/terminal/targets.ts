@@ -2,11 +2,11 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { LOGIN_PATH } from '../../../src/agent/terminal/login.js';
+import { OURS } from '../row.js';
 import type { Fleet } from './fleet.js';
 import type { Sshd } from './sshd.js';
 import { Typist } from './typist.js';
 
-export const OURS = 'orch';
 export const BARE = 'bare';
 export const SSH = 'ssh';
 export const JUMP = 'ssh -J';

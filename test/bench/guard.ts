@@ -1,0 +1,48 @@
+/** Leaves nothing behind, however the benchmarks end: not even when they are killed. */
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+
+const VARIABLE = 'BENCH_RUN';
+
+/** Waits until the benchmarks end, kills every process that has their variable, and removes their directory. */
+const SCRIPT = `
+trap '' INT TERM HUP
+cat >/dev/null
+for round in 1 2 3 4 5; do
+  found=
+  for directory in /proc/[0-9]*; do
+    if grep -qzxF "$1" "$directory/environ" 2>/dev/null; then
+      kill -KILL "\${directory#/proc/}" 2>/dev/null && found=yes
+    fi
+  done
+  [ -n "$found" ] || break
+done
+rm -rf -- "$2"
+`;
+
+/** Gives this process a directory for temporary files, and its children a variable to be found by. */
+export function startGuard(): void {
+  const directory = mkdtempSync(join(tmpdir(), 'orch-bench-'));
+  // Programs of other users look into it.
+  chmodSync(directory, 0o755);
+  const run = basename(directory);
+  const guard = spawn('sh', ['-c', SCRIPT, 'sh', `${VARIABLE}=${run}`, directory], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  guard.unref();
+  // A pipe that nothing is written to must not keep the benchmarks running.
+  if (guard.stdin !== null && 'unref' in guard.stdin && typeof guard.stdin.unref === 'function') guard.stdin.unref();
+  process.env.TMPDIR = directory;
+  process.env[VARIABLE] = run;
+}
+
+/** The environment of a measured program: what it needs, and the variable of the guard. */
+export const bareEnvironment = (home: string): NodeJS.ProcessEnv => ({
+  PATH: process.env.PATH,
+  HOME: home,
+  NO_COLOR: '1',
+  [VARIABLE]: process.env[VARIABLE],
+});

@@ -1,0 +1,76 @@
+/** Runs parts of the benchmarks: their chosen measurements, with what several of them share. */
+import type { Bench, Part, Row } from './row.js';
+
+export interface RunPartsOptions {
+  readonly say: (line: string) => void;
+  readonly peers: boolean;
+  /** Measures only rows whose name has this text; all when empty. */
+  readonly only: string;
+  /** Names the rows and measures nothing. */
+  readonly list: boolean;
+}
+
+export interface Measured {
+  readonly rows: readonly Row[];
+  /** Why it was not measured, by name. */
+  readonly missing: ReadonlyMap<string, string>;
+}
+
+export async function runParts(parts: readonly Part[], options: RunPartsOptions): Promise<Measured> {
+  const rows: Row[] = [];
+  const missing = new Map<string, string>();
+  for (const part of parts) {
+    const ends: (() => Promise<void>)[] = [];
+    try {
+      await part.run(benchOf(options, { rows, missing, ends }));
+    } finally {
+      for (const end of ends.reverse()) await end();
+    }
+  }
+  return { rows, missing };
+}
+
+interface Collected {
+  readonly rows: Row[];
+  readonly missing: Map<string, string>;
+  readonly ends: (() => Promise<void>)[];
+}
+
+function benchOf({ say, peers, only, list }: RunPartsOptions, { rows, missing, ends }: Collected): Bench {
+  const isChosen = (what: string) => what.includes(only);
+  return {
+    say,
+    peers,
+    missing: (name, reason) => {
+      if (!missing.has(name)) say(`not measured: ${name} (${reason})`);
+      missing.set(name, reason);
+    },
+    measure: async (names, run) => {
+      const chosen = names.filter(isChosen);
+      if (list) {
+        for (const name of chosen) process.stdout.write(`${name}\n`);
+        return;
+      }
+      const [first] = chosen;
+      if (first === undefined) return;
+      say(chosen.join('; '));
+      try {
+        rows.push(...(await run()).filter(({ what }) => isChosen(what)));
+      } catch (error) {
+        say(`${first} failed: ${error instanceof Error ? error.message : String(error)}`);
+        rows.push({ what: first, unit: '', ours: Number.NaN, beside: {}, goal: 'works', isMet: false });
+      }
+    },
+    shared: (make, end) => {
+      let made: ReturnType<typeof make> | null = null;
+      return () => {
+        if (made === null) {
+          const making = make();
+          made = making;
+          ends.push(async () => end(await making));
+        }
+        return made;
+      };
+    },
+  };
+}
