@@ -2,15 +2,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { startGuard } from './guard.js';
+import { local } from './local/local.js';
 import { memory } from './memory.js';
-import { plan } from './plan.js';
+
 import { printTable } from './print-table.js';
 import type { Part, Row } from './row.js';
 import { runParts } from './run-parts.js';
 import { start } from './start.js';
 import { terminal } from './terminal/terminal.js';
 
-const PARTS: readonly Part[] = [start, plan, memory, terminal];
+const PARTS: readonly Part[] = [start, local, memory, terminal];
 
 const HELP = [
   'npm run bench [-- NAME…] [--only TEXT] [--list] [--no-peers] [--json FILE] [--compare FILE]',

@@ -74,11 +74,16 @@ export function rowOf({ what, unit, runs, goal }: RunsOf): Row {
     unit,
     ours,
     beside: Object.fromEntries(others.map(([name, theirs]) => [name, median(theirs)])),
-    spread: Object.fromEntries([...runs].map(([name, values]) => [name, [Math.min(...values), Math.max(...values)]])),
+    spread: spreadOf(runs),
     ratios,
     goal: goal?.text ?? null,
     isMet: goal?.isMet(ours, ratios) ?? null,
   };
+}
+
+function spreadOf(runs: ReadonlyMap<string, readonly number[]>): Readonly<Record<string, Range>> {
+  const several = [...runs].filter(([, values]) => values.length > 1);
+  return Object.fromEntries(several.map(([name, values]) => [name, [Math.min(...values), Math.max(...values)]]));
 }
 
 function ratioOf(ours: readonly number[], theirs: readonly number[]): number {

@@ -1,5 +1,6 @@
 /** Runs a program to its end, and measures it. */
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 
 export interface RunOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -54,4 +55,30 @@ function takenOf(times: string): Taken {
     .split(/\s+/)
     .map((seconds) => Number(seconds) * 1_000);
   return { wall: end - begin, cpu: user + system };
+}
+
+/** Milliseconds between looks at a process. */
+const LOOK_EVERY = 2;
+
+/** The most resident memory that a process itself has had, in bytes; 0 when it was over before it was looked at. */
+export async function peakMemory([file = '', ...args]: readonly string[], { env }: RunOptions): Promise<number> {
+  const child = spawn(file, args, { env, stdio: 'ignore' });
+  let peak = 0;
+  const timer = setInterval(() => {
+    peak = Math.max(peak, highWaterMark(child.pid ?? 0));
+  }, LOOK_EVERY);
+  await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', resolve);
+  }).finally(() => clearInterval(timer));
+  return peak;
+}
+
+function highWaterMark(pid: number): number {
+  try {
+    const [, kilobytes] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    return Number(kilobytes ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
 }

@@ -1,0 +1,202 @@
+/** A number of small files in nested directories, declared for each program that brings them about. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { stringify } from 'yaml';
+import { bareEnvironment } from '../guard.js';
+import { CFENGINE, cfengineText, findProgram, PUPPET, prepareCfengine } from '../peers.js';
+import { type Bench, OURS } from '../row.js';
+import { runProgram, type Taken } from '../run-program.js';
+
+/** Bytes in each file. */
+const SIZE = 200;
+const IN_MODULE = 1_000;
+/** Files up to which a program is measured that takes seconds for a hundred. */
+const MOST_FOR_PUPPET = 1_000;
+const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
+const LIMITS = fileURLToPath(new URL('../bench/limits/', import.meta.url));
+
+export const NODE = 'Node loop';
+export const C = 'C loop';
+
+export type Verb = 'apply' | 'plan';
+
+interface WantedFile {
+  readonly path: string;
+  readonly content: string;
+}
+
+interface Program {
+  readonly env: NodeJS.ProcessEnv;
+  /** Its command line; a program that only compares has the same for a plan and an apply that changes nothing. */
+  words(verb: Verb, isFirst: boolean): readonly string[];
+  /** Of how many that measures are taken of it in a round; the slow ones have fewer. */
+  readonly isSlow?: boolean;
+}
+
+export class Site {
+  readonly directory = mkdtempSync(join(tmpdir(), 'site-'));
+  private readonly files: readonly WantedFile[];
+  private readonly programs: ReadonlyMap<string, Program>;
+
+  constructor(count: number, bench: Bench) {
+    this.files = wantedFiles(this.directory, count);
+    this.programs = programsFor(this.directory, this.files, bench);
+  }
+
+  get names(): readonly string[] {
+    return [...this.programs.keys()];
+  }
+
+  isSlow(name: string): boolean {
+    return this.program(name).isSlow === true;
+  }
+
+  run(name: string, verb: Verb, { isFirst = false } = {}): Promise<Taken> {
+    const program = this.program(name);
+    return runProgram(program.words(verb, isFirst), { env: program.env });
+  }
+
+  /** Brings the files about, and what `orch` remembers of them. */
+  async settle(): Promise<void> {
+    await this.run(OURS, 'apply');
+  }
+
+  /** Removes the files and what `orch` remembers, and waits until the disk is quiet. */
+  clear(): void {
+    for (const { path } of this.files) rmSync(path, { force: true });
+    rmSync(dataDirectory(this.directory), { recursive: true, force: true });
+    spawnSync('sync');
+  }
+
+  /** The command that applies, for a look at the process itself. */
+  commandOf(name: string, verb: Verb): { readonly words: readonly string[]; readonly env: NodeJS.ProcessEnv } {
+    const { words, env } = this.program(name);
+    return { words: words(verb, false), env };
+  }
+
+  remove(): void {
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  private program(name: string): Program {
+    const program = this.programs.get(name);
+    if (program === undefined) throw new Error(`${name} does not run here`);
+    return program;
+  }
+}
+
+const dataDirectory = (directory: string): string => join(directory, 'data');
+
+/** Directories within directories, a few files in each; the directories exist. */
+function wantedFiles(directory: string, count: number): readonly WantedFile[] {
+  const files = Array.from({ length: count }, (_, index) => ({
+    path: join(directory, 'tree', `${index % 10}`, `${Math.floor(index / 10) % 10}`, `file-${index}`),
+    content: `${index} `
+      .repeat(SIZE)
+      .slice(0, SIZE - 1)
+      .concat('\n'),
+  }));
+  for (const parent of new Set(files.map(({ path }) => dirname(path)))) mkdirSync(parent, { recursive: true });
+  return files;
+}
+
+function programsFor(directory: string, files: readonly WantedFile[], bench: Bench): ReadonlyMap<string, Program> {
+  const env = bareEnvironment(directory);
+  const programs = new Map<string, Program>([
+    [OURS, orchOf(directory, files, env)],
+    [NODE, nodeLoop(directory, files, env)],
+  ]);
+  const loop = cLoop(directory, env, bench);
+  if (loop !== null) programs.set(C, loop);
+  if (!bench.peers) return programs;
+  const cfengine = cfengineOf(directory, files, { env, bench });
+  if (cfengine !== null) programs.set(CFENGINE, cfengine);
+  const puppet = files.length > MOST_FOR_PUPPET ? null : puppetOf(directory, files, { env, bench });
+  if (puppet !== null) programs.set(PUPPET, puppet);
+  return programs;
+}
+
+function orchOf(directory: string, files: readonly WantedFile[], env: NodeJS.ProcessEnv): Program {
+  const modules = join(directory, 'modules');
+  mkdirSync(modules);
+  for (let first = 0; first < files.length; first += IN_MODULE) {
+    const name = `bench-${first / IN_MODULE}`;
+    const resources = files
+      .slice(first, first + IN_MODULE)
+      .map(({ path, content }) => ({ resource: { 'file-unix': { path, content } } }));
+    const text = stringify({ name, supports: [{ platform: process.platform }], resources });
+    writeFileSync(join(modules, `${name}.orch.yaml`), text);
+  }
+  const common = ['--local', '-f', modules, '--data-dir', dataDirectory(directory)];
+  return {
+    env,
+    words: (verb) => [process.execPath, ORCH, verb, ...common, ...(verb === 'apply' ? ['--yes'] : [])],
+  };
+}
+
+/** The least that a program in Node has to do. */
+function nodeLoop(directory: string, files: readonly WantedFile[], env: NodeJS.ProcessEnv): Program {
+  writeFileSync(listOf(directory), files.map(({ path, content }) => `${path}\0${content}\0`).join(''));
+  return {
+    env,
+    words: (_, isFirst) => [
+      process.execPath,
+      join(LIMITS, 'files.mjs'),
+      isFirst ? 'write' : 'check',
+      listOf(directory),
+    ],
+  };
+}
+
+const listOf = (directory: string): string => join(directory, 'list');
+
+/** The least that any program has to do. */
+function cLoop(directory: string, env: NodeJS.ProcessEnv, bench: Bench): Program | null {
+  const compiler = findProgram('cc', bench);
+  if (compiler === null) return null;
+  const program = join(directory, 'files');
+  const { status, stderr } = spawnSync(compiler, ['-O2', '-o', program, join(LIMITS, 'files.c')]);
+  if (status !== 0) {
+    bench.missing(C, `cc ended with ${status}: ${stderr.toString().split('\n')[0]}`);
+    return null;
+  }
+  return { env, words: (_, isFirst) => [program, isFirst ? 'write' : 'check', listOf(directory)] };
+}
+
+interface PeerOptions {
+  readonly env: NodeJS.ProcessEnv;
+  readonly bench: Bench;
+}
+
+function cfengineOf(directory: string, files: readonly WantedFile[], { env, bench }: PeerOptions): Program | null {
+  const program = findProgram(CFENGINE, bench);
+  if (program === null) return null;
+  const promises = files.map(
+    ({ path, content }) => `    ${cfengineText(path)} create => "true", content => ${cfengineText(content)};`,
+  );
+  const policy = join(directory, 'bench.cf');
+  writeFileSync(policy, ['bundle agent main', '{', '  files:', ...promises, '}', ''].join('\n'), { mode: 0o600 });
+  return {
+    env: { ...env, ...prepareCfengine(program, join(directory, 'cfengine')) },
+    words: (verb) => [program, '--no-lock', ...(verb === 'plan' ? ['--dry-run'] : []), '--file', policy],
+  };
+}
+
+function puppetOf(directory: string, files: readonly WantedFile[], { env, bench }: PeerOptions): Program | null {
+  const program = findProgram(PUPPET, bench);
+  if (program === null) return null;
+  const manifest = join(directory, 'bench.pp');
+  const declared = files.map(
+    ({ path, content }) => `file { '${path}': ensure => file, content => ${JSON.stringify(content)} }`,
+  );
+  writeFileSync(manifest, `${declared.join('\n')}\n`);
+  const places = ['--confdir', join(directory, 'puppet/etc'), '--vardir', join(directory, 'puppet/var')];
+  return {
+    env,
+    isSlow: true,
+    words: (verb) => [program, 'apply', ...places, ...(verb === 'plan' ? ['--noop'] : []), manifest],
+  };
+}
