@@ -2,6 +2,7 @@
 import { Fault } from '../../src/kernel/fault.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { isUnchanged } from '../../src/resources/run-results.js';
+import { refuseLargeRun } from '../../src/resources/run-size.js';
 import { isTainted } from '../../src/resources/tainted-body.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
 import type { RunEntry, RunItem } from '../../src/wire/messages.js';
@@ -11,15 +12,8 @@ import type { StoredContent } from './run-contents.js';
 
 /** Returns the content of a run. Throws `bad_request` when it exceeds the maximum number of items. */
 export function runContent({ resources, removals }: DesiredSet): RunContent {
-  const count = resources.length + removals.length;
-  if (count <= LINK_LIMITS.resources) return { resources, removals };
-  throw new Fault(
-    'bad_request',
-    `these modules make a run of ${count} resources, and ${LINK_LIMITS.resources} is the most`,
-    {
-      hint: 'apply fewer modules to one agent',
-    },
-  );
+  refuseLargeRun({ resources, removals }, 'apply fewer modules to one agent');
+  return { resources, removals };
 }
 
 /** Address of an item of a run. */

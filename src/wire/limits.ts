@@ -1,4 +1,7 @@
-/** Limits of the agent link (`docs/protocols/limits.md`). Sizes are bytes, times milliseconds. */
+/** Limits of the agent link (`docs/protocols/limits.md`). */
+import { MAX_RUN_RESOURCES } from '../resources/run-size.js';
+
+/** Sizes are bytes, times milliseconds. */
 export const LINK_LIMITS = {
   /** Maximum frame from an agent to the orchestrator. */
   agentFrame: 1024 * 1024,
@@ -25,7 +28,7 @@ export const LINK_LIMITS = {
    */
   outputSize: 608 * 1024,
   /** Maximum resources of one run. */
-  resources: 20_000,
+  resources: MAX_RUN_RESOURCES,
 } as const;
 
 /** ALPN protocol of the agent link. */

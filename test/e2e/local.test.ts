@@ -68,6 +68,22 @@ describe('the loop on this machine', () => {
     expect((await json<DriftDetail>('drift')).status).toBe('in_sync');
   });
 
+  it('refuses a run of more resources than through an orchestrator', { timeout: 120_000 }, async () => {
+    const modules = sandbox.path('modules');
+    mkdirSync(modules);
+    for (let part = 0; part < 21; part += 1) {
+      const count = part === 20 ? 1 : 1_000;
+      const resources = Array.from({ length: count }, (_, index) => file(`${part}-${index}`, 'text'));
+      const text = `name: part-${part}\nsupports:\n  - platform: linux\nresources:\n${resources.join('')}`;
+      writeFileSync(`${modules}/part-${part}.orch.yaml`, text);
+    }
+    const refused = await orch('apply', '-f', modules, '--yes');
+    expect(refused).toMatchObject({ status: 1, stdout: '' });
+    expect(refused.stderr).toContain('these modules make a run of 20001 resources, and 20000 is the most');
+    expect(refused.stderr).toContain('hint: declare fewer resources');
+    expect(existsSync(site)).toBe(false);
+  });
+
   it('keeps what was applied for the owner alone', async () => {
     await json('apply', '-f', module('site', directory()), '--yes');
     expect(statSync(data).mode & 0o777).toBe(0o700);

@@ -9,6 +9,7 @@ import { noLongerDesired } from '../../resources/believed-state.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
+import { refuseLargeRun } from '../../resources/run-size.js';
 import { readModules } from '../modules/read-modules.js';
 import type { LocalContent } from '../programs.js';
 import type { LocalSession } from './local-session.js';
@@ -23,7 +24,7 @@ export interface LocalDesired extends LocalContent {
   readonly warnings: RunResult['warnings'];
 }
 
-/** Resolves module files for this machine. Throws `usage` without files, and the faults of validation and resolution. */
+/** Resolves module files for this machine. Throws `usage` without files, `bad_request` for a run that is too large, and the faults of validation and resolution. */
 export function localDesired({ facts, secret, state }: LocalSession, files: readonly string[]): LocalDesired {
   if (files.length === 0) {
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
@@ -32,6 +33,10 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
   const modules = read.map(({ compiled }) => compiled);
   const { resources, warnings } = resolved(() => resolveCompiled({ modules, agent: facts, secret }));
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
+  refuseLargeRun(
+    { resources, removals: removed },
+    'declare fewer resources; what an earlier apply declared is removed and counts too',
+  );
   return {
     modules: read.map(({ name }) => name),
     resources,
