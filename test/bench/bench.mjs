@@ -1,10 +1,20 @@
 /** Bundles the benchmarks and runs them: `npm run bench [-- NAME…] [--only TEXT] [--peers] [--json FILE] [--compare FILE]`. */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const outfile = `${root}dist/bench/main.mjs`;
+
+/** Booted hosts find scripts beside their files. */
+const hosts = {
+  name: 'hosts',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\/test\/hosts\/[^/]*\.ts$/ }, ({ path }) => {
+      const own = JSON.stringify(pathToFileURL(path).href);
+      return { contents: readFileSync(path, 'utf8').replaceAll('import.meta.url', own), loader: 'ts' };
+    }),
+};
 
 mkdirSync(`${root}dist/bench`, { recursive: true });
 await build({
@@ -18,7 +28,8 @@ await build({
   packages: 'external',
   sourcemap: 'inline',
   logLevel: 'warning',
-  // Files find others beside them; these are where they would be without the bundle.
+  plugins: [hosts],
+  // All other files of the bundle count as files of `test/support`.
   define: { 'import.meta.url': JSON.stringify(pathToFileURL(`${root}test/support/bench.mjs`).href) },
 });
 await import(pathToFileURL(outfile).href);

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { startGuard } from './guard.js';
+import { typicalHost } from './host/typical-host.js';
 import { local } from './local/local.js';
 import { memory } from './memory.js';
 
@@ -11,7 +12,7 @@ import { runParts } from './run-parts.js';
 import { start } from './start.js';
 import { terminal } from './terminal/terminal.js';
 
-const PARTS: readonly Part[] = [start, local, memory, terminal];
+const PARTS: readonly Part[] = [start, local, typicalHost, memory, terminal];
 
 const HELP = [
   'npm run bench [-- NAME…] [--only TEXT] [--list] [--no-peers] [--json FILE] [--compare FILE]',

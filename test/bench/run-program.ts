@@ -18,25 +18,26 @@ export interface Taken {
 const TIMED = `
 TIMEFORMAT='%U %S'
 begin=$EPOCHREALTIME
-{ time "$@" 2>&3; } 3>&2 2>&4
+{ time "$@" >/dev/null 2>&3; } 3>&2 2>&1
 status=$?
-echo "$begin $EPOCHREALTIME" >&4
+echo "$begin $EPOCHREALTIME"
 exit "$status"
 `;
+
+/** A command that runs the program without its output, and prints what `takenOf` reads. */
+export const timed = (program: readonly string[]): readonly string[] => ['bash', '-c', TIMED, 'bash', ...program];
 
 /** Resolves when the program has ended with one of the statuses, and rejects with its messages otherwise. */
 export function runProgram(program: readonly string[], { env, statuses = [0] }: RunOptions): Promise<Taken> {
   return new Promise((resolve, reject) => {
-    const child = spawn('bash', ['-c', TIMED, 'bash', ...program], {
-      env,
-      stdio: ['ignore', 'ignore', 'pipe', 'ignore', 'pipe'],
-    });
+    const [shell = '', ...args] = timed(program);
+    const child = spawn(shell, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     let errors = '';
     let times = '';
-    child.stderr?.on('data', (text) => {
+    child.stderr.on('data', (text) => {
       errors = (errors + text).slice(-2_000);
     });
-    child.stdio[4]?.on('data', (text) => {
+    child.stdout.on('data', (text) => {
       times += text;
     });
     child.on('error', reject);
@@ -47,8 +48,8 @@ export function runProgram(program: readonly string[], { env, statuses = [0] }: 
   });
 }
 
-/** Some languages write numbers with a comma. */
-function takenOf(times: string): Taken {
+/** Reads the output of a timed command; some languages write numbers with a comma. */
+export function takenOf(times: string): Taken {
   const [user = 0, system = 0, begin = 0, end = 0] = times
     .replaceAll(',', '.')
     .trim()

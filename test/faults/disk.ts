@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isInstalled } from '../support/needing.js';
+import { isInstalled } from '../support/is-installed.js';
 
 /** Why these tests cannot run on this machine; null when they can. */
 export const missing: string | null = ((): string | null => {

@@ -1,18 +1,7 @@
-/** Tells whether this machine can boot hosts for tests, and gates the suites that need them. */
-import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+/** Gates the suites that need booted hosts, or programs that not every machine has. */
 import { describe } from 'vitest';
-import { isInstalled } from '../support/needing.js';
-import { cgroupRoots } from './cgroup.js';
-
-const tools = ['systemd-nspawn', 'mmdebstrap', 'ip', 'nsenter', 'unshare', 'flock', 'mountpoint', 'find', 'bash'];
-
-/** What a host takes beyond the tools: namespaces, an overlay, a bridge and a veth pair, tried where they vanish at once. */
-const trial = `
-mount -t tmpfs none /mnt && mkdir /mnt/lower /mnt/upper /mnt/work /mnt/root
-mount -t overlay overlay -o lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root
-ip link add orch-trial type bridge
-ip link add orch-trial-0 type veth peer name eth0`;
+import { isInstalled } from '../support/is-installed.js';
+import { whyNoHosts } from './why-no-hosts.js';
 
 /** Programs that a suite takes besides, and the Debian package that has each. */
 export type Needs = Readonly<Record<string, string>>;
@@ -23,44 +12,9 @@ export function describeHosts(title: string, suite: () => void, needs: Needs = {
   describe.skipIf(reason !== null)(reason === null ? title : `${title} (skipped: ${reason})`, suite);
 }
 
-/** The reason in one sentence, or null when hosts can be booted. */
-export function whyNoHosts(): string | null {
-  if (process.platform !== 'linux') return `booted hosts need Linux, this is ${process.platform}`;
-  if (process.getuid?.() !== 0) return 'booted hosts need root';
-  const missing = tools.filter((tool) => !isInstalled(tool));
-  if (missing.length > 0)
-    return `${missing.join(', ')} not installed (apt-get install systemd-container mmdebstrap iproute2)`;
-  return whyNoNode() ?? whyNoKernel();
-}
-
 function whyMissing(needs: Needs): string | null {
   const missing = Object.entries(needs).filter(([program]) => !isInstalled(program));
   if (missing.length === 0) return null;
   const packages = [...new Set(missing.map(([, name]) => name))];
   return `${missing.map(([program]) => program).join(', ')} not installed (apt-get install ${packages.join(' ')})`;
-}
-
-function whyNoNode(): string | null {
-  const { stdout } = spawnSync('ldd', [process.execPath], { encoding: 'utf8', timeout: 10_000 });
-  if (!/libnode\.so/.test(stdout ?? '')) return null;
-  return `${process.execPath} needs libnode.so of this system, which a booted host lacks; use a Node from nodejs.org`;
-}
-
-function whyNoKernel(): string | null {
-  if (!cgroupRoots().some(isWritable)) return 'no control group hierarchy is writable here';
-  const { status, stderr } = spawnSync('unshare', ['--mount', '--net', 'sh', '-ec', trial], {
-    encoding: 'utf8',
-    timeout: 10_000,
-  });
-  if (status === 0) return null;
-  return `this kernel or container does not permit what a host needs: ${stderr.trim().replaceAll('\n', '; ')}`;
-}
-
-function isWritable(directory: string): boolean {
-  try {
-    accessSync(directory, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

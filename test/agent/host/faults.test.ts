@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
 import type { FileStep } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, needs, place, run, succeeds, write } from '../../support/agent.js';
-import { isInstalled } from '../../support/needing.js';
+import { isInstalled } from '../../support/is-installed.js';
 
 /** A file system of its own on a directory. */
 function mounted(context: TestContext, options: string): string {

@@ -22,7 +22,7 @@ import { Journal } from '../../../src/agent/journal.js';
 import { type Fault, isFault } from '../../../src/kernel/fault.js';
 import type { RunItem } from '../../../src/wire/messages.js';
 import { content, file, isRoot, needs, place, removal, run, script, succeeds } from '../../support/agent.js';
-import { isInstalled } from '../../support/needing.js';
+import { isInstalled } from '../../support/is-installed.js';
 
 const idOf = (number: number): string => `01J0000000000000000000000${number}`;
 

@@ -1,0 +1,94 @@
+/** What a typical host is declared to be, 50 resources, in the languages of the programs that are measured. */
+import { stringify } from 'yaml';
+import { cfengineText } from '../peers.js';
+
+const range = (count: number): readonly number[] => Array.from({ length: count }, (_, index) => index);
+
+const DIRECTORIES = range(10).map((index) => `/srv/typical-${index}`);
+const FILES = range(20).map((index) => ({
+  path: `/srv/typical-${index % 10}/file-${index}`,
+  content: `# file ${index}\n`.repeat(20),
+}));
+const GROUPS = range(5).map((index) => ({ name: `group${index}`, gid: 3_000 + index }));
+const USERS = range(5).map((index) => ({
+  name: `user${index}`,
+  uid: 3_000 + index,
+  home: `/home/user${index}`,
+  shell: '/bin/sh',
+}));
+const PACKAGES = ['bash', 'coreutils', 'dpkg', 'passwd', 'systemd'];
+/** Units that run on every booted machine. */
+const SERVICES = ['systemd-journald', 'dbus', 'systemd-logind', 'systemd-user-sessions', 'systemd-tmpfiles-setup'];
+
+/** @param versions the installed version of each package, so that a newer one in the lists changes nothing */
+export function moduleText(versions: ReadonlyMap<string, string>): string {
+  const account = { owner: 'root', group: 'root' };
+  const resources = [
+    ...DIRECTORIES.map((path) => ({ 'directory-unix': { path, ...account, mode: '0755' } })),
+    ...FILES.map((file) => ({ 'file-unix': { ...file, ...account, mode: '0644' } })),
+    ...GROUPS.map((group) => ({ 'group-unix': group })),
+    ...USERS.map((user) => ({ 'user-unix': user })),
+    ...PACKAGES.map((name) => ({ 'package-apt': { name, version: versions.get(name) } })),
+    ...SERVICES.map((name) => ({ 'service-systemd': { name, running: true } })),
+  ];
+  return stringify({
+    name: 'typical',
+    supports: [{ platform: 'linux' }],
+    resources: resources.map((resource) => ({ resource })),
+  });
+}
+
+/** Packages by the installed list alone, which is the quickest way that CFEngine has. */
+export function cfenginePolicy(): string {
+  return `
+body common control
+{
+  bundlesequence => { "main" };
+  inputs => { "$(sys.inputdir)/lib/stdlib.cf" };
+}
+body perms as(mode)
+{
+  owners => { "root" };
+  groups => { "root" };
+  mode => "$(mode)";
+}
+body package_method installed
+{
+  package_changes => "individual";
+  package_list_command => "/usr/bin/dpkg -l";
+  package_list_name_regex => "ii\\s+([^\\s:]+).*";
+  package_list_version_regex => "ii\\s+[^\\s]+\\s+([^\\s]+).*";
+  package_installed_regex => "ii.*";
+  package_name_convention => "$(name)";
+  package_add_command => "/usr/bin/apt-get --yes install";
+}
+bundle agent main
+{
+  files:
+${DIRECTORIES.map((path) => `    ${cfengineText(`${path}/.`)} create => "true", perms => as("755");`).join('\n')}
+${FILES.map(({ path, content }) => `    ${cfengineText(path)} create => "true", content => ${cfengineText(content)}, perms => as("644");`).join('\n')}
+  users:
+${USERS.map(({ name, uid, home, shell }) => `    "${name}" policy => "present", uid => "${uid}", home_dir => "${home}", shell => "${shell}";`).join('\n')}
+  packages:
+${PACKAGES.map((name) => `    "${name}" package_policy => "add", package_method => installed;`).join('\n')}
+  services:
+${SERVICES.map((name) => `    "${name}" service_policy => "active";`).join('\n')}
+  commands:
+${GROUPS.map(({ name, gid }) => `    "/usr/sbin/groupadd --gid ${gid} ${name}" unless => groupexists("${name}");`).join('\n')}
+}
+`;
+}
+
+/** The least that a program in Node has to do: two commands, the accounts, and the files. */
+export function nodeLimit(): string {
+  const files = FILES.map(({ path }) => path);
+  return `
+import { execFileSync } from 'node:child_process';
+import { lstatSync, readFileSync } from 'node:fs';
+for (const path of ${JSON.stringify(files)}) readFileSync(path);
+for (const path of ${JSON.stringify([...DIRECTORIES, ...files])}) lstatSync(path);
+for (const path of ['/etc/passwd', '/etc/group']) readFileSync(path);
+execFileSync('dpkg-query', ['--show', ...${JSON.stringify(PACKAGES)}]);
+execFileSync('systemctl', ['show', ...${JSON.stringify(SERVICES)}]);
+`;
+}
