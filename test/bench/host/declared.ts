@@ -16,19 +16,19 @@ const USERS = range(5).map((index) => ({
   home: `/home/user${index}`,
   shell: '/bin/sh',
 }));
-const PACKAGES = ['bash', 'coreutils', 'dpkg', 'passwd', 'systemd'];
+/** Installed packages that are declared. */
+export const PACKAGES = 5;
 /** Units that run on every booted machine. */
 const SERVICES = ['systemd-journald', 'dbus', 'systemd-logind', 'systemd-user-sessions', 'systemd-tmpfiles-setup'];
 
-/** @param versions the installed version of each package, so that a newer one in the lists changes nothing */
-export function moduleText(versions: ReadonlyMap<string, string>): string {
+export function moduleText(packages: readonly string[]): string {
   const account = { owner: 'root', group: 'root' };
   const resources = [
     ...DIRECTORIES.map((path) => ({ 'directory-unix': { path, ...account, mode: '0755' } })),
     ...FILES.map((file) => ({ 'file-unix': { ...file, ...account, mode: '0644' } })),
     ...GROUPS.map((group) => ({ 'group-unix': group })),
     ...USERS.map((user) => ({ 'user-unix': user })),
-    ...PACKAGES.map((name) => ({ 'package-apt': { name, version: versions.get(name) } })),
+    ...packages.map((name) => ({ 'package-apt': { name } })),
     ...SERVICES.map((name) => ({ 'service-systemd': { name, running: true } })),
   ];
   return stringify({
@@ -38,8 +38,8 @@ export function moduleText(versions: ReadonlyMap<string, string>): string {
   });
 }
 
-/** Packages by the installed list alone, which is the quickest way that CFEngine has. */
-export function cfenginePolicy(): string {
+/** As the manual of CFEngine has it: its standard library, and its module for apt. */
+export function cfenginePolicy(packages: readonly string[]): string {
   return `
 body common control
 {
@@ -51,16 +51,7 @@ body perms as(mode)
   owners => { "root" };
   groups => { "root" };
   mode => "$(mode)";
-}
-body package_method installed
-{
-  package_changes => "individual";
-  package_list_command => "/usr/bin/dpkg -l";
-  package_list_name_regex => "ii\\s+([^\\s:]+).*";
-  package_list_version_regex => "ii\\s+[^\\s]+\\s+([^\\s]+).*";
-  package_installed_regex => "ii.*";
-  package_name_convention => "$(name)";
-  package_add_command => "/usr/bin/apt-get --yes install";
+  rxdirs => "false";
 }
 bundle agent main
 {
@@ -70,7 +61,7 @@ ${FILES.map(({ path, content }) => `    ${cfengineText(path)} create => "true", 
   users:
 ${USERS.map(({ name, uid, home, shell }) => `    "${name}" policy => "present", uid => "${uid}", home_dir => "${home}", shell => "${shell}";`).join('\n')}
   packages:
-${PACKAGES.map((name) => `    "${name}" package_policy => "add", package_method => installed;`).join('\n')}
+${packages.map((name) => `    "${name}" policy => "present", package_module => apt_get;`).join('\n')}
   services:
 ${SERVICES.map((name) => `    "${name}" service_policy => "active";`).join('\n')}
   commands:
@@ -80,7 +71,7 @@ ${GROUPS.map(({ name, gid }) => `    "/usr/sbin/groupadd --gid ${gid} ${name}" u
 }
 
 /** The least that a program in Node has to do: two commands, the accounts, and the files. */
-export function nodeLimit(): string {
+export function nodeLimit(packages: readonly string[]): string {
   const files = FILES.map(({ path }) => path);
   return `
 import { execFileSync } from 'node:child_process';
@@ -88,7 +79,7 @@ import { lstatSync, readFileSync } from 'node:fs';
 for (const path of ${JSON.stringify(files)}) readFileSync(path);
 for (const path of ${JSON.stringify([...DIRECTORIES, ...files])}) lstatSync(path);
 for (const path of ['/etc/passwd', '/etc/group']) readFileSync(path);
-execFileSync('dpkg-query', ['--show', ...${JSON.stringify(PACKAGES)}]);
+execFileSync('dpkg-query', ['--show', ...${JSON.stringify(packages)}]);
 execFileSync('systemctl', ['show', ...${JSON.stringify(SERVICES)}]);
 `;
 }

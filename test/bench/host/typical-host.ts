@@ -8,7 +8,7 @@ import { unguarded } from '../guard.js';
 import { CFENGINE } from '../peers.js';
 import { alternate, atMostTimes, type Bench, type Goal, numbersOf, OURS, type Part, rowOf } from '../row.js';
 import { type Taken, takenOf, timed } from '../run-program.js';
-import { cfenginePolicy, moduleText, nodeLimit } from './declared.js';
+import { cfenginePolicy, moduleText, nodeLimit, PACKAGES } from './declared.js';
 
 const ROUNDS = 9;
 const LIMIT = 'Node, dpkg-query and systemctl';
@@ -86,7 +86,12 @@ async function boot(bench: Bench): Promise<Machine | null> {
   bench.say('typical host: a machine boots (the first time its image is made)');
   const { fleet, hasCfengine } = await unguarded(() => startMachine(bench));
   const host = fleet.host('typical');
-  await settle(host, hasCfengine);
+  try {
+    await settle(host, hasCfengine);
+  } catch (error) {
+    await fleet.stop();
+    throw error;
+  }
   return { fleet, host, hasCfengine };
 }
 
@@ -96,7 +101,7 @@ async function startMachine(bench: Bench): Promise<Omit<Machine, 'host'>> {
   const binds = packageLists(bench);
   if (bench.peers) {
     try {
-      return { fleet: await startFleet({ hosts, binds, packages: ['cfengine3'] }), hasCfengine: true };
+      return { fleet: await startFleet({ hosts, binds, packages: ['cfengine3', 'python3'] }), hasCfengine: true };
     } catch (error) {
       bench.missing(`${CFENGINE} on the typical host`, `no image with it: ${String(error).slice(0, 200)}`);
     }
@@ -115,20 +120,41 @@ function packageLists({ missing }: Bench): readonly { readonly from: string; rea
   return [LISTS, ...sources].map((path) => ({ from: path, to: path }));
 }
 
+/** CFEngine's own update would put its files and its Python there. */
+const PREPARE_CFENGINE = `
+cp -r /usr/share/cfengine3/masterfiles/. /var/lib/cfengine3/inputs
+mkdir -p /var/lib/cfengine3/modules/packages
+cd /var/lib/cfengine3/modules/packages
+cp /usr/share/cfengine3/masterfiles/modules/packages/vendored/apt_get.mustache apt_get
+chmod 755 apt_get
+ln -sf python3 /usr/bin/cfengine-selected-python
+ls /var/lib/cfengine3/ppkeys/localhost.priv || cf-key
+`;
+
 async function settle(host: BootedHost, hasCfengine: boolean): Promise<void> {
-  const versions = await must(host, ['dpkg-query', '--show', '--showformat', '${Package} ${Version}\\n']);
-  const versionOf = new Map(versions.split('\n').map((line) => line.split(' ') as [string, string]));
-  await host.writeFile('/root/typical.orch.yaml', moduleText(versionOf));
-  await host.writeFile('/root/limit.mjs', nodeLimit());
+  // As apt's timer leaves it every day, so that no apply refreshes the lists.
+  await host.writeFile('/var/lib/apt/periodic/update-success-stamp', '');
+  const packages = await newestPackages(host);
+  await host.writeFile('/root/typical.orch.yaml', moduleText(packages));
+  await host.writeFile('/root/limit.mjs', nodeLimit(packages));
   await must(host, orch('apply'));
   if (!hasCfengine) return;
-  await host.writeFile('/root/typical.cf', cfenginePolicy(), '0600');
-  await must(host, ['cp', '-r', '/usr/share/cfengine3/masterfiles/.', '/var/lib/cfengine3/inputs']);
-  // The key exists where the package was configured with a running system.
-  await host.run(['cf-key']);
+  await must(host, ['sh', '-ec', PREPARE_CFENGINE]);
+  await host.writeFile('/root/typical.cf', cfenginePolicy(packages), '0600');
   await must(host, cfengine('apply'));
   const repairs = await must(host, [...cfengine('apply'), '--inform']);
-  if (repairs.includes('info:')) throw new Error(`cf-agent goes on changing the machine: ${repairs.slice(0, 500)}`);
+  if (repairs.trim() !== '') throw new Error(`cf-agent goes on changing the machine: ${repairs.slice(0, 500)}`);
+}
+
+/** Installed packages that no list of apt has newer, so that there is nothing to do. */
+async function newestPackages(host: BootedHost): Promise<readonly string[]> {
+  const installed = (await must(host, ['sh', '-c', 'dpkg-query --show | cut -f1 | cut -d: -f1'])).trim().split('\n');
+  const policies = await must(host, ['apt-cache', 'policy', ...installed]);
+  const found = [...policies.matchAll(/^(\S+):\n {2}Installed: (\S+)\n {2}Candidate: (\S+)$/gm)];
+  const newest = found.filter(([, , version, candidate]) => version === candidate).map(([, name]) => name as string);
+  if (newest.length < PACKAGES)
+    throw new Error(`the typical host has only ${newest.length} packages that are up to date`);
+  return newest.slice(0, PACKAGES);
 }
 
 async function withoutCache<Result>(host: BootedHost, work: () => Promise<Result>): Promise<Result> {
