@@ -12,10 +12,9 @@ trap '' INT TERM HUP
 cat >/dev/null
 for round in 1 2 3 4 5; do
   found=
-  for directory in /proc/[0-9]*; do
-    if grep -qzxF "$1" "$directory/environ" 2>/dev/null; then
-      kill -KILL "\${directory#/proc/}" 2>/dev/null && found=yes
-    fi
+  for file in $(grep -lszxF "$1" /proc/[0-9]*/environ); do
+    process=\${file#/proc/}
+    kill -KILL "\${process%/environ}" 2>/dev/null && found=yes
   done
   [ -n "$found" ] || break
 done

@@ -1,6 +1,7 @@
 /** The benchmarks: measures what is asked for and prints a table. Ends with 1 when a goal is not met. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { agent } from './agent/agent.js';
 import { startGuard } from './guard.js';
 import { typicalHost } from './host/typical-host.js';
 import { local } from './local/local.js';
@@ -12,7 +13,7 @@ import { runParts } from './run-parts.js';
 import { start } from './start.js';
 import { terminal } from './terminal/terminal.js';
 
-const PARTS: readonly Part[] = [start, local, typicalHost, memory, terminal];
+const PARTS: readonly Part[] = [start, local, typicalHost, memory, agent, terminal];
 
 const HELP = [
   'npm run bench [-- NAME…] [--only TEXT] [--list] [--no-peers] [--json FILE] [--compare FILE]',

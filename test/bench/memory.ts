@@ -43,7 +43,7 @@ export const memory: Part = {
 };
 
 /** Connected to itself, so that the other end costs nothing but one socket. */
-function startBare(): ChildProcess {
+export function startBare(): ChildProcess {
   const program = `
 import { createServer } from 'node:https';
 import { selfSignedEd25519 } from './dist/src/identity/certificate.js';

@@ -53,7 +53,7 @@ function benchOf({ say, peers, only, list }: RunPartsOptions, { rows, missing, e
       }
       const [first] = chosen;
       if (first === undefined) return;
-      say(chosen.join('; '));
+      say(chosen.length === 1 ? first : `${first}, and ${chosen.length - 1} more of the same run`);
       try {
         rows.push(...(await run()).filter(({ what }) => isChosen(what)));
       } catch (error) {

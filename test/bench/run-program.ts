@@ -75,7 +75,8 @@ export async function peakMemory([file = '', ...args]: readonly string[], { env 
   return peak;
 }
 
-function highWaterMark(pid: number): number {
+/** The most resident memory that a process has had so far, in bytes; 0 when it has ended. */
+export function highWaterMark(pid: number): number {
   try {
     const [, kilobytes] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return Number(kilobytes ?? 0) * 1024;

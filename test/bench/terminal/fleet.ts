@@ -25,6 +25,8 @@ export interface Fleet {
   /** Of the orchestrator's TLS certificate. */
   readonly fingerprint: string;
   readonly clock: Clock;
+  readonly orchestratorPid: number;
+  readonly agentPid: number;
   /** Resident memory of the orchestrator, in bytes. */
   orchestratorMemory(): number;
   agentMemory(): number;
@@ -78,6 +80,8 @@ export async function startFleet(): Promise<Fleet> {
       api,
       fingerprint: ready.tls_fingerprint,
       clock,
+      orchestratorPid: server.process.pid as number,
+      agentPid: agent.process.pid as number,
       orchestratorMemory: () => residentMemory(server.process.pid as number),
       agentMemory: () => residentMemory(agent.process.pid as number),
       stop: async () => {
