@@ -7,13 +7,15 @@ import { typicalHost } from './host/typical-host.js';
 import { local } from './local/local.js';
 import { memory } from './memory.js';
 
+import { observation } from './observation.js';
 import { printTable } from './print-table.js';
+import { resolution } from './resolution.js';
 import type { Part, Row } from './row.js';
 import { runParts } from './run-parts.js';
 import { start } from './start.js';
 import { terminal } from './terminal/terminal.js';
 
-const PARTS: readonly Part[] = [start, local, typicalHost, memory, agent, terminal];
+const PARTS: readonly Part[] = [start, local, typicalHost, memory, agent, observation, resolution, terminal];
 
 const HELP = [
   'npm run bench [-- NAME…] [--only TEXT] [--list] [--no-peers] [--json FILE] [--compare FILE]',

@@ -1,0 +1,109 @@
+/** How many agents a second the orchestrator's rules resolve: modules, tags and secrets to one set of resources. */
+import { compileModule } from '../../src/language/compile-module.js';
+import type { AgentFacts } from '../../src/language/fill.js';
+import { parseModule } from '../../src/language/parse-module.js';
+import { resolveCompiled } from '../../src/language/resolve.js';
+import { alternate, atLeast, atMostTimes, numbersOf, OURS, type Part, rowOf } from './row.js';
+
+const ROUNDS = 5;
+const RESOURCES = 50;
+const MANY = 10_000;
+const FEW = 1_000;
+/** Agents before the first that counts. */
+const WARM_UP = 500;
+const RATE = `resolution: agents per second of one core, ${RESOURCES} resources with variants, templates and secrets`;
+const GROWTH = `resolution: time of one agent among ${MANY.toLocaleString('en')}`;
+const AMONG_FEW = `among ${FEW.toLocaleString('en')}`;
+
+export const resolution: Part = {
+  name: 'resolution',
+  summary: `resolution of a module with ${RESOURCES} resources for ${MANY.toLocaleString('en')} agents, in this process`,
+  run: ({ measure }) =>
+    measure([RATE, GROWTH], async () => {
+      const resolve = resolver();
+      resolve(WARM_UP);
+      const programs = new Map([
+        [OURS, async () => cpuOfEach(MANY, resolve)],
+        [AMONG_FEW, async () => cpuOfEach(FEW, resolve)],
+      ]);
+      const runs = await alternate(ROUNDS, programs);
+      const rates = new Map([[OURS, (runs.get(OURS) ?? []).map((each) => 1e6 / each)]]);
+      return [
+        rowOf({ what: RATE, unit: '/s', runs: rates, goal: atLeast(2_000, '/s') }),
+        rowOf({ what: GROWTH, unit: 'us', runs: numbersOf(runs, (each) => each), goal: atMostTimes(1.2, AMONG_FEW) }),
+      ];
+    }),
+};
+
+/** Microseconds of the processor for each agent. */
+function cpuOfEach(count: number, resolve: (count: number) => void): number {
+  const before = process.cpuUsage();
+  resolve(count);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / count;
+}
+
+/** The module is parsed and compiled once, as at its upload. */
+function resolver(): (count: number) => void {
+  const parsed = parseModule(moduleText());
+  if (parsed.definition === null) throw new Error('the module of the benchmark is not valid');
+  const modules = [compileModule({ name: 'bench', definition: parsed.definition })];
+  return (count) => {
+    for (let index = 0; index < count; index += 1) {
+      const { resources } = resolveCompiled({
+        modules,
+        agent: agentOf(index),
+        secret: (name) => ({ value: `${name}-${index}`, tag: '0000' }),
+      });
+      if (resources.length !== RESOURCES) throw new Error(`${resources.length} resources instead of ${RESOURCES}`);
+    }
+  };
+}
+
+const agentOf = (index: number): AgentFacts => ({
+  node_id: String(index).padStart(32, '0'),
+  name: `web-${index}`,
+  attributes: {
+    hostname: `web-${index}`,
+    platform: 'linux',
+    distro: index % 2 === 0 ? 'debian' : 'fedora',
+    distro_version: '12',
+    init_system: 'systemd',
+    arch: 'x64',
+  },
+  tags: { role: index % 3 === 0 ? 'web' : 'database', site: `site-${index % 50}` },
+});
+
+/** A fifth of the resources has variants, a fifth a template, and a fifth a secret. */
+function moduleText(): string {
+  const entries = Array.from({ length: RESOURCES }, (_, index) => {
+    const path = `/srv/\${{ tags.site }}/file-${index}`;
+    switch (index % 5) {
+      case 0:
+        return `  - variants:
+      - when: {distro: debian}
+        resource: {package-apt: {name: tool-${index}}}
+      - when: {distro: fedora}
+        resource: {package-dnf: {name: tool-${index}}}`;
+      case 1:
+        return `  - resource: {file-unix: {path: "${path}", template: banner, mode: "0644"}}`;
+      case 2:
+        return `  - resource: {file-unix: {path: "${path}", content: "token = \${{ secrets.TOKEN }}\\n", mode: "0600"}}`;
+      case 3:
+        return `  - resource: {service-systemd: {name: service-${index}, enabled: true, running: true}}`;
+      default:
+        return `  - resource: {directory-unix: {path: "${path}", owner: root, group: root, mode: "0755"}}`;
+    }
+  });
+  return `name: bench
+supports:
+  - platform: linux
+templates:
+  - id: banner
+    content: |
+      This is \${{ agent.name }} of \${{ tags.site }}, a \${{ tags.role }}.
+      Managed by orch.
+resources:
+${entries.join('\n')}
+`;
+}
