@@ -22,14 +22,15 @@ export const QUIET_ROWS = READERS.map(({ what }) => what);
 export async function measureQuiet(targets: readonly Target[]): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const { what, pace } of READERS) {
-    const programs = new Map(targets.map((target) => [target.name, () => timeOf(target, pace ?? undefined)]));
+    const programs = new Map(targets.map((target) => [target.name, () => quietAfter(target, pace ?? undefined)]));
     const runs = await alternate(ROUNDS, programs);
     rows.push(rowOf({ what, unit: 'ms', runs, goal: atMostTimes(1, SSH) }));
   }
   return rows;
 }
 
-async function timeOf(target: Target, pace: number | undefined): Promise<number> {
+/** Milliseconds from Ctrl-C to the prompt. */
+export async function quietAfter(target: Target, pace?: number): Promise<number> {
   const typist = await open(target, pace);
   try {
     typist.type('yes "the quick brown fox jumps over the lazy dog, and over it again, and over again"\r');

@@ -14,6 +14,9 @@ export interface Sshd {
   /** `ssh -tt`, and the same over a jump host. */
   readonly direct: readonly string[];
   readonly jump: readonly string[];
+  readonly port: number;
+  /** The direct one over another port of the loopback, which leads to it. */
+  over(port: number): readonly string[];
   stop(): Promise<void>;
 }
 
@@ -42,7 +45,13 @@ export async function startSshd(missing: (reason: string) => void): Promise<Sshd
   const ssh = ['/usr/bin/ssh', '-F', join(directory, 'client')];
   for (let round = 0; round < 50; round += 1) {
     if (spawnSync(ssh[0] as string, [...ssh.slice(1), 'bench', 'true']).status === 0) {
-      return { direct: [...ssh, '-tt', 'bench'], jump: [...ssh, '-tt', '-J', 'jump', 'bench'], stop };
+      return {
+        direct: [...ssh, '-tt', 'bench'],
+        jump: [...ssh, '-tt', '-J', 'jump', 'bench'],
+        port,
+        over: (other) => [...ssh, '-p', String(other), '-tt', 'bench'],
+        stop,
+      };
     }
     await wait(100);
   }

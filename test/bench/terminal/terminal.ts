@@ -1,6 +1,7 @@
 /** Remote terminals, beside a terminal on this machine and OpenSSH. */
 import type { Part } from '../row.js';
 import { ECHO_ROWS, measureEcho } from './echo.js';
+import { FAR_ROWS, measureFar } from './far.js';
 import { FIRST_BYTE_ROWS, measureFirstByte } from './first-byte.js';
 import { startFleet } from './fleet.js';
 import { MANY_SESSIONS_ROWS, measureManySessions } from './many-sessions.js';
@@ -30,6 +31,7 @@ export const terminal: Part = {
       measureFirstByte((await targets()).filter(({ name }) => name !== LIMIT)),
     );
     await measure(QUIET_ROWS, async () => measureQuiet(await targets()));
+    await measure(FAR_ROWS, async () => measureFar(await fleet(), await sshd()));
     await measure(THROUGHPUT_ROWS, async () => measureThroughput(await targets()));
     await measure(PREDICTION_ROWS, async () => measurePrediction(await fleet()));
     await measure(SHORT_COMMANDS_ROWS, async () => measureShortCommands(await fleet()));
