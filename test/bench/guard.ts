@@ -6,15 +6,19 @@ import { basename, join } from 'node:path';
 
 const VARIABLE = 'BENCH_RUN';
 
-/** Waits until the benchmarks end, kills every process that has their variable, and removes their directory. */
+/**
+ * Waits until the benchmarks end, kills every process that has their variable or their directory in its command line, and removes
+ * the directory. A server that writes its state over its environment, as sshd does, is found by its command line.
+ */
 const SCRIPT = `
 trap '' INT TERM HUP
 cat >/dev/null
 for round in 1 2 3 4 5; do
   found=
-  for file in $(grep -lszxF "$1" /proc/[0-9]*/environ); do
+  for file in $(grep -lszxF "$1" /proc/[0-9]*/environ; grep -lszF "$2/" /proc/[0-9]*/cmdline); do
     process=\${file#/proc/}
-    kill -KILL "\${process%/environ}" 2>/dev/null && found=yes
+    process=\${process%%/*}
+    [ "$process" = $$ ] || { kill -KILL "$process" 2>/dev/null && found=yes; }
   done
   [ -n "$found" ] || break
 done
