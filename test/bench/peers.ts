@@ -1,4 +1,4 @@
-/** Programs of others that do the same work, prepared in a directory of their own. */
+/** Installed programs of others that do the same work. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -7,14 +7,14 @@ import type { Bench } from './row.js';
 export const CFENGINE = 'cf-agent';
 export const PUPPET = 'puppet';
 
-/** What has the program on Debian. */
+/** Debian package of each program. */
 const PACKAGES: Readonly<Record<string, string>> = {
   [CFENGINE]: 'cfengine3',
   [PUPPET]: 'puppet-agent',
   cc: 'gcc',
 };
 
-/** Null when it is not installed; the bench names it then. */
+/** Returns its path, or null when it is not installed; the bench then names it as missing. */
 export function findProgram(name: string, { missing }: Pick<Bench, 'missing'>): string | null {
   const places = (process.env.PATH ?? '').split(delimiter).map((directory) => join(directory, name));
   const found = places.find((place) => existsSync(place));
@@ -22,7 +22,7 @@ export function findProgram(name: string, { missing }: Pick<Bench, 'missing'>): 
   return found ?? null;
 }
 
-/** Gives CFEngine a work directory with a key; the environment that makes it use that. */
+/** Makes a work directory with a key for CFEngine, and returns the environment that selects it. */
 export function prepareCfengine(program: string, directory: string): NodeJS.ProcessEnv {
   const env = { CFENGINE_TEST_OVERRIDE_WORKDIR: directory };
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -32,5 +32,5 @@ export function prepareCfengine(program: string, directory: string): NodeJS.Proc
   return env;
 }
 
-/** A policy of files; a quote in CFEngine ends a text, a backslash keeps it. */
+/** Quotes a text for a policy. */
 export const cfengineText = (text: string): string => `"${text.replace(/["\\]/g, '\\$&')}"`;

@@ -1,4 +1,4 @@
-/** One thing that was measured, with what ran beside it in the same call, and its goal. */
+/** Rows of the result: one measured thing, the programs that ran beside it, and its goal. */
 import { median } from './statistics.js';
 
 export type Unit = 'us' | 'ms' | 's' | '/s' | 'MB/s' | 'MB' | 'KB' | 'bytes' | '%' | '';
@@ -62,7 +62,7 @@ export interface RunsOf {
   readonly goal: Goal | null;
 }
 
-/** Makes the row of several runs: medians, their spread, and ratios in pairs, as other work on the machine slows whole rounds. */
+/** Makes the row of several runs: medians, spread, and ratios in pairs, because other work on the machine slows whole rounds. */
 export function rowOf({ what, unit, runs, goal }: RunsOf): Row {
   const all = runs.get(OURS);
   if (all === undefined) throw new Error(`${what}: ${OURS} did not run`);
@@ -116,19 +116,19 @@ export interface Part {
   run(bench: Bench): Promise<void>;
 }
 
-/** What a part is given to measure with. */
+/** Tools of a part. */
 export interface Bench {
-  /** Tells what is being done, for whoever waits. */
+  /** Prints progress on standard error. */
   say(line: string): void;
-  /** Programs of others are measured too, where they are installed. */
+  /** True to measure installed programs of others too. */
   readonly peers: boolean;
-  /** Names what cannot be measured here, and why; it is printed below the table. */
+  /** Records what cannot be measured here, and why; it is printed below the table. */
   missing(name: string, reason: string): void;
   /**
-   * Runs a measurement when one of the rows that it makes is asked for. Its rows are named before anything is set up for it.
-   * A failure becomes one row that does not meet its goal, as the other measurements are worth having.
+   * Runs a measurement if one of its rows is chosen. `rows` has the names of all rows that it makes. If it fails, its first chosen
+   * row counts as not met, and the other measurements go on.
    */
   measure(rows: readonly string[], run: () => Promise<readonly Row[]>): Promise<void>;
-  /** Makes something at its first use, for several measurements, and ends it with the part. */
+  /** Returns a function that makes something at its first call. It is ended with the part. */
   shared<Thing>(make: () => Promise<Thing>, end: (thing: Thing) => Promise<void> | void): () => Promise<Thing>;
 }

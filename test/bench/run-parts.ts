@@ -67,7 +67,7 @@ function benchOf({ say, peers, only, list }: RunPartsOptions, { rows, missing, e
         if (made === null) {
           const making = make();
           made = making;
-          // What could not be made has failed its measurements, and has nothing to end.
+          // Without the thing its measurements have failed, and there is nothing to end.
           ends.push(() => making.then(end, () => undefined));
         }
         return made;

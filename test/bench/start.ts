@@ -48,7 +48,7 @@ export const start: Part = {
           [NODE, () => runProgram([process.execPath, '-e', '0'], { env })],
           [OURS, () => runProgram(command, { env })],
         ]);
-        // What the first run leaves for those after it.
+        // The first run may leave caches for those after it.
         await runProgram(command, { env });
         const runs = await alternate(ROUNDS, programs);
         return [

@@ -1,4 +1,4 @@
-/** What an agent costs while nothing is asked of it, and what it keeps of an apply. */
+/** Costs of an idle agent, and its memory after applies. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { startBare } from '../memory.js';
 import { cpuTime, residentMemory, wakeUps } from '../process-figures.js';
@@ -8,10 +8,10 @@ import { type Fleet, startFleet } from '../terminal/fleet.js';
 import { applyModules, uploadFiles } from './many-files.js';
 
 const BARE = 'bare Node with ws over TLS';
-/** After what the start has done, in milliseconds. */
+/** Milliseconds between the start and the measurement. */
 const REST = 15_000;
 const MINUTE = 60_000;
-/** After an apply, in milliseconds: the engine's thread has ended by then. */
+/** Milliseconds between an apply and the measurement; the engine's thread has ended by then. */
 const AFTER = 80_000;
 const CPU = 'agent: CPU of an idle minute';
 const WAKE_UPS = 'agent: wake-ups of an idle second';
@@ -57,7 +57,7 @@ export async function measureIdle(): Promise<readonly Row[]> {
 
 const figuresOf = (pid: number) => ({ cpu: cpuTime(pid), wakes: wakeUps(pid) });
 
-/** Each number of files by an agent of its own, all at the same time. */
+/** Uses an agent of its own for each number of files, and waits once for all. */
 export async function measureAfterApplies(): Promise<readonly Row[]> {
   const bare = startBare();
   const fleets: Fleet[] = [];

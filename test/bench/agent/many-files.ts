@@ -8,7 +8,7 @@ import type { Fleet } from '../terminal/fleet.js';
 const SIZE = 200;
 const IN_MODULE = 1_000;
 
-/** Uploads them; the names of the modules. Nothing is applied. */
+/** Uploads modules with so many files and returns their names. */
 export async function uploadFiles({ api }: Fleet, count: number): Promise<readonly string[]> {
   const root = mkdtempSync(join(tmpdir(), 'files-'));
   const names: string[] = [];
@@ -28,7 +28,7 @@ export async function uploadFiles({ api }: Fleet, count: number): Promise<readon
 
 const contentOf = (index: number): string => `${`${index} `.repeat(SIZE).slice(0, SIZE - 1)}\n`;
 
-/** Applies modules, or none, which removes what was applied. */
+/** Applies modules. An empty list removes everything that was applied. */
 export async function applyModules({ api, nodeId }: Fleet, modules: readonly string[]): Promise<void> {
   const body = { modules: [...modules], allow_removals: 1_000_000 };
   const { status, error } = await api.call('applyAgent', { params: { node_id: nodeId }, body });

@@ -23,7 +23,7 @@ const DRIFT = 'drift check';
 const VERBS = [FIRST, NO_OP, PLAN, DRIFT];
 const AGENT_CPU = 'CPU of the agent';
 const ORCHESTRATOR_CPU = 'CPU of the orchestrator';
-/** Of all but the first apply in each round. */
+/** Runs of everything but the first apply in each round. */
 const REPEATED = 3;
 
 const nameOf = (verb: string, { files }: Size): string => `agent: ${verb} of ${files.toLocaleString('en')} files`;
@@ -60,7 +60,7 @@ export async function measureThrough(fleet: Fleet, size: Size): Promise<readonly
   return VERBS.flatMap((verb) => rowsOf(nameOf(verb, size), costs.get(verb) ?? [], verb === NO_OP ? size.noOp : null));
 }
 
-/** The mean of several, as the kernel counts the processor's time in steps of 10 ms. */
+/** Returns the mean of several runs, because the kernel counts CPU time in steps of 10 ms. */
 async function costOf(
   { agentPid, orchestratorPid }: Fleet,
   times: number,

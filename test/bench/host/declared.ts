@@ -1,4 +1,4 @@
-/** What a typical host is declared to be, 50 resources, in the languages of the programs that are measured. */
+/** The 50 resources of a typical host, in the languages of the measured programs. */
 import { stringify } from 'yaml';
 import { cfengineText } from '../peers.js';
 
@@ -38,7 +38,7 @@ export function moduleText(packages: readonly string[]): string {
   });
 }
 
-/** As the manual of CFEngine has it: its standard library, and its module for apt. */
+/** Follows the manual of CFEngine: its standard library, and its module for apt. */
 export function cfenginePolicy(packages: readonly string[]): string {
   return `
 body common control
@@ -70,7 +70,7 @@ ${GROUPS.map(({ name, gid }) => `    "/usr/sbin/groupadd --gid ${gid} ${name}" u
 `;
 }
 
-/** The least that a program in Node has to do: two commands, the accounts, and the files. */
+/** Returns the limit program in Node: it runs two commands and reads the accounts and the files. */
 export function nodeLimit(packages: readonly string[]): string {
   const files = FILES.map(({ path }) => path);
   return `

@@ -1,4 +1,4 @@
-/** How fast it is found on a booted Debian that a typical host is as declared: files, directories, accounts, packages, services. */
+/** Plans and no-op applies of a typical host on a booted Debian: files, directories, accounts, packages, services. */
 import { existsSync, readdirSync } from 'node:fs';
 import { type Fleet, startFleet } from '../../hosts/fleet.js';
 import type { BootedHost } from '../../hosts/host.js';
@@ -76,7 +76,7 @@ interface Machine {
   readonly hasCfengine: boolean;
 }
 
-/** Boots a machine that is as declared. Null where none can be booted; the bench names it then. */
+/** Boots a machine and applies the declared state. Null where none can be booted; the bench then names it as missing. */
 async function boot(bench: Bench): Promise<Machine | null> {
   const reason = whyNoHosts();
   if (reason !== null) {
@@ -95,7 +95,7 @@ async function boot(bench: Bench): Promise<Machine | null> {
   return { fleet, host, hasCfengine };
 }
 
-/** With CFEngine if its package can be had. */
+/** Installs CFEngine in the image if its package is available. */
 async function startMachine(bench: Bench): Promise<Omit<Machine, 'host'>> {
   const hosts = ['typical'];
   const binds = packageLists(bench);
@@ -109,7 +109,7 @@ async function startMachine(bench: Bench): Promise<Omit<Machine, 'host'>> {
   return { fleet: await startFleet({ hosts, binds }), hasCfengine: false };
 }
 
-/** The lists of this machine, as a booted one has no way out; without them apt has nothing to read. */
+/** Binds the package lists of this machine, because a booted one has no way out and apt needs lists to read. */
 function packageLists({ missing }: Bench): readonly { readonly from: string; readonly to: string }[] {
   const hasLists = existsSync(LISTS) && readdirSync(LISTS).some((name) => name.includes('_Packages'));
   if (!hasLists) {
@@ -120,7 +120,7 @@ function packageLists({ missing }: Bench): readonly { readonly from: string; rea
   return [LISTS, ...sources].map((path) => ({ from: path, to: path }));
 }
 
-/** CFEngine's own update would put its files and its Python there. */
+/** Puts library, module and Python where CFEngine's own update puts them. */
 const PREPARE_CFENGINE = `
 cp -r /usr/share/cfengine3/masterfiles/. /var/lib/cfengine3/inputs
 mkdir -p /var/lib/cfengine3/modules/packages
@@ -146,7 +146,7 @@ async function settle(host: BootedHost, hasCfengine: boolean): Promise<void> {
   if (repairs.trim() !== '') throw new Error(`cf-agent goes on changing the machine: ${repairs.slice(0, 500)}`);
 }
 
-/** Installed packages that no list of apt has newer, so that there is nothing to do. */
+/** Returns installed packages whose version is the newest that apt knows, so that there is nothing to do. */
 async function newestPackages(host: BootedHost): Promise<readonly string[]> {
   const installed = (await must(host, ['sh', '-c', 'dpkg-query --show | cut -f1 | cut -d: -f1'])).trim().split('\n');
   const policies = await must(host, ['apt-cache', 'policy', ...installed]);

@@ -15,7 +15,7 @@ interface Size {
 
 const SIZES: readonly Size[] = [
   { files: 100, rounds: 9, noOp: 1.5, plan: null, first: null },
-  { files: 1_000, rounds: 7, noOp: 0.8, plan: 0.8, first: 1 },
+  { files: 1_000, rounds: 5, noOp: 0.8, plan: 0.8, first: 1 },
   { files: 10_000, rounds: 3, noOp: 0.55, plan: 0.6, first: 0.6 },
 ];
 /** Rounds of a program that takes seconds. */

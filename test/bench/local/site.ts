@@ -1,4 +1,4 @@
-/** A number of small files in nested directories, declared for each program that brings them about. */
+/** Small files in nested directories, declared in the language of each measured program. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { runProgram, type Taken } from '../run-program.js';
 /** Bytes in each file. */
 const SIZE = 200;
 const IN_MODULE = 1_000;
-/** Files up to which a program is measured that takes seconds for a hundred. */
+/** Maximum files that Puppet is measured with, because it takes seconds for a hundred. */
 const MOST_FOR_PUPPET = 1_000;
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 const LIMITS = fileURLToPath(new URL('../bench/limits/', import.meta.url));
@@ -30,9 +30,9 @@ interface WantedFile {
 
 interface Program {
   readonly env: NodeJS.ProcessEnv;
-  /** Its command line; a program that only compares has the same for a plan and an apply that changes nothing. */
+  /** Returns its command line. A loop writes when `isFirst`, and only compares otherwise. */
   words(verb: Verb, isFirst: boolean): readonly string[];
-  /** Of how many that measures are taken of it in a round; the slow ones have fewer. */
+  /** True for a program that takes seconds and runs in fewer rounds. */
   readonly isSlow?: boolean;
 }
 
@@ -59,19 +59,19 @@ export class Site {
     return runProgram(program.words(verb, isFirst), { env: program.env });
   }
 
-  /** Brings the files about, and what `orch` remembers of them. */
+  /** Applies once, so that the files exist and `orch` has stored them as applied. */
   async settle(): Promise<void> {
     await this.run(OURS, 'apply');
   }
 
-  /** Removes the files and what `orch` remembers, and waits until the disk is quiet. */
+  /** Removes the files and the data directory of `orch`, and waits until everything is on the disk. */
   clear(): void {
     for (const { path } of this.files) rmSync(path, { force: true });
     rmSync(dataDirectory(this.directory), { recursive: true, force: true });
     spawnSync('sync');
   }
 
-  /** The command that applies, for a look at the process itself. */
+  /** Returns the command line and environment of a program, for measuring its process. */
   commandOf(name: string, verb: Verb): { readonly words: readonly string[]; readonly env: NodeJS.ProcessEnv } {
     const { words, env } = this.program(name);
     return { words: words(verb, false), env };
@@ -90,7 +90,7 @@ export class Site {
 
 const dataDirectory = (directory: string): string => join(directory, 'data');
 
-/** Directories within directories, a few files in each; the directories exist. */
+/** Returns the files, and makes their directories. */
 function wantedFiles(directory: string, count: number): readonly WantedFile[] {
   const files = Array.from({ length: count }, (_, index) => ({
     path: join(directory, 'tree', `${index % 10}`, `${Math.floor(index / 10) % 10}`, `file-${index}`),
@@ -137,7 +137,7 @@ function orchOf(directory: string, files: readonly WantedFile[], env: NodeJS.Pro
   };
 }
 
-/** The least that a program in Node has to do. */
+/** The limit of any program in Node. */
 function nodeLoop(directory: string, files: readonly WantedFile[], env: NodeJS.ProcessEnv): Program {
   writeFileSync(listOf(directory), files.map(({ path, content }) => `${path}\0${content}\0`).join(''));
   return {
@@ -153,7 +153,7 @@ function nodeLoop(directory: string, files: readonly WantedFile[], env: NodeJS.P
 
 const listOf = (directory: string): string => join(directory, 'list');
 
-/** The least that any program has to do. */
+/** The limit of any program. Null without a compiler. */
 function cLoop(directory: string, env: NodeJS.ProcessEnv, bench: Bench): Program | null {
   const compiler = findProgram('cc', bench);
   if (compiler === null) return null;
