@@ -1,4 +1,5 @@
 /** Runs parts of the benchmarks: their chosen measurements, with what several of them share. */
+import { messageOf } from '../../src/kernel/fault.js';
 import type { Bench, Part, Row } from './row.js';
 
 export interface RunPartsOptions {
@@ -21,14 +22,18 @@ export async function runParts(parts: readonly Part[], options: RunPartsOptions)
   const missing = new Map<string, string>();
   for (const part of parts) {
     const ends: (() => Promise<void>)[] = [];
-    try {
-      await part.run(benchOf(options, { rows, missing, ends }));
-    } finally {
-      for (const end of ends.reverse()) await end();
+    await part.run(benchOf(options, { rows, missing, ends }));
+    for (const end of ends.reverse()) {
+      await end().catch((error: unknown) => {
+        options.say(`${part.name} does not end cleanly: ${messageOf(error)}`);
+        rows.push(failed(`${part.name}: ends cleanly`));
+      });
     }
   }
   return { rows, missing };
 }
+
+const failed = (what: string): Row => ({ what, unit: '', ours: Number.NaN, beside: {}, goal: 'works', isMet: false });
 
 interface Collected {
   readonly rows: Row[];
@@ -57,8 +62,8 @@ function benchOf({ say, peers, only, list }: RunPartsOptions, { rows, missing, e
       try {
         rows.push(...(await run()).filter(({ what }) => isChosen(what)));
       } catch (error) {
-        say(`${first} failed: ${error instanceof Error ? error.message : String(error)}`);
-        rows.push({ what: first, unit: '', ours: Number.NaN, beside: {}, goal: 'works', isMet: false });
+        say(`${first} failed: ${messageOf(error)}`);
+        rows.push(failed(first));
       }
     },
     shared: (make, end) => {

@@ -3,27 +3,27 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { alternate, atMostTimes, type Row, rowOf } from '../row.js';
 import { open, SSH, type Target } from './targets.js';
 
-const ROUNDS = 5;
 const FLOOD = 3_000;
 
 interface Reader {
   readonly what: string;
   /** Bytes a second that it takes; no limit when null. */
   readonly pace: number | null;
+  readonly rounds: number;
 }
 
 const READERS: readonly Reader[] = [
-  { what: 'terminal: Ctrl-C to quiet, a reader of 2 MB/s', pace: 2e6 },
-  { what: 'terminal: Ctrl-C to quiet, a fast reader', pace: null },
+  { what: 'terminal: Ctrl-C to quiet, a reader of 2 MB/s', pace: 2e6, rounds: 3 },
+  { what: 'terminal: Ctrl-C to quiet, a fast reader', pace: null, rounds: 5 },
 ];
 
 export const QUIET_ROWS = READERS.map(({ what }) => what);
 
 export async function measureQuiet(targets: readonly Target[]): Promise<readonly Row[]> {
   const rows: Row[] = [];
-  for (const { what, pace } of READERS) {
+  for (const { what, pace, rounds } of READERS) {
     const programs = new Map(targets.map((target) => [target.name, () => quietAfter(target, pace ?? undefined)]));
-    const runs = await alternate(ROUNDS, programs);
+    const runs = await alternate(rounds, programs);
     rows.push(rowOf({ what, unit: 'ms', runs, goal: atMostTimes(1, SSH) }));
   }
   return rows;
