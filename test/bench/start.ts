@@ -40,7 +40,7 @@ export const start: Part = {
     const fleet = shared(startFleet, (made) => made.stop());
     for (const { name, words, factor } of COMMANDS) {
       const what = `start: ${name}`;
-      await measure([what], async () => {
+      await measure([what, `${what}, CPU`], async () => {
         const made = await fleet();
         const { env } = made;
         const command = made.orch(...words(made, writeModule()));
@@ -53,6 +53,7 @@ export const start: Part = {
         const runs = await alternate(ROUNDS, programs);
         return [
           rowOf({ what, unit: 'ms', runs: numbersOf(runs, ({ wall }) => wall), goal: atMostTimes(factor, NODE) }),
+          rowOf({ what: `${what}, CPU`, unit: 'ms', runs: numbersOf(runs, ({ cpu }) => cpu), goal: null }),
         ];
       });
     }

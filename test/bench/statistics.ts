@@ -6,4 +6,10 @@ export function percentile(values: readonly number[], part: number): number {
   return sorted[Math.min(Math.floor(sorted.length * part), sorted.length - 1)] as number;
 }
 
-export const median = (values: readonly number[]): number => percentile(values, 0.5);
+/** Returns the mean of the two in the middle of an even number. */
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  const middle = sorted.slice(Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2) + 1);
+  if (middle.length === 0) throw new Error('there is nothing to take a median of');
+  return middle.reduce((sum, value) => sum + value, 0) / middle.length;
+}
