@@ -1,10 +1,17 @@
-/** Bundles the benchmarks and runs them: `npm run bench [-- NAME…] [--only TEXT] [--peers] [--json FILE] [--compare FILE]`. */
+/** Bundles the benchmarks with the programs that they start, and runs them: `npm run bench -- --help`. */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const outfile = `${root}dist/bench/main.mjs`;
+const outdir = `${root}dist/bench`;
+const entryPoints = [
+  'test/bench/main.ts',
+  'test/bench/http-load.ts',
+  'test/bench/fleet/simulated-agents.ts',
+  'test/bench/limits/bare-links.ts',
+  'test/bench/limits/bare-https.ts',
+];
 
 /** Booted hosts find scripts beside their files. */
 const hosts = {
@@ -16,11 +23,13 @@ const hosts = {
     }),
 };
 
-mkdirSync(`${root}dist/bench`, { recursive: true });
+mkdirSync(outdir, { recursive: true });
 await build({
   absWorkingDir: root,
-  entryPoints: ['test/bench/main.ts'],
-  outfile,
+  entryPoints,
+  outdir,
+  entryNames: '[name]',
+  outExtension: { '.js': '.mjs' },
   bundle: true,
   format: 'esm',
   platform: 'node',
@@ -32,4 +41,4 @@ await build({
   // All other files of the bundle count as files of `test/support`.
   define: { 'import.meta.url': JSON.stringify(pathToFileURL(`${root}test/support/bench.mjs`).href) },
 });
-await import(pathToFileURL(outfile).href);
+await import(pathToFileURL(`${outdir}/main.mjs`).href);

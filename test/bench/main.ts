@@ -3,6 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../../src/kernel/fault.js';
 import { agent } from './agent/agent.js';
+import { api, audit } from './api/api.js';
+import { fleet, largeApply, largeFleet } from './fleet/fleet.js';
 import { startGuard } from './guard.js';
 import { typicalHost } from './host/typical-host.js';
 import { local } from './local/local.js';
@@ -16,7 +18,21 @@ import { runParts } from './run-parts.js';
 import { start } from './start.js';
 import { terminal } from './terminal/terminal.js';
 
-const PARTS: readonly Part[] = [start, local, typicalHost, memory, agent, observation, resolution, terminal];
+const PARTS: readonly Part[] = [
+  start,
+  local,
+  typicalHost,
+  memory,
+  agent,
+  observation,
+  resolution,
+  fleet,
+  largeFleet,
+  largeApply,
+  api,
+  audit,
+  terminal,
+];
 
 const HELP = [
   'npm run bench [-- NAME…] [--only TEXT] [--list] [--no-peers] [--json FILE] [--compare FILE]',

@@ -1,0 +1,26 @@
+/** How many agents a second enrol with a token and are approved through the API. */
+import { atLeast, OURS, rowOf } from '../row.js';
+import { BARE } from './bare-fleet.js';
+import type { FleetBench } from './fleet.js';
+
+export async function measureEnrolment({ measure, fleet, bare }: FleetBench, agents: number): Promise<void> {
+  const rate = `fleet: enrol with a token and approve, up to ${agents} agents`;
+  const cpu = `fleet: CPU of the orchestrator for each enrolment, up to ${agents} agents`;
+  await measure([rate, cpu], async () => {
+    const [made, limit] = [await fleet(), await bare()];
+    await limit.growTo(agents);
+    await made.growTo(agents);
+    const growth = made.growths.at(-1);
+    const connects = limit.growths.at(-1);
+    if (growth === undefined || connects === undefined) throw new Error('the fleet has grown to this size before');
+    const rates = new Map([
+      [OURS, [(growth.agents * 1_000) / growth.ms]],
+      [BARE, [(connects.clients * 1_000) / connects.ms]],
+    ]);
+    const costs = new Map([[OURS, [growth.cpu / growth.agents]]]);
+    return [
+      rowOf({ what: rate, unit: '/s', runs: rates, goal: atLeast(500, '/s') }),
+      rowOf({ what: cpu, unit: 'ms', runs: costs, goal: null }),
+    ];
+  });
+}

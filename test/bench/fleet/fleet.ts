@@ -1,0 +1,75 @@
+/** Simulated fleets on a real orchestrator: what it carries, how fast, and what it costs. */
+import { Program } from '../programs.js';
+import type { Bench, Part } from '../row.js';
+import { BareFleet } from './bare-fleet.js';
+import { measureDriftRate } from './drift-rate.js';
+import { measureEnrolment } from './enrolment.js';
+import { measureIdle } from './idle.js';
+import { measureLargeApply } from './large-apply.js';
+import { measureReconnect } from './reconnect.js';
+import { measureGrowth, measureRollout, measureScaling } from './rollout.js';
+import { SimulatedFleet } from './simulated-fleet.js';
+
+/** What the measurements of a part share; each is made at its first use. */
+export interface FleetBench {
+  readonly measure: Bench['measure'];
+  readonly fleet: () => Promise<SimulatedFleet>;
+  /** The limit beside it. */
+  readonly bare: () => Promise<BareFleet>;
+  /** Makes requests to the API. */
+  readonly load: () => Promise<Program>;
+}
+
+const sharedBy = ({ measure, shared }: Bench): FleetBench => ({
+  measure,
+  fleet: shared(
+    () => SimulatedFleet.start(),
+    (made) => made.stop(),
+  ),
+  bare: shared(
+    () => BareFleet.start(),
+    (made) => made.stop(),
+  ),
+  load: shared(
+    async () => new Program('http-load'),
+    (made) => made.stop(),
+  ),
+});
+
+export const fleet: Part = {
+  name: 'fleet',
+  summary:
+    '200 and 1,000 simulated agents: rollouts, enrolment, reconnection, drift checks, idle costs; beside bare ws',
+  run: async (bench) => {
+    const shared = sharedBy(bench);
+    await measureIdle(shared, 0);
+    await measureRollout(shared, 200);
+    await measureGrowth(shared, 200);
+    await measureEnrolment(shared, 1_000);
+    await measureRollout(shared, 1_000);
+    await measureReconnect(shared, 1_000);
+    await measureIdle(shared, 1_000);
+    await measureDriftRate(shared, 1_000);
+  },
+};
+
+export const largeFleet: Part = {
+  name: 'fleet-5000',
+  summary: '5,000 simulated agents: rollouts, enrolment, reconnection, idle costs; beside bare ws',
+  run: async (bench) => {
+    const shared = sharedBy(bench);
+    await measureScaling(shared, 1_000, 5_000);
+    await measureEnrolment(shared, 5_000);
+    await measureRollout(shared, 5_000);
+    await measureReconnect(shared, 5_000);
+    await measureIdle(shared, 5_000);
+    await measureDriftRate(shared, 5_000);
+  },
+};
+
+export const largeApply: Part = {
+  name: 'blocks',
+  summary:
+    'longest wait of other requests during an upload of 2,000 resources and applies of 10,000 files; memory after',
+  run: async (bench) => measureLargeApply(sharedBy(bench)),
+};
