@@ -7,7 +7,8 @@ export const BARE = 'bare ws over TLS';
 
 const SHARE = 1_000;
 const DIALS = 32;
-const PATIENCE = 180_000;
+/** Maximum milliseconds of an answer. */
+const PATIENCE = 600_000;
 
 export class BareFleet {
   /** Every growth so far, in order. */

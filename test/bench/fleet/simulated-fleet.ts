@@ -10,8 +10,10 @@ const SHARE = 1_000;
 /** Agents that dial at a time while the fleet grows, and approvals in flight. */
 const DIALS = 32;
 const APPROVALS = 8;
-/** Milliseconds after which a fleet that does not grow or come back counts as stuck. */
-const STUCK = 180_000;
+/** Milliseconds without a new connection after which a fleet counts as stuck. Backed-off agents pause for up to a minute. */
+const STUCK = 120_000;
+/** Maximum milliseconds of a growth. */
+const PATIENCE = 900_000;
 
 export interface Growth {
   readonly agents: number;
@@ -71,12 +73,16 @@ export class SimulatedFleet {
 
   /** Waits until every agent is connected and approved. */
   async allConnected(): Promise<void> {
-    const end = performance.now() + STUCK;
+    let most = 0;
+    let since = performance.now();
     for (;;) {
       if (this.failure !== null) throw this.failure;
       const { connected } = await this.counts();
       if (connected >= this.agents) return;
-      if (performance.now() > end) throw new Error(`only ${connected} of ${this.agents} agents are connected`);
+      if (connected > most) since = performance.now();
+      most = Math.max(most, connected);
+      if (performance.now() - since > STUCK)
+        throw new Error(`only ${connected} of ${this.agents} agents are connected`);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }
@@ -113,7 +119,7 @@ export class SimulatedFleet {
   }
 
   private ask<T = null>(simulator: Program, question: SimulatorQuestion): Promise<T> {
-    return simulator.ask<T>(question, STUCK);
+    return simulator.ask<T>(question, PATIENCE);
   }
 
   private approve(agent: PendingAgent): void {
