@@ -12,7 +12,8 @@ export async function measureEnrolment({ measure, fleet, bare }: FleetBench, age
     await made.growTo(agents);
     const growth = made.growths.at(-1);
     const connects = limit.growths.at(-1);
-    if (growth === undefined || connects === undefined) throw new Error('the fleet has grown to this size before');
+    const grown = made.growths.reduce((sum, one) => sum + one.agents, 0);
+    if (growth === undefined || connects === undefined || grown !== agents) throw new Error('the fleet has not grown');
     const rates = new Map([
       [OURS, [(growth.agents * 1_000) / growth.ms]],
       [BARE, [(connects.clients * 1_000) / connects.ms]],

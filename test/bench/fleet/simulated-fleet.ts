@@ -46,10 +46,10 @@ export class SimulatedFleet {
     return this.agents;
   }
 
-  /** Enrols agents with tokens and approves them through the API, until there are `size`. Does nothing for a smaller size. */
+  /** Enrols agents with tokens and approves them through the API, until there are `size`, and waits until all are connected. */
   async growTo(size: number): Promise<void> {
     const more = size - this.agents;
-    if (more <= 0) return;
+    if (more <= 0) return this.allConnected();
     const { agentPort, ready, api, pid } = this.orchestrator;
     if (this.agents === 0) this.empty = residentMemory(pid);
     const names = Array.from({ length: more }, (_, index) => `sim-${String(this.agents + index).padStart(5, '0')}`);
