@@ -11,6 +11,7 @@ import type { SimulatedFleet } from './simulated-fleet.js';
 const KILOBYTE = 1_000;
 /** Bytes of the messages of an apply, each way, that the limit exchanges. */
 const MESSAGE = 2_048;
+/** Maximum of the product. */
 const ALL_AT_ONCE = 1_000;
 /** The default of the product. */
 const STANDARD = 32;
@@ -19,7 +20,8 @@ const CHECKS_AT_ONCE = 8;
 const AFTERWARDS = 500;
 
 export async function measureRollout({ measure, fleet, bare, load }: FleetBench, agents: number): Promise<void> {
-  const wide = `fleet: no-op rollout of 1 file over ${agents} agents, all at once`;
+  const many = agents > ALL_AT_ONCE ? `${ALL_AT_ONCE} at a time` : 'all at once';
+  const wide = `fleet: no-op rollout of 1 file over ${agents} agents, ${many}`;
   const narrow = `fleet: no-op rollout of 1 file over ${agents} agents, ${STANDARD} at a time`;
   const cpu = `fleet: CPU of the orchestrator for an applied agent of ${agents}, 1 file`;
   const rounds = agents > ALL_AT_ONCE ? 3 : 5;
