@@ -11,6 +11,7 @@ import { closureOf, compiledName, toCommonJs, withCore, withLazyImports } from '
 import { compileCore } from './bundle/compile-core.mjs';
 import { evaluatedModules } from './bundle/evaluated-modules.mjs';
 import { launcherFor } from './bundle/launcher.mjs';
+import { rulesVersion } from './bundle/rules-version.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const out = `${root}dist/orch`;
@@ -60,7 +61,7 @@ const { outputFiles, metafile } = await build({
   external: [...Object.keys(optionalDependencies), 'pino', 'kysely', 'undici'],
   // Neither is a dependency of ours, and looking for them takes time at each start.
   define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
-  plugins: [evaluatedModules(/dist.src.client.(calls|terminal.server-checks)\.js$/)],
+  plugins: [evaluatedModules(/dist.src.client.(calls|terminal.server-checks)\.js$/), rulesVersion(root)],
   logLevel: 'warning',
 });
 

@@ -87,8 +87,33 @@ describe('the loop on this machine', () => {
   it('keeps what was applied for the owner alone', async () => {
     await json('apply', '-f', module('site', directory()), '--yes');
     expect(statSync(data).mode & 0o777).toBe(0o700);
-    expect(readdirSync(data).sort()).toEqual(['journal', 'journal.made', 'state.json']);
-    for (const name of readdirSync(data)) expect(statSync(`${data}/${name}`).mode & 0o777).toBe(0o600);
+    expect(readdirSync(data).sort()).toEqual(['journal', 'journal.made', 'modules', 'state.json']);
+    expect(statSync(`${data}/modules`).mode & 0o777).toBe(0o700);
+    const files = readdirSync(data, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'modules');
+    expect(files).toHaveLength(4);
+    for (const name of files) expect(statSync(`${data}/${name}`).mode & 0o777).toBe(0o600);
+  });
+
+  it('says the same about a module that an earlier run has checked', async () => {
+    mkdirSync(site);
+    const path = module('site', file('greeting', `\${{ tags.role }}\n`), directory());
+    const args = ['-f', path, '--tag', 'role=web'];
+    const first = await json<RunResult>('plan', ...args);
+    expect(first.warnings).toMatchObject([{ line: 6 }]);
+    const again = await json<RunResult>('plan', ...args);
+    expect(again.warnings).toEqual(first.warnings);
+    const failed = await orch('plan', '-f', path);
+    expect(failed.stderr).toContain(`${path}:5:`);
+    const other = module('other', file('b', 'b\n'));
+    writeFileSync(other, readFileSync(other, 'utf8').replace('name: other', 'name: site'));
+    expect((await orch('plan', ...args, '-f', other)).stderr).toContain('both hold the module "site"');
+  });
+
+  it('checks a changed module again', async () => {
+    const path = module('site', file('a', 'a\n'));
+    await json('plan', '-f', path);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('content', 'contents'));
+    expect((await orch('plan', '-f', path)).stderr).toContain('unknown key "contents"');
   });
 
   it('writes nothing when an apply changes nothing', async () => {

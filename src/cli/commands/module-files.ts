@@ -9,12 +9,11 @@ import { EXIT } from '../exit-status.js';
 import { agentName, count } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
+import { anyYamlOption, readModuleFiles } from '../modules/find-modules.js';
 import {
-  anyYamlOption,
   checkFiles,
   diagnosticLines,
   type ReadModule,
-  readModuleFiles,
   readModules,
   requireValid,
   summarizeErrors,

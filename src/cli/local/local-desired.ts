@@ -3,15 +3,15 @@ import type { RunResult } from '../../contract/runs.js';
 import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { finish } from '../../kernel/steps.js';
-import { resolveCompiled } from '../../language/resolve.js';
+import { type CompiledRequest, resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
 import { noLongerDesired } from '../../resources/believed-state.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { refuseLargeRun } from '../../resources/run-size.js';
-import { readModules } from '../modules/read-modules.js';
 import type { LocalContent } from '../programs.js';
+import { allParsed, type LocalModule, readLocalModules } from './local-modules.js';
 import type { LocalSession } from './local-session.js';
 import type { Applied } from './local-state.js';
 
@@ -24,14 +24,19 @@ export interface LocalDesired extends LocalContent {
   readonly warnings: RunResult['warnings'];
 }
 
-/** Resolves module files for this machine. Throws `usage` without files, `bad_request` for a run that is too large, and the faults of validation and resolution. */
-export function localDesired({ facts, secret, state }: LocalSession, files: readonly string[]): LocalDesired {
+/**
+ * Resolves module files for this machine. Throws `usage` without files, `bad_request` for a run that is too large, and the
+ * faults of validation and resolution.
+ */
+export async function localDesired(session: LocalSession, files: readonly string[]): Promise<LocalDesired> {
   if (files.length === 0) {
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
   }
-  const read = readModules(files);
-  const modules = read.map(({ compiled }) => compiled);
-  const { resources, warnings } = resolved(() => resolveCompiled({ modules, agent: facts, secret }));
+  const { facts, secret, state, machine } = session;
+  const { read, resources, warnings } = await resolveModules(await readLocalModules(machine.dataDir, files), {
+    agent: facts,
+    secret,
+  });
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   refuseLargeRun(
     { resources, removals: removed },
@@ -46,10 +51,28 @@ export function localDesired({ facts, secret, state }: LocalSession, files: read
       (name) => secret(name) ?? { refused: 'is not given with --secret-file' },
     ),
     warnings: warnings.map(({ module, path, message }) => {
-      const place = read.find(({ name }) => name === module)?.locate(path) ?? { line: 1, column: 1 };
+      const place = read.find(({ name }) => name === module)?.locate?.(path) ?? { line: 1, column: 1 };
       return { module, path, message, ...place };
     }),
   };
+}
+
+/** Resolves the modules. Parses kept ones again if a message needs places in them. */
+async function resolveModules(read: readonly LocalModule[], request: Omit<CompiledRequest, 'modules'>) {
+  const attempt = (modules: readonly LocalModule[]) => ({
+    read: modules,
+    ...resolveCompiled({ ...request, modules: modules.map(({ compiled }) => compiled) }),
+  });
+  if (read.some(({ locate }) => locate === null)) {
+    try {
+      const found = attempt(read);
+      if (found.warnings.length === 0) return found;
+    } catch (error) {
+      if (!isFault(error)) throw error;
+    }
+  }
+  const parsed = await allParsed(read);
+  return resolved(() => attempt(parsed));
 }
 
 /** Hints for a missing tag or secret, which no orchestrator can supply here. */

@@ -25,7 +25,7 @@ import { type Applied, saveState, stateAfter } from './local-state.js';
 
 export const planLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
-    const { runs } = await localPlan(context, session, localDesired(session, choice.file));
+    const { runs } = await localPlan(context, session, await localDesired(session, choice.file));
     return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
   });
 
@@ -60,7 +60,7 @@ export interface LocalApply extends LocalChoice {
 export const applyLocal = (context: Context, { detailed, allowRemovals, ...choice }: LocalApply): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
     const { verbose } = context.globals;
-    const desired = localDesired(session, choice.file);
+    const desired = await localDesired(session, choice.file);
     const { missed, expect } = await confirm(context, session, desired);
     if (missed.length > 0) return runOutcome(missed, { kind: 'apply', detailed, verbose });
     guardRemovals(session, desired, allowRemovals);
@@ -137,7 +137,7 @@ export const driftLocal = (context: Context, choice: LocalChoice, detailed: bool
   withLocal(context, choice, async (session) => {
     const operationId = session.state.operation_id;
     if (operationId === null) throw noSnapshot(session);
-    const resources = toCompare(context, session, choice);
+    const resources = await toCompare(context, session, choice);
     const { agent, machine, engine } = session;
     const progress = createRunProgress(context, 'drift', 1);
     const startedAt = context.clock.now();
@@ -157,8 +157,12 @@ export const driftLocal = (context: Context, choice: LocalChoice, detailed: bool
   });
 
 /** Returns the applied resources, with secrets filled in from the given files. Leaves out fields whose secrets are not given. */
-function toCompare(context: Context, session: LocalSession, { file }: LocalChoice): readonly DesiredResource[] {
-  const wanted = file.length === 0 ? [] : localDesired(session, file).resources;
+async function toCompare(
+  context: Context,
+  session: LocalSession,
+  { file }: LocalChoice,
+): Promise<readonly DesiredResource[]> {
+  const wanted = file.length === 0 ? [] : (await localDesired(session, file)).resources;
   const byKey = new Map(wanted.map((resource) => [resourceKey(resource), resource]));
   return session.state.applied.flatMap((applied) => {
     const { module, kind, identity, id, name, body, taint } = applied;

@@ -5,7 +5,8 @@ import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { list } from '../define-command.js';
 import { formatBytes } from '../format.js';
-import { type ModuleFile, readModuleFiles, requireValid } from './read-modules.js';
+import { type ModuleFile, readModuleFiles } from './find-modules.js';
+import { requireValid } from './read-modules.js';
 
 export const moduleOptions = {
   module: list('MODULE', 'an uploaded module', { short: 'm', completes: 'module' }),

@@ -4,14 +4,11 @@ import { Fault } from '../../kernel/fault.js';
 import type { Diagnostic, Position } from '../../language/diagnostic.js';
 import type { DeclaredAssignment } from '../../language/parse-assignments.js';
 import { type ParsedAssignments, parseAssignments } from '../../language/parse-assignments.js';
+import { ENDING, filesBelow, isDirectory, type ModuleFile } from '../modules/find-modules.js';
 import {
   type CheckedFile,
   type CheckedText,
   checkFiles,
-  ENDING,
-  filesBelow,
-  isDirectory,
-  type ModuleFile,
   prepareFile,
   type ReadModule,
   refuseInvalid,

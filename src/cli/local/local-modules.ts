@@ -1,0 +1,48 @@
+/** The modules of a local run: kept ones, and parsed ones that are kept for later runs. The parser is loaded only if needed. */
+import { type CompiledModule, compileModule } from '../../language/compile-module.js';
+import type { Position } from '../../language/diagnostic.js';
+import { type ModuleFile, readModuleFiles, refuseSameName } from '../modules/find-modules.js';
+import { findKept, keepModules } from './kept-modules.js';
+
+export interface LocalModule extends ModuleFile {
+  readonly name: string;
+  readonly compiled: CompiledModule;
+  /** Returns the place of a JSON pointer; null for a kept module, whose text is not parsed. */
+  readonly locate: ((pointer: string) => Position) | null;
+}
+
+/** Reads and compiles module files. Throws `usage` for paths, `invalid_module` with all errors of all files. */
+export async function readLocalModules(dataDir: string, paths: readonly string[]): Promise<readonly LocalModule[]> {
+  const files = readModuleFiles(paths);
+  const kept = new Map(files.map((file) => [file, findKept(dataDir, file.source)]));
+  const missing = files.filter((file) => kept.get(file) === null);
+  const parsed = missing.length === 0 ? [] : await parse(missing);
+  const read = files.map((file): LocalModule => {
+    const definition = kept.get(file);
+    if (definition === undefined || definition === null) return parsedAt(parsed, file.path);
+    const { name } = definition;
+    return { ...file, name, compiled: compileModule({ name, definition }), locate: null };
+  });
+  refuseSameName(read);
+  keepModules(dataDir, parsed);
+  return read;
+}
+
+/** Returns the modules with their places: parses those that were kept. */
+export async function allParsed(modules: readonly LocalModule[]): Promise<readonly LocalModule[]> {
+  const kept = modules.filter(({ locate }) => locate === null);
+  if (kept.length === 0) return modules;
+  const parsed = await parse(kept);
+  return modules.map((module) => (module.locate === null ? parsedAt(parsed, module.path) : module));
+}
+
+async function parse(files: readonly ModuleFile[]) {
+  const { prepareFile, requireValid } = await import('../modules/read-modules.js');
+  return requireValid(files).map((file) => ({ ...prepareFile(file), source: file.source }));
+}
+
+function parsedAt<T extends { readonly path: string }>(modules: readonly T[], path: string): T {
+  const found = modules.find((module) => module.path === path);
+  if (found === undefined) throw new Error(`${path} was not parsed`);
+  return found;
+}
