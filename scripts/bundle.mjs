@@ -1,14 +1,14 @@
 /**
  * Bundles what `tsc` has made into `dist/orch/`, so that a command loads a few files instead of hundreds. The orchestrator's
- * own libraries stay outside: it starts once and runs for long. The core file and its compiled code serve the benchmark rows
- * "start: orch agents list" and "start: orch __complete".
+ * own libraries stay outside: it starts once and runs for long. The packs and their compiled code serve the benchmark rows
+ * "start: orch __complete", "module validate" and "plan --local".
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { closureOf, compiledName, toCommonJs, withCore, withLazyImports } from './bundle/common-js.mjs';
-import { compileCore } from './bundle/compile-core.mjs';
+import { closureOf, compiledName, packsOf, toCommonJs, withLazyImports, withPacks } from './bundle/common-js.mjs';
+import { compilePacks } from './bundle/compile-packs.mjs';
 import { evaluatedModules } from './bundle/evaluated-modules.mjs';
 import { launcherFor } from './bundle/launcher.mjs';
 import { rulesVersion } from './bundle/rules-version.mjs';
@@ -18,16 +18,36 @@ const out = `${root}dist/orch`;
 const ENTRY = 'main.js';
 const { engines, optionalDependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
 
-/** What is loaded by most commands, and by those that are to start at once. */
-const CORE = [
-  'dist/src/cli/dispatch.js',
-  'dist/src/cli/connect-api.js',
-  'dist/src/cli/commands/agents.js',
-  'dist/src/cli/commands/completion.js',
-  'dist/src/cli/commands/term.js',
-  'dist/src/cli/terminal/run-terminal.js',
-  'node_modules/commander/esm.mjs',
-];
+const DISPATCH = 'dist/src/cli/dispatch.js';
+const LOCAL = 'dist/bin/local.js';
+
+/** Entries of each pack. */
+const PACKS = {
+  /** Needed by all commands. */
+  core: [
+    DISPATCH,
+    'dist/src/cli/commands/completion.js',
+    'dist/src/cli/commands/help.js',
+    'node_modules/commander/esm.mjs',
+  ],
+  /** What talks to the orchestrator, and the command that is called most. */
+  client: ['dist/src/cli/connect-api.js', 'dist/src/cli/commands/agents.js'],
+  /** The builders of schemas. */
+  schemas: ['dist/src/kernel/schema.js'],
+  terminal: ['dist/src/cli/commands/term.js', 'dist/src/cli/terminal/run-terminal.js'],
+  /** Kinds of resources, and what resolves modules. */
+  kinds: ['dist/src/language/resolve.js'],
+  /** What reads and checks modules. */
+  language: ['dist/src/cli/commands/module-files.js', 'dist/src/cli/modules/read-modules.js'],
+  /** `orch plan`, `apply` and `drift` on this machine. */
+  local: ['dist/src/cli/commands/apply.js', 'dist/src/cli/commands/drift.js', 'dist/src/cli/local/run-local.js', LOCAL],
+};
+
+/** Packs whose modules load what they import at its first use, for commands that need only a part of them. */
+const LAZY = new Set(['core', 'client', 'local']);
+
+/** Modules whose values are computed now, and not at each start. */
+const EVALUATED = /dist.src.(client.calls|client.terminal.server-checks|language.definition-check)\.js$/;
 
 const { outputFiles, metafile } = await build({
   absWorkingDir: root,
@@ -61,7 +81,7 @@ const { outputFiles, metafile } = await build({
   external: [...Object.keys(optionalDependencies), 'pino', 'kysely', 'undici'],
   // Neither is a dependency of ours, and looking for them takes time at each start.
   define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
-  plugins: [evaluatedModules(/dist.src.client.(calls|terminal.server-checks)\.js$/), rulesVersion(root)],
+  plugins: [evaluatedModules(EVALUATED), rulesVersion(root)],
   logLevel: 'warning',
 });
 
@@ -77,17 +97,21 @@ const outputs = Object.fromEntries(
       },
     ]),
 );
-// `orch --version` needs no more than the entry and the version.
-const versionFile = Object.keys(outputs).find((name) => outputs[name].inputs.join() === 'dist/src/kernel/version.js');
-const inCore = closureOf(CORE.map(nameOf), outputs);
-inCore.delete(versionFile);
+// `orch --version` needs no more than these.
+const early = closureOf([ENTRY, nameOf('dist/src/kernel/version.js')], outputs);
+const packOf = packsOf(
+  Object.entries(PACKS).map(([pack, entries]) => [
+    pack,
+    [...closureOf(entries.map(nameOf), outputs)].filter((name) => !early.has(name)),
+  ]),
+);
 const textOf = new Map(outputFiles.map(({ path, text }) => [basename(path), text]));
 const modules = await Promise.all(
   Object.keys(outputs).map((name) => toCommonJs({ name, text: textOf.get(name), map: textOf.get(`${name}.map`) })),
 );
-const { files, core } = withCore(
-  modules.map((file) => (file.name === ENTRY ? withLazyImports(file) : file)),
-  inCore,
+const { files, names } = withPacks(
+  modules.map((file) => (file.name === ENTRY || LAZY.has(packOf.get(file.name)) ? withLazyImports(file) : file)),
+  packOf,
 );
 
 rmSync(out, { recursive: true, force: true });
@@ -98,11 +122,17 @@ for (const { name, code, map } of files) {
 }
 writeFileSync(`${out}/orch.js`, launcherFor(engines.node, ENTRY), { mode: 0o755 });
 writeFileSync(`${out}/package.json`, '{"type":"commonjs"}\n');
-writeFileSync(`${out}/${compiledName(core)}`, compileCore(out, nameOf('dist/src/cli/dispatch.js')));
+compilePacks(
+  out,
+  { dispatch: nameOf(DISPATCH), local: nameOf(LOCAL) },
+  Object.fromEntries(Object.entries(names).map(([pack, name]) => [pack, compiledName(name)])),
+);
 
-/** The file of the bundle that a module of the CLI is the entry of. */
-function nameOf(entryPoint) {
-  const found = Object.entries(outputs).find(([, output]) => output.entryPoint === entryPoint);
-  if (found === undefined) throw new Error(`nothing loads ${entryPoint} by itself, so it cannot be in the core`);
+/** The file of the bundle that contains a module. */
+function nameOf(path) {
+  const all = Object.entries(outputs);
+  const found =
+    all.find(([, { entryPoint }]) => entryPoint === path) ?? all.find(([, { inputs }]) => inputs.includes(path));
+  if (found === undefined) throw new Error(`no file of the bundle contains ${path}, so it cannot be in a pack`);
   return found[0];
 }

@@ -1,6 +1,6 @@
 /**
- * Turns the files that esbuild has split into CommonJS, which Node loads in half the time, and puts those that nearly every
- * command needs into one file, the core, with V8's compiled code beside it.
+ * Turns the files that esbuild has split into CommonJS, which Node loads in half the time, and puts those that are needed
+ * together into packs: one file each, with V8's compiled code beside it.
  */
 import { createHash } from 'node:crypto';
 import { transform } from 'esbuild';
@@ -32,7 +32,7 @@ export async function toCommonJs({ name, text, map }) {
 export function withLazyImports({ code, ...file }) {
   const imports = [...code.matchAll(/^var (import_\w+) = (require\("\.\/[^"]+"\));$/gm)];
   const lazy = imports.reduce(
-    (text, [line, name, load]) => text.replace(line, '').replaceAll(new RegExp(`\\b${name}\\b`, 'g'), load),
+    (text, [line, name, load]) => text.replace(line, '').replaceAll(new RegExp(`\\b${name}\\b`, 'g'), `(${load})`),
     code,
   );
   return { ...file, code: lazy };
@@ -51,33 +51,62 @@ export function closureOf(names, outputs) {
   return found;
 }
 
-/** @returns the files with those of `inCore` as one, and the name of that one */
-export function withCore(files, inCore) {
-  const inside = files.filter(({ name }) => inCore.has(name));
-  const source = coreSource(inside, inCore);
-  const name = `core-${createHash('sha256').update(source).digest('hex').slice(0, 8)}`;
-  // A text of single bytes is read several times as fast.
-  const encoding = Buffer.byteLength(source) === source.length ? 'latin1' : 'utf8';
-  const loader = { name: 'core.js', code: loaderOf(name, encoding) };
-  const outside = files
-    .filter((file) => !inCore.has(file.name))
-    .map(({ name, code, map }) => ({
-      name,
-      map,
-      code: replaceLocal(code, inCore, (one) => `require("./core.js")("${one}")`),
-    }));
-  return { files: [...outside, loader, { name: `${name}.txt`, code: source }], core: name };
+/** Packs that others build on, in this order: what one of them needs is not in a later one. */
+const BASE = ['core', 'client', 'schemas', 'kinds'];
+
+/**
+ * Returns the pack of each module. What several packs need that do not build on each other is in the core, so no command
+ * loads one of them for the sake of another.
+ *
+ * @param {readonly (readonly [pack: string, names: readonly string[]])[]} needed what each pack needs
+ * @returns {Map<string, string>} the pack of each module
+ */
+export function packsOf(needed) {
+  const packOf = new Map();
+  for (const base of BASE) {
+    for (const name of new Map(needed).get(base)) if (!packOf.has(name)) packOf.set(name, base);
+  }
+  const others = needed.filter(([pack]) => !BASE.includes(pack));
+  for (const [pack, names] of others) {
+    for (const name of names) {
+      if (packOf.has(name)) continue;
+      const isShared = others.some(([other, theirs]) => other !== pack && theirs.includes(name));
+      packOf.set(name, isShared ? 'core' : pack);
+    }
+  }
+  return packOf;
 }
 
-/** A function of `require`, which gives the one that loads the modules of the core. */
-function coreSource(inside, inCore) {
-  const modules = inside.map(({ name, code }) => {
-    const body = replaceLocal(code, inCore, (one) => `orchCore("${one}")`);
-    return `${JSON.stringify(name)}(module, exports, require) {\n${body}\n}`;
-  });
+/**
+ * Puts modules together into packs: for each a text with the modules as functions, and a file that loads it.
+ *
+ * @param files the modules as CommonJS
+ * @param {ReadonlyMap<string, string>} packOf the pack of each module that is in one, by file name
+ * @returns the files of the bundle, and the name of each pack's text without its ending
+ */
+export function withPacks(files, packOf) {
+  const names = {};
+  const made = [];
+  for (const pack of new Set(packOf.values())) {
+    const source = packSource(
+      files.filter(({ name }) => packOf.get(name) === pack).map((file) => withPackImports(file, packOf, pack)),
+    );
+    const name = `${pack}-${createHash('sha256').update(source).digest('hex').slice(0, 8)}`;
+    // A text of single bytes is read several times as fast.
+    const encoding = Buffer.byteLength(source) === source.length ? 'latin1' : 'utf8';
+    names[pack] = name;
+    made.push({ name: `${pack}.js`, code: loaderOf(name, encoding) }, { name: `${name}.txt`, code: source });
+  }
+  const outside = files.filter(({ name }) => !packOf.has(name)).map((file) => withPackImports(file, packOf, null));
+  return { files: [...outside, ...made], names };
+}
+
+/** A function of `require`, which gives the one that loads the modules of the pack. */
+function packSource(inside) {
+  const modules = inside.map(({ name, code }) => `${JSON.stringify(name)}(module, exports, require) {\n${code}\n}`);
   return `(function (require, __filename) {
 const loaded = Object.create(null);
-function orchCore(name) {
+function orchPack(name) {
   if (loaded[name] !== undefined) return loaded[name].exports;
   const module = { exports: {} };
   loaded[name] = module;
@@ -87,30 +116,38 @@ function orchCore(name) {
 const modules = {
 ${modules.join(',\n')}
 };
-orchCore.names = Object.keys(modules);
-return orchCore;
+orchPack.names = Object.keys(modules);
+return orchPack;
 })`;
 }
 
-const replaceLocal = (code, inCore, replacement) =>
-  code.replace(LOCAL, (whole, name) => (inCore.has(name) ? replacement(name) : whole));
+/** Loads the modules of packs from these. */
+const withPackImports = ({ name, code, map }, packOf, own) => ({
+  name,
+  map,
+  code: code.replace(LOCAL, (whole, one) => {
+    const pack = packOf.get(one);
+    if (pack === undefined) return whole;
+    return pack === own ? `orchPack("${one}")` : `require("./${pack}.js")("${one}")`;
+  }),
+});
 
 /**
  * What its compiled code is called on this Node: V8 takes code of its own version from any kind of machine, and with any
  * patches, and may then do anything.
  */
 const COMPILED_SUFFIX = "'-' + process.version + '-' + process.platform + '-' + process.arch + '.v8'";
-export const compiledName = (core) => `${core}-${process.version}-${process.platform}-${process.arch}.v8`;
+export const compiledName = (pack) => `${pack}-${process.version}-${process.platform}-${process.arch}.v8`;
 
 /** The compiled code is used when it is of this very Node, and else the text is compiled. */
-const loaderOf = (core, encoding) => `const { readFileSync } = require('node:fs');
+const loaderOf = (pack, encoding) => `const { readFileSync } = require('node:fs');
 const { Script } = require('node:vm');
-const path = __dirname + '/${core}';
+const path = __dirname + '/${pack}';
 let cachedData;
 try {
   cachedData = readFileSync(path + ${COMPILED_SUFFIX});
 } catch {}
-const script = new Script(readFileSync(path + '.txt', '${encoding}'), { filename: '${core}.txt', cachedData });
+const script = new Script(readFileSync(path + '.txt', '${encoding}'), { filename: '${pack}.txt', cachedData });
 module.exports = script.runInThisContext()(require, __filename);
 module.exports.script = script;
 `;

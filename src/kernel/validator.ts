@@ -19,6 +19,9 @@ export interface Validator<T> {
   problems(value: unknown): readonly Problem[];
 }
 
+/** The part of a validator that the bundle can contain compiled (`scripts/bundle/evaluated-modules.mjs`). */
+export type Check<T> = Pick<Validator<T>, 'check'>;
+
 interface RawError {
   readonly keyword: string;
   readonly schemaPath: string;

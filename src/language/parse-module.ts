@@ -1,6 +1,7 @@
 /** Parses the text of a module into its definition and reports every mistake with its place. */
-import { type Validator, validator } from '../kernel/validator.js';
+import { type Check, validator } from '../kernel/validator.js';
 import { checkModule } from './check-module.js';
+import { definitionCheck } from './definition-check.js';
 import { type Diagnostic, diagnosticsOf, MistakeList, type Position, textLines } from './diagnostic.js';
 import type { KindSet } from './kind-set.js';
 import { dataOf, type Located, placeAt } from './located.js';
@@ -18,22 +19,29 @@ export interface ParsedModule {
 
 type ModuleParser = (source: string) => ParsedModule;
 
+interface Rules {
+  readonly kinds: KindSet;
+  readonly definitions: Check<ModuleDefinition>;
+}
+
 /** Creates a parser for modules with the given kinds. */
 export function moduleParser(kinds: KindSet): ModuleParser {
-  const definition: Validator<ModuleDefinition> = validator(moduleSchema(kinds));
-  return (source) => parseWith(source, kinds, definition);
+  const definitions: Check<ModuleDefinition> = validator(moduleSchema(kinds));
+  return (source) => parseWith(source, { kinds, definitions });
 }
 
 /** Parses and validates any text; never throws. */
-export const parseModule: ModuleParser = moduleParser(STANDARD_KINDS);
+export const parseModule: ModuleParser = (source) =>
+  parseWith(source, { kinds: STANDARD_KINDS, definitions: definitionCheck });
 
-function parseWith(source: string, kinds: KindSet, definitions: Validator<ModuleDefinition>): ParsedModule {
+function parseWith(source: string, rules: Rules): ParsedModule {
+  const { kinds } = rules;
   const text = source.startsWith('\ufeff') ? source.slice(1) : source;
   const lines = textLines(text);
   const mistakes = new MistakeList();
   const written = readYaml(text, lines, mistakes);
   const root = written === null ? null : checkModule(written, { text, lines, kinds, mistakes });
-  const definition = root === null || mistakes.failed ? null : definitionOf(root, definitions, mistakes);
+  const definition = root === null || mistakes.failed ? null : definitionOf(root, rules, mistakes);
   return {
     definition,
     diagnostics: diagnosticsOf(mistakes.found, lines),
@@ -42,14 +50,10 @@ function parseWith(source: string, kinds: KindSet, definitions: Validator<Module
 }
 
 /** Validates the data with the compiled schema and reports mistakes that only the schema finds. */
-function definitionOf(
-  root: Located,
-  definitions: Validator<ModuleDefinition>,
-  mistakes: MistakeList,
-): ModuleDefinition | null {
+function definitionOf(root: Located, { kinds, definitions }: Rules, mistakes: MistakeList): ModuleDefinition | null {
   const data = dataOf(root);
   if (definitions.check(data)) return data;
-  for (const { path, message } of definitions.problems(data)) {
+  for (const { path, message } of validator(moduleSchema(kinds)).problems(data)) {
     mistakes.error('invalid_value', message, path, placeAt(root, path));
   }
   return null;

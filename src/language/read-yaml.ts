@@ -1,7 +1,8 @@
 /** Reads YAML text into located data and explains syntax errors in plain words. */
 import { Composer, type Document, isScalar, visit, type YAMLParseError } from 'yaml';
 import type { MistakeList, Place, TextLines } from './diagnostic.js';
-import { type Located, locate } from './located.js';
+import { locate } from './locate.js';
+import type { Located } from './located.js';
 import { quoted } from './printable.js';
 import { checkCharacters, guardYaml, YAML_LIMITS } from './yaml-guard.js';
 

@@ -60,7 +60,7 @@ export const applyModules = defineCommand({
     if (nodes.some(isPlanFile)) {
       return applyPlan(context, api, { path: onlyPlanFile(nodes, choice), pace, allowRemovals, detailed });
     }
-    const modules = chooseModules(context, choice);
+    const modules = await chooseModules(context, choice);
     const target = await chooseTarget(api, choice, context);
     if (target.kind !== 'agent') {
       const order = { fleet: target, modules, pace, allowEmpty, allowRemovals, detailed };
@@ -113,7 +113,7 @@ export const planModules = defineCommand({
     if (here !== null) return (await import('../local/run-local.js')).planLocal(context, here, detailedExitcode);
     requireOneChoice(choice, 'plan');
     if (out !== undefined) requirePlanName(out);
-    const modules = chooseModules(context, choice);
+    const modules = await chooseModules(context, choice);
     const api = await context.api();
     const detailed = detailedExitcode;
     const target = await chooseTarget(api, choice, context);

@@ -6,7 +6,6 @@ import type { Context } from '../context.js';
 import { list } from '../define-command.js';
 import { formatBytes } from '../format.js';
 import { type ModuleFile, readModuleFiles } from './find-modules.js';
-import { requireValid } from './read-modules.js';
 
 export const moduleOptions = {
   module: list('MODULE', 'an uploaded module', { short: 'm', completes: 'module' }),
@@ -31,12 +30,18 @@ export interface RunModules {
 }
 
 /** Reads the modules of -m and -f and prints the warnings of files. Sends nothing. Throws `usage`, or `invalid_module` with all errors. */
-export function chooseModules(context: Context, { module, file }: ModuleChoice): RunModules {
-  const files = file.length === 0 ? [] : requireValid(readModuleFiles(file));
+export async function chooseModules(context: Context, { module, file }: ModuleChoice): Promise<RunModules> {
+  const files = file.length === 0 ? [] : await validated(readModuleFiles(file));
   for (const { path, diagnostics } of files) {
     for (const { line, column, message } of diagnostics) context.warn(`${path}:${line}:${column}: ${message}`);
   }
   return { names: [...new Set([...module, ...files.map(({ name }) => name)])], files };
+}
+
+/** The parser is loaded only for files. */
+async function validated(files: readonly ModuleFile[]) {
+  const { requireValid } = await import('./read-modules.js');
+  return requireValid(files);
 }
 
 /** Returns the modules of a plan request. Throws `body_too_large`. */
@@ -77,7 +82,7 @@ export async function uploadFiles(
   files: readonly ModuleFile[],
 ): Promise<readonly Uploaded[]> {
   const uploaded: Uploaded[] = [];
-  for (const { path, source, name } of requireValid(files)) {
+  for (const { path, source, name } of await validated(files)) {
     uploaded.push(await uploadFile(context, api, { path, source, name }));
   }
   return uploaded;

@@ -1,5 +1,6 @@
 /** Combines the connections of a session into one stream of output and one of input. */
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import type { Check } from '../../kernel/validator.js';
 import type { Exit } from '../../terminal/exit.js';
 import {
   ackFrame,
@@ -19,7 +20,7 @@ import type { Credit } from '../../terminal/window.js';
 import type { ApiClient } from '../api-client.js';
 import { InputOutbox } from './input-outbox.js';
 import { OutputIntake } from './output-intake.js';
-import { type Check, exits, serverNotes, snapshotHeads } from './server-checks.js';
+import { exits, serverNotes, snapshotHeads } from './server-checks.js';
 import { type Gone, TerminalLink } from './terminal-link.js';
 import type { ConnectTerminalOptions, TerminalEnd, TerminalSession } from './terminal-session.js';
 
