@@ -88,18 +88,22 @@ export function withPacks(files, packOf) {
   const names = {};
   const made = [];
   for (const pack of new Set(packOf.values())) {
-    const source = packSource(
-      files.filter(({ name }) => packOf.get(name) === pack).map((file) => withPackImports(file, packOf, pack)),
+    const source = singleBytes(
+      packSource(
+        files.filter(({ name }) => packOf.get(name) === pack).map((file) => withPackImports(file, packOf, pack)),
+      ),
     );
     const name = `${pack}-${createHash('sha256').update(source).digest('hex').slice(0, 8)}`;
-    // A text of single bytes is read several times as fast.
-    const encoding = Buffer.byteLength(source) === source.length ? 'latin1' : 'utf8';
     names[pack] = name;
-    made.push({ name: `${pack}.js`, code: loaderOf(name, encoding) }, { name: `${name}.txt`, code: source });
+    made.push({ name: `${pack}.js`, code: loaderOf(name) }, { name: `${name}.txt`, code: source });
   }
   const outside = files.filter(({ name }) => !packOf.has(name)).map((file) => withPackImports(file, packOf, null));
   return { files: [...outside, ...made], names };
 }
+
+/** A text of single bytes is read several times as fast. esbuild leaves other characters only in comments and regular expressions. */
+const singleBytes = (source) =>
+  source.replace(/[^\0-\x7f]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** A function of `require`, which gives the one that loads the modules of the pack. */
 function packSource(inside) {
@@ -140,14 +144,14 @@ const COMPILED_SUFFIX = "'-' + process.version + '-' + process.platform + '-' + 
 export const compiledName = (pack) => `${pack}-${process.version}-${process.platform}-${process.arch}.v8`;
 
 /** The compiled code is used when it is of this very Node, and else the text is compiled. */
-const loaderOf = (pack, encoding) => `const { readFileSync } = require('node:fs');
+const loaderOf = (pack) => `const { readFileSync } = require('node:fs');
 const { Script } = require('node:vm');
 const path = __dirname + '/${pack}';
 let cachedData;
 try {
   cachedData = readFileSync(path + ${COMPILED_SUFFIX});
 } catch {}
-const script = new Script(readFileSync(path + '.txt', '${encoding}'), { filename: '${pack}.txt', cachedData });
+const script = new Script(readFileSync(path + '.txt', 'latin1'), { filename: '${pack}.txt', cachedData });
 module.exports = script.runInThisContext()(require, __filename);
 module.exports.script = script;
 `;

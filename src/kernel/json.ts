@@ -18,6 +18,18 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(value ?? null);
 }
 
+/** Returns whether two JSON values are equal; the order of members does not count. */
+export function isSameJson(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  const names = Object.keys(one);
+  if (Object.keys(other).length !== names.length) return false;
+  return names.every((name) => Object.hasOwn(other, name) && isSameJson(memberOf(one, name), memberOf(other, name)));
+}
+
+const memberOf = (value: object, name: string): unknown => Reflect.get(value, name);
+
 interface JsonLimits {
   /** Maximum nesting of objects and arrays. */
   readonly depth: number;

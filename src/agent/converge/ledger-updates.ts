@@ -80,8 +80,10 @@ export class LedgerUpdates {
   }
 
   private answeredBy(target: Target): readonly AnsweredTrigger[] {
+    const fields = this.answered.get(target.index);
+    if (fields === undefined) return [];
     const key = ledgerKey(target);
-    return [...(this.answered.get(target.index) ?? [])].map((field) => ({ key, field }));
+    return [...fields].map((field) => ({ key, field }));
   }
 
   /** Deletes the memo of a removed resource; returns the memo of any other resource if it differs from the stored one. */

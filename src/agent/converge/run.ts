@@ -76,7 +76,7 @@ export class Run {
       ledger,
       triggers: this.triggers,
       runId: options.runId ?? '',
-      memoOf: (target) => this.memoOf(target, this.observations.last(target.index), this.quietly(target)),
+      memoOf: (target) => this.memoNow(target),
     });
   }
 
@@ -195,6 +195,12 @@ export class Run {
       purpose: isRemoval(source) ? 'removal' : purpose,
       mayAppear: purpose === 'plan' && this.progress.mayAddOthers,
     };
+  }
+
+  /** Returns the memo of the last observation. Only few kinds have one, so the others look up no accounts. */
+  private memoNow(target: Target): string | null {
+    if (!target.kind?.memo) return null;
+    return this.memoOf(target, this.observations.last(target.index), this.quietly(target));
   }
 
   private memoOf(target: Target, observation: Observation | undefined, moment: Moment): string | null {

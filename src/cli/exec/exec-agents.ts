@@ -62,7 +62,7 @@ export async function execAgents(context: Context, api: ApiClient, exec: FleetEx
       ended += 1;
       if (thrown.length > 0) return result;
       if (agents.length > 1) {
-        context.progress.live(`${ended} of ${count(agents.length, 'agent')} ended  ${agentName(result.agent)}`);
+        context.progress.live(() => `${ended} of ${count(agents.length, 'agent')} ended  ${agentName(result.agent)}`);
       }
       await exec.onEnd(result);
       return result;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import * as Type from 'typebox';
 import { writeOwnFile } from '../../client/operator-files.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { isSameJson } from '../../kernel/json.js';
 import { closed, nullable } from '../../kernel/schema.js';
 import { finish } from '../../kernel/steps.js';
 import { validator } from '../../kernel/validator.js';
@@ -124,7 +125,7 @@ function appliedOf(resource: DesiredResource, origin: Origin, operationId: strin
 
 /** Compares two applied resources without their operations. */
 const isSame = (one: Applied, other: Applied): boolean =>
-  JSON.stringify({ ...one, operation_id: '' }) === JSON.stringify({ ...other, operation_id: '' });
+  isSameJson({ ...one, operation_id: '' }, { ...other, operation_id: '' });
 
 /** Returns the resources outside the order first, then those in it. */
 function inOrder(entries: readonly (readonly [string, Applied])[], order: readonly string[]): Applied[] {

@@ -6,8 +6,8 @@ import type { OutputStream } from './printer.js';
 import { cutToWidth, sanitizeLine } from './terminal-text.js';
 
 export interface Progress {
-  /** Replaces the live line. Does nothing without a terminal. */
-  live(line: Line): void;
+  /** Replaces the live line. Does nothing, and makes no line, without a terminal or too soon after the last one. */
+  live(lineOf: () => Line): void;
   /** Prints a finished step as a plain line. Does nothing on a terminal. */
   step(line: Line): void;
   /** Erases the live line. */
@@ -36,12 +36,12 @@ export function createProgress({ stderr, paint, shown, clock }: ProgressOptions)
     drawn = false;
   };
   return {
-    live: (line) => {
+    live: (lineOf) => {
       if (!stderr.isTTY || clock.monotonic() - last < PACE) return;
       last = clock.monotonic();
       erase();
       // A wrapped line could not be erased.
-      stderr.write(cutToWidth(sanitizeLine(plainText(line)), (stderr.columns ?? 80) - 1));
+      stderr.write(cutToWidth(sanitizeLine(plainText(lineOf())), (stderr.columns ?? 80) - 1));
       drawn = true;
     },
     step: (line) => {

@@ -38,9 +38,11 @@ export function createRunProgress({ progress, globals }: Context, kind: RunKind,
     changes += now.changes - before.changes;
     counts.set(agent.node_id, now);
   };
-  const tell = (last: string) => {
-    const done = agents === 1 ? '' : `${bar(finished, agents)} ${finished} of ${count(agents, 'agent')}, `;
-    progress.live(`${DOING[kind]}: ${done}${count(resources, 'resource')}, ${count(changes, 'change')}  ${last}`);
+  const tell = (last: () => string) => {
+    progress.live(() => {
+      const done = agents === 1 ? '' : `${bar(finished, agents)} ${finished} of ${count(agents, 'agent')}, `;
+      return `${DOING[kind]}: ${done}${count(resources, 'resource')}, ${count(changes, 'change')}  ${last()}`;
+    });
   };
   return {
     resource: (agent, resource) => {
@@ -49,10 +51,10 @@ export function createRunProgress({ progress, globals }: Context, kind: RunKind,
         resources: before.resources + 1,
         changes: before.changes + (isNoteworthy(resource) ? 1 : 0),
       });
-      const name = `${agentName(agent)}: ${resource.status} ${resourceName(resource)}`;
+      const name = () => `${agentName(agent)}: ${resource.status} ${resourceName(resource)}`;
       tell(name);
       if (agents > 1 || kind !== 'apply') return;
-      if (globals.verbose || isNoteworthy(resource)) progress.step(name);
+      if (globals.verbose || isNoteworthy(resource)) progress.step(name());
     },
     finished: (run) => {
       finished += 1;
@@ -60,7 +62,7 @@ export function createRunProgress({ progress, globals }: Context, kind: RunKind,
         const all = run.result.resources;
         report(run.agent, { resources: all.length, changes: all.filter(isNoteworthy).length });
       }
-      tell(agentName(run.agent));
+      tell(() => agentName(run.agent));
       if (agents > 1) progress.step(`${agentName(run.agent)}: ${standing(run, kind)}`);
     },
   };
