@@ -372,11 +372,16 @@ describe.concurrent('a cancelled run', () => {
     return stopper.signal;
   };
 
-  it('ends a command that is meant to end with it, and its group', async () => {
-    const command = sh('sleep 600 & echo $!; sleep 600', { lifetime: 'end' });
-    const { end, stdout } = await run(command, { signal: cancelledBy('cancelled') });
-    expect(end).toEqual({ how: 'cancelled' });
-    expect(isAlive(pidIn(stdout))).toBe(false);
+  it('ends a command that is meant to end with it, and its group', async (context) => {
+    const started = join(tmpdir(), `orch-started-${process.pid}`);
+    context.onTestFinished(() => rmSync(started, { force: true }));
+    const stopper = new AbortController();
+    const command = sh(`sleep 600 & echo $! >${started}; sleep 600`, { lifetime: 'end' });
+    const running = run(command, { signal: stopper.signal });
+    await until(() => existsSync(started) && readFileSync(started, 'utf8').endsWith('\n'), 'the command has begun');
+    stopper.abort(new Fault('cancelled', 'stop'));
+    expect((await running).end).toEqual({ how: 'cancelled' });
+    expect(isAlive(pidIn(readFileSync(started, 'utf8')))).toBe(false);
   });
 
   it('begins none of these', async () => {
