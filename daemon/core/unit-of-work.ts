@@ -1,7 +1,8 @@
 /** Unit of work: every change of the store and its audit events commit together or not at all. */
-import { CompiledQuery, type Transaction } from 'kysely';
+import type { Transaction } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Database, Queryable } from '../database/schema.js';
+import { runDirectly } from '../database/sqlite-dialect.js';
 import { appendEvents, type ChainHead, type RecordedEvent, readChainHead } from './audit-log.js';
 import type { Core } from './core.js';
 import type { DomainEvent } from './domain-event.js';
@@ -31,9 +32,9 @@ interface TransactionalWriterOptions extends Pick<Core, 'clock' | 'db' | 'newId'
 const BATCH_UNITS = 64;
 const BATCH_MS = 10;
 
-const SAVEPOINT = CompiledQuery.raw('savepoint unit');
-const ROLL_BACK = CompiledQuery.raw('rollback to savepoint unit');
-const RELEASE = CompiledQuery.raw('release savepoint unit');
+const SAVEPOINT = 'savepoint unit';
+const ROLL_BACK = 'rollback to savepoint unit';
+const RELEASE = 'release savepoint unit';
 
 interface Unit {
   /** Runs the work and returns its events. */
@@ -110,12 +111,12 @@ export class TransactionalWriter implements UnitOfWork {
 
   /** Runs one unit. A failed unit leaves no trace, and does not affect the others of the batch. */
   private async perform(tx: Transaction<Database>, unit: Unit, head: ChainHead): Promise<Performed> {
-    await tx.executeQuery(SAVEPOINT);
+    await runDirectly(tx, SAVEPOINT, []);
     try {
       const events = await unit.perform(tx);
       const appended = await appendEvents(tx, events, { ...this.options, head });
       if (appended.recorded.length > 0) await this.options.onRecorded?.(tx, appended.recorded);
-      await tx.executeQuery(RELEASE);
+      await runDirectly(tx, RELEASE, []);
       return { head: appended.head, settle: () => this.succeed(unit, appended.recorded) };
     } catch (error) {
       await rollBack(tx, error);
@@ -135,8 +136,8 @@ export class TransactionalWriter implements UnitOfWork {
  */
 async function rollBack(tx: Transaction<Database>, error: unknown): Promise<void> {
   try {
-    await tx.executeQuery(ROLL_BACK);
-    await tx.executeQuery(RELEASE);
+    await runDirectly(tx, ROLL_BACK, []);
+    await runDirectly(tx, RELEASE, []);
   } catch {
     throw error instanceof Fault && error.code === 'store_unavailable'
       ? error

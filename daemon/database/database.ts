@@ -85,19 +85,21 @@ function opened(db: Kysely<Database>, connection: Connection): OpenDatabase {
     backup: (file) => backupTo(connection, file),
     copy: (file, signal) => copyTo(connection, file, signal),
     close: () => {
-      closing ??= close(db);
+      closing ??= close(db, connection);
       return closing;
     },
   };
 }
 
-async function close(db: Kysely<Database>): Promise<void> {
+async function close(db: Kysely<Database>, connection: Connection): Promise<void> {
   try {
     await setMeta(db, CLEAN, '1');
   } catch (error) {
     if (!isFault(error, 'store_unavailable')) throw error;
   } finally {
     await db.destroy();
+    // Kysely closes nothing if no query passed it.
+    connection.close();
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Compilable, CompiledQuery } from 'kysely';
 import type { Queryable } from './schema.js';
+import { runDirectly } from './sqlite-dialect.js';
 
 /** Stands for an argument while a query is compiled. */
 class Argument {
@@ -23,9 +24,9 @@ export function preparedQuery<A extends readonly unknown[], R>(
   build: (db: Queryable, ...args: A) => Compilable<R>,
 ): (db: Queryable, ...args: A) => Promise<readonly R[]> {
   let compiled: CompiledQuery<R> | undefined;
-  return async (db, ...args) => {
+  return (db, ...args) => {
     compiled ??= build(db, ...(args.map((_, index) => new Argument(index)) as unknown as A)).compile();
     const parameters = compiled.parameters.map((value) => (value instanceof Argument ? args[value.index] : value));
-    return (await db.executeQuery<R>({ ...compiled, parameters })).rows;
+    return runDirectly<R>(db, compiled.sql, parameters);
   };
 }

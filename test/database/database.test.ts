@@ -89,7 +89,7 @@ describe('the store', () => {
   it('says that it is closed', async () => {
     const store = await openStore();
     await store.close();
-    await expect(getMeta(store.db, 'a')).rejects.toThrow('driver has already been destroyed');
+    await expect(getMeta(store.db, 'a')).rejects.toThrow('the store is closed');
   });
 
   it('is refused to a second process, which says why, and free again when the first has ended', async () => {
