@@ -14,6 +14,7 @@ import {
   lastAuditRow,
   metadataColumn,
   metadataOf,
+  metadataTextOf,
   newestCheckpoints,
   noteAuditTurn,
 } from './audit-store.js';
@@ -85,20 +86,20 @@ export async function appendEvents(
   return { head: last, recorded };
 }
 
-/** Returns the hash that a row must have. */
-export function hashOf(row: Omit<AuditRow, 'hash'>, previous: string): string {
-  const event = {
-    seq: row.seq,
-    id: row.id,
-    event_type: row.event_type,
-    severity: row.severity,
-    summary: row.summary,
-    timestamp: row.timestamp,
-    actor: { id: row.actor_id, name: row.actor_name, type: row.actor_type },
-    target: { id: row.target_id, name: row.target_name, type: row.target_type },
-    metadata: metadataOf(row),
-  };
-  return createHash('sha256').update(Buffer.from(previous, 'hex')).update(canonicalJson(event)).digest('hex');
+/** Returns the hash that a row must have. Throws a SyntaxError for damaged metadata. */
+export const hashOf = (row: Omit<AuditRow, 'hash'>, previous: string): string =>
+  hashWith(row, canonicalJson(metadataOf(row)), previous);
+
+/** @param metadata as canonical JSON */
+function hashWith(row: Omit<AuditRow, 'hash'>, metadata: string, previous: string): string {
+  const { seq, id, event_type, severity, summary, timestamp } = row;
+  const actor = { id: row.actor_id, name: row.actor_name, type: row.actor_type };
+  const target = { id: row.target_id, name: row.target_name, type: row.target_type };
+  const event =
+    `{"actor":${JSON.stringify(actor)},"event_type":${JSON.stringify(event_type)},"id":${JSON.stringify(id)},` +
+    `"metadata":${metadata},"seq":${JSON.stringify(seq)},"severity":${JSON.stringify(severity)},"summary":${JSON.stringify(summary)},` +
+    `"target":${JSON.stringify(target)},"timestamp":${JSON.stringify(timestamp)}}`;
+  return createHash('sha256').update(previous, 'hex').update(event).digest('hex');
 }
 
 /**
@@ -129,7 +130,7 @@ function rowOf(event: DomainEvent, { previous, ...place }: Place): AuditRow {
     target_type: target.type,
     ...metadataColumn(event.metadata),
   };
-  return { ...row, hash: hashOf(row, previous) };
+  return { ...row, hash: hashWith(row, metadataTextOf(row), previous) };
 }
 
 const placeOf = ({ seq, id, timestamp }: ChainHead) => ({ seq, id, timestamp });

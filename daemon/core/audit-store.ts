@@ -1,6 +1,6 @@
 /** Rows of the audit log and its signed marks. */
 
-import { type Expression, type ExpressionBuilder, expressionBuilder, type SqlBool } from 'kysely';
+import { type Expression, type ExpressionBuilder, expressionBuilder, type SqlBool, sql } from 'kysely';
 import { canonicalJson, type JsonObject } from '../../src/kernel/json.js';
 import { chunks } from '../database/batches.js';
 import { getMetaJson, setMetaJson } from '../database/meta.js';
@@ -13,6 +13,9 @@ export type AuditRow = Row<'audit_events'>;
 /** Returns the metadata of an event. Throws a SyntaxError for a damaged text. */
 export const metadataOf = <T = JsonObject>({ metadata_json }: Pick<AuditRow, 'metadata_json'>): T =>
   JSON.parse(metadata_json);
+
+/** Returns the metadata of an event as they are stored; canonical JSON if nothing has damaged them. */
+export const metadataTextOf = ({ metadata_json }: Pick<AuditRow, 'metadata_json'>): string => metadata_json;
 
 /** Returns the column of an event's metadata. */
 export const metadataColumn = (metadata: JsonObject): Pick<AuditRow, 'metadata_json'> => ({
@@ -81,9 +84,15 @@ async function edge(db: Queryable, order: 'asc' | 'desc'): Promise<number | null
 
 /** Returns the latest time in the log in Unix milliseconds, 0 when it is empty. */
 export async function newestAuditTime(db: Queryable): Promise<number> {
-  const query = db.selectFrom('audit_events').select('timestamp').orderBy('timestamp', 'desc').limit(1);
-  return (await query.executeTakeFirst())?.timestamp ?? 0;
+  const ends = [...(await auditTurns(db)).map((seq) => seq - 1), Number.MAX_SAFE_INTEGER];
+  const times = await Promise.all(ends.map(async (end) => (await eventUpTo(db, end))[0]?.timestamp ?? 0));
+  return Math.max(...times);
 }
+
+/** The last event up to a `seq`. */
+const eventUpTo = preparedQuery((db, seq: number) =>
+  db.selectFrom('audit_events').select(['seq', 'timestamp']).where('seq', '<=', seq).orderBy('seq', 'desc').limit(1),
+);
 
 /** Key in `meta`: JSON array of each `seq` whose time is earlier than its predecessor's, ascending. */
 const TURNS = 'audit.turns';
@@ -99,9 +108,7 @@ async function auditTurns(db: Queryable): Promise<readonly number[]> {
 
 /** Returns the lowest `seq` of an event at or after `time` (Unix milliseconds), or null. */
 export async function firstAuditSeqFrom(db: Queryable, time: number): Promise<number | null> {
-  const isLater = expressionBuilder<Database, 'audit_events'>()('timestamp', '>=', time);
   const turns = await auditTurns(db);
-  if (turns.length === 0) return firstSeq(db, isLater, 'timestamp');
   const [first, last] = [await firstAuditSeq(db), await lastAuditSeq(db)];
   if (first === null || last === null) return null;
   const starts = [first, ...turns.filter((seq) => seq > first)];
@@ -112,7 +119,7 @@ export async function firstAuditSeqFrom(db: Queryable, time: number): Promise<nu
   return null;
 }
 
-/** Searches by bisection: between two turns, times increase with `seq`. */
+/** Searches by bisection: between two turns, times never decrease. */
 async function firstLaterIn(
   db: Queryable,
   time: number,
@@ -121,8 +128,9 @@ async function firstLaterIn(
   let [low, high] = [start, end];
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    const row = await db.selectFrom('audit_events').select('timestamp').where('seq', '=', middle).executeTakeFirst();
-    if (row !== undefined && row.timestamp >= time) high = middle;
+    // A damaged log may lack the event in the middle.
+    const [event] = await eventUpTo(db, middle);
+    if (event !== undefined && event.seq >= start && event.timestamp >= time) high = event.seq;
     else low = middle + 1;
   }
   return low < end ? low : null;
@@ -130,7 +138,7 @@ async function firstLaterIn(
 
 /** Returns the `seq` of the first event after this ID, or null. The event with this ID may be pruned. */
 export async function firstAuditSeqAfterId(db: Queryable, id: string): Promise<number | null> {
-  return firstSeq(db, expressionBuilder<Database, 'audit_events'>()('id', '>', id), 'id');
+  return firstSeqById(db, expressionBuilder<Database, 'audit_events'>()('id', '>', id));
 }
 
 /** Deletes the oldest events up to `seq`, at most `limit`. Returns the number deleted. */
@@ -279,7 +287,12 @@ function branchesOf(is: Is, { agents, operators }: AuditQuery, types: readonly s
 
 function partyOf(is: Is, type: string, ids: readonly string[]): readonly Condition[] {
   return ids.flatMap((id) => [
-    is.and([is('actor_type', '=', type), is('actor_id', '=', id)]),
+    // The condition of the index of actors. The other half finds the events that it leaves out.
+    is.and([
+      is('actor_type', '=', type),
+      is('actor_id', '=', id),
+      sql<boolean>`("actor_type" != "target_type" or "actor_id" != "target_id")`,
+    ]),
     is.and([is('target_type', '=', type), is('target_id', '=', id)]),
   ]);
 }
@@ -300,15 +313,15 @@ async function rangeOf(db: Queryable, { from, until, beforeId }: AuditQuery): Pr
   }
   if (until !== undefined && hasTurns) bounds.push(is('timestamp', '<', until));
   const ends = [
-    ...(until === undefined || hasTurns ? [] : [await firstSeq(db, is('timestamp', '>=', until), 'timestamp')]),
-    ...(beforeId === undefined ? [] : [await firstSeq(db, is('id', '>=', beforeId), 'id')]),
+    ...(until === undefined || hasTurns ? [] : [await firstAuditSeqFrom(db, until)]),
+    ...(beforeId === undefined ? [] : [await firstSeqById(db, is('id', '>=', beforeId))]),
   ];
   for (const end of ends) if (end !== null) bounds.push(is('seq', '<', end));
   return bounds;
 }
 
-async function firstSeq(db: Queryable, condition: Condition, order: 'timestamp' | 'id'): Promise<number | null> {
-  const query = db.selectFrom('audit_events').select('seq').where(condition).orderBy(order).orderBy('seq').limit(1);
+async function firstSeqById(db: Queryable, condition: Condition): Promise<number | null> {
+  const query = db.selectFrom('audit_events').select('seq').where(condition).orderBy('id').limit(1);
   return (await query.executeTakeFirst())?.seq ?? null;
 }
 

@@ -9,11 +9,13 @@ export type JsonObject = { readonly [key: string]: JsonValue };
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
   if (typeof value === 'object' && value !== null) {
-    const members = Object.entries(value)
-      .filter(([, member]) => member !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-      .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
-    return `{${members.join(',')}}`;
+    let members = '';
+    for (const name of Object.keys(value).sort()) {
+      const member = memberOf(value, name);
+      if (member === undefined) continue;
+      members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(member)}`;
+    }
+    return `{${members}}`;
   }
   return JSON.stringify(value ?? null);
 }

@@ -12,6 +12,7 @@ import { terminalSessions } from './0010-terminal-sessions.js';
 import { agentIncarnation } from './0011-agent-incarnation.js';
 import { oneOperatorRecord } from './0012-one-operator-record.js';
 import { runContents } from './0013-run-contents.js';
+import { smallerIndexes } from './0014-smaller-indexes.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -28,4 +29,5 @@ export const MIGRATIONS: readonly Migration[] = [
   agentIncarnation,
   oneOperatorRecord,
   runContents,
+  smallerIndexes,
 ];

@@ -1,6 +1,6 @@
 /** Stores applies, their dispatched content and their results. */
 
-import { expressionBuilder, type Updateable } from 'kysely';
+import { expressionBuilder, sql, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { Summary } from '../../../src/resources/result.js';
@@ -137,7 +137,15 @@ export async function listOperations(db: Queryable, page: OperationPage): Promis
   return rows.map((row) => columns.decode(row));
 }
 
-export async function countOperations(db: Queryable, filter: OperationFilter = {}): Promise<number> {
+export async function countOperations(db: Queryable, { states, ...filter }: OperationFilter = {}): Promise<number> {
+  if (!states?.includes(SUCCEEDED)) return countMatching(db, { ...filter, states });
+  // No index holds the succeeded ones: they are all except the others.
+  const all = await countMatching(db, filter);
+  const others = (await countUnsuccessful(db, filter)).entries();
+  return [...others].reduce((count, [state, number]) => (states.includes(state) ? count : count - number), all);
+}
+
+async function countMatching(db: Queryable, filter: OperationFilter): Promise<number> {
   const { count } = await db
     .selectFrom('operations')
     .select((select) => select.fn.countAll<number>().as('count'))
@@ -162,9 +170,16 @@ function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
     ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
     ...(since === undefined ? [] : [is('operation_id', '>=', since)]),
     ...(states === undefined ? [] : [is('state', 'in', states)]),
+    // Lets SQLite use the index of states.
+    ...(states === undefined || states.includes(SUCCEEDED) ? [] : [isUnsuccessful]),
     ...(rolloutId === undefined ? [] : [is('rollout_id', '=', rolloutId)]),
   ]);
 }
+
+/** The only state that the index of states leaves out. */
+const SUCCEEDED = 'succeeded';
+/** Condition of the index of states. SQLite uses the index only for a query with the same text. */
+const isUnsuccessful = sql<boolean>`"state" != 'succeeded'`;
 
 /** Stores results at consecutive positions; `first` is the position of the first one. */
 export async function insertOperationResults(
@@ -285,9 +300,18 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
 
 /** Returns the number of operations in each state. */
 export async function countOperationsByState(db: Queryable): Promise<ReadonlyMap<string, number>> {
+  const counts = await countUnsuccessful(db, {});
+  const others = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const succeeded = (await countMatching(db, {})) - others;
+  return succeeded === 0 ? counts : new Map([...counts, [SUCCEEDED, succeeded]]);
+}
+
+async function countUnsuccessful(db: Queryable, filter: OperationFilter): Promise<ReadonlyMap<string, number>> {
   const rows = await db
     .selectFrom('operations')
     .select(['state', (count) => count.fn.countAll<number>().as('count')])
+    .where(matches(filter))
+    .where(isUnsuccessful)
     .groupBy('state')
     .execute();
   return new Map(rows.map(({ state, count }) => [state, count]));
