@@ -116,6 +116,7 @@ export class Applies {
         expect,
         dispatch,
         isSentAtOnce,
+        isConfirmation: desired.isConfirmation,
       },
       context,
     );

@@ -6,7 +6,7 @@ import { type BelievedChange, believedChange, type ReportedApply } from '../../s
 import type { DesiredResource } from '../../src/resources/desired.js';
 import { keyParts, keyText, resourceKey } from '../../src/resources/resource-key.js';
 import { preparedQuery } from '../database/prepared-query.js';
-import type { NewRow, Queryable } from '../database/schema.js';
+import type { NewRow, Queryable, Row } from '../database/schema.js';
 import { noteAppliedState } from '../fleet/agent-store.js';
 import type { SecretHashes } from './agent-secrets.js';
 import {
@@ -119,7 +119,7 @@ export async function believedEnd(db: Queryable, operation: LiveOperation, finis
 }
 
 /** Returns true when every resource and every removal of the apply succeeded. */
-const isWholeSuccess = ({ outcomes, items, content }: LiveOperation): boolean =>
+export const isWholeSuccess = ({ outcomes, items, content }: LiveOperation): boolean =>
   outcomes.length === items.count &&
   content.failures.length === 0 &&
   outcomes.every(({ status }) => status === 'unchanged' || status === 'changed');
@@ -129,6 +129,68 @@ function coversAll({ put, remove }: RowChange, existing: readonly AppliedResourc
   const covered = new Set([...put, ...remove].map(keyText));
   return existing.every((row) => covered.has(keyText(row)));
 }
+
+/** An agent as the end of an apply finds it. */
+export type AgentAtEnd = Pick<Row<'agents'>, 'created_id' | 'state_operation_id' | 'state_content_id'> & {
+  /** The newest drift check with a result; null before the first one. */
+  readonly drift_id: string | null;
+  readonly drift_status: string | null;
+};
+
+/** Returns the agent, or null when it was removed. */
+export async function agentAtEnd(tx: Queryable, nodeId: string): Promise<AgentAtEnd | null> {
+  const [agent] = await agentWithDrift(tx, nodeId);
+  return agent ?? null;
+}
+
+const agentWithDrift = preparedQuery((db, nodeId: string) =>
+  db
+    .selectFrom('agents')
+    .leftJoin('drift_records', (join) =>
+      join.on((on) =>
+        on(
+          'drift_records.drift_id',
+          '=',
+          on
+            .selectFrom('drift_records as newest')
+            .select('newest.drift_id')
+            .whereRef('newest.node_id', '=', 'agents.node_id')
+            .whereRef('newest.drift_id', '>=', 'agents.created_id')
+            .where('newest.status', 'in', ['drifted', 'in_sync'])
+            .orderBy('newest.drift_id', 'desc')
+            .limit(1),
+        ),
+      ),
+    )
+    .select([
+      'created_id',
+      'state_operation_id',
+      'state_content_id',
+      'drift_id',
+      'drift_records.status as drift_status',
+    ])
+    .where('agents.node_id', '=', nodeId),
+);
+
+/**
+ * Notes an apply that found the believed state as it is. Returns false, without a change, when the state differs from the
+ * content of the apply. Does nothing for a removed agent, even if it has returned under the same key.
+ */
+export async function confirmBelievedState(
+  tx: Queryable,
+  { id, nodeId, contentId }: LiveOperation,
+  agent: AgentAtEnd | null,
+): Promise<boolean> {
+  if (agent === null || agent.created_id > id) return true;
+  const { state_operation_id: last, state_content_id } = agent;
+  if (state_content_id !== contentId || last === null) return false;
+  if (last < id) await putStateOperation(tx, nodeId, id);
+  return true;
+}
+
+const putStateOperation = preparedQuery((db, nodeId: string, operationId: string) =>
+  db.updateTable('agents').set({ state_operation_id: operationId }).where('node_id', '=', nodeId),
+);
 
 /** Saves the changes. Does nothing for a removed agent, even if it has returned under the same key. */
 export async function saveBelievedState(tx: Queryable, end: BelievedEnd, succeeded: boolean): Promise<void> {

@@ -1,5 +1,6 @@
 /** Computes the desired resources of an agent, and the managed resources to remove. */
 
+import { sql } from 'kysely';
 import type { RunResult } from '../../src/contract/runs.js';
 import { SizedCache } from '../../src/kernel/sized-cache.js';
 import { mapped } from '../../src/kernel/steps.js';
@@ -9,13 +10,13 @@ import { noLongerDesired } from '../../src/resources/believed-state.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import { keyText } from '../../src/resources/resource-key.js';
 import { maskResource } from '../../src/resources/tainted-body.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
-import { tagsOf } from '../fleet/tag-store.js';
+import type { Tags } from '../fleet/tag-store.js';
 import type { AgentSecrets, ResolvedSecrets } from './agent-secrets.js';
 import { type AppliedResourceRow, listAppliedResources, removalOf } from './applied-resource-store.js';
-import type { AssignedModules } from './assignments/assignment-store.js';
-import { stateContentOf } from './believed-state.js';
+import { ASSIGNMENTS_REVISION, type CurrentAssignments } from './assignments/assignment-store.js';
 import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
 import { type EncodedContent, encodeContent, type StoredContent } from './run-contents.js';
@@ -36,6 +37,8 @@ export interface DesiredSet {
   readonly removed: readonly AppliedResourceRow[];
   /** All resources that are managed now; empty when they are exactly the desired ones. */
   readonly managed: readonly AppliedResourceRow[];
+  /** True when the managed resources are exactly the desired ones. */
+  readonly isConfirmation: boolean;
   readonly warnings: RunResult['warnings'];
 }
 
@@ -48,7 +51,7 @@ interface ModuleRequest {
 
 interface DesiredSetsOptions {
   readonly current: CurrentModules;
-  readonly assigned: AssignedModules;
+  readonly assignments: CurrentAssignments;
   readonly secrets: AgentSecrets;
   readonly lanes: Lanes;
 }
@@ -79,14 +82,15 @@ export class DesiredSets {
    * lane, because it waits for that lane. Throws `module_not_found` and the faults of `resolve`.
    */
   async of(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<DesiredSet> {
-    const { current, assigned, secrets, lanes } = this.options;
+    const { current, assignments: all, secrets, lanes } = this.options;
     const named = [...new Set([...names, ...sent.map(({ name }) => name)])];
-    const assignments = await assigned(db, agent);
+    const inputs = await inputsOf(db, agent.node_id);
+    const assignments = await all.matching(db, agent, inputs);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], sent);
     const resolved = await secrets.resolve(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
     const adHoc = new Set(named.filter((name) => !always.has(name)));
-    const facts = await factsOf(db, agent);
+    const facts = factsOf(agent, inputs.tags);
     const { resources, content, encoded, warnings } = await this.resolved(db, { modules, facts, adHoc, resolved });
     const set = {
       modules,
@@ -97,10 +101,13 @@ export class DesiredSets {
       encoded,
       removed: [],
       managed: [],
+      isConfirmation: false,
       warnings,
     };
+    const isConfirmation = inputs.stateSha256 === encoded.sha256;
+    if (isConfirmation) return { ...set, isConfirmation };
     // Holding the lane keeps every apply of the agent from ending during the read.
-    const managed = await lanes.enter(agent.node_id, () => this.managedBeside(db, agent.node_id, encoded));
+    const managed = await lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
     const removed = await inSlices(noLongerDesired(managed, keyText, resources));
     if (removed.length === 0) return { ...set, managed };
     return { ...set, managed, removed, ...(await this.withRemovals(db, agent, content, removed)) };
@@ -135,16 +142,6 @@ export class DesiredSets {
     };
     const encoded = await inSlices(encodeContent(content));
     return { resources, content, encoded, warnings: await this.locate(db, modules, warnings) };
-  }
-
-  /** Returns all managed resources; an empty list when they are exactly those of the content. */
-  private async managedBeside(
-    db: Queryable,
-    nodeId: string,
-    { sha256 }: EncodedContent,
-  ): Promise<readonly AppliedResourceRow[]> {
-    const state = await stateContentOf(db, nodeId);
-    return state?.sha256 === sha256 ? [] : listAppliedResources(db, nodeId);
   }
 
   private async withRemovals(
@@ -188,7 +185,46 @@ export class DesiredSets {
   }
 }
 
-async function factsOf(db: Queryable, agent: AgentRow): Promise<AgentFacts> {
-  const { node_id, name, attributes } = agent;
-  return { node_id, name: name ?? '', attributes, tags: await tagsOf(db, node_id) };
+const factsOf = ({ node_id, name, attributes }: AgentRow, tags: Tags): AgentFacts => ({
+  node_id,
+  name: name ?? '',
+  attributes,
+  tags,
+});
+
+/** What the desired set of an agent depends on, besides its row and the modules. */
+interface Inputs {
+  /** Revision of the assignments. */
+  readonly revision: string | null;
+  /** Sorted by key. */
+  readonly tags: Tags;
+  /** Hash of the content that the believed state equals; null for none. */
+  readonly stateSha256: string | null;
 }
+
+/** Reads the inputs with one statement. */
+async function inputsOf(db: Queryable, nodeId: string): Promise<Inputs> {
+  const [row] = await inputsById(db, nodeId);
+  if (row === undefined) return { revision: null, tags: {}, stateSha256: null };
+  const { revision, tags, state_sha256: stateSha256 } = row;
+  return { revision, tags: JSON.parse(tags ?? '{}'), stateSha256 };
+}
+
+const inputsById = preparedQuery((db, nodeId: string) =>
+  db.selectNoFrom((of) => [
+    of.selectFrom('meta').select('value').where('key', '=', ASSIGNMENTS_REVISION).as('revision'),
+    of
+      .selectFrom((from) =>
+        from.selectFrom('agent_tags').select(['key', 'value']).where('node_id', '=', nodeId).orderBy('key').as('tags'),
+      )
+      .select(sql<string>`json_group_object("key", "value")`.as('tags'))
+      .as('tags'),
+    of
+      .selectFrom('agents')
+      .innerJoin('run_contents', 'run_contents.content_id', 'agents.state_content_id')
+      .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
+      .select('run_contents.sha256')
+      .where('agents.node_id', '=', nodeId)
+      .as('state_sha256'),
+  ]),
+);

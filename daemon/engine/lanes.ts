@@ -23,6 +23,29 @@ export class Lanes {
   }
 }
 
+/** Limits how many pieces of work are done at the same time; the others wait, first come, first served. */
+export class Places {
+  private free: number;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.free = count;
+  }
+
+  /** Runs `work` once there is a place. */
+  async enter<T>(work: () => Promise<T>): Promise<T> {
+    if (this.free > 0) this.free -= 1;
+    else await new Promise<void>((admit) => this.waiting.push(admit));
+    try {
+      return await work();
+    } finally {
+      const next = this.waiting.shift();
+      if (next === undefined) this.free += 1;
+      else next();
+    }
+  }
+}
+
 /** Maximum time between two turns of the event loop, in milliseconds, if no single step takes longer. */
 const SLICE_MS = 4;
 

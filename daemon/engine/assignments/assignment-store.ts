@@ -5,7 +5,7 @@ import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { getMeta, setMeta } from '../../database/meta.js';
 import type { Queryable, Row } from '../../database/schema.js';
 import { type AgentRow, listAgents } from '../../fleet/agent-store.js';
-import { tagsByAgent, tagsOf } from '../../fleet/tag-store.js';
+import { type Tags, tagsByAgent } from '../../fleet/tag-store.js';
 
 interface AssignmentValues {
   readonly modules: readonly string[];
@@ -16,14 +16,11 @@ const columns = jsonColumns<AssignmentValues>({ modules: true });
 export type AssignmentRow = Decoded<Row<'assignments'>, AssignmentValues>;
 
 /** Meta key of the revision, which changes with every change of any assignment. */
-const REVISION = 'assignments.revision';
-
-/** Returns the current revision; null before the first change. */
-const assignmentsRevision = (db: Queryable): Promise<string | null> => getMeta(db, REVISION);
+export const ASSIGNMENTS_REVISION = 'assignments.revision';
 
 /** Sets the revision. Every transaction that changes an assignment must call it with a text that was never used before. */
 export const setAssignmentsRevision = (db: Queryable, revision: string): Promise<void> =>
-  setMeta(db, REVISION, revision);
+  setMeta(db, ASSIGNMENTS_REVISION, revision);
 
 /** Returns all assignments, by name. */
 export async function listAssignments(db: Queryable): Promise<readonly AssignmentRow[]> {
@@ -62,6 +59,13 @@ export interface CurrentAssignment extends MatchingAssignment {
   readonly selector: Selector;
 }
 
+/** What decides which assignments match an agent, besides its attributes. */
+interface AssignmentInputs {
+  /** Value of `ASSIGNMENTS_REVISION`; null before the first change. */
+  readonly revision: string | null;
+  readonly tags: Tags;
+}
+
 interface Held {
   readonly revision: string | null;
   readonly assignments: readonly CurrentAssignment[];
@@ -73,21 +77,27 @@ export class CurrentAssignments {
 
   /** Returns all assignments, by name. */
   async all(db: Queryable): Promise<readonly CurrentAssignment[]> {
-    const revision = await assignmentsRevision(db);
+    return this.at(db, await getMeta(db, ASSIGNMENTS_REVISION));
+  }
+
+  /** Returns the assignments that match an agent, by name. Does not check that the agent is approved; callers do. */
+  async matching(
+    db: Queryable,
+    agent: AgentRow,
+    { revision, tags }: AssignmentInputs,
+  ): Promise<readonly CurrentAssignment[]> {
+    const all = await this.at(db, revision);
+    const labels = labelsOf(agent, tags);
+    return all.filter(({ selector }) => matches(selector, labels));
+  }
+
+  private async at(db: Queryable, revision: string | null): Promise<readonly CurrentAssignment[]> {
     if (this.held?.revision === revision) return this.held.assignments;
     const assignments = (await listAssignments(db)).map(
       ({ name, modules, selector }): CurrentAssignment => ({ name, modules, selector: parseSelector(selector) }),
     );
     this.held = { revision, assignments };
     return assignments;
-  }
-
-  /** Returns the assignments that match an agent, by name. Does not check that the agent is approved; callers do. */
-  async matching(db: Queryable, agent: AgentRow): Promise<readonly CurrentAssignment[]> {
-    const all = await this.all(db);
-    if (all.length === 0) return all;
-    const labels = labelsOf(agent, await tagsOf(db, agent.node_id));
-    return all.filter(({ selector }) => matches(selector, labels));
   }
 }
 
@@ -106,6 +116,3 @@ interface MatchingAssignment {
   readonly name: string;
   readonly modules: readonly string[];
 }
-
-/** Returns the assignments that match an agent, by name. */
-export type AssignedModules = (db: Queryable, agent: AgentRow) => Promise<readonly MatchingAssignment[]>;

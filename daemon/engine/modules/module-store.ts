@@ -1,7 +1,8 @@
 /** Stores modules and their revisions. */
+import { sql } from 'kysely';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
-import { chunks } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
+import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable, Row } from '../../database/schema.js';
 
 type ModuleRow = Row<'modules'>;
@@ -71,20 +72,18 @@ export type ModuleHead = Omit<ModuleRevisionRow, 'content' | 'definition'>;
  * names.
  */
 export async function findModuleHeads(db: Queryable, names: readonly string[]): Promise<readonly ModuleHead[]> {
-  const heads: ModuleHead[] = [];
-  for (const part of chunks(names, 500)) {
-    const found = await db
-      .selectFrom('modules')
-      .innerJoin('module_revisions as current', (join) =>
-        join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
-      )
-      .select(['current.name', 'current.revision', 'current.sha256', 'current.uploaded_at', 'current.uploaded_by'])
-      .where('modules.name', 'in', part)
-      .execute();
-    heads.push(...found);
-  }
-  return heads;
+  return names.length === 0 ? [] : headsOf(db, JSON.stringify(names));
 }
+
+const headsOf = preparedQuery((db, names: string) =>
+  db
+    .selectFrom('modules')
+    .innerJoin('module_revisions as current', (join) =>
+      join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
+    )
+    .select(['current.name', 'current.revision', 'current.sha256', 'current.uploaded_at', 'current.uploaded_by'])
+    .where('modules.name', 'in', sql<string>`(select value from json_each(${names}))`),
+);
 
 /** Stores a revision, makes it current and returns its number, which is unique while the module exists. */
 export async function addModuleRevision(db: Queryable, revision: NewRevision): Promise<number> {

@@ -78,6 +78,8 @@ interface LiveOperationOptions extends OperationFacts {
   readonly dispatch: RunContent | null;
   /** Characters of the content as JSON; null when unknown. */
   readonly size: number | null;
+  /** True when the believed state equalled the content at the start. */
+  readonly isConfirmation: boolean;
   readonly outcomes: readonly Outcome[];
   /** Monotonic milliseconds. */
   readonly now: number;
@@ -88,6 +90,7 @@ export class LiveOperation {
   readonly facts: OperationFacts;
   readonly content: StoredContent;
   readonly contentId: number;
+  readonly isConfirmation: boolean;
   readonly items: RunItems;
   /** Removes the secrets of the run from reported items, as far as the secrets are still known. */
   readonly scrub: (item: RunItem) => RunItem;
@@ -110,10 +113,12 @@ export class LiveOperation {
   private readonly size: number | null;
 
   constructor(options: LiveOperationOptions) {
-    const { state, cancelledBy, content, contentId, expect, dispatch, size, outcomes, now, ...facts } = options;
+    const { state, cancelledBy, content, contentId, expect, dispatch, size, outcomes, now, ...rest } = options;
+    const { isConfirmation, ...facts } = rest;
     this.facts = facts;
     this.content = content;
     this.contentId = contentId;
+    this.isConfirmation = isConfirmation;
     this.expect = expect;
     this.items = new RunItems(content);
     this.items.note(outcomes.map(({ index }) => index));

@@ -20,7 +20,7 @@ import type { StateReader } from '../state.js';
 import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputCipher, readOutputs } from './operation-outputs.js';
-import { operationNotFound, operationView, statesOf } from './operation-state.js';
+import { operationNotFound, operationView, statesOf, statusOf } from './operation-state.js';
 import {
   countOperations,
   findOperation,
@@ -51,6 +51,8 @@ interface FollowOptions {
   /** Waits for a silent agent without limit; otherwise silence throws `agent_timeout`. */
   readonly ignoresSilence: boolean;
 }
+
+export type EndedOperation = Pick<Operation, 'operation_id' | 'status' | 'summary' | 'error'>;
 
 /** Rows of results read at a time. */
 const PAGE = 500;
@@ -138,16 +140,23 @@ export class OperationReader {
     }
   }
 
-  /** Waits for the end. Throws `agent_timeout` on silence, and `shutting_down` when the signal is aborted. */
-  async ended(operationId: string, signal: AbortSignal): Promise<void> {
-    const subscription = this.options.feed.subscribe(operationId);
+  /**
+   * Waits for the end and returns it. Throws `agent_timeout` on silence, `shutting_down` when the signal is aborted, and
+   * `operation_not_found`.
+   */
+  async ended(operationId: string, signal: AbortSignal): Promise<EndedOperation> {
+    const { live, feed } = this.options;
+    const operation = live.get(operationId);
+    const subscription = feed.subscribe(operationId);
     try {
-      while (this.options.live.get(operationId)?.isActive) {
-        throwNews(operationId, await subscription.next(signal), false);
-      }
+      while (live.get(operationId)?.isActive) throwNews(operationId, await subscription.next(signal), false);
     } finally {
       subscription.close();
     }
+    if (operation === undefined || operation.isActive) return this.get(operationId);
+    const { state } = operation;
+    const error = 'error' in state ? state.error : null;
+    return { operation_id: operationId, status: statusOf(state.state), summary: operation.summary(), error };
   }
 
   /** Yields pages of results, and yields to the event loop between them so that other work can use the store. */

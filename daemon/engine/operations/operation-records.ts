@@ -5,12 +5,19 @@ import type { RunContent } from '../../../src/wire/parts.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
 import { setMeta } from '../../database/meta.js';
+import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable } from '../../database/schema.js';
-import { findAgent } from '../../fleet/agent-store.js';
 import { approvedAgent } from '../agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
-import { believedEnd, saveBelievedState } from '../believed-state.js';
-import { latestDriftResult, latestDriftState } from '../drift-store.js';
+import {
+  type AgentAtEnd,
+  agentAtEnd,
+  believedEnd,
+  confirmBelievedState,
+  isWholeSuccess,
+  saveBelievedState,
+} from '../believed-state.js';
+import { latestDriftState } from '../drift-store.js';
 import type { Epoch } from '../epoch.js';
 import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
 import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
@@ -41,6 +48,8 @@ interface NewOperation {
   readonly dispatch: RunContent;
   /** True when the operation is sent right after it is stored. */
   readonly isSentAtOnce: boolean;
+  /** True when the believed state equals the content. */
+  readonly isConfirmation: boolean;
 }
 
 export class OperationRecords {
@@ -57,6 +66,7 @@ export class OperationRecords {
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
     const { id, nodeId, nodeName, modules, assignments, rolloutId, content, encoded, expect, dispatch } = operation;
+    const { isConfirmation } = operation;
     const queued: OperationState = { state: 'queued' };
     const number = epoch.next();
     const facts = {
@@ -75,16 +85,18 @@ export class OperationRecords {
       dispatch,
       // Secrets are longer than their masks.
       size: Object.keys(content.secrets).length === 0 ? encoded.json.length : null,
+      isConfirmation,
       outcomes: [],
       now: clock.monotonic(),
     };
     return uow.write(async (tx, emit) => {
-      const agent = await approvedAgent(tx, nodeId);
+      const contentId = await admit(tx, nodeId, encoded);
       await setMeta(tx, epoch.key, epoch.text(number));
-      const live = new LiveOperation({ ...facts, contentId: await putRunContent(tx, encoded) });
+      const live = new LiveOperation({ ...facts, contentId });
       await insertOperation(tx, { ...rowOf(live), assignments, rollout_id: rolloutId, expect });
       emit(startEvent(live, context));
-      if (operation.isSentAtOnce) {
+      if (operation.isSentAtOnce && holdsSecrets(live)) {
+        const agent = await approvedAgent(tx, nodeId);
         await noteSecretUse({ tx, emit, secrets }, { agent, actor: context.actor, ...useOf(live) });
       }
       return live;
@@ -97,7 +109,7 @@ export class OperationRecords {
    */
   async noteDispatch(operation: LiveOperation): Promise<void> {
     const { uow, secrets } = this.options;
-    if (Object.keys(operation.content.secrets).length === 0) return;
+    if (!holdsSecrets(operation)) return;
     await uow.write(async (tx, emit) => {
       const agent = await approvedAgent(tx, operation.nodeId);
       await noteSecretUse({ tx, emit, secrets }, { agent, actor: SYSTEM, ...useOf(operation) });
@@ -145,31 +157,62 @@ export class OperationRecords {
     const { db, uow, clock } = this.options;
     const finishedAt = clock.now();
     operation.reportedFailures = isReported(operation, end, by) ? operation.content.failures : [];
-    const believed = await believedEnd(db, operation, finishedAt);
-    await uow.write(async (tx, emit) => {
-      const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation) : null;
-      await this.insertWaiting(tx, operation);
-      await insertOperationResults(tx, operation.id, operation.outcomes.length, unsentResults(operation));
-      const { state, error } = columnsOf(end);
-      await endOperation(tx, operation.id, { state, error, finished_at: finishedAt, summary: operation.summary() });
-      await saveBelievedState(tx, believed, end.state === 'succeeded');
-      if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
-      if (repaired !== null) emit(repairEvent(operation, repaired));
-    });
+    const save = (change: (tx: Queryable, agent: AgentAtEnd | null) => Promise<boolean>) =>
+      uow.write(async (tx, emit) => {
+        const agent = await agentAtEnd(tx, operation.nodeId);
+        const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation, agent) : null;
+        if (!(await change(tx, agent))) return false;
+        await this.insertWaiting(tx, operation);
+        await insertOperationResults(tx, operation.id, operation.outcomes.length, unsentResults(operation));
+        const { state, error } = columnsOf(end);
+        await endOperation(tx, operation.id, { state, error, finished_at: finishedAt, summary: operation.summary() });
+        if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
+        if (repaired !== null) emit(repairEvent(operation, repaired));
+        return true;
+      });
+    const isConfirmed = end.state === 'succeeded' && operation.isConfirmation && isWholeSuccess(operation);
+    if (!isConfirmed || !(await save((tx, agent) => confirmBelievedState(tx, operation, agent)))) {
+      const believed = await believedEnd(db, operation, finishedAt);
+      await save(async (tx) => {
+        await saveBelievedState(tx, believed, end.state === 'succeeded');
+        return true;
+      });
+    }
     operation.state = end;
     operation.unsaved = false;
     operation.noteStored(operation.unstored.entries.length);
   }
 }
 
-/** Returns the ID of the check whose drift a successful apply repairs, or null. */
-async function repairedDrift(tx: Queryable, { nodeId }: LiveOperation): Promise<string | null> {
-  const agent = await findAgent(tx, nodeId);
-  if (agent === null) return null;
-  const filter = { nodeId, since: agent.created_id };
-  if ((await latestDriftState(tx, filter)) !== 'drifted') return null;
-  return (await latestDriftResult(tx, filter))?.drift_id ?? null;
+/**
+ * Returns the ID of the content of a new apply, which is stored unless it is there. Throws `agent_not_found` or
+ * `agent_not_approved`.
+ */
+async function admit(tx: Queryable, nodeId: NodeId, encoded: EncodedContent): Promise<number> {
+  const [found] = await statusAndContent(tx, nodeId, encoded.sha256);
+  if (found?.status !== 'approved') await approvedAgent(tx, nodeId);
+  return found?.content_id ?? putRunContent(tx, encoded);
 }
+
+const statusAndContent = preparedQuery((db, nodeId: string, sha256: string) =>
+  db
+    .selectFrom('agents')
+    .select('status')
+    .select((of) => of.selectFrom('run_contents').select('content_id').where('sha256', '=', sha256).as('content_id'))
+    .where('node_id', '=', nodeId),
+);
+
+/** Returns the ID of the check whose drift a successful apply repairs, or null. */
+async function repairedDrift(
+  tx: Queryable,
+  { nodeId }: LiveOperation,
+  agent: AgentAtEnd | null,
+): Promise<string | null> {
+  if (agent === null || agent.drift_status !== 'drifted') return null;
+  return (await latestDriftState(tx, { nodeId, since: agent.created_id })) === 'drifted' ? agent.drift_id : null;
+}
+
+const holdsSecrets = ({ content }: LiveOperation): boolean => Object.keys(content.secrets).length > 0;
 
 function startEvent({ facts }: LiveOperation, context: RequestContext) {
   const target = agentParty(facts);

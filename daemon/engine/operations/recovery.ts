@@ -81,6 +81,7 @@ async function restore({ db, clock, contents }: Tools, row: OperationRow): Promi
     expect: row.expect,
     dispatch: sendable(content),
     size: null,
+    isConfirmation: false,
     outcomes: results.flatMap((stored) => resultsOf(stored, content.resources).map(outcomeOf)),
     now: clock.monotonic(),
   });

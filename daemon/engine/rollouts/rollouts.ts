@@ -1,6 +1,5 @@
 /** Rollouts: plan and apply on the agents of an assignment, of a selector, or with given node IDs. */
 import { setMaxListeners } from 'node:events';
-import type { Operation } from '../../../src/contract/operations.js';
 import type { Rollout, RolloutEvent, RolloutResult } from '../../../src/contract/rollouts.js';
 import type { RunResult } from '../../../src/contract/runs.js';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
@@ -13,11 +12,12 @@ import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import { type Applies, refuseStale } from '../applies.js';
 import { requireAssignment } from '../assignments/assignments.js';
+import { Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import { moduleNotFound, type SentModule } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { abortFault } from '../observations.js';
-import type { OperationReader } from '../operations/operation-reader.js';
+import type { EndedOperation, OperationReader } from '../operations/operation-reader.js';
 import type { Plans } from '../plans.js';
 import { begunEvent, cancelledEvent, chooseAgents, type RolloutHead, type RolloutTarget } from './rollout-target.js';
 
@@ -104,9 +104,16 @@ interface Failure {
   readonly operationId: string | null;
 }
 
+/**
+ * Applies that rollouts resolve and store at the same time. More would not be faster, and the requests of others would stand
+ * behind all of them at the store: the benchmark row of other requests during a rollout misses its goal.
+ */
+const STARTING = 32;
+
 export class Rollouts {
   private readonly options: RolloutsOptions;
   private readonly running = new Map<string, Running>();
+  private readonly starting = new Places(STARTING);
   private readonly shutdown = new AbortController();
 
   constructor(options: RolloutsOptions) {
@@ -276,13 +283,17 @@ export class Rollouts {
         expect: request.expect?.[agent.node_id] ?? null,
         rollout: head,
       };
-      const started = await this.whenThereIsRoom(() => applies.start(order, context), signal);
+      const started = await this.whenThereIsRoom(
+        () => this.starting.enter(async () => running.halted ?? (await applies.start(order, context))),
+        signal,
+      );
+      if (typeof started === 'string') return skippedResult(agent, started);
       id = started.operationId;
       running.operations.add(id);
       if (running.halted !== null) await applies.cancel(id, context).catch(refuseUnlessFinished);
-      await this.ended(agent, id, watcher);
+      const end = await this.ended(agent, id, watcher);
       const result = watcher === null ? null : await operations.result(id, started.warnings);
-      const run = result ?? (await operations.get(id));
+      const run = result ?? end;
       refuseStale(run);
       return finishedResult(agent, run, result);
     } catch (error) {
@@ -293,13 +304,14 @@ export class Rollouts {
   }
 
   /** Waits for the end of an apply. Throws `agent_timeout` on silence, and `shutting_down` when the orchestrator stops. */
-  private async ended(agent: AgentRow, operationId: string, watcher: RolloutWatcher | null): Promise<void> {
+  private async ended(agent: AgentRow, operationId: string, watcher: RolloutWatcher | null): Promise<EndedOperation> {
     const { operations } = this.options;
     const { signal } = this.shutdown;
     const onResource = watcher?.onResource ?? null;
     if (onResource === null) return operations.ended(operationId, signal);
     for await (const result of operations.follow(operationId, { signal, ignoresSilence: false }))
       onResource(agent, result);
+    return operations.get(operationId);
   }
 
   /** Retries `start` when a lease is released, while other operations use every slot of the orchestrator. */
@@ -337,7 +349,7 @@ function refuseUnlessFinished(error: unknown): void {
 /** Result of one agent, with the complete run result if the caller asked for it. */
 export type AgentResult = Extract<RolloutEvent, { readonly event: 'agent' }>['agent'];
 
-type Finished = Pick<Operation | RunResult, 'operation_id' | 'status' | 'summary' | 'error'>;
+type Finished = EndedOperation | Pick<RunResult, 'operation_id' | 'status' | 'summary' | 'error'>;
 
 /** Fault codes of agents that were never reached. */
 const UNREACHABLE: readonly string[] = ['agent_not_connected', 'not_delivered'];
