@@ -6,8 +6,8 @@ import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/co
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
-import type { ResourceResult, Summary } from '../../src/resources/result.js';
-import { isUnchanged, itemsOf, shortened, type Unchanged } from '../../src/resources/run-results.js';
+import { type ResourceResult, type Summary, summarize } from '../../src/resources/result.js';
+import { countResults, isUnchanged, itemsOf, shortened, type Unchanged } from '../../src/resources/run-results.js';
 import type { EventType } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import { preparedQuery } from '../database/prepared-query.js';
@@ -44,13 +44,48 @@ const HEAD = [
   'content_id',
 ] as const satisfies readonly (keyof DriftTable)[];
 
+/** Stored in the place of a summary that follows from the resources, because all of them are unchanged ones in short. */
+const IMPLIED = '{}';
+
 export async function insertDrift(db: Queryable, record: DriftRow): Promise<void> {
-  await db.insertInto('drift_records').values(columns.encode(record)).execute();
+  const row = columns.encode(record);
+  const summary_json = record.resources.every(isUnchanged) && record.error === null ? IMPLIED : row.summary_json;
+  const stored = { ...row, summary_json };
+  await insertRow(db, ...STORED.map((column) => stored[column]));
+}
+
+const STORED = [...HEAD, 'resources_json'] as const satisfies readonly (keyof DriftTable)[];
+
+const insertRow = preparedQuery((db, ...values: readonly (string | number | null)[]) =>
+  db
+    .insertInto('drift_records')
+    .values(
+      Object.fromEntries(STORED.map((column, index) => [column, values[index]])) as unknown as Row<'drift_records'>,
+    ),
+);
+
+function decoded(row: Row<'drift_records'>): DriftRow {
+  const record = columns.decode(row);
+  return row.summary_json === IMPLIED ? { ...record, summary: impliedSummary(record.resources) } : record;
+}
+
+/** Decodes a record that has its resources only if its summary follows from them. */
+function decodedHead({ resources_json, ...row }: StoredHead): DriftHead {
+  if (resources_json !== null) return decoded({ ...row, resources_json });
+  const { resources: _, ...head } = columns.decode({ ...row, resources_json: '[]' });
+  return head;
+}
+
+type StoredHead = Omit<Row<'drift_records'>, 'resources_json'> & { readonly resources_json: string | null };
+
+function impliedSummary(resources: DriftValues['resources']): Summary {
+  const total = countResults(resources.filter(isUnchanged));
+  return { ...summarize([]), total, unchanged: total };
 }
 
 export async function findDrift(db: Queryable, driftId: string): Promise<DriftRow | null> {
   const row = await db.selectFrom('drift_records').selectAll().where('drift_id', '=', driftId).executeTakeFirst();
-  return row === undefined ? null : columns.decode(row);
+  return row === undefined ? null : decoded(row);
 }
 
 interface DriftFilter {
@@ -67,8 +102,9 @@ export async function listDrift(
   db: Queryable,
   page: DriftFilter & { readonly limit: number },
 ): Promise<readonly DriftHead[]> {
-  const rows = await newest(db, page).select(HEAD).limit(page.limit).execute();
-  return rows.map((row) => columns.decode(row));
+  const implied = sql<string | null>`case when "summary_json" = ${sql.lit(IMPLIED)} then "resources_json" end`;
+  const query = newest(db, page).select(HEAD).select(implied.as('resources_json'));
+  return (await query.limit(page.limit).execute()).map(decodedHead);
 }
 
 /** Returns the newest record of an agent, or null. */
@@ -77,8 +113,20 @@ export async function latestDrift(
   filter: DriftFilter & { readonly nodeId: string },
 ): Promise<DriftRow | null> {
   const row = await newest(db, filter).selectAll().limit(1).executeTakeFirst();
-  return row === undefined ? null : columns.decode(row);
+  return row === undefined ? null : decoded(row);
 }
+
+/** Returns the status of the newest record of an agent, or null. */
+export async function latestDriftStatus(
+  db: Queryable,
+  { nodeId, since }: { readonly nodeId: string; readonly since: string },
+): Promise<string | null> {
+  return (await latestStatus(db, nodeId, since))[0]?.status ?? null;
+}
+
+const latestStatus = preparedQuery((db, nodeId: string, since: string) =>
+  newest(db, { nodeId, since }).select('status').limit(1),
+);
 
 /** Returns the newest check of an agent with a result, or null. */
 export async function latestDriftResult(
@@ -222,8 +270,8 @@ export function outcomeOfFailure(error: unknown): DriftOutcome {
 }
 
 /**
- * Returns the events of a check. `before` is the last known state, or null. `drift.detected` and `drift.resolved` are emitted
- * once when drift begins and ends, however often it is checked.
+ * Returns the events of a check. `before` is the last known state, or null. `drift.detected` and `drift.resolved` are emitted once when drift begins and ends,
+ * however often it is checked.
  */
 export function driftEvents(status: DriftStatus, before: 'drifted' | 'in_sync' | null): readonly DriftEventType[] {
   if (status === 'failed') return ['drift.failed'];

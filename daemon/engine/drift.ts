@@ -23,6 +23,7 @@ import {
   insertDrift,
   latestDrift,
   latestDriftState,
+  latestDriftStatus,
   listDrift,
   outcomeOf,
   outcomeOfFailure,
@@ -221,9 +222,12 @@ export class Drift {
     const content = contentId === null ? null : await contents.get(db, contentId);
     const row = rowOf(check, outcome, { finishedAt: clock.now(), contentId, resources: content?.resources ?? [] });
     await uow.write(async (tx, emit) => {
-      const { created_id: since } = check.agent.row;
-      const before = await latestDriftState(tx, { nodeId: row.node_id, since });
+      const filter = { nodeId: row.node_id, since: check.agent.row.created_id };
+      const wasInSync = (await latestDriftStatus(tx, filter)) === 'in_sync';
+      const before = wasInSync ? 'in_sync' : await latestDriftState(tx, filter);
       await insertDrift(tx, row);
+      // The record is enough for a scheduled check that finds what the check before it has found.
+      if (wasInSync && outcome.status === 'in_sync' && check.request.requestedBy === null) return;
       for (const type of driftEvents(outcome.status, before)) emit(eventOf(type, check, outcome));
     });
     return { ...driftView(row), resources: [...outcome.results] };

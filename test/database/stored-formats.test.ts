@@ -139,9 +139,9 @@ function writeColumns(directory: string): void {
     'applied_resources.taint_json': taint,
     'applied_resources.secrets_json': secrets,
     'secrets.restriction_json': restriction,
-    'drift_records.summary_json': summary,
+    'drift_records.summary_json': {},
     'drift_records.error_json': error,
-    'drift_records.resources_json': [result, { index: 0, count: 1, duration_ms: 12 }],
+    'drift_records.resources_json': [{ index: 0, count: 1, duration_ms: 12 }],
     'notifications.actor_json': event.actor,
     'notifications.target_json': event.target,
     'notifications.metadata_json': event.metadata,
@@ -153,7 +153,7 @@ function writeColumns(directory: string): void {
     ...Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, JSON.stringify(value)])),
     'operations.expect': 'c'.repeat(64),
     'meta.engine.generation': '2.41',
-    schema: '13',
+    schema: '14',
   };
   writeFileSync(join(directory, 'columns.json'), JSON.stringify(texts, null, 1));
 }
@@ -277,7 +277,7 @@ function readMarks(directory: string): unknown {
 describeReleased(import.meta.url, [
   {
     name: 'columns',
-    revision: 2,
+    revision: 3,
     version: null,
     shapes: { unchanged: UnchangedSchema, result: ResourceResultSchema, output: OutputSchema },
     write: writeColumns,

@@ -2,10 +2,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { atLeastTimes, OURS, rowOf } from '../row.js';
 import type { FleetBench } from './fleet.js';
-import { checkAgents, prepare } from './rollout.js';
+import { ALWAYS_DUE, checkAgents, prepare } from './rollout.js';
 
 const ASKED = 'checks through the API, 8 at a time';
-const SCHEDULE = ['--drift-interval', '1', '--drift-skip-recently-applied', '0'];
 /** Milliseconds before and within each of the rounds that are measured. */
 const REST = 3_000;
 const ROUND = 4_000;
@@ -20,7 +19,7 @@ export async function measureDriftRate({ measure, fleet }: FleetBench, agents: n
     const made = await fleet();
     await prepare(made, agents, 'one', 1);
     const asked = (CHECKED * 1_000) / (await checkAgents(made, CHECKED));
-    await made.orchestrator.restart(SCHEDULE);
+    await made.orchestrator.restart(ALWAYS_DUE);
     await made.allConnected();
     await wait(REST);
     const rates: number[] = [];
