@@ -49,6 +49,7 @@ export class AgentConnection {
   readonly nodeId: NodeId;
   readonly remoteAddress: string;
   private readonly socket: WebSocket;
+  private readonly transport: AgentPeer['transport'];
   private readonly limit: FrameLimit;
   private readonly decode: Decode<AgentMessage>;
   private readonly liveness: Liveness;
@@ -62,6 +63,7 @@ export class AgentConnection {
 
   constructor(options: ConnectionOptions) {
     this.socket = options.socket;
+    this.transport = options.transport;
     this.publicKey = options.publicKey;
     this.nodeId = options.nodeId;
     this.remoteAddress = options.remoteAddress;
@@ -124,6 +126,16 @@ export class AgentConnection {
     if (this.socket.bufferedAmount <= LINK_LIMITS.unsent) return true;
     this.terminate();
     return false;
+  }
+
+  /** Sends messages in order with one write, until one cannot be sent; returns false then. */
+  sendAll(messages: readonly OrchestratorMessage[]): boolean {
+    this.transport.cork();
+    try {
+      return messages.every((message) => this.send(message));
+    } finally {
+      this.transport.uncork();
+    }
   }
 
   ping(): void {

@@ -22,6 +22,8 @@ import { type ListenAddress, listen } from './listen.js';
 /** An agent's open connection. Its identity comes only from the key proved in the handshake. */
 export interface AgentPeer {
   readonly socket: WebSocket;
+  /** The stream below the WebSocket. */
+  readonly transport: Duplex;
   readonly publicKey: PublicKeyHex;
   readonly nodeId: NodeId;
   readonly remoteAddress: string;
@@ -39,7 +41,7 @@ interface SharedPortEndpoint {
   /** Returns true when the agent may use the endpoint; for others the path does not exist. */
   expects(nodeId: NodeId): boolean;
   /** Takes over the connection; called in the tick of the upgrade. */
-  accept(peer: Omit<AgentPeer, 'limit'> & { readonly connection: Duplex }): void;
+  accept(peer: Omit<AgentPeer, 'limit' | 'transport'> & { readonly connection: Duplex }): void;
 }
 
 /** Timeouts in milliseconds. */
@@ -204,7 +206,7 @@ export class AgentListener implements Service {
       // Without a listener one peer's error would end the process; the close event follows.
       link.on('error', () => undefined);
       const limit = limitFrames(socket, link);
-      this.options.onConnection({ socket: link, publicKey, nodeId, remoteAddress, limit });
+      this.options.onConnection({ socket: link, transport: socket, publicKey, nodeId, remoteAddress, limit });
     });
   }
 }

@@ -39,7 +39,7 @@ export class ConnectionRegistry implements AgentLink {
   send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean {
     const connection = this.connections.get(nodeId);
     if (connection?.state !== 'approved') return false;
-    return messages.every((message) => connection.send(message));
+    return connection.sendAll(messages);
   }
 
   /** Returns false for an agent that is not connected, or whose protocol version lacks messages of this type. */

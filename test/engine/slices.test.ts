@@ -1,7 +1,7 @@
 /** Long work leaves room for other work. */
 import { describe, expect, it } from 'vitest';
 import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
-import { inSlices } from '../../daemon/engine/lanes.js';
+import { inSlices, Places } from '../../daemon/engine/lanes.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { finish, mapped, type Steps } from '../../src/kernel/steps.js';
 import { agentRow, node, openStore } from '../support/database.js';
@@ -62,5 +62,28 @@ describe('the believed state of an agent', () => {
     });
     expect(turns).toBeGreaterThanOrEqual(2);
     expect(await listAppliedResources(db, node('b'))).toEqual([]);
+  });
+});
+
+describe('places for work', () => {
+  it('are given in order, no more than there are, and again after a failure', async () => {
+    const places = new Places(2);
+    const order: string[] = [];
+    let underWay = 0;
+    let most = 0;
+    const work = (name: string) =>
+      places.enter(async () => {
+        underWay += 1;
+        most = Math.max(most, underWay);
+        order.push(name);
+        await new Promise((done) => setImmediate(done));
+        underWay -= 1;
+        if (name === 'b') throw new Error('b fails');
+        return name;
+      });
+    const results = await Promise.allSettled(['a', 'b', 'c', 'd', 'e'].map(work));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', ...Array(3).fill('fulfilled')]);
+    expect([most, order.join('')]).toEqual([2, 'abcde']);
+    expect(await work('f')).toBe('f');
   });
 });
