@@ -9,6 +9,9 @@ export interface RunContent {
   readonly removals: readonly Removal[];
 }
 
+type RunHead = Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'removals' | 'parts'>;
+type RunMessage = OrchestratorMessageOf<'run' | 'run_part'>;
+
 interface CutOptions {
   /** Characters of JSON of one part. */
   readonly partSize?: number;
@@ -18,10 +21,11 @@ interface CutOptions {
 
 /** Returns the messages of a run in sending order, with at least one part; each has about `partSize` bytes or one resource. */
 export function cutRun(
-  head: Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'removals' | 'parts'>,
+  head: RunHead,
   content: RunContent,
   { partSize = LINK_LIMITS.partSize, size: whole = null }: CutOptions = {},
-): readonly (OrchestratorMessageOf<'run'> | OrchestratorMessageOf<'run_part'>)[] {
+): readonly RunMessage[] {
+  if (whole !== null && whole <= partSize) return messagesOf(head, content, [content]);
   const parts: { resources: DesiredResource[]; removals: Removal[] }[] = [{ resources: [], removals: [] }];
   let size = 0;
   const room = (item: unknown) => {
@@ -33,23 +37,24 @@ export function cutRun(
     size += length;
     return parts[parts.length - 1] as (typeof parts)[number];
   };
-  if (whole !== null && whole <= partSize) {
-    parts[0] = { resources: [...content.resources], removals: [...content.removals] };
-  } else {
-    for (const resource of content.resources) room(resource).resources.push(resource);
-    for (const removal of content.removals) room(removal).removals.push(removal);
-  }
-  return [
-    {
-      type: 'run',
-      ...head,
-      resources: content.resources.length,
-      removals: content.removals.length,
-      parts: parts.length,
-    },
-    ...parts.map((part, index) => ({ type: 'run_part', run_id: head.run_id, part: index, ...part }) as const),
-  ];
+  for (const resource of content.resources) room(resource).resources.push(resource);
+  for (const removal of content.removals) room(removal).removals.push(removal);
+  return messagesOf(head, content, parts);
 }
+
+const messagesOf = (head: RunHead, content: RunContent, parts: readonly RunContent[]): readonly RunMessage[] => [
+  { type: 'run', ...head, resources: content.resources.length, removals: content.removals.length, parts: parts.length },
+  ...parts.map(({ resources, removals }, part) => {
+    const message: OrchestratorMessageOf<'run_part'> = {
+      type: 'run_part',
+      run_id: head.run_id,
+      part,
+      resources: resources as DesiredResource[],
+      removals: removals as Removal[],
+    };
+    return message;
+  }),
+];
 
 /** Reassembles the parts of one run. */
 export class RunAssembly {
