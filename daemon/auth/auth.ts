@@ -21,7 +21,7 @@ export interface Auth {
  * HTTP on loopback
  */
 export function createAuth(
-  core: Pick<Core, 'clock' | 'db' | 'logger' | 'randomBytes' | 'settings' | 'uow'>,
+  core: Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'randomBytes' | 'settings' | 'uow'>,
   { serverSpki }: { readonly serverSpki: () => Uint8Array | null },
 ): Auth {
   const { clock, settings } = core;

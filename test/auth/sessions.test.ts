@@ -1,9 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
+import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { audited, HOUR, logIn, scene } from '../support/auth.js';
+import { AdminRecovery } from '../../daemon/auth/admin-recovery.js';
+import { createAuth } from '../../daemon/auth/auth.js';
+import type { Queryable } from '../../daemon/database/schema.js';
+import { audited, contextOf, HOUR, logIn, type Scene, scene } from '../support/auth.js';
 import { rejection } from '../support/database.js';
+import { newIdentity } from '../support/identity.js';
 
 /** Lets writes that nobody waits for happen. */
 const settle = async () => {
@@ -130,3 +135,86 @@ describe('a session', () => {
     expect(await s.sessions.authenticate(token)).not.toBeNull();
   });
 });
+
+/** Returns the store with reads whose results arrive when `gate` resolves. */
+function gated(db: Queryable, gate: Promise<void>): Queryable {
+  const executeQuery: Queryable['executeQuery'] = async (query) => {
+    const result = await db.executeQuery(query);
+    await gate;
+    return result as never;
+  };
+  return new Proxy(db, {
+    get: (_, name) => {
+      if (name === 'executeQuery') return executeQuery;
+      const member: unknown = Reflect.get(db, name, db);
+      return typeof member === 'function' ? member.bind(db) : member;
+    },
+  });
+}
+
+describe('a session that is kept between requests', () => {
+  it('stays ended, whatever was read before its end and arrived after it', async () => {
+    const s = await scene();
+    const { token } = await logIn(s, s.alice);
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const { sessions } = createAuth({ ...s.core, db: gated(s.db, gate) }, { serverSpki: () => null });
+    const early = sessions.authenticate(token);
+    await settle();
+    await s.sessions.revoke(token, s.context);
+    open();
+    expect(await early).not.toBeNull();
+    expect(await sessions.authenticate(token)).toBeNull();
+  });
+
+  it('is what the store says, after any sequence of changes (property)', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(CHANGES.length - 1), { minLength: 1, maxLength: 14 }), async (numbers) => {
+        const s = await scene();
+        const bob = newIdentity();
+        const run: Run = { s, bob, tokens: [(await logIn(s, s.alice)).token] };
+        for (const number of numbers) {
+          await CHANGES[number]?.(run);
+          const { sessions } = createAuth(s.core, { serverSpki: () => null });
+          for (const token of run.tokens) {
+            expect(await s.sessions.authenticate(token)).toEqual(await sessions.authenticate(token));
+          }
+        }
+        await s.store.close();
+      }),
+      { numRuns: 12 },
+    );
+  });
+});
+
+interface Run {
+  readonly s: Scene;
+  /** An operator who comes and goes. */
+  readonly bob: ReturnType<typeof newIdentity>;
+  readonly tokens: string[];
+}
+
+const idOfBob = async ({ s, bob }: Run) =>
+  (await s.operators.list()).find(({ public_key }) => public_key === bob.publicKey)?.operator_id ?? '';
+
+const ignoreRefusal = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    () => undefined,
+  );
+
+const CHANGES: readonly ((run: Run) => Promise<unknown>)[] = [
+  async ({ s, tokens }) => tokens.push((await logIn(s, s.alice)).token),
+  ({ s, bob, tokens }) => ignoreRefusal(logIn(s, bob).then(({ token }) => tokens.push(token))),
+  ({ s, bob }) => ignoreRefusal(s.operators.add({ publicKey: bob.publicKey, username: 'bob' }, s.context)),
+  ({ s, bob }) =>
+    ignoreRefusal(s.operators.add({ publicKey: bob.publicKey, username: 'rob', role: 'viewer' }, s.context)),
+  async (run) => ignoreRefusal(run.s.operators.remove(await idOfBob(run), run.s.context)),
+  ({ s, bob }) => ignoreRefusal(new AdminRecovery(s.core).recover({ publicKey: bob.publicKey, username: null }, 'r')),
+  ({ s, tokens }) => ignoreRefusal(s.sessions.revoke(tokens.at(-1) ?? '', contextOf(s.admin))),
+  async ({ s }) => s.clock.advance(HOUR / 3),
+  async ({ s }) => s.clock.setWall(s.clock.now() - HOUR / 4),
+  ({ s }) => s.sessions.prune(),
+];

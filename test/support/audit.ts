@@ -23,21 +23,23 @@ export const event = (change: Partial<DomainEvent> = {}): DomainEvent => ({
   ...change,
 });
 
-/** A writer with what it published, in order. */
+/** A writer with what it published, in order, on its bus. */
 export function writerOf({ db }: OpenDatabase, clock = new ManualClock()) {
   const published: RecordedEvent[] = [];
+  const bus = new EventBus(silentLogger);
+  bus.subscribe('all', (one) => void published.push(one));
   const writer = new TransactionalWriter({
     db,
     clock,
     newId: newIds(clock),
-    publish: (one) => void published.push(one),
+    publish: (one) => bus.publish(one),
   });
   /** One unit that only emits. */
   const emit = (...events: readonly DomainEvent[]) =>
     writer.write(async (_tx, emit) => {
       for (const one of events) emit(one);
     });
-  return { writer, published, clock, emit, db };
+  return { writer, bus, published, clock, emit, db };
 }
 
 export const newAuditKey = () => new AuditKey(generateKeyPairSync('ed25519').privateKey);

@@ -23,7 +23,7 @@ export interface SceneOptions {
 export async function emptyScene({ serverSpki = () => null, ...own }: SceneOptions = {}) {
   const store = await openStore();
   const clock = new ManualClock();
-  const { writer, published, db } = writerOf(store, clock);
+  const { writer, bus, published, db } = writerOf(store, clock);
   const logger = recordingLogger();
   const settings = () =>
     serveSettings({
@@ -31,8 +31,9 @@ export async function emptyScene({ serverSpki = () => null, ...own }: SceneOptio
       'limits.login_per_minute': own.loginsPerMinute ?? 1000,
       'limits.failed_login_per_minute': own.failedLoginsPerMinute ?? 1000,
     });
-  const auth = createAuth({ db, uow: writer, clock, randomBytes, logger, settings }, { serverSpki });
-  return { ...auth, auth, store, db, clock, published, logger };
+  const core = { db, bus, uow: writer, clock, randomBytes, logger, settings };
+  const auth = createAuth(core, { serverSpki });
+  return { ...auth, auth, core, store, db, clock, published, logger };
 }
 
 /** A store with one admin, alice, and everything to log in to it. */

@@ -5,6 +5,7 @@ import { AuditKey, rowOfMark, signMark } from '../../../dist/daemon/audit/checkp
 import { createAuth } from '../../../dist/daemon/auth/auth.js';
 import { readChainHead } from '../../../dist/daemon/core/audit-log.js';
 import { insertAuditMark } from '../../../dist/daemon/core/audit-store.js';
+import { EventBus } from '../../../dist/daemon/core/event-bus.js';
 import { TransactionalWriter } from '../../../dist/daemon/core/unit-of-work.js';
 import { openDatabase } from '../../../dist/daemon/database/database.js';
 import { putAppliedResources } from '../../../dist/daemon/engine/applied-resource-store.js';
@@ -45,14 +46,15 @@ const ulid = monotonicFactory(() => 0.5);
 const newId = () => ulid(start + elapsed);
 
 const { db, close } = await openDatabase({ file: process.argv[2], logger: silentLogger, onFatal: console.error });
-const uow = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
+const bus = new EventBus(silentLogger);
+const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bus.publish(event) });
 const settings = () => ({
   session_token_expiry_secs: 3600,
   'limits.login_per_minute': 100,
   'limits.failed_login_per_minute': 10,
 });
 const auth = createAuth(
-  { db, uow, clock, randomBytes: (length) => Buffer.alloc(length, 9), logger: silentLogger, settings },
+  { db, bus, uow, clock, randomBytes: (length) => Buffer.alloc(length, 9), logger: silentLogger, settings },
   { serverSpki: () => null },
 );
 
