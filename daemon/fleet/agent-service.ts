@@ -3,7 +3,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
 import { clampLimit } from '../../src/contract/shapes.js';
-import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { isName } from '../../src/kernel/ids.js';
@@ -11,7 +10,7 @@ import { matches, parseSelector, type Selector } from '../../src/language/select
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
-import type { HandlersFor } from '../http/handler.js';
+import { type HandlersFor, JsonText } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
 import {
   type AgentRow,
@@ -20,13 +19,12 @@ import {
   deleteAgent,
   findAgent,
   findAgentByName,
-  findShownAgent,
-  listShownAgents,
   placeOfAgent,
   type ShownAgent,
   updateAgent,
 } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
+import type { ShownAgents } from './shown-agents.js';
 
 /** Effects of an operator's decision on the agent's connection. */
 interface AgentConnections {
@@ -37,6 +35,7 @@ interface AgentConnections {
 interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly registry: ConnectionRegistry;
   readonly connections: AgentConnections;
+  readonly shown: Pick<ShownAgents, 'find' | 'list'>;
 }
 
 interface AgentFilter {
@@ -48,6 +47,12 @@ interface AgentFilter {
   /** Maximum number of agents [default: all]. */
   readonly limit?: number | undefined;
   readonly after?: string | null | undefined;
+}
+
+interface ListedAgent {
+  readonly node_id: string;
+  /** JSON of the agent. */
+  readonly text: string;
 }
 
 interface StatusChange {
@@ -72,17 +77,17 @@ export class AgentService {
     name,
     limit = Number.POSITIVE_INFINITY,
     after,
-  }: AgentFilter): Promise<readonly Agent[]> {
-    const { db } = this.options;
+  }: AgentFilter): Promise<readonly ListedAgent[]> {
+    const { db, shown } = this.options;
     const selector = filter == null ? null : parseSelector(filter);
-    const agents: Agent[] = [];
+    const agents: ListedAgent[] = [];
     let place = after == null ? null : await placeOfAgent(db, after);
     while (true) {
       const size = selector === null ? Math.min(SLICE, limit - agents.length) : SLICE;
-      const rows = await listShownAgents(db, { status, name, after: place, limit: size });
+      const rows = await shown.list({ status, name, after: place, limit: size });
       for (const row of rows) {
-        const agent = this.present(row);
-        if (selector === null || isSelected(selector, agent)) agents.push(agent);
+        const text = this.present(row);
+        if (selector === null || isSelected(selector, JSON.parse(text))) agents.push({ node_id: row.node_id, text });
       }
       place = rows.at(-1) ?? null;
       if (rows.length < size || agents.length >= limit) return agents.slice(0, limit);
@@ -92,7 +97,12 @@ export class AgentService {
 
   /** Returns an agent. Throws `agent_not_found`. */
   async get(nodeId: string): Promise<Agent> {
-    return this.present((await findShownAgent(this.options.db, nodeId)) ?? unknownAgent(nodeId));
+    return JSON.parse(await this.getText(nodeId));
+  }
+
+  /** Returns an agent as JSON. Throws `agent_not_found`. */
+  async getText(nodeId: string): Promise<string> {
+    return this.present((await this.options.shown.find(nodeId)) ?? unknownAgent(nodeId));
   }
 
   /**
@@ -144,21 +154,10 @@ export class AgentService {
     await connections.revoked(nodeId as NodeId);
   }
 
-  private present(row: ShownAgent): Agent {
-    return {
-      node_id: row.node_id,
-      name: row.name,
-      status: row.status as AgentStatus,
-      connected: this.options.registry.has(row.node_id as NodeId),
-      connected_at: toSeconds(row.connected_at),
-      updated_at: toSeconds(row.updated_at),
-      initial_hostname: row.initial_hostname,
-      initial_ip: row.initial_ip,
-      agent_version: row.agent_version,
-      public_key: row.public_key,
-      attributes: row.attributes,
-      tags: row.tags,
-    };
+  /** Returns the JSON of an agent. */
+  private present({ node_id, head, tail }: ShownAgent): string {
+    const isConnected = this.options.registry.has(node_id as NodeId);
+    return `${head.slice(0, -1)},"connected":${isConnected},${tail.slice(1)}`;
   }
 }
 
@@ -217,12 +216,13 @@ export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRou
     const limit = clampLimit(query.limit, AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum);
     // Reads one more than the limit, to learn whether there is a next page.
     const page = await agents.list({ ...query, limit: limit + 1 });
-    const body = page.slice(0, limit);
-    const last = body.at(-1);
+    const shown = page.slice(0, limit);
+    const body = new JsonText<Agent[]>(`[${shown.map(({ text }) => text).join(',')}]`);
+    const last = shown.at(-1);
     if (page.length <= limit || last === undefined) return { status: 200, body };
     return { status: 200, body, headers: linkTo('/agents', { ...query, limit, after: last.node_id }) };
   },
-  getAgent: async ({ params }) => ({ status: 200, body: await agents.get(params.node_id) }),
+  getAgent: async ({ params }) => ({ status: 200, body: new JsonText<Agent>(await agents.getText(params.node_id)) }),
   setAgentStatus: async ({ params, body, context }) => ({
     status: 200,
     body: await agents.setStatus(context, params.node_id, body),

@@ -11,6 +11,7 @@ import { Enrolment, pendingLimits } from './enrolment.js';
 import { EnrolmentTokens } from './enrolment-tokens.js';
 import { agentAddress } from './own-address.js';
 import { Presence } from './presence.js';
+import { ShownAgents } from './shown-agents.js';
 import { TagService } from './tag-service.js';
 
 interface FleetOptions
@@ -24,8 +25,10 @@ interface FleetOptions
 export type Fleet = ReturnType<typeof createFleet>;
 
 /** Creates the parts; nothing listens before the start. */
-export function createFleet(core: Omit<Core, 'bus'>, own: FleetOptions) {
-  const { settings } = core;
+export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
+  const { settings } = tools;
+  const shown = new ShownAgents(tools.db);
+  const core = { ...tools, uow: shown.forgottenBy(tools.uow) };
   const approvedKeys = new ApprovedKeys(core.db);
   const gateway = new AgentGateway({
     ...core,
@@ -47,6 +50,6 @@ export function createFleet(core: Omit<Core, 'bus'>, own: FleetOptions) {
     ...own,
     address: () => agentAddress(settings(), listener.address().port),
   });
-  const agents = new AgentService({ ...core, ...own, connections: gateway });
+  const agents = new AgentService({ ...core, ...own, connections: gateway, shown });
   return { gateway, listener, enrolmentTokens, agents, tags: new TagService(core) };
 }

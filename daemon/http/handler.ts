@@ -53,14 +53,24 @@ export interface Events<T> {
   beat(place: string | null): Promise<void>;
 }
 
-/** Answer whose body may be streamed when it is not JSON. */
-type OrStream<R extends RouteSpec, A> = R extends { readonly mediaType: string }
-  ? A extends { readonly status: infer S }
-    ? { readonly status: S; readonly body: string | Readable }
-    : never
-  : A;
+/** A body of type `T` that a handler has as JSON text. */
+export class JsonText<T> {
+  declare readonly of: T;
+  readonly text: string;
 
-type Answer<R extends RouteSpec> = OrStream<R, AnswerOf<R>> & {
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Answer whose body may be streamed when it is not JSON, and be text when it is. */
+type InAnyForm<R extends RouteSpec, A> = A extends { readonly status: infer S; readonly body: infer B }
+  ? R extends { readonly mediaType: string }
+    ? { readonly status: S; readonly body: string | Readable }
+    : { readonly status: S; readonly body: B | JsonText<B> }
+  : never;
+
+type Answer<R extends RouteSpec> = InAnyForm<R, AnswerOf<R>> & {
   readonly headers?: Readonly<Record<string, string>>;
 };
 

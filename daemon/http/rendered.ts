@@ -7,6 +7,7 @@ import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
 import type { Exchange } from './exchange.js';
+import { JsonText } from './handler.js';
 import { isGone } from './streams.js';
 
 export interface Rendered {
@@ -45,7 +46,7 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
     if (route.mediaType !== undefined && body instanceof Readable) {
       return { status, headers: typed, payload: null, pieces: body };
     }
-    const payload = route.mediaType === undefined ? JSON.stringify(body) : String(body);
+    const payload = route.mediaType === undefined ? jsonOf(body) : String(body);
     if (validate) {
       const [problem] = check.problems(route.mediaType === undefined ? JSON.parse(payload ?? 'null') : body);
       if (problem)
@@ -54,6 +55,8 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
     return { status, headers: typed, payload };
   };
 }
+
+const jsonOf = (body: unknown): string => (body instanceof JsonText ? body.text : JSON.stringify(body));
 
 /** Creates a check that throws an Error when a line or an event of a stream breaks the contract. */
 export function pieceChecker(route: RouteSpec): (piece: unknown) => void {

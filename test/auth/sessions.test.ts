@@ -5,9 +5,8 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { AdminRecovery } from '../../daemon/auth/admin-recovery.js';
 import { createAuth } from '../../daemon/auth/auth.js';
-import type { Queryable } from '../../daemon/database/schema.js';
 import { audited, contextOf, HOUR, logIn, type Scene, scene } from '../support/auth.js';
-import { rejection } from '../support/database.js';
+import { gated, rejection } from '../support/database.js';
 import { newIdentity } from '../support/identity.js';
 
 /** Lets writes that nobody waits for happen. */
@@ -135,22 +134,6 @@ describe('a session', () => {
     expect(await s.sessions.authenticate(token)).not.toBeNull();
   });
 });
-
-/** Returns the store with reads whose results arrive when `gate` resolves. */
-function gated(db: Queryable, gate: Promise<void>): Queryable {
-  const executeQuery: Queryable['executeQuery'] = async (query) => {
-    const result = await db.executeQuery(query);
-    await gate;
-    return result as never;
-  };
-  return new Proxy(db, {
-    get: (_, name) => {
-      if (name === 'executeQuery') return executeQuery;
-      const member: unknown = Reflect.get(db, name, db);
-      return typeof member === 'function' ? member.bind(db) : member;
-    },
-  });
-}
 
 describe('a session that is kept between requests', () => {
   it('stays ended, whatever was read before its end and arrived after it', async () => {

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isUniqueViolation } from '../../daemon/database/sqlite-error.js';
 import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
@@ -64,12 +65,43 @@ describe('agents', () => {
     const db = await fleet();
     await replaceTags(db, node('1'), { zone: 'b', role: '"' });
     const tags = { role: '"', zone: 'b' };
-    expect(await findShownAgent(db, node('1'))).toMatchObject({ name: 'web-1', attributes: {}, tags });
-    expect(Object.keys((await findShownAgent(db, node('1')))?.tags ?? {})).toEqual(['role', 'zone']);
-    expect(
-      (await listShownAgents(db, { after: null, limit: 9 })).map((agent) => Object.keys(agent.tags).length),
-    ).toEqual([0, 2, 0, 0, 0]);
+    const shown = await findShownAgent(db, node('1'));
+    expect(JSON.parse(shown?.head ?? '')).toEqual({ node_id: node('1'), name: 'web-1', status: 'approved' });
+    expect(JSON.parse(shown?.tail ?? '')).toMatchObject({ attributes: {}, tags });
+    expect(shown?.tail).toContain('"tags":{"role":"\\"","zone":"b"}');
+    const tagsIn = ({ tail }: { readonly tail: string }) => Object.keys(JSON.parse(tail).tags).length;
+    expect((await listShownAgents(db, { after: null, limit: 9 })).map(tagsIn)).toEqual([0, 2, 0, 0, 0]);
     expect(await findShownAgent(db, node('7'))).toBeNull();
+  });
+
+  it('are shown as JSON, whatever their machines report (property)', async () => {
+    const { db } = await openStore();
+    const text = fc.string({ unit: 'binary' });
+    const printable = text.filter((made) => !/\p{Cc}/u.test(made));
+    const attributesOf = fc.dictionary(text, text, { noNullPrototype: true });
+    const tagsOfAgent = fc.dictionary(printable, printable, { noNullPrototype: true });
+    const nodeIds = ['1', '2'].map(node);
+    await fc.assert(
+      fc.asyncProperty(attributesOf, tagsOfAgent, text, fc.option(text), async (attributes, tags, hostname, name) => {
+        const row = { attributes, initial_hostname: hostname, agent_version: hostname, updated_at: 1_999 };
+        for (const node_id of nodeIds) {
+          await deleteAgent(db, node_id);
+          await insertAgent(db, agentRow({ node_id, ...row, name: node_id === nodeIds[0] ? name : null }));
+          await replaceTags(db, node_id, tags);
+        }
+        const shown = await findShownAgent(db, nodeIds[0] ?? '');
+        const members = { ...JSON.parse(shown?.head ?? ''), ...JSON.parse(shown?.tail ?? '') };
+        expect(members).toEqual({
+          ...{ node_id: nodeIds[0], name, status: 'approved', connected_at: 0, updated_at: 1 },
+          ...{ initial_hostname: hostname, initial_ip: '192.0.2.1', agent_version: hostname },
+          ...{ public_key: nodeIds[0]?.repeat(2), attributes, tags },
+        });
+        expect(await listShownAgents(db, { after: null, limit: 1, status: name === '' ? 'approved' : null })).toEqual(
+          name === '' ? [expect.objectContaining({ node_id: nodeIds[1] })] : [shown],
+        );
+      }),
+      { numRuns: 60 },
+    );
   });
 
   it('are found when they are more than a statement has parameters for', async () => {

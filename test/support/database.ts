@@ -5,7 +5,7 @@ import { monotonicFactory } from 'ulid';
 import { onTestFinished } from 'vitest';
 import { type OpenDatabase, type OpenDatabaseOptions, openDatabase } from '../../daemon/database/database.js';
 import { type Sqlite as LoadedSqlite, loadSqlite } from '../../daemon/database/load-sqlite.js';
-import type { Database, Row } from '../../daemon/database/schema.js';
+import type { Database, Queryable, Row } from '../../daemon/database/schema.js';
 import type { NewOperationRow } from '../../daemon/engine/operations/operation-store.js';
 import type { NewAgentRow } from '../../daemon/fleet/agent-store.js';
 import type { Clock } from '../../src/kernel/clock.js';
@@ -442,3 +442,19 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
 
 /** The SQLite that the store is opened with on this Node, for tests that look into files or damage them. */
 export const Sqlite: LoadedSqlite = await loadSqlite();
+
+/** Returns the store with reads whose results arrive when `gate` resolves. */
+export function gated(db: Queryable, gate: Promise<void>): Queryable {
+  const executeQuery: Queryable['executeQuery'] = async (query) => {
+    const result = await db.executeQuery(query);
+    await gate;
+    return result as never;
+  };
+  return new Proxy(db, {
+    get: (_, name) => {
+      if (name === 'executeQuery') return executeQuery;
+      const member: unknown = Reflect.get(db, name, db);
+      return typeof member === 'function' ? member.bind(db) : member;
+    },
+  });
+}

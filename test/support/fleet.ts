@@ -20,6 +20,7 @@ import { type AgentTraffic, ConnectionRegistry, type EngineMessage } from '../..
 import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js';
 import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
 import { Presence } from '../../daemon/fleet/presence.js';
+import { ShownAgents } from '../../daemon/fleet/shown-agents.js';
 import { TagService, tagHandlers } from '../../daemon/fleet/tag-service.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
@@ -103,7 +104,9 @@ export class Fleet {
 
   private constructor(db: Queryable, options: FleetOptions) {
     const { clock, registry, traffic } = this;
-    const uow = new TransactionalWriter({ db, clock, newId: monotonicFactory(), publish: () => undefined });
+    const writer = new TransactionalWriter({ db, clock, newId: monotonicFactory(), publish: () => undefined });
+    const shown = new ShownAgents(db);
+    const uow = shown.forgottenBy(writer);
     this.db = db;
     this.uow = uow;
     this.limits = { pendingCapacity: 100, pendingPerAddress: 10, ...options.limits };
@@ -136,7 +139,14 @@ export class Fleet {
       logger,
       ...timeoutsOf(options),
     });
-    this.agents = new AgentService({ db, uow: this.writers.service, registry, connections: this.gateway, clock });
+    this.agents = new AgentService({
+      db,
+      shown,
+      uow: this.writers.service,
+      registry,
+      connections: this.gateway,
+      clock,
+    });
     this.tags = new TagService({ db, uow, clock });
     this.tokens = new EnrolmentTokens({
       db,
