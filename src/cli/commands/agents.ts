@@ -321,7 +321,7 @@ export const agentTable = (agents: readonly Agent[], { wide, filtered }: AgentTa
     formatTags(agent.tags),
     agent.initial_ip,
     agent.agent_version,
-    textOrNone(formatTime(agent.connected_at)),
+    wide ? textOrNone(formatTime(agent.connected_at)) : '',
   ]),
   empty: filtered
     ? 'No matching agents. List all with: orch agents'

@@ -47,10 +47,9 @@ async function loadLooks(): Promise<Looks> {
 export const spansOf = (line: Line): readonly Span[] => (isSpans(line) ? line : [line]);
 
 /** Returns the text of a span or line without styles. */
-export const plainText = (line: Line): string =>
-  spansOf(line)
-    .map((span) => (typeof span === 'string' ? span : span.text))
-    .join('');
+export const plainText = (line: Line): string => (isSpans(line) ? line.map(textOf).join('') : textOf(line));
+
+const textOf = (span: Span): string => (typeof span === 'string' ? span : span.text);
 
 const isSpans = (line: Line): line is readonly Span[] => Array.isArray(line);
 

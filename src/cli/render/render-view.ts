@@ -1,6 +1,6 @@
 /** Renders views as lines of text, with tables that fit the terminal. */
 import { assertNever } from '../../kernel/fault.js';
-import { type Column, type FieldsView, styled, type TableView, type View } from '../outcome.js';
+import { type Column, type FieldsView, type Span, type Style, styled, type TableView, type View } from '../outcome.js';
 import { type Paint, plainText } from './paint.js';
 import { cutToWidth, sanitize, widthOf } from './terminal-text.js';
 
@@ -51,16 +51,23 @@ interface Shown {
   readonly width: number;
 }
 
-type Cell = TableView['rows'][number][number];
+/** A sanitised cell. */
+interface Cell {
+  readonly text: string;
+  readonly width: number;
+  /** Style; undefined for plain text. */
+  readonly style: Style | undefined;
+}
 
 /** Renders a table in time linear in its cells; an empty table gives its sentence. */
 function renderTable(view: TableView, { paint, wide, columns }: TableOptions): readonly string[] {
   if (view.rows.length === 0) return [paint.span(view.empty)];
   const natural = view.columns.flatMap((column, index): Shown | readonly [] => {
     if (column.wide && !wide) return [];
-    const cells = view.rows.map((row) => harmless(row[index] ?? ''));
-    const width = cells.reduce((most, cell) => Math.max(most, widthOf(plainText(cell))), widthOf(column.title));
-    return { column, cells: view.titles === false ? cells : [styled('dim', column.title), ...cells], width };
+    const cells = view.rows.map((row) => cellOf(row[index] ?? ''));
+    const title = cellOf(styled('dim', column.title));
+    const width = cells.reduce((most, cell) => Math.max(most, cell.width), title.width);
+    return { column, cells: view.titles === false ? cells : [title, ...cells], width };
   });
   const shown = columns === null ? natural : fitTo(natural, columns);
   const texts = shown.map(({ column, cells, width }) => cells.map((cell) => padded(cell, { width, column, paint })));
@@ -73,16 +80,18 @@ function renderTable(view: TableView, { paint, wide, columns }: TableOptions): r
   );
 }
 
-const harmless = (cell: Cell): Cell =>
-  typeof cell === 'string' ? sanitize(cell) : { ...cell, text: sanitize(cell.text) };
+function cellOf(span: Span): Cell {
+  const text = sanitize(plainText(span));
+  return { text, width: widthOf(text), style: typeof span === 'string' ? undefined : span.style };
+}
 
 function padded(
   cell: Cell,
   { width, column, paint }: { readonly width: number; readonly column: Column; readonly paint: Paint },
 ): string {
-  const text = cutToWidth(plainText(cell), width);
-  const painted = paint.span(typeof cell === 'string' ? text : { ...cell, text });
-  const padding = ' '.repeat(width - widthOf(text));
+  const text = cell.width > width ? cutToWidth(cell.text, width) : cell.text;
+  const painted = paint.span(cell.style === undefined ? text : styled(cell.style, text));
+  const padding = ' '.repeat(width - (cell.width > width ? widthOf(text) : cell.width));
   return column.right ? padding + painted : painted + padding;
 }
 

@@ -8,8 +8,12 @@ const HOSTILE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
+/** Printable ASCII: nothing to escape, one column each. */
+const PLAIN = /^[\x20-\x7e]*$/;
+
 /** Escapes text for one terminal line: shows control characters as `\x1b`, `\u202e`, `\n`. */
-export const sanitize = (text: string): string => text.replace(HOSTILE, (found) => SHORT[found] ?? escapeShort(found));
+export const sanitize = (text: string): string =>
+  PLAIN.test(text) ? text : text.replace(HOSTILE, (found) => SHORT[found] ?? escapeShort(found));
 
 /** Escapes like `sanitize`, but turns tabs into spaces, to keep the indentation of files. */
 export const sanitizeLine = (text: string): string =>
@@ -45,7 +49,7 @@ const WIDE =
 
 /** Returns the columns that sanitised text takes. */
 export function widthOf(text: string): number {
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  if (PLAIN.test(text)) return text.length;
   let width = 0;
   for (const character of text) width += characterWidth(character);
   return width;
