@@ -79,6 +79,15 @@ const updateArrival = preparedQuery(
       .where('node_id', '=', nodeId),
 );
 
+/** Notes when an agent disconnected, in Unix milliseconds. */
+export async function noteDeparture(db: Queryable, nodeId: string, now: number): Promise<void> {
+  await updateDeparture(db, nodeId, now);
+}
+
+const updateDeparture = preparedQuery((db, nodeId: string, now: number) =>
+  db.updateTable('agents').set({ last_seen_at: now }).where('node_id', '=', nodeId),
+);
+
 /**
  * Deletes an agent with its tags, believed state and metrics; operations and drift records stay. Returns false when
  * there is no such agent.

@@ -15,6 +15,7 @@ import {
   findAgent,
   listed,
   noteArrival,
+  noteDeparture,
   updateAgent,
 } from './agent-store.js';
 import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
@@ -86,7 +87,7 @@ export class Presence {
       // Read inside the unit of work, because the arrival may have been in flight when the connection ended.
       const agent = this.arrivals.get(connection);
       if (agent === undefined) return;
-      await updateAgent(tx, agent.node_id, { last_seen_at: now });
+      await noteDeparture(tx, agent.node_id, now);
       if (agent.status === 'approved') {
         this.noteConnection(emit, agentEvent('agent.disconnected', agent, `Agent ${agentLabel(agent)} disconnected`));
       }

@@ -9,6 +9,7 @@ import type { RecordedEvent } from '../core/audit-log.js';
 import type { Core } from '../core/core.js';
 import { type DomainEvent, SYSTEM } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable, Row } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import type { NotificationWriter } from './notification-writer.js';
@@ -59,10 +60,9 @@ export class OfflineWatch implements Service {
     const isSettled = clock.monotonic() - steady >= RETURN_MS;
     try {
       const now = clock.now();
-      const span = { from: isSettled ? 0 : wall, to: now - AWAY_MS, now };
-      const away = await agentsAwaySince(db, span, AT_ONCE);
+      const away = await agentsAwaySince(db, isSettled ? 0 : wall, now - AWAY_MS, now);
       if (away.length > 0) await this.notifyAbsent(away);
-      const lost = isSettled ? await agentsConnectedBefore(db, { time: wall, now }, AT_ONCE) : [];
+      const lost = isSettled ? await agentsConnectedBefore(db, wall, now) : [];
       if (lost.length > 0) await this.recordLost(lost);
     } catch (error) {
       logger.error('notifications about absent agents could not be stored; the next check retries', {
@@ -130,14 +130,17 @@ interface AbsenceValues {
 const columns = jsonColumns<AbsenceValues>({ event: true });
 
 export async function putAgentAbsence(db: Queryable, absence: AgentAbsenceRow): Promise<void> {
-  const row = columns.encode(absence);
-  const { node_id: _id, ...rest } = row;
-  await db
-    .insertInto('agent_absences')
-    .values(row)
-    .onConflict((conflict) => conflict.column('node_id').doUpdateSet(rest))
-    .execute();
+  const { node_id, connected_at, away_since, event_json } = columns.encode(absence);
+  await putRow(db, node_id, connected_at, away_since, event_json);
 }
+
+const putRow = preparedQuery(
+  (db, node_id: string, connected_at: number | null, away_since: number | null, event_json: string | null) =>
+    db
+      .insertInto('agent_absences')
+      .values({ node_id, connected_at, away_since, event_json })
+      .onConflict((conflict) => conflict.column('node_id').doUpdateSet({ connected_at, away_since, event_json })),
+);
 
 async function findAgentAbsence(db: Queryable, nodeId: string): Promise<AgentAbsenceRow | null> {
   const row = await db.selectFrom('agent_absences').selectAll().where('node_id', '=', nodeId).executeTakeFirst();
@@ -152,28 +155,22 @@ export async function deleteAgentAbsence(db: Queryable, nodeId: string): Promise
  * Returns agents that disconnected between `from` and `to`, or at a time ahead of `now` because the clock was wrong,
  * longest absence first. Times are Unix milliseconds.
  */
-async function agentsAwaySince(
-  db: Queryable,
-  { from, to, now }: { readonly from: number; readonly to: number; readonly now: number },
-  limit: number,
-): Promise<readonly AgentAbsence[]> {
-  const query = db
+const agentsAwaySince = preparedQuery((db, from: number, to: number, now: number) =>
+  db
     .selectFrom('agent_absences')
     .select(TIMES)
     .where('away_since', '>=', from)
-    .where((is) => is.or([is('away_since', '<=', to), is('away_since', '>', now)]));
-  return query.orderBy('away_since').limit(limit).execute();
-}
+    .where((is) => is.or([is('away_since', '<=', to), is('away_since', '>', now)]))
+    .orderBy('away_since')
+    .limit(AT_ONCE),
+);
 
 /** Returns agents recorded as connected before `time`, or at a time ahead of `now`. Times are Unix milliseconds. */
-async function agentsConnectedBefore(
-  db: Queryable,
-  { time, now }: { readonly time: number; readonly now: number },
-  limit: number,
-): Promise<readonly AgentAbsence[]> {
-  const query = db
+const agentsConnectedBefore = preparedQuery((db, time: number, now: number) =>
+  db
     .selectFrom('agent_absences')
     .select(TIMES)
-    .where((is) => is.or([is('connected_at', '<', time), is('connected_at', '>', now)]));
-  return query.orderBy('node_id').limit(limit).execute();
-}
+    .where((is) => is.or([is('connected_at', '<', time), is('connected_at', '>', now)]))
+    .orderBy('node_id')
+    .limit(AT_ONCE),
+);
