@@ -1,7 +1,6 @@
 /** The agent: holds its data directory and key, reconnects with back-off until it is stopped, and serves each connection. */
 import { join } from 'node:path';
 import type { WebSocket } from 'ws';
-import { selfSignedEd25519 } from '../identity/certificate.js';
 import { type DataDirectory, holdDataDirectory } from '../identity/data-directory.js';
 import { nodeIdOf, publicKeyOfKeyObject } from '../identity/key-object.js';
 import { requirePinned } from '../identity/pin.js';
@@ -23,7 +22,7 @@ import { readFacts } from './facts.js';
 import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';
 import { forgetLoss, readLoss } from './journal/journal-loss.js';
 import { Backoff } from './link/backoff.js';
-import { dialOrchestrator } from './link/dial.js';
+import { dialContext, dialOrchestrator } from './link/dial.js';
 import { formatAddress, type OrchestratorAddress } from './link/orchestrator-address.js';
 import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
@@ -138,7 +137,7 @@ class Agent {
   private readonly engine: RunEngine;
   private readonly addressSource: AddressSource;
   private readonly terminals: Terminals | undefined;
-  private readonly privateKey;
+  private readonly context;
   private readonly metrics: Metrics;
   private readonly enrolment: Enrolment;
   /** The dialled address as text. */
@@ -158,9 +157,10 @@ class Agent {
     this.untrusted = new Backoff({ random: options.random, last: UNTRUSTED_PAUSE });
     this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
     this.metrics = new Metrics({ clock, settings: options.metrics });
-    this.privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
+    const privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
+    this.context = dialContext(privateKey);
     this.state = {
-      node_id: nodeIdOf(publicKeyOfKeyObject(this.privateKey)),
+      node_id: nodeIdOf(publicKeyOfKeyObject(privateKey)),
       orchestrator_key: trust.key,
       orchestrator: null,
       name: null,
@@ -213,8 +213,8 @@ class Agent {
     try {
       const { socket, orchestratorKey } = await dialOrchestrator({
         ...target,
-        privateKey: this.privateKey,
-        certificate: selfSignedEd25519(this.privateKey),
+        context: this.context,
+        pinned: this.trust.key,
         verifyPeer: (key) => {
           if (announcedKey !== null) requirePinned(announcedKey, key, this.where);
           this.trust.verify(key, this.where);

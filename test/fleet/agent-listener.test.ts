@@ -6,8 +6,7 @@ import { type ConnectionOptions, connect } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { WebSocket } from 'ws';
 import { AgentListener, type AgentListenerOptions, type AgentPeer } from '../../daemon/fleet/agent-listener.js';
-import { dialOrchestrator } from '../../src/agent/link/dial.js';
-import { selfSignedEd25519 } from '../../src/identity/certificate.js';
+import { dialContext, dialOrchestrator } from '../../src/agent/link/dial.js';
 import { nodeIdOf } from '../../src/identity/key-object.js';
 import { generateKey } from '../../src/identity/private-key.js';
 import { isFault } from '../../src/kernel/fault.js';
@@ -43,8 +42,7 @@ async function dial(port: number, { privateKey }: Identity = agent): Promise<Web
   const { socket } = await dialOrchestrator({
     host: '127.0.0.1',
     port,
-    privateKey,
-    certificate: selfSignedEd25519(privateKey),
+    context: dialContext(privateKey),
     verifyPeer: () => undefined,
     timeoutMs: 10_000,
   });

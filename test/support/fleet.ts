@@ -24,10 +24,9 @@ import { ShownAgents } from '../../daemon/fleet/shown-agents.js';
 import { TagService, tagHandlers } from '../../daemon/fleet/tag-service.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
-import { dialOrchestrator } from '../../src/agent/link/dial.js';
+import { dialContext, dialOrchestrator } from '../../src/agent/link/dial.js';
 import { agentRoutes, tagRoutes } from '../../src/contract/agents.js';
 import { enrolmentTokenRoutes } from '../../src/contract/enrolment-tokens.js';
-import { selfSignedEd25519 } from '../../src/identity/certificate.js';
 import { nodeIdOf } from '../../src/identity/key-object.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -323,8 +322,7 @@ export class TestAgent {
     const { socket } = await dialOrchestrator({
       host: '127.0.0.1',
       port,
-      privateKey,
-      certificate: selfSignedEd25519(privateKey),
+      context: dialContext(privateKey),
       verifyPeer: () => undefined,
       timeoutMs: 10_000,
     });

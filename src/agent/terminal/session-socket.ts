@@ -2,7 +2,6 @@
 import type { KeyObject } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import type { RawData, WebSocket } from 'ws';
-import { selfSignedEd25519 } from '../../identity/certificate.js';
 import { requirePinned } from '../../identity/pin.js';
 import type { Clock } from '../../kernel/clock.js';
 import { messageOf } from '../../kernel/fault.js';
@@ -11,7 +10,7 @@ import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../te
 import { SILENCE_MS } from '../../terminal/late-input.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
 import type { AgentHello } from '../../terminal/notes.js';
-import { dialOrchestrator } from '../link/dial.js';
+import { dialContext, dialOrchestrator } from '../link/dial.js';
 import type { OrchestratorPlace } from './host-messages.js';
 
 /** Times in milliseconds. */
@@ -103,8 +102,8 @@ export class SessionSocket {
       const { socket, connection } = await dialOrchestrator({
         host: place.host,
         port: place.port,
-        privateKey,
-        certificate: selfSignedEd25519(privateKey),
+        context: dialContext(privateKey),
+        pinned: place.key,
         verifyPeer: (key) => requirePinned(place.key, key, `${place.host}:${place.port}`),
         purpose: {
           path: AGENT_TERMINAL_PATH,

@@ -3,8 +3,7 @@ import { type AddressInfo, connect as connectTcp, createServer, type Server, typ
 import type { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AgentListener, type AgentPeer } from '../../../daemon/fleet/agent-listener.js';
-import { type DialOptions, dialOrchestrator } from '../../../src/agent/link/dial.js';
-import { selfSignedEd25519 } from '../../../src/identity/certificate.js';
+import { type DialOptions, dialContext, dialOrchestrator } from '../../../src/agent/link/dial.js';
 import { requirePinned } from '../../../src/identity/pin.js';
 import { generateKey } from '../../../src/identity/private-key.js';
 import { Fault, isFault } from '../../../src/kernel/fault.js';
@@ -19,8 +18,7 @@ const ours = { ...credentialsOf(orchestrator.privateKey), ALPNProtocols };
 const optionsFor = (port: number, more: Partial<DialOptions> = {}): DialOptions => ({
   host: '127.0.0.1',
   port,
-  privateKey: agent.privateKey,
-  certificate: selfSignedEd25519(agent.privateKey),
+  context: dialContext(agent.privateKey),
   verifyPeer: (key) => requirePinned(orchestrator.publicKey, key, 'the orchestrator'),
   timeoutMs: 5_000,
   ...more,

@@ -4,9 +4,8 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { Backoff } from '../../../src/agent/link/backoff.js';
-import { dialOrchestrator } from '../../../src/agent/link/dial.js';
+import { dialContext, dialOrchestrator } from '../../../src/agent/link/dial.js';
 import { runSession } from '../../../src/agent/session.js';
-import { selfSignedEd25519 } from '../../../src/identity/certificate.js';
 import { nodeIdOf, publicKeyOfKeyObject } from '../../../src/identity/key-object.js';
 import { requirePinned } from '../../../src/identity/pin.js';
 import type { Clock } from '../../../src/kernel/clock.js';
@@ -71,7 +70,7 @@ interface AgentOptions {
  */
 async function runAgent({ address, name, token }: AgentOptions, onAnswer: () => void): Promise<void> {
   const { privateKey } = generateKeyPairSync('ed25519');
-  const certificate = selfSignedEd25519(privateKey);
+  const context = dialContext(privateKey);
   const nodeId = nodeIdOf(publicKeyOfKeyObject(privateKey));
   const engine = new SimulatedEngine((mode) => {
     runs[mode] += 1;
@@ -86,8 +85,8 @@ async function runAgent({ address, name, token }: AgentOptions, onAnswer: () => 
       const { socket } = await dialOrchestrator({
         host: address.host,
         port: address.port,
-        privateKey,
-        certificate,
+        context,
+        pinned: address.orchestratorKey,
         verifyPeer: (key) => requirePinned(address.orchestratorKey, key, address.host),
         timeoutMs: DIAL_TIMEOUT,
       });
