@@ -22,7 +22,7 @@ import { readFacts } from './facts.js';
 import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';
 import { forgetLoss, readLoss } from './journal/journal-loss.js';
 import { Backoff } from './link/backoff.js';
-import { dialContext, dialOrchestrator } from './link/dial.js';
+import { dialContext, dialOrchestrator, isRefusal } from './link/dial.js';
 import { formatAddress, type OrchestratorAddress } from './link/orchestrator-address.js';
 import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
@@ -145,6 +145,8 @@ class Agent {
   private readonly untrusted: Backoff;
   private readonly rejections: Backoff;
   private state: AgentState;
+  /** True when nothing listened at the last dialled address. */
+  private wasRefused = false;
 
   constructor(options: AgentOptions, { trust, engine, addressSource, terminals }: AgentParts) {
     const { dataDir, clock } = options;
@@ -184,9 +186,10 @@ class Agent {
       if (place === null) break;
       this.headFor(place);
       const since = clock.monotonic();
+      this.wasRefused = false;
       const pause = await this.connectOnce(place, signal);
       if (signal.aborted) break;
-      backoff.ended(clock.monotonic() - since);
+      backoff.ended(clock.monotonic() - since, this.wasRefused);
       const delay = pause ?? backoff.next(this.terminals?.isInUse ? SOON : undefined);
       if (delay > 0 && (await addressSource.pause(delay, signal))) backoff.reset();
     }
@@ -230,6 +233,7 @@ class Agent {
       if (signal.aborted) return null;
       if (await this.trust.confirm(error, this.where)) return 0;
       if (isFault(error, 'pin_mismatch', 'pin_missing')) return this.distrust(error);
+      this.wasRefused = isRefusal(error);
       const hint = isFault(error) ? (error.hint ?? null) : null;
       const reason = messageOf(error);
       logger.warn('cannot connect to the orchestrator, trying again', {

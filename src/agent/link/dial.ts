@@ -5,7 +5,7 @@ import { type ConnectionOptions, connect, createSecureContext, type SecureContex
 import { WebSocket } from 'ws';
 import { selfSignedEd25519 } from '../../identity/certificate.js';
 import { peerEd25519Key } from '../../identity/proof-of-key.js';
-import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
 import { AGENT_PORT } from '../../kernel/ports.js';
 import { LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../wire/limits.js';
@@ -141,6 +141,10 @@ function upgrade(socket: TLSSocket, options: DialOptions): Promise<WebSocket> {
     });
   });
 }
+
+/** Returns true for the error of a dial to an address at which nothing listens. */
+export const isRefusal = (error: unknown): boolean =>
+  isFault(error, 'unreachable') && error.data?.reason === ('refused' satisfies Reason);
 
 const faultOf = (error: Error | null, options: DialOptions): Fault =>
   error instanceof Fault ? error : unreachable(options, error ?? 'closed');

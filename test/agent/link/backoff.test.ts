@@ -27,6 +27,32 @@ describe('Backoff', () => {
     expect(delays(backoff, 2)).toEqual([999, 1_999]);
   });
 
+  it('waits up to 3 s while nothing listens, as during a restart, but not for ever', () => {
+    const backoff = new Backoff({ random: almostOne });
+    const refused = () => {
+      backoff.ended(10, true);
+      return backoff.next();
+    };
+    const pauses = Array.from({ length: 25 }, refused);
+    expect(pauses.slice(0, 4)).toEqual([999, 1_999, 2_999, 2_999]);
+    expect(pauses.slice(4, 20).every((pause) => pause === 2_999)).toBe(true);
+    expect(pauses.slice(20)).toEqual([5_999, 11_999, 23_999, 47_999, 59_999]);
+    backoff.ended(5_000);
+    backoff.ended(10, true);
+    expect(backoff.next()).toBe(999);
+  });
+
+  it('doubles after attempts that fail otherwise, also between refusals', () => {
+    const backoff = new Backoff({ random: almostOne });
+    delays(backoff, 3);
+    backoff.ended(10);
+    expect(backoff.next()).toBe(7_999);
+    backoff.ended(10, true);
+    expect(backoff.next()).toBe(2_999);
+    backoff.ended(10);
+    expect(backoff.next()).toBe(5_999);
+  });
+
   it('waits shorter for once where somebody waits', () => {
     const backoff = new Backoff({ random: almostOne });
     delays(backoff, 5);

@@ -4,7 +4,7 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { Backoff } from '../../../src/agent/link/backoff.js';
-import { dialContext, dialOrchestrator } from '../../../src/agent/link/dial.js';
+import { dialContext, dialOrchestrator, isRefusal } from '../../../src/agent/link/dial.js';
 import { runSession } from '../../../src/agent/session.js';
 import { nodeIdOf, publicKeyOfKeyObject } from '../../../src/identity/key-object.js';
 import { requirePinned } from '../../../src/identity/pin.js';
@@ -81,6 +81,7 @@ async function runAgent({ address, name, token }: AgentOptions, onAnswer: () => 
   for (;;) {
     const since = clock.monotonic();
     let isApproved = false;
+    let wasRefused = false;
     try {
       const { socket } = await dialOrchestrator({
         host: address.host,
@@ -113,11 +114,12 @@ async function runAgent({ address, name, token }: AgentOptions, onAnswer: () => 
         },
         new AbortController().signal,
       );
-    } catch {
+    } catch (error) {
+      wasRefused = isRefusal(error);
       failedDials += 1;
     }
     if (isApproved) connected -= 1;
-    backoff.ended(clock.monotonic() - since);
+    backoff.ended(clock.monotonic() - since, wasRefused);
     await new Promise((resolve) => setTimeout(resolve, backoff.next()));
   }
 }
