@@ -25,7 +25,7 @@ export interface ParserPoolOptions extends Pick<Core, 'logger'> {
   readonly timeoutMs?: number;
 }
 
-const STANDARD = { threads: 2, waiting: 64, heap: 512, idleAfter: 60_000, timeoutMs: 60_000 } as const;
+const STANDARD = { threads: 2, waiting: 64, heap: 512, idleAfter: 10_000, timeoutMs: 60_000 } as const;
 
 interface Job {
   readonly task: ParserTask;
