@@ -47,25 +47,26 @@ export class RunItems {
    * wrong address, a second result, or a result or output that is too large.
    */
   check(entries: readonly RunEntry[]): readonly RunEntry[] {
-    const batch = new Set<number>();
-    const claim = (index: number) => {
-      if (this.reported[index] === 1 || batch.has(index)) throw violation(`a second result of item ${index}`);
-      batch.add(index);
+    const claimed = this.reported.slice();
+    const claim = (index: number, count: number) => {
+      const second = claimed.subarray(index, index + count).indexOf(1);
+      if (second >= 0) throw violation(`a second result of item ${index + second}`);
+      claimed.fill(1, index, index + count);
     };
     return entries.map((entry) => {
       if (!isUnchanged(entry)) return this.checked(entry, claim);
       const end = entry.index + entry.count;
       if (end > this.resources) throw violation(`item ${end - 1} of a run with ${this.resources} resources`);
-      for (let index = entry.index; index < end; index += 1) claim(index);
+      claim(entry.index, entry.count);
       return entry;
     });
   }
 
-  private checked(item: RunItem, claim: (index: number) => void): RunItem {
+  private checked(item: RunItem, claim: (index: number, count: number) => void): RunItem {
     const { index, result, output } = item;
     const sent = this.addresses[index];
     if (sent === undefined) throw violation(`item ${index} of a run with ${this.count} items`);
-    claim(index);
+    claim(index, 1);
     if (!sameAddress(sent, result)) throw violation(`a result of another resource for item ${index}`);
     if (JSON.stringify(result).length > MAX_RESULT_CHARACTERS) throw violation(`too long a result of item ${index}`);
     if (output && Buffer.byteLength(JSON.stringify(output)) > LINK_LIMITS.outputSize)

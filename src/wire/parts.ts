@@ -13,7 +13,7 @@ type RunHead = Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'remova
 type RunMessage = OrchestratorMessageOf<'run' | 'run_part'>;
 
 interface CutOptions {
-  /** Characters of JSON of one part. */
+  /** Characters of one part, about. */
   readonly partSize?: number;
   /** Characters of the content as JSON, if known: a content that fits into one part need not be measured then. */
   readonly size?: number | null;
@@ -29,7 +29,7 @@ export function cutRun(
   const parts: { resources: DesiredResource[]; removals: Removal[] }[] = [{ resources: [], removals: [] }];
   let size = 0;
   const room = (item: unknown) => {
-    const length = JSON.stringify(item).length;
+    const length = roughSize(item);
     if (size > 0 && size + length > partSize) {
       parts.push({ resources: [], removals: [] });
       size = 0;
@@ -55,6 +55,20 @@ const messagesOf = (head: RunHead, content: RunContent, parts: readonly RunConte
     return message;
   }),
 ];
+
+/**
+ * Returns about the length of a value as JSON, without what escapes add. They lengthen a text sixfold at most, for which frames
+ * have room. Measuring 10,000 resources as JSON takes seven times as long, in one turn of the event loop: the benchmark row of
+ * the longest wait during an apply.
+ */
+function roughSize(value: unknown): number {
+  if (typeof value === 'string') return value.length + 3;
+  if (typeof value !== 'object' || value === null) return 8;
+  let size = 2;
+  if (Array.isArray(value)) for (const member of value) size += roughSize(member);
+  else for (const name in value) size += name.length + 3 + roughSize(value[name as keyof typeof value]);
+  return size;
+}
 
 /** Reassembles the parts of one run. */
 export class RunAssembly {
