@@ -7,7 +7,7 @@ import { createHistogram, performance } from 'node:perf_hooks';
 import { Gauge, type Registry } from 'prom-client';
 
 /** Milliseconds between two samples. */
-const SAMPLE_MS = 500;
+const SAMPLE_MS = 1_000;
 /** Resolution in milliseconds with which the library's own histogram never wakes the process: over three years. */
 export const NEVER_MS = 1e11;
 

@@ -140,12 +140,14 @@ class Session {
     this.lastMessageAt = this.options.clock.monotonic();
   }
 
+  /** Pings only after a silence: the orchestrator pings all agents at once, so that a large fleet does not wake it all the time. */
   private beat(): void {
     const { socket, clock } = this.options;
-    if (clock.monotonic() - this.lastMessageAt > this.pace.deadAfter) {
+    const silence = clock.monotonic() - this.lastMessageAt;
+    if (silence > this.pace.deadAfter) {
       this.ended = { code: CLOSE.goingAway, reason: 'the orchestrator was silent for too long' };
       socket.terminate();
-    } else if (socket.readyState === socket.OPEN) {
+    } else if (socket.readyState === socket.OPEN && silence > 1.5 * this.pace.pingInterval) {
       socket.ping();
     }
   }
