@@ -1,6 +1,7 @@
 /**
  * Puts values in the place of modules that only make them: what is known when the bundle is made need not be found out at
- * each start. An export is plain data, or a validator (`src/kernel/validator.ts`), whose check is compiled here.
+ * each start. An export is plain data, a validator (`src/kernel/validator.ts`), whose check is compiled here, or validators by
+ * name.
  */
 import { pathToFileURL } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,6 +22,10 @@ export const evaluatedModules = (filter) => ({
 
 function expressionOf(name, value) {
   if (typeof value?.check === 'function') return checkOf(name, value.schema);
+  const members = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  if (members.some(([, member]) => typeof member?.check === 'function')) {
+    return `{ ${members.map(([key, member]) => `${JSON.stringify(key)}: ${checkOf(key, member.schema)}`).join(', ')} }`;
+  }
   const text = JSON.stringify(value);
   if (text !== undefined && isDeepStrictEqual(JSON.parse(text), value)) return text;
   throw new Error(`${name} is neither plain data nor a validator`);

@@ -2,6 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { ROLLOUT_CONCURRENCY } from './rollout-concurrency.js';
 import { route } from './route.js';
 import { PLAN_BODY_BYTES, PLAN_HASH, RunResultSchema, SourcesSchema } from './runs.js';
 import { KeyId, Ulid } from './shapes.js';
@@ -57,9 +58,6 @@ export const RolloutEventSchema = Type.Union([
   closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
 ]);
 export type RolloutEvent = Type.Static<typeof RolloutEventSchema>;
-
-/** Number of agents of one rollout in flight. */
-export const ROLLOUT_CONCURRENCY = { standard: 32, maximum: 1000 } as const;
 
 /** Maximum number of agents that one request names. A selector has no such limit. */
 export const ROLLOUT_AGENTS = 10_000;

@@ -1,7 +1,8 @@
 /** Files that commands write and later releases read: saved plans, and what `--local` has applied. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BelievedState, loadState, saveState } from '../../src/cli/local/local-state.js';
+import type { BelievedState } from '../../src/cli/local/believed-state-schema.js';
+import { loadState, saveState } from '../../src/cli/local/local-state.js';
 import { RunResultSchema } from '../../src/contract/runs.js';
 import { Home, runOrch } from '../support/cli.js';
 import { applied, planned, readings, reported, runResult, streamed, ulid, web1, web2 } from '../support/cli-world.js';

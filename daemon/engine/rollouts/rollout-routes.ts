@@ -1,6 +1,7 @@
 /** HTTP handlers of rollouts, and those that plan and apply an assignment. */
 import type { assignmentRoutes } from '../../../src/contract/assignments.js';
-import { ROLLOUT_CONCURRENCY, type RolloutEvent, type rolloutRoutes } from '../../../src/contract/rollouts.js';
+import { ROLLOUT_CONCURRENCY } from '../../../src/contract/rollout-concurrency.js';
+import type { RolloutEvent, rolloutRoutes } from '../../../src/contract/rollouts.js';
 import { clampLimit } from '../../../src/contract/shapes.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { ResourceResult } from '../../../src/resources/result.js';

@@ -3,7 +3,7 @@ import type { TriggerField } from '../../resources/kind.js';
 import { isTainted } from '../../resources/tainted-body.js';
 import type { Pending } from './examined.js';
 import type { AnsweredTrigger, Ledger, Memo, Notes, OwedTrigger } from './ledger.js';
-import { begunKey, isRemoval, ledgerKey, secretsKey, type Target } from './target.js';
+import { begunKey, isRemoval, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
 interface LedgerUpdatesOptions {
@@ -47,7 +47,7 @@ export class LedgerUpdates {
   memosBefore(pendings: readonly Pending[]): readonly Memo[] {
     const { ledger } = this.options;
     return pendings.flatMap(({ target, change, existed }) => {
-      const key = ledgerKey(target);
+      const { key } = target;
       return [
         ...(target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : []),
         ...(isTainted(target.source) ? this.mark(secretsKey(target), YES) : []),
@@ -75,21 +75,21 @@ export class LedgerUpdates {
 
   /** Returns owed triggers of resources that are no longer desired. */
   obsolete(desired: readonly Target[]): readonly AnsweredTrigger[] {
-    const keys = new Set(desired.map(ledgerKey));
+    const keys = new Set(desired.map(({ key }) => key));
     return this.options.ledger.owed.filter(({ key }) => !keys.has(key)).map(({ key, field }) => ({ key, field }));
   }
 
   private answeredBy(target: Target): readonly AnsweredTrigger[] {
     const fields = this.answered.get(target.index);
     if (fields === undefined) return [];
-    const key = ledgerKey(target);
+    const { key } = target;
     return [...fields].map((field) => ({ key, field }));
   }
 
   /** Deletes the memo of a removed resource; returns the memo of any other resource if it differs from the stored one. */
   private newMemoOf(target: Target): readonly Memo[] {
     const { ledger, memoOf } = this.options;
-    const key = ledgerKey(target);
+    const { key } = target;
     const before = ledger.memo(key);
     const hasSecrets = !isRemoval(target.source) && isTainted(target.source);
     const marks = [...this.mark(secretsKey(target), hasSecrets ? YES : null), ...this.mark(begunKey(target), null)];

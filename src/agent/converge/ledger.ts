@@ -3,7 +3,7 @@ import type { TriggerField } from '../../resources/kind.js';
 
 /** A trigger that must still be answered, because a resource that it listens to was or may have been changed. */
 export interface OwedTrigger {
-  /** Ledger key (`ledgerKey`) of the resource that has to answer. */
+  /** Ledger key (`Target`) of the resource that has to answer. */
   readonly key: string;
   readonly field: TriggerField;
   /** The operation that owes it. */

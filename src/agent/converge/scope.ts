@@ -4,7 +4,7 @@ import { stableOrder } from '../../kernel/order.js';
 import type { Family, PlanContext, ReadPurpose } from '../../resources/kind.js';
 import { isTainted } from '../../resources/tainted-body.js';
 import type { Ledger } from './ledger.js';
-import { isRemoval, type KnownTarget, keyOf, ledgerKey, type Target } from './target.js';
+import { isRemoval, type KnownTarget, keyOf, type Target } from './target.js';
 
 /** The part of a plan's context that changes while the run proceeds. */
 export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { readonly purpose: ReadPurpose };
@@ -12,6 +12,8 @@ export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { rea
 export class Scope {
   private readonly targets: readonly Target[];
   private readonly declared = new Map<string, number>();
+  /** Answers of `before`, by position; each resource is asked about several times. */
+  private readonly dependencies = new Map<number, readonly number[]>();
   private readonly removed = new Set<string>();
   /** Missing parent directories, with the position of the first resource that makes each. */
   private readonly made = new Map<string, number>();
@@ -32,7 +34,15 @@ export class Scope {
   }
 
   /** Returns the positions of dependencies: those that the orchestrator names, and declared ones that the kind requires. */
-  before({ index, kind, source }: Target): readonly number[] {
+  before(target: Target): readonly number[] {
+    const known = this.dependencies.get(target.index);
+    if (known !== undefined) return known;
+    const found = this.dependenciesOf(target);
+    this.dependencies.set(target.index, found);
+    return found;
+  }
+
+  private dependenciesOf({ index, kind, source }: Target): readonly number[] {
     if (isRemoval(source)) return [];
     if (kind === null) return source.after;
     const needed = holdersOf(kind, source).map(({ family, identity }) => this.declared.get(keyOf(family, identity)));
@@ -60,7 +70,7 @@ export class Scope {
   }
 
   /** @param memo [default: the ledger's] */
-  contextOf(target: Target, moment: Moment, memo: string | null = this.ledger.memo(ledgerKey(target))): PlanContext {
+  contextOf(target: Target, moment: Moment, memo: string | null = this.ledger.memo(target.key)): PlanContext {
     const { index, source } = target;
     return {
       ...moment,

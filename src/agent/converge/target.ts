@@ -1,6 +1,7 @@
 /** The resources of a run, each with its kind, or with the reason why this machine cannot handle it. */
 import type { FaultCode } from '../../kernel/fault.js';
-import { type Validator, validator } from '../../kernel/validator.js';
+import { validator } from '../../kernel/validator.js';
+import { bodyChecks } from '../../resources/body-checks.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
 import type { DesiredResource, Removal } from '../../resources/desired.js';
 import type { Host } from '../../resources/host.js';
@@ -16,6 +17,8 @@ export interface Refusal {
 interface Common {
   /** Position in the run: desired resources first, then removals. */
   readonly index: number;
+  /** Ledger key: the same thing on the machine has the same key in every run. */
+  readonly key: string;
   /** True when an earlier body held secrets, which may still be on the machine. */
   readonly hadSecrets: boolean;
   /** True when an earlier run began to create it and failed, so that its remains are orch's own. */
@@ -42,24 +45,17 @@ export const isRemoval = (source: DesiredResource | Removal): source is Removal 
 /** Returns a map key for an identity within its family. */
 export const keyOf = (family: Family, identity: string): string => `${family}\0${identity}`;
 
-/** Returns the ledger key of a resource: the same thing on the machine has the same key in every run. */
-export function ledgerKey({ source }: Pick<Target, 'source'>): string {
-  const { kind, identity, module } = source;
+function ledgerKey({ kind, identity, module }: DesiredResource | Removal): string {
   const family = CATALOGUE.get(kind)?.family;
   if (family === undefined) return `${kind}\0${identity}`;
   return MODULE_FAMILIES.has(family) ? `${family}\0${identity}\0${module}` : keyOf(family, identity);
 }
 
 /** Key of the mark that secrets of a resource may be on the machine. */
-export const secretsKey = (target: Pick<Target, 'source'>): string => `secrets\0${ledgerKey(target)}`;
+export const secretsKey = ({ key }: Pick<Target, 'key'>): string => `secrets\0${key}`;
 
 /** Key of the mark that a creation has begun and not yet succeeded. */
-export const begunKey = (target: Pick<Target, 'source'>): string => `begun\0${ledgerKey(target)}`;
-
-/** Validators compile themselves at their first use. */
-const BODIES: ReadonlyMap<string, Validator<unknown>> = new Map(
-  [...CATALOGUE].map(([name, kind]) => [name, validator(kind.schema)]),
-);
+export const begunKey = ({ key }: Pick<Target, 'key'>): string => `begun\0${key}`;
 
 /** Returns the resources in the order of the run. */
 export function targetsOf(
@@ -68,26 +64,29 @@ export function targetsOf(
   ledger: Ledger = NO_LEDGER,
 ): readonly Target[] {
   return [...content.resources, ...content.removals].map((source, index) => {
-    const hadSecrets = ledger.memo(secretsKey({ source })) !== null;
-    const wasBegun = ledger.memo(begunKey({ source })) !== null;
+    const key = ledgerKey(source);
+    const hadSecrets = ledger.memo(secretsKey({ key })) !== null;
+    const wasBegun = ledger.memo(begunKey({ key })) !== null;
+    const common = { index, key, hadSecrets, wasBegun, source };
     const kind = CATALOGUE.get(source.kind);
     if (kind === undefined || !kind.platforms.includes(platform)) {
       const why = kind === undefined ? 'does not know' : `cannot apply on ${platform}`;
       const message = `this version of the agent ${why} the kind ${source.kind}`;
-      return { index, hadSecrets, wasBegun, source, kind: null, refusal: { code: 'unsupported_on_platform', message } };
+      return { ...common, kind: null, refusal: { code: 'unsupported_on_platform', message } };
     }
     const problem = problemOf(source, kind);
-    if (problem === null) return { index, hadSecrets, wasBegun, source, kind, refusal: null };
+    if (problem === null) return { ...common, kind, refusal: null };
     const message = `this version of the agent cannot read the resource: ${problem}`;
-    return { index, hadSecrets, wasBegun, source, kind: null, refusal: { code: 'invalid_module', message } };
+    return { ...common, kind: null, refusal: { code: 'invalid_module', message } };
   });
 }
 
 /** Returns why a body is invalid here. A newer orchestrator may send unknown members, which are refused, not ignored. */
 function problemOf(source: DesiredResource | Removal, kind: ResourceKind): string | null {
-  const body = BODIES.get(source.kind);
-  const [problem] = body?.problems(source.body) ?? [];
-  if (problem) return `${problem.path || '/'} ${problem.message}`;
+  if (bodyChecks[kind.kind]?.check(source.body) !== true) {
+    const [problem] = validator(kind.schema).problems(source.body);
+    if (problem) return `${problem.path || '/'} ${problem.message}`;
+  }
   // A resource that was applied once may be removed even if the rules have changed since.
   const [mistake] = isRemoval(source) ? [] : kind.check(source.body);
   return mistake ? mistake.message : null;

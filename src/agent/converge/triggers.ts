@@ -3,7 +3,7 @@ import type { DesiredResource } from '../../resources/desired.js';
 import type { TriggerField } from '../../resources/kind.js';
 import { TRIGGER_FIELDS } from '../../resources/kind.js';
 import type { AnsweredTrigger, OwedTrigger } from './ledger.js';
-import { isRemoval, ledgerKey, type Target } from './target.js';
+import { isRemoval, type Target } from './target.js';
 
 /** The due triggers of one resource and their cause. */
 export interface Due {
@@ -68,15 +68,15 @@ export class Triggers {
 
   /** Returns the triggers that earlier runs left owed. */
   owedBy(target: Target): readonly OwedTrigger[] {
-    return isRemoval(target.source) ? [] : (this.owedBefore.get(ledgerKey(target)) ?? []);
+    return isRemoval(target.source) ? [] : (this.owedBefore.get(target.key) ?? []);
   }
 
   /** Returns the triggers to store before a resource is changed, without those that are owed already. */
   owedFor(target: Target, own: TriggerField | undefined, run: string): readonly OwedTrigger[] {
     const listening = this.listeners.get(target.index) ?? [];
-    const owed = listening.map((one): OwedTrigger => ({ key: ledgerKey(one.target), field: one.field, run }));
+    const owed = listening.map((one): OwedTrigger => ({ key: one.target.key, field: one.field, run }));
     for (const one of owed) this.causesOf(one).add(target.index);
-    if (own !== undefined) owed.push({ key: ledgerKey(target), field: own, run });
+    if (own !== undefined) owed.push({ key: target.key, field: own, run });
     return owed.filter(({ key, field }) => !this.owedBefore.get(key)?.some((known) => known.field === field));
   }
 
@@ -89,7 +89,7 @@ export class Triggers {
   cancelledBy(target: Target): readonly AnsweredTrigger[] {
     const listening = this.listeners.get(target.index) ?? [];
     const answerable = listening.filter(({ target: listener, field }) => !this.due(listener).fields.has(field));
-    const paid = answerable.map((one): AnsweredTrigger => ({ key: ledgerKey(one.target), field: one.field }));
+    const paid = answerable.map((one): AnsweredTrigger => ({ key: one.target.key, field: one.field }));
     return paid.filter((one) => {
       const causes = this.causesOf(one);
       causes.delete(target.index);

@@ -108,6 +108,8 @@ function open(at: string, request: ObserveRequest, { buffer, exposureOf }: Means
   try {
     descriptor = openSync(at, LOOK);
   } catch (error) {
+    // A name that does not exist is absent; only for the others a second call tells what they are.
+    if (systemCodeOf(error) === 'ENOENT') return { type: 'absent', parent: 'directory' };
     const fact = look(at, exposureOf);
     if (fact.type === 'file' || fact.type === 'directory') throw error;
     return fact;

@@ -1,5 +1,5 @@
 /** Names of temporary files, and the removal of leftovers of crashed runs. */
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { lstatSync, readdirSync, unlinkSync } from 'node:fs';
 import { mayBeInUse } from './alive.js';
 import type { HeldEntry } from './safe-walk.js';
@@ -14,7 +14,8 @@ export class Temporaries {
   /** Returns `.NAME.orch-<16 hex>.dpkg-tmp`, a form that run-parts, logrotate and similar tools ignore. */
   nameFor(name: string): string {
     const owner = process.pid.toString(16).padStart(6, '0').slice(-6);
-    const suffix = `.orch-${owner}${randomBytes(5).toString('hex')}.dpkg-tmp`;
+    // The last digits of a random UUID are all random, and Node draws the randomness of many at once.
+    const suffix = `.orch-${owner}${randomUUID().slice(-10)}.dpkg-tmp`;
     return `.${shorten(name, NAME_MAX - 1 - suffix.length)}${suffix}`;
   }
 

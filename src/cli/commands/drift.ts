@@ -2,7 +2,7 @@
 
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
-import { ROLLOUT_CONCURRENCY } from '../../contract/rollouts.js';
+import { ROLLOUT_CONCURRENCY } from '../../contract/rollout-concurrency.js';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contract/runs.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk.js';

@@ -11,9 +11,9 @@ import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { refuseLargeRun } from '../../resources/run-size.js';
 import type { LocalContent } from '../programs.js';
+import type { Applied } from './believed-state-schema.js';
 import { allParsed, type LocalModule, readLocalModules } from './local-modules.js';
 import type { LocalSession } from './local-session.js';
-import type { Applied } from './local-state.js';
 
 export interface LocalDesired extends LocalContent {
   readonly modules: readonly string[];

@@ -11,8 +11,9 @@ import type { Context } from '../context.js';
 import type { LocalApply, LocalEngine, LocalMachine } from '../programs.js';
 import { readTags } from '../tag-arguments.js';
 import { readTextFile } from '../text-files.js';
+import type { BelievedState } from './believed-state-schema.js';
 import type { LocalChoice } from './local-options.js';
-import { type BelievedState, itemAt, loadState, stateAfter } from './local-state.js';
+import { itemAt, loadState, stateAfter } from './local-state.js';
 
 export interface LocalSession {
   readonly machine: LocalMachine;

@@ -2,39 +2,19 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import * as Type from 'typebox';
 import { writeOwnFile } from '../../client/operator-files.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import { isSameJson } from '../../kernel/json.js';
-import { closed, nullable } from '../../kernel/schema.js';
 import { finish } from '../../kernel/steps.js';
 import { validator } from '../../kernel/validator.js';
 import { believedChange } from '../../resources/believed-state.js';
-import { type DesiredResource, type Origin, type Removal, RemovalSchema, SpanSchema } from '../../resources/desired.js';
+import type { DesiredResource, Origin, Removal } from '../../resources/desired.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import { maskResource } from '../../resources/tainted-body.js';
 import type { LocalContent, LocalItem } from '../programs.js';
+import { type Applied, type BelievedState, BelievedStateSchema } from './believed-state-schema.js';
+import { stateCheck } from './state-check.js';
 
-const AppliedSchema = closed({
-  ...RemovalSchema.properties,
-  /** Spans of masked secrets, by path in the body. */
-  taint: Type.Optional(Type.Record(Type.String(), Type.Array(SpanSchema))),
-  operation_id: Type.String(),
-});
-export type Applied = Type.Static<typeof AppliedSchema>;
-
-const BelievedStateSchema = closed({
-  version: Type.Literal(1),
-  /** Hex key of the hash that tells secret values apart. */
-  mask_key: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-  /** ID of the last apply that changed the state; null if none has. */
-  operation_id: nullable(Type.String()),
-  /** Resources in the order of application. */
-  applied: Type.Array(AppliedSchema),
-});
-export type BelievedState = Type.Static<typeof BelievedStateSchema>;
-
-const states = validator(BelievedStateSchema);
 const FILE = 'state.json';
 
 /** Reads the state; returns a new one if there is no file. Throws `data_dir_invalid` for a damaged file. */
@@ -44,8 +24,8 @@ export function loadState(dataDir: string): BelievedState {
   if (data === undefined) {
     return { version: 1, mask_key: randomBytes(32).toString('hex'), operation_id: null, applied: [] };
   }
-  if (states.check(data)) return data;
-  const [problem] = states.problems(data);
+  if (stateCheck.check(data)) return data;
+  const [problem] = validator(BelievedStateSchema).problems(data);
   throw damaged(path, problem ? `${problem.path || '/'} ${problem.message}` : 'it has another shape');
 }
 
@@ -91,27 +71,38 @@ export function stateAfter(
   state: BelievedState,
   { operationId, content, items, existed }: LocalResults,
 ): BelievedState {
-  const applied = new Map(state.applied.map((one) => [resourceKey(one), one]));
+  const keyOf = keysOnce();
+  const applied = new Map(state.applied.map((one) => [keyOf(one), one]));
   const outcomes = items.map((item) => {
     const source = itemAt(content, item.index);
-    const before = source && existed.get(resourceKey(source));
+    const before = source && existed.get(keyOf(source));
     return { index: item.index, status: item.result.status, existed: before ?? item.existed };
   });
   const { put, remove } = finish(
-    believedChange({ operationId, ...content, outcomes }, (item) => applied.get(resourceKey(item))),
+    believedChange({ operationId, ...content, outcomes }, (item) => applied.get(keyOf(item))),
   );
-  for (const removal of remove) applied.delete(resourceKey(removal));
+  for (const removal of remove) applied.delete(keyOf(removal));
   for (const { resource, origin } of put) {
-    const key = resourceKey(resource);
+    const key = keyOf(resource);
     const next = appliedOf(resource, origin, operationId);
     const last = applied.get(key);
     if (last === undefined || !isSame(last, next)) applied.set(key, next);
   }
   if (put.length + remove.length === 0) return state;
-  const ordered = inOrder([...applied], content.resources.map(resourceKey));
+  const ordered = inOrder([...applied], content.resources.map(keyOf));
   const isUnchanged =
     ordered.length === state.applied.length && ordered.every((one, place) => one === state.applied[place]);
   return isUnchanged ? state : { ...state, operation_id: operationId, applied: ordered };
+}
+
+/** Returns `resourceKey` that computes the key of each object once. */
+function keysOnce(): typeof resourceKey {
+  const known = new Map<object, string>();
+  return (one) => {
+    const key = known.get(one) ?? resourceKey(one);
+    known.set(one, key);
+    return key;
+  };
 }
 
 export const itemAt = ({ resources, removals }: LocalContent, index: number): DesiredResource | Removal | undefined =>

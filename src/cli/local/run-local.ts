@@ -18,10 +18,11 @@ import type { AgentRun } from '../runs/agent-run.js';
 import { consentTo } from '../runs/consent.js';
 import { createRunProgress } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
+import type { Applied } from './believed-state-schema.js';
 import { guardRemovals, type LocalDesired, localDesired } from './local-desired.js';
 import type { LocalChoice } from './local-options.js';
 import { type LocalSession, withLocal } from './local-session.js';
-import { type Applied, saveState, stateAfter } from './local-state.js';
+import { saveState, stateAfter } from './local-state.js';
 
 export const planLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {

@@ -1,6 +1,7 @@
 /** `plan` and `apply` on many agents: the orchestrator walks over them, and this end follows. */
 import type { ApiClient } from '../../client/api-client.js';
-import { ROLLOUT_CONCURRENCY, type Rollout, type RolloutEvent, type RolloutResult } from '../../contract/rollouts.js';
+import { ROLLOUT_CONCURRENCY } from '../../contract/rollout-concurrency.js';
+import type { Rollout, RolloutEvent, RolloutResult } from '../../contract/rollouts.js';
 import type { RunResult } from '../../contract/runs.js';
 import { Fault, isFault, isFaultCode } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
