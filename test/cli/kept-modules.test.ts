@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findKept, KEPT, keepModules } from '../../src/cli/local/kept-modules.js';
+import { findKept, findResolution, KEPT, keepModules, keepResolution } from '../../src/cli/local/kept-modules.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { isRoot } from '../support/agent.js';
 import { Home } from '../support/cli.js';
@@ -141,5 +141,41 @@ describe('the kept modules', () => {
     const size = entries().reduce((bytes, path) => bytes + statSync(path).size, 0);
     expect(size).toBeLessThanOrEqual(KEPT.bytes);
     expect(entries().length).toBeGreaterThan(0);
+  });
+});
+
+describe('the kept resolution', () => {
+  const facts = { node_id: 'a', name: 'host', attributes: { platform: 'linux' }, tags: { role: 'web' } };
+  const input = { sources: ['name: web', 'name: db'], facts };
+  const resource = { module: 'web', kind: 'file-unix', identity: '/x', id: null, name: null, body: {}, after: [] };
+  const resolution = { modules: ['web', 'db'], resources: [resource] };
+
+  it('belongs to the texts in their order and to the facts', () => {
+    keepResolution(data, input, resolution);
+    expect(findResolution(data, input)).toEqual(resolution);
+    const others = [
+      { sources: ['name: db', 'name: web'], facts },
+      { sources: ['name: web'], facts },
+      { sources: ['name: webname: db'], facts },
+      { ...input, facts: { ...facts, tags: { role: 'db' } } },
+      { ...input, facts: { ...facts, attributes: {} } },
+    ];
+    for (const other of others) expect(findResolution(data, other)).toBeNull();
+  });
+
+  it('is only the last one, and takes no place from modules', () => {
+    const web = checked('web');
+    keepModules(data, [web]);
+    for (const name of ['a', 'b', 'c']) keepResolution(data, { ...input, sources: [name] }, resolution);
+    keepModules(data, [checked('db')]);
+    expect(entries()).toHaveLength(3);
+    expect(findKept(data, web.source)).toEqual(web.definition);
+    expect(findResolution(data, { ...input, sources: ['c'] })).toEqual(resolution);
+  });
+
+  it('is ignored when it is damaged', () => {
+    keepResolution(data, input, resolution);
+    writeFileSync(onlyEntry(), readFileSync(onlyEntry(), 'utf8').replace('"/x"', '"/y"'));
+    expect(findResolution(data, input)).toBeNull();
   });
 });

@@ -58,6 +58,7 @@ describe('the loop on this machine', () => {
     expect(readFileSync(`${site}/greeting`, 'utf8')).toMatch(/ is web\n$/);
     expect(statSync(site).mode & 0o7777).toBe(0o750);
     expect((await json<RunResult>('plan', ...with_)).has_changes).toBe(false);
+    expect((await json<RunResult>('plan', '-f', path, '--tag', 'role=db')).has_changes).toBe(true);
 
     expect((await json<DriftDetail>('drift')).status).toBe('in_sync');
     appendFileSync(`${site}/greeting`, 'by hand\n');
@@ -90,7 +91,7 @@ describe('the loop on this machine', () => {
     expect(readdirSync(data).sort()).toEqual(['journal', 'journal.made', 'modules', 'state.json']);
     expect(statSync(`${data}/modules`).mode & 0o777).toBe(0o700);
     const files = readdirSync(data, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'modules');
-    expect(files).toHaveLength(4);
+    expect(files).toHaveLength(5);
     for (const name of files) expect(statSync(`${data}/${name}`).mode & 0o777).toBe(0o600);
   });
 
@@ -328,6 +329,11 @@ describe('secrets', () => {
     expect(readFileSync(`${site}/conf`, 'utf8')).toBe(`user a\npassword ${secret}\n`);
     expect(statSync(`${site}/conf`).mode & 0o777).toBe(0o600);
     expect(await json<DriftDetail>('drift', ...given)).toMatchObject({ status: 'in_sync' });
+    const kept = readdirSync(data, { recursive: true, encoding: 'utf8' }).map((name) => `${data}/${name}`);
+    for (const path of kept) if (statSync(path).isFile()) expect(readFileSync(path, 'utf8')).not.toContain(secret);
+    writeFileSync(sandbox.path('password'), 'another-horse-battery');
+    expect((await json<RunResult>('plan', ...given)).has_changes).toBe(true);
+    writeFileSync(sandbox.path('password'), secret);
 
     const without = await orch('drift');
     expect(without).toMatchObject({ status: 0 });

@@ -1,6 +1,7 @@
 /**
- * Checked modules of `--local`, kept in its data directory by hash of their text and of the rules that checked them. Parsing
- * takes longer than the rest of a run that changes nothing (benchmark rows "no-op apply --local").
+ * Checked modules of `--local`, kept in its data directory by hash of their text and of the rules that checked them, and the
+ * last resolution. Parsing takes longer than the rest of a run that changes nothing, and resolving a fifth of what is left
+ * (benchmark rows "no-op apply --local").
  *
  * Root acts on what an entry says, so only the owner may have written it, and it carries a digest. An entry in any other
  * condition counts as absent and is written again.
@@ -21,11 +22,16 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { canonicalJson } from '../../kernel/json.js';
+import type { AgentFacts } from '../../language/fill.js';
 import { RULES_VERSION } from '../../language/rules-version.js';
 import type { ModuleDefinition } from '../../language/schema.js';
+import type { DesiredResource } from '../../resources/desired.js';
 
 const DIRECTORY = 'modules';
-/** Maximum number of entries, and of their bytes together. The oldest make room for new ones. */
+/** Entry of the last resolution. */
+const RESOLUTION = 'resolution';
+/** Maximum number of modules, and of their bytes together. The oldest make room for new ones. */
 export const KEPT = { entries: 256, bytes: 64 * 1024 * 1024 } as const;
 const ENTRY = /^[0-9a-f]{64}$/;
 const DIGEST_LENGTH = 64;
@@ -38,41 +44,84 @@ interface CheckedModule {
   readonly definition: ModuleDefinition;
 }
 
+/** What a resolution depends on. */
+export interface ResolutionInput {
+  /** Texts of the modules, in their order. */
+  readonly sources: readonly string[];
+  readonly facts: AgentFacts;
+}
+
+/** A resolution without secrets and warnings. */
+export interface KeptResolution {
+  /** Names of the modules. */
+  readonly modules: readonly string[];
+  readonly resources: readonly DesiredResource[];
+}
+
 /** Returns the kept definition of a module text, or null. */
 export function findKept(dataDir: string, source: string): ModuleDefinition | null {
   const name = nameOf(source);
+  const definition = readEntry(dataDir, name, name);
+  return isDefinition(definition) ? definition : null;
+}
+
+/** Keeps modules for later runs. A failure only makes those slower, so it is ignored. */
+export const keepModules = (dataDir: string, modules: readonly CheckedModule[]): void =>
+  writeEntries(
+    dataDir,
+    modules.map(({ source, definition }) => ({ name: nameOf(source), subject: nameOf(source), value: definition })),
+  );
+
+/** Returns the last resolution if it had the same input, else null. */
+export function findResolution(dataDir: string, input: ResolutionInput): KeptResolution | null {
+  const resolution = readEntry(dataDir, RESOLUTION, subjectOf(input));
+  return isResolution(resolution) ? resolution : null;
+}
+
+/** Keeps a resolution for later runs, in place of the one before. A failure is ignored. */
+export const keepResolution = (dataDir: string, input: ResolutionInput, value: KeptResolution): void =>
+  writeEntries(dataDir, [{ name: RESOLUTION, subject: subjectOf(input), value }]);
+
+/** Returns the value of an entry if it is about that subject; null for an entry in any other condition. */
+function readEntry(dataDir: string, name: string, subject: string): unknown {
   try {
     const directory = join(dataDir, DIRECTORY);
     if (!isOurs(lstatSync(directory))) return null;
     const text = readOwn(join(directory, name));
     const body = text.slice(DIGEST_LENGTH);
-    if (text.slice(0, DIGEST_LENGTH) !== digestOf(name, body)) return null;
-    const definition: unknown = JSON.parse(body);
-    return isDefinition(definition) ? definition : null;
+    return text.slice(0, DIGEST_LENGTH) === digestOf(subject, body) ? JSON.parse(body) : null;
   } catch {
     return null;
   }
 }
 
-/** Keeps modules for later runs. A failure only makes those slower, so it is ignored. */
-export function keepModules(dataDir: string, modules: readonly CheckedModule[]): void {
+interface Entry {
+  readonly name: string;
+  /** Hash of what the value belongs to. */
+  readonly subject: string;
+  readonly value: unknown;
+}
+
+function writeEntries(dataDir: string, entries: readonly Entry[]): void {
+  if (entries.length === 0) return;
   const directory = join(dataDir, DIRECTORY);
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     if (!isOurs(lstatSync(directory))) return;
-    for (const { source, definition } of modules) keepOne(directory, nameOf(source), JSON.stringify(definition));
+    for (const entry of entries) writeEntry(directory, entry);
     removeOldest(directory);
   } catch {
-    // The next run parses again.
+    // The next run parses and resolves again.
   }
 }
 
 /** Replaces an entry. It is not flushed to the disk, because its digest reveals a part that is missing after a crash. */
-function keepOne(directory: string, name: string, body: string): void {
+function writeEntry(directory: string, { name, subject, value }: Entry): void {
+  const body = JSON.stringify(value);
   const temporary = join(directory, `${name}.new`);
   rmSync(temporary, { force: true, recursive: true });
   rmSync(join(directory, name), { force: true, recursive: true });
-  writeFileSync(temporary, digestOf(name, body) + body, { mode: 0o600, flag: 'wx' });
+  writeFileSync(temporary, digestOf(subject, body) + body, { mode: 0o600, flag: 'wx' });
   renameSync(temporary, join(directory, name));
 }
 
@@ -83,6 +132,7 @@ function removeOldest(directory: string): void {
   let entries = 0;
   let bytes = 0;
   for (const { name, stats } of files) {
+    if (name === RESOLUTION && stats.isFile()) continue;
     const isEntry = ENTRY.test(name) && stats.isFile();
     if (isEntry) {
       entries += 1;
@@ -112,9 +162,18 @@ const isOurs = ({ uid, mode }: Stats): boolean =>
 const nameOf = (source: string): string =>
   createHash('sha256').update(`${LAYOUT}\0${RULES_VERSION}\0${source}`).digest('hex');
 
-/** Includes the name, so an entry under the name of another one is damaged. */
-const digestOf = (name: string, body: string): string =>
-  createHash('sha256').update(`${name}\0`).update(body).digest('hex');
+function subjectOf({ sources, facts }: ResolutionInput): string {
+  const hash = createHash('sha256').update(`${LAYOUT}\0${RULES_VERSION}\0${canonicalJson(facts)}`);
+  for (const source of sources) hash.update(`\0${Buffer.byteLength(source)}\0`).update(source);
+  return hash.digest('hex');
+}
+
+/** Includes the subject, so an entry under the name of another one is damaged. */
+const digestOf = (subject: string, body: string): string =>
+  createHash('sha256').update(`${subject}\0`).update(body).digest('hex');
+
+const isResolution = (value: unknown): value is KeptResolution =>
+  typeof value === 'object' && value !== null && 'modules' in value && 'resources' in value;
 
 const isDefinition = (value: unknown): value is ModuleDefinition =>
   typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string';

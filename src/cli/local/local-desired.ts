@@ -10,9 +10,11 @@ import { guardReason, removalGuardFault, removesSomething } from '../../resource
 import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { refuseLargeRun } from '../../resources/run-size.js';
+import { readModuleFiles } from '../modules/find-modules.js';
 import type { LocalContent } from '../programs.js';
 import type { Applied } from './believed-state-schema.js';
-import { allParsed, type LocalModule, readLocalModules } from './local-modules.js';
+import { findResolution, type KeptResolution, keepResolution } from './kept-modules.js';
+import { allParsed, type LocalModule, localModules } from './local-modules.js';
 import type { LocalSession } from './local-session.js';
 
 export interface LocalDesired extends LocalContent {
@@ -32,24 +34,51 @@ export async function localDesired(session: LocalSession, files: readonly string
   if (files.length === 0) {
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
   }
-  const { facts, secret, state, machine } = session;
-  const { read, resources, warnings } = await resolveModules(await readLocalModules(machine.dataDir, files), {
-    agent: facts,
-    secret,
-  });
+  const { secret, state } = session;
+  const { modules, resources, warnings } = await resolveFiles(session, files);
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   refuseLargeRun(
     { resources, removals: removed },
     'declare fewer resources; what an earlier apply declared is removed and counts too',
   );
   return {
-    modules: read.map(({ name }) => name),
+    modules,
     resources,
     removed,
     ...reviveRemovals(
       removed.map(({ operation_id: _operation, ...removal }) => removal),
       (name) => secret(name) ?? { refused: 'is not given with --secret-file' },
     ),
+    warnings,
+  };
+}
+
+interface ResolvedFiles extends KeptResolution {
+  readonly warnings: RunResult['warnings'];
+}
+
+/** Resolves module files. Takes the resolution of an earlier run of the same files and facts unless secrets are in it. */
+async function resolveFiles(
+  { facts, secret, machine }: LocalSession,
+  paths: readonly string[],
+): Promise<ResolvedFiles> {
+  const files = readModuleFiles(paths);
+  const input = { sources: files.map(({ source }) => source), facts };
+  const kept = findResolution(machine.dataDir, input);
+  if (kept !== null) return { ...kept, warnings: [] };
+  let hasSecrets = false;
+  const { read, resources, warnings } = await resolveModules(await localModules(machine.dataDir, files), {
+    agent: facts,
+    secret: (name) => {
+      hasSecrets = true;
+      return secret(name);
+    },
+  });
+  const modules = read.map(({ name }) => name);
+  if (!hasSecrets && warnings.length === 0) keepResolution(machine.dataDir, input, { modules, resources });
+  return {
+    modules,
+    resources,
     warnings: warnings.map(({ module, path, message }) => {
       const place = read.find(({ name }) => name === module)?.locate?.(path) ?? { line: 1, column: 1 };
       return { module, path, message, ...place };

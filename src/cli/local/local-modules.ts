@@ -1,7 +1,7 @@
 /** The modules of a local run: kept ones, and parsed ones that are kept for later runs. The parser is loaded only if needed. */
 import { type CompiledModule, compileModule } from '../../language/compile-module.js';
 import type { Position } from '../../language/diagnostic.js';
-import { type ModuleFile, readModuleFiles, refuseSameName } from '../modules/find-modules.js';
+import { type ModuleFile, refuseSameName } from '../modules/find-modules.js';
 import { findKept, keepModules } from './kept-modules.js';
 
 export interface LocalModule extends ModuleFile {
@@ -11,9 +11,8 @@ export interface LocalModule extends ModuleFile {
   readonly locate: ((pointer: string) => Position) | null;
 }
 
-/** Reads and compiles module files. Throws `usage` for paths, `invalid_module` with all errors of all files. */
-export async function readLocalModules(dataDir: string, paths: readonly string[]): Promise<readonly LocalModule[]> {
-  const files = readModuleFiles(paths);
+/** Compiles module files. Throws `usage` for equal names, `invalid_module` with all errors of all files. */
+export async function localModules(dataDir: string, files: readonly ModuleFile[]): Promise<readonly LocalModule[]> {
   const kept = new Map(files.map((file) => [file, findKept(dataDir, file.source)]));
   const missing = files.filter((file) => kept.get(file) === null);
   const parsed = missing.length === 0 ? [] : await parse(missing);
