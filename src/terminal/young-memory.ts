@@ -10,7 +10,8 @@ import { runInNewContext } from 'node:vm';
 /** Read in between, in bytes: well below the growth that makes V8 mark a small heap. */
 const ENOUGH = 4 * 1024 * 1024;
 
-type Collect = (options: { readonly type: 'minor' }) => void;
+/** Collects everything, or only the young generation. */
+type Collect = (options?: { readonly type: 'minor' }) => void;
 
 export class YoungMemory {
   private bytes = 0;
@@ -21,13 +22,16 @@ export class YoungMemory {
     this.bytes += bytes;
     if (this.bytes < ENOUGH) return;
     this.bytes = 0;
-    this.collect ??= collector();
+    this.collect ??= garbageCollector();
     setImmediate(this.collect, { type: 'minor' });
   }
 }
 
-/** @see https://nodejs.org/api/v8.html#v8setflagsfromstringflags: what is given out is a function of new contexts */
-function collector(): Collect {
+/**
+ * Returns V8's collection of garbage.
+ * @see https://nodejs.org/api/v8.html#v8setflagsfromstringflags: what is given out is a function of new contexts
+ */
+export function garbageCollector(): Collect {
   setFlagsFromString('--expose-gc');
   try {
     return runInNewContext('gc') as Collect;

@@ -5,6 +5,7 @@ import { Fault, isFaultCode } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import { countResults } from '../../resources/run-results.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
+import { garbageCollector } from '../../terminal/young-memory.js';
 import type { RunContent } from '../../wire/parts.js';
 import { isJournalWhole } from '../journal/journal-loss.js';
 import { inspectJournal } from '../journal/read-journal.js';
@@ -156,6 +157,9 @@ export class EngineThread implements RunEngine {
       worker.once('exit', () => {
         clearTimeout(deadline);
         this.ending = null;
+        // V8 would keep what the messages of a run took until much more is allocated, in an idle agent for days. Serves the
+        // benchmark row "agent: memory 80 s after applying 10,000 files".
+        setImmediate(garbageCollector());
         for (const message of this.waiting.splice(0)) this.post(message);
         resolve();
       });
