@@ -19,7 +19,7 @@ export const TERMINAL_LIMITS = {
   /** Window of the writer: initial, minimum and maximum. */
   firstWindow: 128 * 1024,
   leastWindow: 64 * 1024,
-  mostWindow: 1024 * 1024,
+  mostWindow: 1280 * 1024,
   /** A viewer that is further behind gets a snapshot instead of the missed output. */
   viewerLag: 1024 * 1024,
   /** The orchestrator closes a socket with more unsent bytes, because its peer ignored the window. */

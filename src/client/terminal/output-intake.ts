@@ -11,6 +11,8 @@ export class OutputIntake {
   /** Counts snapshots. Output delivered before one does not affect the offsets after it. */
   private epoch = 0;
   private inDelivery = 0;
+  /** Milliseconds; measured before the first output, too. */
+  private roundTrip = 0;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.clock = clock;
@@ -33,6 +35,7 @@ export class OutputIntake {
 
   /** Takes the round-trip time to the producer in milliseconds. */
   measured(roundTrip: number): void {
+    this.roundTrip = roundTrip;
     this.window?.measured(roundTrip);
   }
 
@@ -83,7 +86,10 @@ export class OutputIntake {
 
   private begin(offset: number): ConsumerWindow {
     this.position ??= offset;
-    this.window ??= new ConsumerWindow({ clock: this.clock, first: TERMINAL_LIMITS.firstWindow, offset });
+    if (this.window === null) {
+      this.window = new ConsumerWindow({ clock: this.clock, first: TERMINAL_LIMITS.firstWindow, offset });
+      this.window.measured(this.roundTrip);
+    }
     return this.window;
   }
 }

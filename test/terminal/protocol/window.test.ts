@@ -44,6 +44,32 @@ function stream(window: ConsumerWindow, clock: FakeClock, { rate, ms, delay = 1,
   return taken - start;
 }
 
+/**
+ * A producer that always sends what it may over a link of `rate`, which queues the rest, and a consumer that takes all at once.
+ * @returns the bytes that were taken
+ */
+function link(window: ConsumerWindow, clock: FakeClock, { rate, ms, delay = 1, onTick }: Pipe): number {
+  const start = window.credit.consumed;
+  const limits = [{ at: clock.time, limit: window.credit.limit }];
+  const coming: { readonly at: number; readonly end: number }[] = [];
+  let allowed = start;
+  let sent = start;
+  let taken = start;
+  for (let tick = 0; tick < ms; tick += 1) {
+    clock.time += 1;
+    onTick?.();
+    while (limits[0] !== undefined && limits[0].at <= clock.time) allowed = limits.shift()?.limit ?? allowed;
+    sent = Math.min(sent + rate, allowed);
+    coming.push({ at: clock.time + delay / 2, end: sent });
+    while (coming[0] !== undefined && coming[0].at <= clock.time) {
+      taken = coming.shift()?.end ?? taken;
+      const credit = window.take(taken, true);
+      if (credit !== null) limits.push({ at: clock.time + delay / 2, limit: credit.limit });
+    }
+  }
+  return taken - start;
+}
+
 const sizeOf = (window: ConsumerWindow): number => window.credit.limit - window.credit.consumed;
 
 describe('what it allows', () => {
@@ -84,7 +110,7 @@ describe('what it allows', () => {
 });
 
 describe('when it speaks', () => {
-  it('once a quarter of the window was taken since it spoke last', () => {
+  it('once a quarter of the first window was taken since it spoke last', () => {
     const clock = new FakeClock();
     const window = new ConsumerWindow({ clock, first: FIRST });
     expect(window.take(FIRST / 4 - 1)).toBeNull();
@@ -161,6 +187,43 @@ describe('how it follows the need', () => {
     };
     stream(window, clock, { rate: 1_000, ms: 20_000, delay: 200, onTick });
     expect(most).toBeLessThanOrEqual(2 * 1_000 * (200 + 150));
+  });
+
+  it.each([1_000, 3_000])('one behind a link of %i KB/s has little on it beyond what the way holds', (rate) => {
+    const clock = new FakeClock();
+    const window = new ConsumerWindow({ clock, first: FIRST });
+    window.measured(100);
+    let total = 0;
+    let ticks = 0;
+    const onTick = () => {
+      ticks += 1;
+      if (ticks > 3_000) total += sizeOf(window);
+    };
+    const taken = link(window, clock, { rate, ms: 10_000, delay: 100, onTick });
+    expect(taken).toBeGreaterThan(0.9 * rate * 10_000);
+    expect(total / (ticks - 3_000)).toBeLessThan(1.5 * Math.max(rate * 100, LEAST));
+  });
+
+  it('a fast one that is far is filled within a few round trips', () => {
+    const clock = new FakeClock();
+    const window = new ConsumerWindow({ clock, first: FIRST });
+    window.measured(100);
+    const taken = stream(window, clock, { rate: 10_000, ms: 1_500, delay: 100 });
+    expect(taken).toBeGreaterThan(0.75 * 10_000 * 1_500);
+  });
+
+  it('a program that pauses often leaves the window as it is', () => {
+    const clock = new FakeClock();
+    const window = new ConsumerWindow({ clock, first: FIRST });
+    window.measured(100);
+    stream(window, clock, { rate: 15_000, ms: 5_000, delay: 100 });
+    const before = sizeOf(window);
+    window.take(window.credit.limit, true);
+    for (let turn = 0; turn < 40; turn += 1) {
+      clock.time += 2_000;
+      window.take(window.credit.consumed + 40_000, true);
+    }
+    expect(sizeOf(window)).toBeGreaterThan(before / 2);
   });
 
   it('grows and shrinks with the need, within its bounds', () => {
