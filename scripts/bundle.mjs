@@ -1,22 +1,23 @@
 /**
- * Bundles what `tsc` has made into `dist/orch/`, so that a command loads a few files instead of hundreds. The orchestrator's
+ * Bundles what `tsc` has made into `dist/orch/`, or into the directory that is named, so that a command loads a few files instead of hundreds. The orchestrator's
  * own libraries stay outside: it starts once and runs for long. The packs and their compiled code serve the benchmark rows
  * "start: orch __complete", "module validate" and "plan --local".
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { closureOf, compiledName, packsOf, toCommonJs, withLazyImports, withPacks } from './bundle/common-js.mjs';
 import { compilePacks } from './bundle/compile-packs.mjs';
 import { evaluatedModules } from './bundle/evaluated-modules.mjs';
+import { EXTERNAL } from './bundle/external.mjs';
 import { launcherFor } from './bundle/launcher.mjs';
 import { rulesVersion } from './bundle/rules-version.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const out = `${root}dist/orch`;
+const out = resolve(process.argv[2] ?? `${root}dist/orch`);
 const ENTRY = 'main.js';
-const { engines, optionalDependencies } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
+const { engines } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
 
 const DISPATCH = 'dist/src/cli/dispatch.js';
 const LOCAL = 'dist/bin/local.js';
@@ -81,7 +82,7 @@ const { outputFiles, metafile } = await build({
   legalComments: 'inline',
   // The build for Node asks for an environment variable at each token, a tenth of the time of parsing.
   alias: { yaml: './node_modules/yaml/browser/index.js' },
-  external: [...Object.keys(optionalDependencies), 'pino', 'kysely', 'undici'],
+  external: [...EXTERNAL],
   // Neither is a dependency of ours, and looking for them takes time at each start.
   define: { 'process.env.WS_NO_BUFFER_UTIL': '"1"', 'process.env.WS_NO_UTF_8_VALIDATE': '"1"' },
   plugins: [evaluatedModules(EVALUATED), rulesVersion(root)],

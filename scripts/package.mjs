@@ -1,0 +1,61 @@
+/**
+ * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --sign KEYFILE]. Without a FORMAT all
+ * of deb, rpm, tar, npm and oci; without --cpu for this machine's.
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { makeDeb } from './package/deb.mjs';
+import { requiredGlibc } from './package/glibc.mjs';
+import { makeRpm } from './package/rpm.mjs';
+import { PackagingError, run } from './package/run.mjs';
+import { fetchRuntime } from './package/runtime.mjs';
+import { makeTarball } from './package/tarball.mjs';
+import { makeTree } from './package/tree.mjs';
+
+const FORMATS = { deb: makeDeb, rpm: makeRpm, tar: makeTarball };
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { cpu: { type: 'string', multiple: true }, out: { type: 'string' }, sign: { type: 'string' } },
+});
+const formats = positionals.length === 0 ? Object.keys(FORMATS) : positionals;
+const unknown = formats.filter((format) => !Object.hasOwn(FORMATS, format));
+if (unknown.length > 0) fail(`there is no format ${unknown.join(', ')}; there are ${Object.keys(FORMATS).join(', ')}`);
+const cpus = values.cpu ?? [process.arch];
+for (const cpu of cpus) if (!['x64', 'arm64'].includes(cpu)) fail(`--cpu takes x64 or arm64, not ${cpu}`);
+const out = resolve(values.out ?? join(root, 'packages'));
+
+const scratch = mkdtempSync(join(tmpdir(), 'orch-package-'));
+try {
+  await make();
+} catch (error) {
+  if (!(error instanceof PackagingError)) throw error;
+  fail(error.message);
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}
+
+async function make() {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const date = run('git', ['log', '-1', '--format=%cs'], { cwd: root }).trim();
+  mkdirSync(out, { recursive: true });
+  const runtimes = new Map([...new Set([...cpus, process.arch])].map((cpu) => [cpu, fetchRuntime(cpu, join(scratch, `node-${cpu}`))]));
+  for (const cpu of cpus) {
+    const tree = join(scratch, `tree-${cpu}`);
+    const hostRuntime = runtimes.get(process.arch);
+    await makeTree({ root, directory: tree, runtime: runtimes.get(cpu), hostRuntime, cpu, version, date });
+    const libc = requiredGlibc(join(tree, 'usr/lib/orch'));
+    for (const format of formats) {
+      process.stdout.write(`${FORMATS[format]({ tree, scratch, out, cpu, version, libc })}\n`);
+    }
+  }
+}
+
+function fail(message) {
+  process.stderr.write(`package: ${message}\n`);
+  process.exit(1);
+}
