@@ -1,19 +1,17 @@
 /** `orch agent`: wires the agent to this process. */
 
-import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { type AgentOptions, runAgent } from '../src/agent/agent.js';
 import { readAgentState } from '../src/agent/agent-status.js';
 import { createEngine } from '../src/agent/engine/engine-thread.js';
-import { repin as forgetPin, type OfferedToken } from '../src/agent/first-contact.js';
+import { repin as forgetPin, type OfferedToken, TOKEN_FILE } from '../src/agent/first-contact.js';
 import {
   type AgentUnit,
   type LeaveOptions,
   type LeavePlan,
   leave as leaveFleet,
-  type Systemctl,
   planLeave as whatLeavesFleet,
 } from '../src/agent/leave.js';
 import { parseAddress } from '../src/agent/link/orchestrator-address.js';
@@ -28,9 +26,11 @@ import type {
 } from '../src/cli/programs.js';
 import { configDirectory } from '../src/client/operator-files.js';
 import { groupsOfFour } from '../src/identity/key-object.js';
+import { readPrivateFile } from '../src/identity/private-file.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
-import { Fault, isFault, messageOf } from '../src/kernel/fault.js';
+import { Fault, isFault } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
+import { systemctl } from '../src/service/systemd.js';
 import { AGENT_SETTINGS } from '../src/settings/agent.js';
 import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DISCOVERY } from '../src/wire/discovery-packet.js';
@@ -59,13 +59,18 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
     destination: process.stderr,
   });
   const signal = stopSignal();
+  const dataDir = dataDirOf(flags);
   const file = await AgentSettingsFile.open({ ...configOf(flags), logger });
   file.watch(signal);
   await runAgent(
     {
       ...how,
-      dataDir: dataDirOf(flags),
-      ...credentialsOf(flags.token, keyOf(flags)),
+      dataDir,
+      ...credentialsOf(
+        flags.token ?? tokenFileOf(dataDir),
+        keyOf(flags),
+        flags.token === undefined ? join(dataDir, TOKEN_FILE) : null,
+      ),
       trustOnFirstUse: flags.trustOnFirstUse,
       endsUntrusted: !isOfServiceManager(),
       hostname: flags.hostname,
@@ -109,13 +114,13 @@ const leaveOptions = (flags: AgentFlags): LeaveOptions => ({
 export const configSchema = async (): Promise<object> =>
   jsonSchemaOf(AGENT_SETTINGS, { id: 'urn:orch:schema:agent-config:v1', title: 'Configuration of orch agent' });
 
-const ROOT_DATA_DIR = '/var/lib/orch-agent';
+export const ROOT_DATA_DIR = '/var/lib/orch-agent';
 const UNIT: AgentUnit = {
   name: 'orch-agent.service',
   path: '/etc/systemd/system/orch-agent.service',
   standardDataDir: ROOT_DATA_DIR,
 };
-const ROOT_CONFIG = '/etc/orch/agent.yaml';
+export const ROOT_CONFIG = '/etc/orch/agent.yaml';
 
 /** Returns the settings file: `/etc/orch/agent.yaml` for root, otherwise one in the user's configuration directory. */
 function configOf({ config }: AgentRunFlags): { readonly path: string; readonly isOptional: boolean } {
@@ -148,7 +153,8 @@ function withVariables<F extends AgentRunFlags>(flags: F): F {
   };
 }
 
-function keyOf({ orchestratorKey }: AgentRunFlags): PublicKeyHex | undefined {
+/** Parses `--orchestrator-key`. Throws `usage`. */
+export function keyOf({ orchestratorKey }: Pick<AgentRunFlags, 'orchestratorKey'>): PublicKeyHex | undefined {
   if (orchestratorKey === undefined) return undefined;
   try {
     return parsePublicKey(orchestratorKey, '--orchestrator-key');
@@ -176,6 +182,12 @@ function dataDirOf(flags: AgentFlags): string {
   return join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'agent');
 }
 
+/** Returns the token that the installation of the service has left in the data directory. */
+function tokenFileOf(dataDir: string): string | undefined {
+  const file = join(dataDir, TOKEN_FILE);
+  return existsSync(file) ? readPrivateFile(file) : undefined;
+}
+
 /** An enrolment token, and the key of its orchestrator. */
 export interface Credentials {
   readonly enrolmentToken: OfferedToken | undefined;
@@ -185,9 +197,14 @@ export interface Credentials {
 /**
  * Parses an enrolment token.
  * @param key value of `--orchestrator-key`
+ * @param file the file that contains the token, or null
  * @throws Fault `usage` without the token in its text
  */
-export function credentialsOf(text: string | undefined, key: PublicKeyHex | undefined): Credentials {
+export function credentialsOf(
+  text: string | undefined,
+  key: PublicKeyHex | undefined,
+  file: string | null = null,
+): Credentials {
   if (text === undefined) return { enrolmentToken: undefined, orchestratorKey: key };
   const token = parseEnrolmentToken(text.trim());
   if (token === null) {
@@ -202,22 +219,10 @@ export function credentialsOf(text: string | undefined, key: PublicKeyHex | unde
     });
   }
   hide(text.trim());
-  return { enrolmentToken: { text: text.trim(), orchestratorKey }, orchestratorKey };
+  return { enrolmentToken: { text: text.trim(), file, orchestratorKey }, orchestratorKey };
 }
 
 /** Replaces the process title when it contains the token, because every user can list the arguments of a process. */
 function hide(token: string): void {
   if (process.argv.some((word) => word.includes(token))) process.title = 'orch agent connect';
 }
-
-/** Runs `systemctl` and returns its output. Throws when it fails. */
-const run = promisify(execFile);
-
-export const systemctl: Systemctl = async (...args) => {
-  try {
-    const { stdout } = await run('systemctl', [...args], { timeout: 120_000 });
-    return stdout;
-  } catch (cause) {
-    throw new Error(`systemctl ${args.join(' ')} failed: ${messageOf(cause)}`, { cause });
-  }
-};

@@ -27,6 +27,13 @@ const programs: Programs = {
     leave: async (flags) => (await import('./agent.js')).leave(flags),
     configSchema: async () => (await import('./agent.js')).configSchema(),
   },
+  service: {
+    planServe: async () => (await import('./service.js')).service.planServe(),
+    installServe: async (request) => (await import('./service.js')).service.installServe(request),
+    uninstallServe: async () => (await import('./service.js')).service.uninstallServe(),
+    installAgent: async (request) => (await import('./service.js')).service.installAgent(request),
+    uninstallAgent: async () => (await import('./service.js')).service.uninstallAgent(),
+  },
   local: async (flags) => (await import('./local.js')).local(flags),
   quickstart: async (flags) => (await import('./quickstart/quickstart.js')).quickstart(flags),
 };

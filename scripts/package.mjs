@@ -1,6 +1,6 @@
 /**
- * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --sign KEYFILE]. Without a FORMAT all
- * of deb, rpm, tar, npm and oci; without --cpu for this machine's.
+ * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --fast]. Without a FORMAT all of deb,
+ * rpm and tar; without --cpu for this machine's. --fast compresses little, for tests.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,11 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { cpu: { type: 'string', multiple: true }, out: { type: 'string' }, sign: { type: 'string' } },
+  options: {
+    cpu: { type: 'string', multiple: true },
+    out: { type: 'string' },
+    fast: { type: 'boolean', default: false },
+  },
 });
 const formats = positionals.length === 0 ? Object.keys(FORMATS) : positionals;
 const unknown = formats.filter((format) => !Object.hasOwn(FORMATS, format));
@@ -43,14 +47,18 @@ async function make() {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const date = run('git', ['log', '-1', '--format=%cs'], { cwd: root }).trim();
   mkdirSync(out, { recursive: true });
-  const runtimes = new Map([...new Set([...cpus, process.arch])].map((cpu) => [cpu, fetchRuntime(cpu, join(scratch, `node-${cpu}`))]));
+  const runtimes = new Map(
+    [...new Set([...cpus, process.arch])].map((cpu) => [cpu, fetchRuntime(cpu, join(scratch, `node-${cpu}`))]),
+  );
   for (const cpu of cpus) {
     const tree = join(scratch, `tree-${cpu}`);
     const hostRuntime = runtimes.get(process.arch);
     await makeTree({ root, directory: tree, runtime: runtimes.get(cpu), hostRuntime, cpu, version, date });
     const libc = requiredGlibc(join(tree, 'usr/lib/orch'));
     for (const format of formats) {
-      process.stdout.write(`${FORMATS[format]({ tree, scratch, out, cpu, version, libc })}\n`);
+      process.stdout.write(
+        `${FORMATS[format]({ tree, scratch, out, cpu, version, libc, level: values.fast ? 1 : 6 })}\n`,
+      );
     }
   }
 }

@@ -10,12 +10,12 @@ const SCRIPTS = ['postinst', 'prerm', 'postrm'];
 /**
  * Makes a `.deb` of a tree.
  *
- * @param {{tree: string, scratch: string, out: string, cpu: 'x64' | 'arm64', version: string, libc: string}} options the tree, a directory
- *   for intermediate files, the directory of the package, and the oldest release of glibc that it runs on
+ * @param {{tree: string, scratch: string, out: string, cpu: 'x64' | 'arm64', version: string, libc: string, level: number}} options the tree, a directory
+ *   for intermediate files, the directory of the package, the oldest release of glibc that it runs on, and the level of compression from 1 to 9
  * @returns {string} the path of the package
  * @throws {PackagingError} without dpkg-deb
  */
-export function makeDeb({ tree, scratch, out, cpu, version, libc }) {
+export function makeDeb({ tree, scratch, out, cpu, version, libc, level }) {
   if (find('dpkg-deb') === null) throw new PackagingError('a .deb is made by dpkg-deb: install dpkg');
   const directory = join(scratch, `deb-${cpu}`);
   cpSync(tree, directory, { recursive: true, verbatimSymlinks: true });
@@ -37,6 +37,6 @@ export function makeDeb({ tree, scratch, out, cpu, version, libc }) {
     chmodSync(path, 0o755);
   }
   const file = join(out, `orch_${version}_${ARCHITECTURE[cpu]}.deb`);
-  run('dpkg-deb', ['--root-owner-group', '-Zxz', '--build', directory, file]);
+  run('dpkg-deb', ['--root-owner-group', '-Zxz', `-z${level}`, '--build', directory, file]);
   return file;
 }

@@ -9,10 +9,9 @@ export function requiredGlibc(directory) {
     .filter((entry) => entry.isFile() && (/\.(node|so(\.\d+)*)$/.test(entry.name) || entry.name === 'node'))
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
   const versions = binaries.flatMap((path) =>
-    [...run('readelf', ['--version-info', '--wide', path]).matchAll(/\bGLIBC_(\d+)\.(\d+)/g)].map(([, major, minor]) => [
-      Number(major),
-      Number(minor),
-    ]),
+    [...run('readelf', ['--version-info', '--wide', path]).matchAll(/\bGLIBC_(\d+)\.(\d+)/g)].map(
+      ([, major, minor]) => [Number(major), Number(minor)],
+    ),
   );
   const [newest] = versions.sort(([a, b], [c, d]) => c - a || d - b);
   if (newest === undefined) throw new Error(`no program in ${directory} needs glibc`);

@@ -58,7 +58,10 @@ function compilePty(directory, { runtime, env, cpu }) {
   if (find(compiler) === null || find('make') === null || find('python3') === null) {
     throw new PackagingError(`the terminal module is compiled with ${compiler}, make and python3: install them`);
   }
-  const gyp = join(dirname(run('npm', ['root', '--global']).trim()), 'node_modules/npm/node_modules/node-gyp/bin/node-gyp.js');
+  const gyp = join(
+    dirname(run('npm', ['root', '--global']).trim()),
+    'node_modules/npm/node_modules/node-gyp/bin/node-gyp.js',
+  );
   run(process.execPath, [gyp, 'rebuild', '--release', `--nodedir=${runtime}`, `--arch=${cpu}`], {
     cwd: directory,
     env: { ...env, CC: `${prefix}gcc`, CXX: compiler, LDFLAGS: '-s' },

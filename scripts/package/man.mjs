@@ -1,7 +1,11 @@
 /** Man pages of the commands, made of the same data as their help. */
 
 /** Returns the text with what roff would read as a request or an escape made plain. */
-const plain = (text) => text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replace(/^([.'])/gm, '\\&$1');
+const plain = (text) =>
+  text
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replace(/^([.'])/gm, '\\&$1');
 
 const pageName = (path) => `orch${path === '' ? '' : `-${path.replaceAll(' ', '-')}`}`;
 
@@ -33,7 +37,10 @@ function overview(shown, about) {
     head('', about),
     '.SH NAME\norch \\- keeps a fleet of machines in the state that you describe\n',
     '.SH SYNOPSIS\n.B orch\n.I COMMAND\n[\\fIOPTIONS\\fR]\n',
-    section('COMMANDS', shown.map(({ path, summary }) => [`orch ${path}`, `${summary}; see ${pageName(path)}(1)`])),
+    section(
+      'COMMANDS',
+      shown.map(({ path, summary }) => [`orch ${path}`, `${summary}; see ${pageName(path)}(1)`]),
+    ),
     '.SH FILES\n',
     entryOf('/etc/orch/orchestrator.yaml', 'settings of orch serve'),
     entryOf('/etc/orch/agent.yaml', 'settings of orch agent'),
@@ -52,7 +59,10 @@ async function commandPage(entry, { help, options }, about) {
     `.SH NAME\n${plain(pageName(entry.path))} \\- ${plain(entry.summary)}\n`,
     `.SH SYNOPSIS\n${plain(help.usageOf(entry.path, command))}\n`,
     `.SH DESCRIPTION\n${plain(`${[...command.detail, ...(access === null ? [] : [access])].join('\n') || `${entry.summary}.`}`)}\n`,
-    section('ARGUMENTS', Object.values(command.args).map((one) => [one.placeholder, one.summary])),
+    section(
+      'ARGUMENTS',
+      Object.values(command.args).map((one) => [one.placeholder, one.summary]),
+    ),
     section('OPTIONS', rows(command.options)),
     section('COMMON OPTIONS', rows(options.optionsBeside(command))),
     `.SH EXAMPLES\n${command.examples.map((example) => `.PP\n.nf\n${plain(example)}\n.fi\n`).join('')}`,

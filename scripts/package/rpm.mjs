@@ -12,12 +12,12 @@ const MOVED = [['usr/share/zsh/vendor-completions', 'usr/share/zsh/site-function
 /**
  * Makes an `.rpm` of a tree.
  *
- * @param {{tree: string, scratch: string, out: string, cpu: 'x64' | 'arm64', version: string, libc: string}} options the tree, a directory
- *   for intermediate files, the directory of the package, and the oldest release of glibc that it runs on
+ * @param {{tree: string, scratch: string, out: string, cpu: 'x64' | 'arm64', version: string, libc: string, level: number}} options the tree, a directory
+ *   for intermediate files, the directory of the package, the oldest release of glibc that it runs on, and the level of compression from 1 to 9
  * @returns {string} the path of the package
  * @throws {PackagingError} without rpmbuild
  */
-export function makeRpm({ tree, scratch, out, cpu, version, libc }) {
+export function makeRpm({ tree, scratch, out, cpu, version, libc, level }) {
   if (find('rpmbuild') === null) throw new PackagingError('an .rpm is made by rpmbuild: install the package rpm');
   const directory = join(scratch, `rpm-${cpu}`);
   const copy = join(directory, 'tree');
@@ -29,7 +29,17 @@ export function makeRpm({ tree, scratch, out, cpu, version, libc }) {
   const spec = join(directory, 'orch.spec');
   writeFileSync(spec, template('rpm/orch.spec', { VERSION: version, LIBC: libc, TREE: copy }));
   const target = ARCHITECTURE[cpu];
-  run('rpmbuild', ['-bb', '--quiet', '--target', target, '--define', `_topdir ${directory}`, spec]);
+  run('rpmbuild', [
+    '-bb',
+    '--quiet',
+    '--target',
+    target,
+    '--define',
+    `_topdir ${directory}`,
+    '--define',
+    `_binary_payload w${level}.xzdio`,
+    spec,
+  ]);
   const [built] = readdirSync(join(directory, 'RPMS', target));
   if (built === undefined) throw new PackagingError('rpmbuild made no package');
   const file = join(out, built);

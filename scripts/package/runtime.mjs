@@ -21,9 +21,13 @@ export function fetchRuntime(cpu, directory) {
   mkdirSync(directory, { recursive: true });
   const name = `node-linux-${cpu}@${version}`;
   const file = run('npm', ['pack', '--silent', name], { cwd: directory }).trim();
-  const found = `sha512-${createHash('sha512').update(readFileSync(join(directory, file))).digest('base64')}`;
+  const found = `sha512-${createHash('sha512')
+    .update(readFileSync(join(directory, file)))
+    .digest('base64')}`;
   if (found !== integrity[cpu]) {
-    throw new PackagingError(`${name} has the hash ${found}, and scripts/package/runtimes.json names ${integrity[cpu]}`);
+    throw new PackagingError(
+      `${name} has the hash ${found}, and scripts/package/runtimes.json names ${integrity[cpu]}`,
+    );
   }
   run('tar', ['-xzf', file], { cwd: directory });
   return join(directory, 'package');

@@ -37,13 +37,16 @@ export async function makeTree({ root, directory, runtime, hostRuntime, cpu, ver
   bundle({ root, library, hostRuntime });
   cpSync(join(root, 'LICENSE'), at('usr/share/doc/orch/copyright'));
   cpSync(join(root, 'CHANGELOG.md'), at('usr/share/doc/orch/CHANGELOG.md'));
-  for (const name of ['docs', 'examples']) cpSync(join(root, name), at(`usr/share/doc/orch/${name}`), { recursive: true });
+  for (const name of ['docs', 'examples'])
+    cpSync(join(root, name), at(`usr/share/doc/orch/${name}`), { recursive: true });
   cpSync(join(runtime, 'LICENSE'), at('usr/share/doc/orch/copyright.nodejs'));
 
-  writeFileSync(at('usr/bin/orch'), '#!/bin/sh\nexec /usr/lib/orch/bin/node /usr/lib/orch/dist/orch/orch.js "$@"\n', { mode: 0o755 });
-  for (const name of ['orch-serve.service', 'orch-agent.service']) {
-    copyFileSync(new URL(name, FILES), at(`usr/lib/systemd/system/${name}`));
-  }
+  writeFileSync(at('usr/bin/orch'), '#!/bin/sh\nexec /usr/lib/orch/bin/node /usr/lib/orch/dist/orch/orch.js "$@"\n', {
+    mode: 0o755,
+  });
+  const { SERVE_UNIT, AGENT_UNIT, serveUnit, agentUnit } = await import(join(root, 'dist/src/service/units.js'));
+  writeFileSync(at(`usr/lib/systemd/system/${SERVE_UNIT}`), serveUnit(['/usr/bin/orch']));
+  writeFileSync(at(`usr/lib/systemd/system/${AGENT_UNIT}`), agentUnit(['/usr/bin/orch']));
   copyFileSync(new URL('orch.sysusers', FILES), at('usr/lib/sysusers.d/orch.conf'));
   for (const path of CONFIGURATION) copyFileSync(new URL(path.split('/').pop(), FILES), at(path.slice(1)));
 

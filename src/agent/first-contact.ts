@@ -122,9 +122,14 @@ export function repin(dataDir: string): void {
   rmSync(join(dataDir, PIN_FILE), { force: true });
 }
 
-/** An enrolment token, kept only in memory and shown until the orchestrator has answered it. */
+/** File in the data directory in which the installation leaves the enrolment token for the service. */
+export const TOKEN_FILE = 'enrolment-token';
+
+/** An enrolment token, shown until the orchestrator has answered it. */
 export interface OfferedToken {
   readonly text: string;
+  /** File with the token, deleted once the orchestrator has answered it; null for a token kept only in memory. */
+  readonly file: string | null;
   /** Key of the only orchestrator that may see it. */
   readonly orchestratorKey: PublicKeyHex;
 }
@@ -150,7 +155,7 @@ export class Enrolment {
   }
 
   answered(verdict: TokenVerdict): void {
-    this.token = null;
+    this.drop();
     if (verdict === 'accepted') {
       this.logger.info('the enrolment token was accepted');
       return;
@@ -163,7 +168,13 @@ export class Enrolment {
 
   /** Drops the token, because the orchestrator has answered hello. */
   statusReceived(status: 'pending' | 'approved'): void {
-    this.token = null;
+    this.drop();
     if (status === 'approved') this.refusal = null;
+  }
+
+  private drop(): void {
+    const file = this.token?.file ?? null;
+    this.token = null;
+    if (file !== null) rmSync(file, { force: true });
   }
 }

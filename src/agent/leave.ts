@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { holdDataDirectory, holderOf } from '../identity/data-directory.js';
 import { Fault, isFault, messageOf, shellWord } from '../kernel/fault.js';
+import type { Systemctl } from '../service/systemd.js';
 
 export interface LeaveOptions {
   readonly dataDir: string;
@@ -119,9 +120,6 @@ export interface AgentUnit {
   /** Default data directory of an agent that runs as root. */
   readonly standardDataDir: string;
 }
-
-/** Runs `systemctl` with these arguments and returns its standard output. Rejects when it fails. */
-export type Systemctl = (...args: readonly string[]) => Promise<string>;
 
 const PROPERTIES = ['LoadState', 'FragmentPath', 'ExecStart', 'Environment', 'EnvironmentFiles', 'User'];
 

@@ -280,6 +280,7 @@ describe('an enrolment token', () => {
   const SECRET = Buffer.alloc(32, 0x5a);
   const tokenOf = (orchestratorKey: PublicKeyHex) => ({
     orchestratorKey,
+    file: null,
     text: formatEnrolmentToken({ id: '01JQ2Z6T0V5X8Y4M3N7P9R1S2T', secret: SECRET, orchestratorKey }),
   });
   const token = tokenOf(identity.publicKey);

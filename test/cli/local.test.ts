@@ -295,17 +295,7 @@ describe('the streams', () => {
       stdin: new PassThrough(),
       stdout: broken,
       stderr,
-      programs: {
-        serve: async () => 0,
-        agent: noPrograms.agent,
-        local: async () => {
-          throw new Error('no machine is prepared');
-        },
-        quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', kept: null, secrets: 2, outputs: 0, channels: 0 }),
-        clock: noPrograms.clock,
-        store: noPrograms.store,
-      },
+      programs: noPrograms,
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: () => () => {},
     });
@@ -321,17 +311,7 @@ describe('the streams', () => {
       stdin: new PassThrough(),
       stdout: new PassThrough(),
       stderr: new PassThrough(),
-      programs: {
-        serve: async () => 0,
-        agent: noPrograms.agent,
-        local: async () => {
-          throw new Error('no machine is prepared');
-        },
-        quickstart: async () => 0,
-        rotateSecretsKey: async () => ({ key_id: '0123456789abcdef', kept: null, secrets: 2, outputs: 0, channels: 0 }),
-        clock: noPrograms.clock,
-        store: noPrograms.store,
-      },
+      programs: noPrograms,
       clock: { now: () => NOW, monotonic: () => 0 },
       interrupts: (listener) => {
         interrupts.on('SIGINT', listener);

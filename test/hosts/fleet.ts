@@ -1,7 +1,7 @@
 /** Boots a fleet of real Debian hosts on a bridge of their own, and clears it away. */
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { baseImage } from './base-image.js';
+import { baseImage, NODE_PACKAGES } from './base-image.js';
 import { type Guard, startGuard } from './guard.js';
 import { type BootedHost, bootHost } from './host.js';
 import type { Bind } from './machine.js';
@@ -14,8 +14,8 @@ export interface FleetOptions {
   readonly binds?: readonly Bind[];
   /** Debian packages beyond the base; each combination is built once for this machine. */
   readonly packages?: readonly string[];
-  /** Directory with `dist`, `node_modules` and `package.json`: the built project unless told. */
-  readonly project?: string;
+  /** Directory with `dist`, `node_modules` and `package.json`: the built project unless told; null for hosts without Node and orch. */
+  readonly project?: string | null;
 }
 
 export interface Fleet {
@@ -36,10 +36,11 @@ const repository = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const binds = bindsOf(options);
   refuseBadNames(options.hosts);
-  const base = await baseImage(options.packages);
+  const isBare = options.project === null;
+  const base = await baseImage([...(isBare ? [] : NODE_PACKAGES), ...(options.packages ?? [])]);
   const guard = await startGuard();
   const addresses = options.hosts.map((name, index) => ({ name, address: `10.77.${guard.number}.${index + 10}` }));
-  const boots = addresses.map((_, index) => bootNth({ guard, base, binds, addresses, index }));
+  const boots = addresses.map((_, index) => bootNth({ guard, base, isBare, binds, addresses, index }));
   const settled = await Promise.allSettled(boots);
   const failed = settled.find((result) => result.status === 'rejected');
   if (failed !== undefined) {
@@ -52,17 +53,18 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 interface NthHost {
   readonly guard: Guard;
   readonly base: string;
+  readonly isBare: boolean;
   readonly binds: readonly Bind[];
   readonly addresses: readonly { readonly name: string; readonly address: string }[];
   readonly index: number;
 }
 
-async function bootNth({ guard, base, binds, addresses, index }: NthHost): Promise<BootedHost> {
+async function bootNth({ guard, base, isBare, binds, addresses, index }: NthHost): Promise<BootedHost> {
   const { name = '', address = '' } = addresses[index] ?? {};
   const directory = `${guard.directory}/${name}`;
   mkdirSync(directory);
   const lines = addresses.map((other) => `${other.address} ${other.name}`);
-  const root = await mountRoot({ base, directory, hostname: name, addresses: lines });
+  const root = await mountRoot({ base, isBare, directory, hostname: name, addresses: lines });
   const run = `orch-t${guard.number}`;
   const namespace = `${directory}/network`;
   return bootHost(
@@ -99,6 +101,7 @@ function fleetOf(guard: Guard, hosts: readonly BootedHost[]): Fleet {
 }
 
 function bindsOf({ binds = [], project = repository }: FleetOptions): readonly Bind[] {
+  if (project === null) return binds;
   const parts = ['dist', 'node_modules', 'package.json'].map((part) => ({
     from: `${project}/${part}`,
     to: `${projectPath}/${part}`,

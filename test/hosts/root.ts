@@ -4,6 +4,8 @@ import { mustRun } from './command.js';
 
 export interface RootSpec {
   readonly base: string;
+  /** True for a host without Node and orch. */
+  readonly isBare: boolean;
   /** Directory of the host within the run's directory. */
   readonly directory: string;
   readonly hostname: string;
@@ -16,7 +18,7 @@ export const nodePath = '/usr/local/bin/node';
 export const projectPath = '/opt/orch';
 
 /** Mounts the tree and returns its path. */
-export async function mountRoot({ base, directory, hostname, addresses }: RootSpec): Promise<string> {
+export async function mountRoot({ base, isBare, directory, hostname, addresses }: RootSpec): Promise<string> {
   const [upper, work, root] = [`${directory}/upper`, `${directory}/work`, `${directory}/root`];
   for (const path of [upper, work, root]) mkdirSync(path, { recursive: true });
   chmodSync(upper, 0o755);
@@ -32,6 +34,7 @@ export async function mountRoot({ base, directory, hostname, addresses }: RootSp
   writeFileSync(`${root}/etc/hostname`, `${hostname}\n`);
   writeFileSync(`${root}/etc/hosts`, '127.0.0.1 localhost\n::1 localhost\n');
   appendFileSync(`${root}/etc/hosts`, `${addresses.join('\n')}\n`);
+  if (isBare) return root;
   writeFileSync(`${root}/usr/local/bin/orch`, `#!/bin/sh\nexec ${nodePath} ${projectPath}/dist/orch/orch.js "$@"\n`, {
     mode: 0o755,
   });

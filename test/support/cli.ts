@@ -86,6 +86,19 @@ export const noPrograms: Programs = {
     leave: async () => ({ data_dir: '/d', service: null, service_kept: null }),
     configSchema: async () => ({}),
   },
+  service: {
+    planServe: async () => {
+      throw new Error('no host is prepared');
+    },
+    installServe: async () => {
+      throw new Error('no host is prepared');
+    },
+    uninstallServe: async () => ({ unit: 'orch-serve.service', unit_file: null, kept: [] }),
+    installAgent: async () => {
+      throw new Error('no host is prepared');
+    },
+    uninstallAgent: async () => ({ unit: 'orch-agent.service', unit_file: null, kept: [] }),
+  },
   local: async () => {
     throw new Error('no machine is prepared');
   },

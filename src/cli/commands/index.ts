@@ -45,6 +45,7 @@ const ops = () => import('./ops.js');
 const profile = () => import('./profile.js');
 const secrets = () => import('./secrets.js');
 const serve = () => import('./serve.js');
+const service = () => import('./service.js');
 const state = () => import('./state.js');
 const status = () => import('./status.js');
 const term = () => import('./term.js');
@@ -180,6 +181,8 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('audit retention disable', 'keep audit events forever', async () => (await audit()).disableRetention),
 
   entry('serve', 'run the orchestrator', async () => (await serve()).serve),
+  entry('serve install', 'run the orchestrator as a service of this host', async () => (await service()).installServe),
+  entry('serve uninstall', 'remove the service of the orchestrator', async () => (await service()).uninstallServe),
   entry(
     'serve rotate-secrets-key',
     'replace the key that encrypts the secrets',
@@ -199,6 +202,8 @@ export const COMMANDS: readonly CommandEntry[] = [
     async () => (await agent()).listenForOrchestrator,
   ),
   entry('agent connect', 'run the agent of this machine', async () => (await agent()).connectAgent),
+  entry('agent install', 'run the agent as a service of this machine', async () => (await service()).installAgent),
+  entry('agent uninstall', 'remove the service of the agent', async () => (await service()).uninstallAgent),
   entry('agent status', 'show the status of the agent of this machine', async () => (await agent()).showAgentStatus),
   entry(
     'agent repin',

@@ -1,0 +1,141 @@
+/** From bare machines without Node to a fleet: packages, services that survive a reboot, and their removal. */
+import { readdirSync, rmSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import { until } from '../support/orch.js';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { makePackages } from './orch-package.js';
+import { describeHosts } from './requirements.js';
+
+const MOTD = `name: motd
+supports:
+  - platform: linux
+resources:
+  - resource:
+      file-unix: {path: /etc/motd, content: "kept by orch\\n"}
+`;
+
+const needs = { patchelf: 'patchelf', strip: 'binutils', 'g++': 'g++', make: 'make', python3: 'python3' };
+
+describeHosts(
+  'bare machines with the Debian package',
+  () => {
+    let packages: string;
+    let fleet: Fleet;
+    let control: BootedHost;
+    let web: BootedHost;
+
+    const ok = async (host: BootedHost, line: string): Promise<string> => {
+      const { status, stdout, stderr } = await host.run(['sh', '-c', line], { timeoutMs: 120_000 });
+      if (status !== 0) throw new Error(`${host.name}: ${line} ended with ${status}:\n${stderr}${stdout}`);
+      return stdout;
+    };
+    const install = (host: BootedHost) => ok(host, 'dpkg --install /srv/packages/*.deb 2>&1');
+    /** Returns the agents; none while the orchestrator does not answer. */
+    const agents = async () => {
+      const { status, stdout } = await control.run(['orch', 'agents', 'list', '-o', 'json']);
+      return status === 0 ? (JSON.parse(stdout) as readonly Agent[]) : [];
+    };
+    const isConnected = async () => (await agents()).some(({ name, connected }) => name === 'web-01' && connected);
+    const token = async () =>
+      (JSON.parse(await ok(control, 'orch enroll create --auto-approve -o json')) as { readonly token: string }).token;
+
+    beforeAll(async () => {
+      packages = await makePackages('deb');
+      expect(readdirSync(packages)).toHaveLength(1);
+      fleet = await startFleet({
+        hosts: ['orch', 'web-01'],
+        project: null,
+        binds: [{ from: packages, to: '/srv/packages' }],
+      });
+      control = fleet.host('orch');
+      web = fleet.host('web-01');
+    });
+
+    afterAll(async () => {
+      await fleet?.stop();
+      if (packages !== undefined) rmSync(packages, { recursive: true, force: true });
+    });
+
+    it('become an orchestrator with one command after the package, hardened and without root', async () => {
+      expect(await control.run(['sh', '-c', 'command -v node python3 g++'])).toMatchObject({ stdout: '' });
+      await install(control);
+      expect(await ok(control, 'orch serve install --advertised-host orch')).toContain(
+        'The orchestrator runs as orch-serve',
+      );
+      expect(await ok(control, 'orch status')).toContain('ok');
+      expect(
+        (await ok(control, 'systemctl show --property=User,UnitFileState orch-serve')).trim().split('\n').sort(),
+      ).toEqual(['UnitFileState=enabled', 'User=orch']);
+      const exposure = /exposure level for orch-serve\.service: ([\d.]+)/.exec(
+        await ok(control, 'systemd-analyze security --no-pager orch-serve'),
+      )?.[1];
+      expect(Number(exposure)).toBeLessThanOrEqual(3);
+      expect(await ok(control, 'stat -c "%a %U" /var/lib/orch /var/lib/orch/orch.db')).toBe('700 orch\n600 orch\n');
+    });
+
+    it('become agents, without a terminal unless that is allowed, and apply', async () => {
+      await install(web);
+      const wrong = await web.run(['sh', '-c', 'echo orch-enroll-v1.nonsense | orch agent install orch --token -']);
+      expect(wrong).toMatchObject({ status: 64, stderr: expect.stringContaining('is no enrolment token') });
+      expect(await web.run(['systemctl', 'is-enabled', 'orch-agent'])).toMatchObject({ stdout: 'disabled\n' });
+      expect(await ok(web, `echo ${await token()} | orch agent install orch --token -`)).toContain('It is connected.');
+      expect(await ok(web, 'ls /var/lib/orch-agent')).not.toContain('enrolment-token');
+      await control.writeFile('/root/motd.orch.yaml', MOTD);
+      await ok(control, 'orch apply web-01 -f /root/motd.orch.yaml --yes');
+      expect(await web.readFile('/etc/motd')).toBe('kept by orch\n');
+      expect(await control.run(['orch', 'exec', 'web-01', '--', 'true'])).toMatchObject({ status: 255 });
+      await ok(web, 'orch agent install orch --terminals on');
+      expect(await ok(control, 'orch exec web-01 -- id -u')).toBe('0\n');
+    });
+
+    it('keep their places over a reboot', async () => {
+      await Promise.all([control.reboot(), web.reboot()]);
+      await until(isConnected, 'the agent is connected again');
+    });
+
+    it('run again after the package was installed again', async () => {
+      await install(control);
+      await install(web);
+      await until(isConnected, 'the agent is connected again');
+    });
+
+    it('show the token later when the orchestrator is not there yet', async () => {
+      await ok(web, 'orch agent leave --yes');
+      const fresh = await token();
+      await web.cutCable();
+      const said = await web.run(['sh', '-c', `echo ${fresh} | orch agent install orch --token -`], {
+        timeoutMs: 120_000,
+      });
+      expect(said).toMatchObject({ status: 0, stdout: expect.stringContaining('keeps trying') });
+      await web.plugCable();
+      await until(
+        async () => (await agents()).filter(({ connected }) => connected).length === 1,
+        'an agent is connected',
+      );
+      expect(await ok(web, 'ls /var/lib/orch-agent')).not.toContain('enrolment-token');
+    });
+
+    it('lose the service and keep the data with uninstall', async () => {
+      expect(await ok(control, 'orch serve uninstall --yes')).toContain('Kept: /var/lib/orch');
+      expect(await control.run(['systemctl', 'is-active', 'orch-serve'])).toMatchObject({ stdout: 'inactive\n' });
+      await ok(control, 'orch serve install');
+      await until(async () => (await agents()).some(({ connected }) => connected), 'an agent is connected');
+    });
+
+    it('keep nothing but what modules have made after a purge', async () => {
+      await ok(web, 'dpkg --purge orch 2>&1');
+      const left = await ok(
+        web,
+        'find / -xdev -name "*orch*" -not -path "/proc/*" -not -path "/srv/*" -not -path "/var/log/*"',
+      );
+      expect(
+        left.split('\n').filter((path) => !/^\/(run|sys|tmp|etc\/(hosts|hostname))/.test(path) && path !== ''),
+      ).toEqual([]);
+      expect(await web.run(['getent', 'passwd', 'orch'])).toMatchObject({ status: 2 });
+      expect(await web.readFile('/etc/motd')).toBe('kept by orch\n');
+    });
+  },
+  needs,
+);
