@@ -1,6 +1,6 @@
 /**
  * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --fast]. Without a FORMAT all of deb,
- * rpm and tar; without --cpu for this machine's. --fast compresses little, for tests.
+ * rpm, tar and oci; without --cpu for this machine's. --fast compresses little, for tests.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,13 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { makeDeb } from './package/deb.mjs';
 import { requiredGlibc } from './package/glibc.mjs';
+import { makeOci } from './package/oci.mjs';
 import { makeRpm } from './package/rpm.mjs';
 import { PackagingError, run } from './package/run.mjs';
 import { fetchRuntime } from './package/runtime.mjs';
 import { makeTarball } from './package/tarball.mjs';
 import { makeTree } from './package/tree.mjs';
 
-const FORMATS = { deb: makeDeb, rpm: makeRpm, tar: makeTarball };
+const FORMATS = { deb: makeDeb, rpm: makeRpm, tar: makeTarball, oci: makeOci };
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 const { values, positionals } = parseArgs({
