@@ -167,7 +167,7 @@ export const installAgent = defineCommand({
     orchestrator_key: text('HEX', "the orchestrator's public key"),
     trust_on_first_use: flag('trust the key that the orchestrator shows first'),
     hostname: text('NAME', "hostname to report [the system's hostname]"),
-    terminals: choice('on|off', ['on', 'off'], 'whether operators may open shells on this machine'),
+    terminals: choice('STATE', ['on', 'off'], 'whether operators may open shells on this machine'),
   },
   run: async (context, input) => {
     const token = await readToken(context, input.token);
