@@ -2,7 +2,7 @@
  * The tree of files that every package installs: the command with its runtime and libraries in `/usr/lib/orch`, units, settings,
  * man pages and completions.
  */
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { installLibraries } from './libraries.mjs';
@@ -34,7 +34,7 @@ export async function makeTree({ root, directory, runtime, hostRuntime, cpu, ver
   mkdirSync(library, { recursive: true });
   installRuntime({ runtime, library, cpu });
   installLibraries({ root, directory: library, runtime, hostRuntime, cpu });
-  bundle({ root, library, hostRuntime });
+  bundle({ root, library, hostRuntime, cpu });
   cpSync(join(root, 'LICENSE'), at('usr/share/doc/orch/copyright'));
   cpSync(join(root, 'CHANGELOG.md'), at('usr/share/doc/orch/CHANGELOG.md'));
   for (const name of ['docs', 'examples'])
@@ -76,11 +76,13 @@ function installRuntime({ runtime, library, cpu }) {
 }
 
 /** Bundles the built command with the runtime itself, so that the compiled code beside the packs is its own. */
-function bundle({ root, library, hostRuntime }) {
+function bundle({ root, library, hostRuntime, cpu }) {
   const out = join(library, 'dist/orch');
   mkdirSync(out, { recursive: true });
   run(join(hostRuntime, 'bin/node'), [join(root, 'scripts/bundle.mjs'), out], { cwd: root });
-  for (const name of readdirSync(out)) if (name.endsWith('.map')) run('rm', [join(out, name)]);
+  for (const name of readdirSync(out)) {
+    if (name.endsWith('.map') || (name.endsWith('.v8') && cpu !== process.arch)) rmSync(join(out, name));
+  }
 }
 
 async function commandModules(root) {
