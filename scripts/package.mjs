@@ -1,6 +1,7 @@
 /**
- * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --fast]. Without a FORMAT all of deb,
- * rpm, tar and oci; without --cpu for this machine's. --fast compresses little, for tests.
+ * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --sign KEYFILE --fast]. Without a
+ * FORMAT all of deb, rpm, tar and oci; without --cpu for this machine's. --sign signs their sums and puts the public key into the
+ * packages, which then accept only packages of the same key. --fast compresses little, for tests.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,20 +14,14 @@ import { makeOci } from './package/oci.mjs';
 import { makeRpm } from './package/rpm.mjs';
 import { PackagingError, run } from './package/run.mjs';
 import { fetchRuntime } from './package/runtime.mjs';
+import { loadSigningKey, publicHexOf, writeSums } from './package/sums.mjs';
 import { makeTarball } from './package/tarball.mjs';
 import { makeTree } from './package/tree.mjs';
 
 const FORMATS = { deb: makeDeb, rpm: makeRpm, tar: makeTarball, oci: makeOci };
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    cpu: { type: 'string', multiple: true },
-    out: { type: 'string' },
-    fast: { type: 'boolean', default: false },
-  },
-});
+const { values, positionals } = optionsOf(process.argv.slice(2));
 const formats = positionals.length === 0 ? Object.keys(FORMATS) : positionals;
 const unknown = formats.filter((format) => !Object.hasOwn(FORMATS, format));
 if (unknown.length > 0) fail(`there is no format ${unknown.join(', ')}; there are ${Object.keys(FORMATS).join(', ')}`);
@@ -45,6 +40,8 @@ try {
 }
 
 async function make() {
+  const key = values.sign === undefined ? null : loadSigningKey(resolve(values.sign));
+  const files = [];
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const date = run('git', ['log', '-1', '--format=%cs'], { cwd: root }).trim();
   mkdirSync(out, { recursive: true });
@@ -54,13 +51,38 @@ async function make() {
   for (const cpu of cpus) {
     const tree = join(scratch, `tree-${cpu}`);
     const hostRuntime = runtimes.get(process.arch);
-    await makeTree({ root, directory: tree, runtime: runtimes.get(cpu), hostRuntime, cpu, version, date });
+    await makeTree({
+      root,
+      directory: tree,
+      runtime: runtimes.get(cpu),
+      hostRuntime,
+      cpu,
+      version,
+      date,
+      releaseKey: key === null ? null : publicHexOf(key),
+    });
     const libc = requiredGlibc(join(tree, 'usr/lib/orch'));
     for (const format of formats) {
-      process.stdout.write(
-        `${FORMATS[format]({ tree, scratch, out, cpu, version, libc, level: values.fast ? 1 : 6 })}\n`,
-      );
+      files.push(FORMATS[format]({ tree, scratch, out, cpu, version, libc, level: values.fast ? 1 : 6 }));
     }
+  }
+  for (const path of [...files, ...(await writeSums({ files, out, key }))]) process.stdout.write(`${path}\n`);
+}
+
+function optionsOf(args) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        cpu: { type: 'string', multiple: true },
+        out: { type: 'string' },
+        sign: { type: 'string' },
+        fast: { type: 'boolean', default: false },
+      },
+    });
+  } catch (error) {
+    return fail(error.message);
   }
 }
 

@@ -20,11 +20,11 @@ export const CONFIGURATION = ['/etc/orch/agent.yaml', '/etc/orch/orchestrator.ya
 /**
  * Fills `directory` with the tree.
  *
- * @param {{root: string, directory: string, runtime: string, hostRuntime: string, cpu: 'x64' | 'arm64', version: string, date: string}} options
+ * @param {{root: string, directory: string, runtime: string, hostRuntime: string, cpu: 'x64' | 'arm64', version: string, date: string, releaseKey: string | null}} options
  *   the root of the source, where `npm run build` has run; the new directory; the runtime of the packages and the one of this
- *   machine; the version of orch, and its date as `2026-11-23`
+ *   machine; the version of orch, and its date as `2026-11-23`; the public key that signs packages, or null
  */
-export async function makeTree({ root, directory, runtime, hostRuntime, cpu, version, date }) {
+export async function makeTree({ root, directory, runtime, hostRuntime, cpu, version, date, releaseKey }) {
   const at = (path) => {
     const file = join(directory, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -35,6 +35,7 @@ export async function makeTree({ root, directory, runtime, hostRuntime, cpu, ver
   installRuntime({ runtime, library, cpu });
   installLibraries({ root, directory: library, runtime, hostRuntime, cpu });
   bundle({ root, library, hostRuntime, cpu });
+  if (releaseKey !== null) writeFileSync(join(library, 'release.pub'), `${releaseKey}\n`);
   cpSync(join(root, 'LICENSE'), at('usr/share/doc/orch/copyright'));
   cpSync(join(root, 'CHANGELOG.md'), at('usr/share/doc/orch/CHANGELOG.md'));
   for (const name of ['docs', 'examples'])

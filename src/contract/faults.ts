@@ -164,6 +164,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   ambiguous_node: entry(500, 'Ambiguous node'),
   resource_not_found: entry(500, 'No such resource on the agent'),
   invalid_plan_file: entry(500, 'Saved plan not readable'),
+  package_invalid: entry(500, 'Package not as published'),
   wrong_orchestrator: entry(500, 'Of another orchestrator'),
   confirmation_required: entry(500, 'Confirmation required'),
   agent_running: entry(500, 'Agent running'),

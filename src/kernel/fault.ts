@@ -221,6 +221,7 @@ const FAULT_CODES = [
   'ambiguous_node',
   'resource_not_found',
   'invalid_plan_file',
+  'package_invalid',
   'wrong_orchestrator',
   'confirmation_required',
   'agent_running',

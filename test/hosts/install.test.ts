@@ -43,7 +43,7 @@ describeHosts(
 
     beforeAll(async () => {
       packages = await makePackages('deb');
-      expect(readdirSync(packages)).toHaveLength(1);
+      expect(readdirSync(packages).sort()).toEqual(['SHA256SUMS', expect.stringMatching(/^orch_.*\.deb$/)]);
       fleet = await startFleet({
         hosts: ['orch', 'web-01'],
         project: null,

@@ -161,6 +161,7 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   ambiguous_node: 'The text matches several agents. Use the name or more of the ID.',
   resource_not_found: 'No module or apply knows this resource on the agent.',
   invalid_plan_file: 'The saved plan cannot be read or written, or other users can change it.',
+  package_invalid: 'The package, its sum or its signature is missing or does not match. Do not install it.',
   wrong_orchestrator: 'The file belongs to another orchestrator.',
   confirmation_required: 'The command asks, and there is no terminal. Add `--yes`.',
   agent_running: 'An agent with this data directory is running. Stop it first.',

@@ -42,6 +42,7 @@ const moduleNew = () => import('./module-new.js');
 const notifications = () => import('./notifications.js');
 const operator = () => import('./operator.js');
 const ops = () => import('./ops.js');
+const packages = () => import('./package.js');
 const profile = () => import('./profile.js');
 const secrets = () => import('./secrets.js');
 const serve = () => import('./serve.js');
@@ -216,6 +217,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     "print the JSON Schema of the agent's configuration file",
     async () => (await agent()).printAgentSchema,
   ),
+  entry('package verify', 'check a package before you install it', async () => (await packages()).verifyPackage),
 
   entry('api', 'send any API request with your login', async () => (await import('./api.js')).command),
   entry('completion', 'print the completion script of a shell', async () => (await completion()).printScript),
@@ -251,6 +253,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'audit', summary: 'query and verify the audit log', standard: 'list' },
   { path: 'audit retention', summary: 'show how long audit events are kept', standard: 'show' },
   { path: 'agent', summary: 'run and manage the agent of this machine' },
+  { path: 'package', summary: 'check packages of orch' },
 ];
 
 /** Sections of the top-level help. */
@@ -263,6 +266,6 @@ export const SECTIONS: readonly (readonly [title: string, words: readonly string
   ],
   ['Terminals', ['term', 'exec']],
   ['Records', ['maintenance', 'notifications', 'channels', 'audit']],
-  ['Programs', ['serve', 'agent']],
+  ['Programs', ['serve', 'agent', 'package']],
   ['Other', ['api', 'completion', 'help']],
 ];
