@@ -21,7 +21,11 @@ export interface Recording {
 /** What the program wrote until it had answered the last keys; then it is ended. */
 export async function record({ command, keys, cleanup = 'true' }: Recording): Promise<Buffer> {
   const home = mkdtempSync(join(tmpdir(), 'orch-screen-'));
-  const env = { PATH: process.env.PATH, HOME: home, TMUX_TMPDIR: home, TERM: 'xterm-256color', LANG: 'C.UTF-8' };
+  const env = {
+    ...{ PATH: process.env.PATH, HOME: home, TMUX_TMPDIR: home, TERM: 'xterm-256color', LANG: 'C.UTF-8' },
+    // A shell that hangs up would write its history into the directory while that is removed.
+    HISTFILE: '/dev/null',
+  };
   const inTerminal = `stty rows 24 cols 80; cd "$HOME"; ${command}`;
   const child = spawn('script', ['-qfec', inTerminal, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
   const ended = new Promise((resolve) => child.once('exit', resolve));
