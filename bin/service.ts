@@ -16,7 +16,7 @@ import type {
   UninstalledService,
 } from '../src/cli/programs.js';
 import { writeOwnFile } from '../src/client/operator-files.js';
-import { Fault, messageOf } from '../src/kernel/fault.js';
+import { Fault, messageOf, systemCodeOf } from '../src/kernel/fault.js';
 import { hasSystemd, systemctl } from '../src/service/systemd.js';
 import { startUnit, stopUnit, UNIT_PLACES, waitFor } from '../src/service/unit-files.js';
 import {
@@ -28,6 +28,7 @@ import {
   SERVE_USER,
   serveUnit,
 } from '../src/service/units.js';
+import { AGENT_SETTINGS } from '../src/settings/agent.js';
 import { editSettings } from '../src/settings/edit-settings.js';
 import { SERVE_SETTINGS } from '../src/settings/serve.js';
 import { parseSettings } from '../src/settings/yaml-settings.js';
@@ -195,6 +196,8 @@ async function installAgent(request: AgentInstallRequest): Promise<InstalledAgen
   const key = keyOf(request);
   // Refuses a wrong token now, while a person is there to read it.
   credentialsOf(token, key);
+  // A broken file would keep the service from starting, and must not be written over.
+  parseSettings(AGENT_SETTINGS, { ...configText(AGENT_CONFIG), hint: `correct ${AGENT_CONFIG}` });
   if (terminals !== undefined) writeConfig(AGENT_CONFIG, { 'remote_terminal.enabled': terminals });
   mkdirSync(AGENT_DATA_DIR, { recursive: true, mode: 0o700 });
   chmodSync(AGENT_DATA_DIR, 0o700);
@@ -230,11 +233,13 @@ function settledState(began: number, waitsForDiscovery: boolean): AgentReport | 
   }
 }
 
+/** Returns the text of a settings file, empty for a missing one. Throws `invalid_config` for one that cannot be read. */
 function configText(path: string): { readonly source: string; readonly path: string } {
   try {
     return { source: readFileSync(path, 'utf8'), path };
-  } catch {
-    return { source: '', path };
+  } catch (cause) {
+    if (systemCodeOf(cause) === 'ENOENT') return { source: '', path };
+    throw new Fault('invalid_config', `${path} cannot be read: ${messageOf(cause)}`, { cause });
   }
 }
 

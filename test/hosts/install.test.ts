@@ -80,6 +80,12 @@ describeHosts(
       const wrong = await web.run(['sh', '-c', 'echo orch-enroll-v1.nonsense | orch agent install orch --token -']);
       expect(wrong).toMatchObject({ status: 64, stderr: expect.stringContaining('is no enrolment token') });
       expect(await web.run(['systemctl', 'is-enabled', 'orch-agent'])).toMatchObject({ stdout: 'disabled\n' });
+      const shipped = await web.readFile('/etc/orch/agent.yaml');
+      await web.writeFile('/etc/orch/agent.yaml', 'remote_terminal: [\n');
+      const broken = await web.run(['orch', 'agent', 'install', 'orch', '--terminals', 'on']);
+      expect(broken).toMatchObject({ status: 1, stderr: expect.stringContaining('/etc/orch/agent.yaml:') });
+      expect(await web.readFile('/etc/orch/agent.yaml')).toBe('remote_terminal: [\n');
+      await web.writeFile('/etc/orch/agent.yaml', shipped);
       expect(await ok(web, `echo ${await token()} | orch agent install orch --token -`)).toContain('It is connected.');
       expect(await ok(web, 'ls /var/lib/orch-agent')).not.toContain('enrolment-token');
       await control.writeFile('/root/motd.orch.yaml', MOTD);
