@@ -111,6 +111,7 @@ export interface ShownAgent extends ListPlace {
 
 const HEAD = sql<string>`json_object('node_id', node_id, 'name', name, 'status', status)`;
 
+// `json()` around the subquery, because from release 3.54 on SQLite takes the JSON of a subquery for a plain text.
 const TAIL = sql<string>`json_object(
   'connected_at', connected_at / 1000,
   'updated_at', updated_at / 1000,
@@ -119,10 +120,10 @@ const TAIL = sql<string>`json_object(
   'agent_version', agent_version,
   'public_key', public_key,
   'attributes', json(attributes_json),
-  'tags', (
+  'tags', json((
     select json_group_object("key", "value")
     from (select "key", "value" from agent_tags where agent_tags.node_id = agents.node_id order by "key")
-  )
+  ))
 )`;
 
 const selectShown = (db: Queryable) =>
