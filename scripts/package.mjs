@@ -1,6 +1,6 @@
 /**
  * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --sign KEYFILE --fast]. Without a
- * FORMAT all of deb, rpm, tar and oci; without --cpu for this machine's. --sign signs their sums and puts the public key into the
+ * FORMAT all of deb, rpm, tar, oci and npm; without --cpu for this machine's. --sign signs their sums and puts the public key into the
  * packages, which then accept only packages of the same key. --fast compresses little, for tests.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { makeDeb } from './package/deb.mjs';
 import { requiredGlibc } from './package/glibc.mjs';
+import { makeNpm } from './package/npm.mjs';
 import { makeOci } from './package/oci.mjs';
 import { makeRpm } from './package/rpm.mjs';
 import { PackagingError, run } from './package/run.mjs';
@@ -18,13 +19,16 @@ import { loadSigningKey, publicHexOf, writeSums } from './package/sums.mjs';
 import { makeTarball } from './package/tarball.mjs';
 import { makeTree } from './package/tree.mjs';
 
+/** Formats with a package for each CPU; the one for npm serves all. */
 const FORMATS = { deb: makeDeb, rpm: makeRpm, tar: makeTarball, oci: makeOci };
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 const { values, positionals } = optionsOf(process.argv.slice(2));
-const formats = positionals.length === 0 ? Object.keys(FORMATS) : positionals;
-const unknown = formats.filter((format) => !Object.hasOwn(FORMATS, format));
-if (unknown.length > 0) fail(`there is no format ${unknown.join(', ')}; there are ${Object.keys(FORMATS).join(', ')}`);
+const known = [...Object.keys(FORMATS), 'npm'];
+const wanted = positionals.length === 0 ? known : positionals;
+const unknown = wanted.filter((format) => !known.includes(format));
+if (unknown.length > 0) fail(`there is no format ${unknown.join(', ')}; there are ${known.join(', ')}`);
+const formats = wanted.filter((format) => format !== 'npm');
 const cpus = values.cpu ?? [process.arch];
 for (const cpu of cpus) if (!['x64', 'arm64'].includes(cpu)) fail(`--cpu takes x64 or arm64, not ${cpu}`);
 const out = resolve(values.out ?? join(root, 'packages'));
@@ -45,10 +49,15 @@ async function make() {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const date = run('git', ['log', '-1', '--format=%cs'], { cwd: root }).trim();
   mkdirSync(out, { recursive: true });
+  if (wanted.includes('npm')) files.push(makeNpm({ root, scratch, out }));
+  const built = formats.length === 0 ? [] : cpus;
   const runtimes = new Map(
-    [...new Set([...cpus, process.arch])].map((cpu) => [cpu, fetchRuntime(cpu, join(scratch, `node-${cpu}`))]),
+    [...new Set([...built, ...(built.length === 0 ? [] : [process.arch])])].map((cpu) => [
+      cpu,
+      fetchRuntime(cpu, join(scratch, `node-${cpu}`)),
+    ]),
   );
-  for (const cpu of cpus) {
+  for (const cpu of built) {
     const tree = join(scratch, `tree-${cpu}`);
     const hostRuntime = runtimes.get(process.arch);
     await makeTree({

@@ -1,4 +1,7 @@
-/** Installs what package-lock.json names, unless that has been done already, and builds. */
+/**
+ * Installs what package-lock.json names, unless that has been done already, and builds. npm runs it as `prepare`: after it has
+ * installed the libraries of a checkout, and before it links a checkout as a global command without its libraries.
+ */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,6 +15,10 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(1);
 }
 
+const { env } = process;
+// The `npm ci` below runs `prepare` as well.
+if (env.ORCH_SETUP !== undefined) process.exit(0);
+
 const root = fileURLToPath(new URL('..', import.meta.url));
 const stamp = `${root}node_modules/.orch-installed`;
 
@@ -21,8 +28,11 @@ const wanted = createHash('sha256')
   .digest('hex');
 
 function npm(...args) {
+  // What the npm around this one was told about a global command is not meant for the libraries of this checkout.
+  const { npm_config_global, npm_config_location, npm_config_allow_scripts, ...inherited } = env;
   const { status } = spawnSync('npm', args, {
     cwd: root,
+    env: { ...inherited, ORCH_SETUP: '1' },
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
   });
@@ -32,9 +42,15 @@ function npm(...args) {
   }
 }
 
-if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
+const isInstalled = existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted;
+const isBeingInstalled = env.npm_lifecycle_event === 'prepare' && env.npm_config_global !== 'true';
+if (isBeingInstalled && !existsSync(`${root}node_modules/typescript`)) {
+  process.stderr.write('setup: nothing is built, because the development dependencies were left out\n');
+  process.exit(0);
+}
+if (!isInstalled && !isBeingInstalled) {
   process.stderr.write('setup: installing dependencies (native modules are compiled, this takes a minute or two)\n');
-  npm('ci', '--no-audit', '--no-fund');
+  npm('ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund');
   writeFileSync(stamp, wanted);
 }
 npm('run', '--silent', 'build');
