@@ -1,6 +1,7 @@
 /** Loads better-sqlite3, a native and optional dependency, only when the store is opened. */
 import type BetterSqlite3 from 'better-sqlite3';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
+import { COMPILE_HINT } from '../../src/kernel/native-libraries.js';
 
 export type Sqlite = typeof BetterSqlite3;
 
@@ -9,7 +10,6 @@ const OLDEST = [3, 51, 3] as const;
 
 const CURRENT = 'better-sqlite3-13';
 const FORMER = 'better-sqlite3';
-const MEND = 'install orch again with its optional packages (npm install --include=optional)';
 
 interface NodeVersions {
   readonly node: string;
@@ -43,7 +43,7 @@ export async function loadSqlite(): Promise<Sqlite> {
   }
   const why = firstLine(messageOf(failure));
   throw new Fault('native_module_missing', `${packages[0]} cannot be loaded: ${why}`, {
-    hint: `the orchestrator needs it: ${MEND}`,
+    hint: `the orchestrator needs it: ${COMPILE_HINT}`,
     cause: failure,
   });
 }

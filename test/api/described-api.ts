@@ -200,8 +200,10 @@ const linesIn = (text: string): readonly unknown[] =>
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
 
+/** Leaves an unfinished last line out, at which the reader may have hung up. */
 const eventsIn = (text: string): readonly unknown[] =>
   text
     .split('\n')
+    .slice(0, -1)
     .filter((line) => line.startsWith('data: '))
     .map((line) => JSON.parse(line.slice(6)));

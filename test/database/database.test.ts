@@ -132,7 +132,7 @@ describe('the store', () => {
   it('needs better-sqlite3, and says how to get it', () => {
     const { stdout } = run('open-without-sqlite.mjs', join(temporaryDirectory(), 'orch.db'));
     expect(stdout).toMatch(/^native_module_missing: better-sqlite3\S* cannot be loaded: .+\n/);
-    expect(stdout).toContain('npm install --include=optional');
+    expect(stdout).toContain('apt-get install g++ make python3; Fedora: dnf install gcc-c++ make python3');
   });
 
   it.each([

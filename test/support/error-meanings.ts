@@ -156,7 +156,8 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   schema_too_new: 'A newer release has written the store. Start that release, or restore a backup.',
   bootstrap_required: 'The first start needs an operator: `orch operator init`.',
   port_in_use: 'Another program listens on the port.',
-  native_module_missing: 'A native module was not compiled for this Node.js. Install again.',
+  native_module_missing:
+    'A native library is missing, or was not compiled for this Node.js. The hint says how to install it.',
   profile_not_found: 'There is no profile with this name.',
   ambiguous_node: 'The text matches several agents. Use the name or more of the ID.',
   resource_not_found: 'No module or apply knows this resource on the agent.',

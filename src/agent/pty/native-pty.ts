@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import { Fault, messageOf } from '../../kernel/fault.js';
+import { COMPILE_HINT } from '../../kernel/native-libraries.js';
 
 /** Version of node-pty that this file fits. */
 export const NODE_PTY_VERSION = '1.1.0';
@@ -32,8 +33,9 @@ export function loadNativePty(): NativePty {
     const utils: unknown = createRequire(import.meta.url)('node-pty/lib/utils');
     return (utils as { loadNativeModule(name: string): { module: NativePty } }).loadNativeModule('pty').module;
   } catch (error) {
-    throw new Fault('native_module_missing', `terminals need the package node-pty: ${messageOf(error)}`, {
-      hint: 'install orch again on the machine of the agent, with a compiler there',
+    const [why = ''] = messageOf(error).split('\n', 1);
+    throw new Fault('native_module_missing', `terminals need the package node-pty, and it does not load: ${why}`, {
+      hint: COMPILE_HINT,
       cause: error,
     });
   }

@@ -1,6 +1,6 @@
 /** All sessions in the terminal host, controlled by the agent's messages. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import { Fault, type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import { loadNativePty, type NativePty } from '../pty/native-pty.js';
 import { startCommand } from '../pty/piped-command.js';
@@ -75,9 +75,7 @@ export class TerminalHost {
       if (this.isStopping) throw new Fault('shutting_down', 'the agent stops');
       if (order.size !== null) this.native ??= loadNativePty();
     } catch (error) {
-      const isMissing = isFault(error, 'native_module_missing');
-      const code = isMissing ? 'terminal_unsupported' : isFault(error) ? error.code : 'internal';
-      say({ is: 'refused', sessionId, code, message: messageOf(error) });
+      say({ is: 'refused', sessionId, ...refusalOf(error) });
       return;
     }
     const session = new HostedSession({
@@ -107,4 +105,11 @@ export class TerminalHost {
     this.native ??= loadNativePty();
     return new Pty({ native: this.native, launch, ...size, listener });
   }
+}
+
+/** Puts the hint about a missing library into the message, because operators only see the message of an agent's fault. */
+function refusalOf(error: unknown): { readonly code: FaultCode; readonly message: string } {
+  if (!isFault(error)) return { code: 'internal', message: messageOf(error) };
+  if (error.code !== 'native_module_missing') return { code: error.code, message: error.message };
+  return { code: 'terminal_unsupported', message: `${error.message}: ${error.hint}` };
 }

@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
+import { COMPILE_HINT } from '../../kernel/native-libraries.js';
 import type { AgentSettings } from '../../settings/agent.js';
 import type { OrchestratorMessageOf } from '../../wire/messages.js';
 import { findProgram } from '../host/launch.js';
@@ -84,8 +85,11 @@ function requirePlatform(needsTerminal: boolean): void {
   try {
     createRequire(import.meta.url).resolve('node-pty/package.json');
   } catch (cause) {
-    const mend = 'install orch again there with its optional packages (commands run without it)';
-    throw unsupported('the package node-pty is not installed on this machine', mend, cause);
+    throw unsupported(
+      'terminals need the package node-pty, and this machine lacks it (commands run without it)',
+      COMPILE_HINT,
+      cause,
+    );
   }
 }
 
