@@ -7,8 +7,9 @@ import { run } from './run.mjs';
 const SHRINKWRAP = 'npm-shrinkwrap.json';
 
 /**
- * Makes an `orch-VERSION.tgz` that npm installs. npm compiles its native libraries where it is installed, and takes the versions and
- * hashes of `package-lock.json` from its `npm-shrinkwrap.json`.
+ * Makes an `orch-VERSION.tgz` that npm installs, and whose native libraries npm compiles there. The versions and hashes of its
+ * libraries are those of `package-lock.json`, in `npm-shrinkwrap.json`. npm reads that file only in packages of a registry, so
+ * `package.json` names the exact version of each library as well.
  *
  * @param {{root: string, scratch: string, out: string}} options the root of the source, where `npm run build` has run; a directory
  *   for intermediate files; and the directory of the package
@@ -17,21 +18,19 @@ const SHRINKWRAP = 'npm-shrinkwrap.json';
 export function makeNpm({ root, scratch, out }) {
   const directory = join(scratch, 'npm');
   mkdirSync(directory);
-  const manifest = readJson(join(root, 'package.json'));
-  for (const name of ['README.md', 'LICENSE', ...manifest.files.filter((entry) => !entry.startsWith('!'))]) {
+  const source = readJson(join(root, 'package.json'));
+  for (const name of ['README.md', 'LICENSE', ...source.files.filter((entry) => !entry.startsWith('!'))]) {
     mkdirSync(dirname(join(directory, name)), { recursive: true });
     cpSync(join(root, name), join(directory, name), { recursive: true });
   }
-  writeJson(join(directory, 'package.json'), installedManifest(manifest));
-  copyFileSync(join(root, 'package-lock.json'), join(directory, 'package-lock.json'));
-  // Removes the libraries that only the source needs from the lock.
-  run('npm', ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: directory });
-  writeJson(join(directory, SHRINKWRAP), withoutRegistry(readJson(join(directory, 'package-lock.json'))));
-  rmSync(join(directory, 'package-lock.json'));
-  const packed = join(
-    out,
-    run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', out], { cwd: directory }).trim(),
-  );
+  const manifest = installedManifest(source);
+  const lock = lockOf(manifest, { root, directory });
+  const exact = exactVersions(lock.packages);
+  writeJson(join(directory, 'package.json'), { ...manifest, ...exact });
+  const { '': own, ...libraries } = lock.packages;
+  writeJson(join(directory, SHRINKWRAP), { ...lock, packages: { '': { ...own, ...exact }, ...libraries } });
+  const pack = ['pack', '--silent', '--ignore-scripts', '--pack-destination', out];
+  const packed = join(out, run('npm', pack, { cwd: directory }).trim());
   const file = join(out, `orch-${manifest.version}.tgz`);
   renameSync(packed, file);
   return file;
@@ -49,10 +48,31 @@ function installedManifest({ devDependencies, scripts, allowScripts, dependencie
   };
 }
 
-/** Returns a lock without the addresses from which this machine would download: the registry of the one who installs counts. */
-function withoutRegistry({ packages, ...lock }) {
+/**
+ * Returns the lock of the source without the libraries that the package does not need, and without the addresses from which this
+ * machine would download: the registry of the one who installs counts.
+ */
+function lockOf(manifest, { root, directory }) {
+  const file = join(directory, 'package-lock.json');
+  writeJson(join(directory, 'package.json'), manifest);
+  copyFileSync(join(root, 'package-lock.json'), file);
+  run('npm', ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: directory });
+  const { packages, ...lock } = readJson(file);
+  rmSync(file);
   const entries = Object.entries(packages).map(([path, { resolved, ...entry }]) => [path, entry]);
   return { ...lock, packages: Object.fromEntries(entries) };
+}
+
+/** Returns all locked libraries as dependencies of the package, but for those inside of another library. */
+function exactVersions(packages) {
+  const all = { dependencies: {}, optionalDependencies: {} };
+  for (const [path, { name, version, optional }] of Object.entries(packages)) {
+    const [, ...names] = path.split('node_modules/');
+    if (names.length !== 1) continue;
+    const group = optional ? all.optionalDependencies : all.dependencies;
+    group[names[0]] = name === undefined ? version : `npm:${name}@${version}`;
+  }
+  return all;
 }
 
 const readJson = (path) => JSON.parse(readFileSync(path, 'utf8'));
