@@ -85,7 +85,9 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
     if (!options.newIdentity) checkIdentity(dataDir, backup.identity);
     const present = await readPresent(dataDir);
     const plan = { ...planOf(options, backup, present), sha256 };
-    const anew = await withStore({ ...options, file: staged }, (store) => prepare(store, options, plan, present));
+    const anew = await withStore({ ...options, file: staged, isCopy: true }, (store) =>
+      prepare(store, options, plan, present),
+    );
     requireClosed(staged);
     // The audit head belongs to the replaced store; the next start recreates it.
     rmSync(join(dataDir, AUDIT_HEAD_FILE), { force: true });

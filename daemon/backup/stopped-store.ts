@@ -60,14 +60,14 @@ async function withStoppedStore<T>(
 
 /** Opens a store's file in a directory that the caller has locked, runs `work`, and closes the store. */
 export async function withStore<T>(
-  options: Omit<StoppedOptions, 'dataDir'> & { readonly file: string },
+  options: Omit<StoppedOptions, 'dataDir'> & { readonly file: string; readonly isCopy?: boolean },
   work: (stopped: StoppedStore) => Promise<T>,
 ): Promise<T> {
   const onFatal = (error: unknown): never => {
     throw error;
   };
-  const { file, clock, logger } = options;
-  const store = await openDatabase({ file, logger, onFatal });
+  const { clock } = options;
+  const store = await openDatabase({ ...options, onFatal });
   try {
     const { db } = store;
     const newId = await risingIds(db, options.newId);

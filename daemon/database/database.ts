@@ -2,11 +2,13 @@
 import { closeSync, openSync } from 'node:fs';
 import type { Database as Connection } from 'better-sqlite3';
 import { Kysely } from 'kysely';
+import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import { backupTo, copyTo } from './copy.js';
 import { loadSqlite, type Sqlite } from './load-sqlite.js';
 import { setMeta } from './meta.js';
-import { backupTo, copyTo, migrate, schemaVersionOf } from './migrate.js';
+import { migrate, schemaVersionOf } from './migrate.js';
 import type { Migration } from './migrations/migration.js';
 import type { Database } from './schema.js';
 import { SqliteDialect } from './sqlite-dialect.js';
@@ -15,11 +17,14 @@ import { fatalFault, isBusyError, isFatalSqliteError, storeFault } from './sqlit
 export interface OpenDatabaseOptions {
   readonly file: string;
   readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now'>;
   /**
    * Called once when the file or its disk fails at runtime. A refused commit may have been written nevertheless, so
    * the process must end and examine the file again. Until then the store refuses every statement.
    */
   readonly onFatal: (error: unknown) => void;
+  /** True for a copy of another file, which is migrated without a backup [default: false]. */
+  readonly isCopy?: boolean;
   /** Migrations to run [default: those of this program]. */
   readonly migrations?: readonly Migration[];
   /** Returns the fault to throw instead of creating a store without any table. */
@@ -43,9 +48,9 @@ const WAL_LIMIT_BYTES = 64 * 1024 * 1024;
 const CLEAN = 'stopped_cleanly';
 
 /**
- * Creates the file when it is missing, and migrates an older schema.
+ * Creates the file when it is missing. Backs up a store of an older schema, and migrates it.
  * Throws `native_module_missing`, `data_dir_locked` while another process has it open, `data_dir_invalid` when it is
- * damaged or unreadable, `schema_too_new`, or `store_unavailable` when the disk is full.
+ * damaged or unreadable, `store_unavailable` when the disk is full, and as `migrate` does.
  */
 export async function openDatabase(options: OpenDatabaseOptions): Promise<OpenDatabase> {
   const sqlite = await loadSqlite();

@@ -1,18 +1,25 @@
-/** Migrates the schema of a database to this program's version, and copies databases. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+/** Migrates the schema of a database to this program's version. */
+
+import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Database as Connection } from 'better-sqlite3';
 import { type Dialect, Kysely, sql } from 'kysely';
-import { Fault, messageOf } from '../../src/kernel/fault.js';
+import type { Clock } from '../../src/kernel/clock.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import { MIGRATIONS } from './migrations/index.js';
 import type { Migration } from './migrations/migration.js';
+import { backUpSchema, backupToRestore, UNCHANGED } from './schema-backups.js';
+import { isFatalSqliteError } from './sqlite-error.js';
 
 interface MigrateOptions {
   readonly file: string;
   readonly connection: Connection;
   readonly dialect: Dialect;
   readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now'>;
+  /** True for a copy of another file, which needs no backup [default: false]. */
+  readonly isCopy?: boolean;
   /** Migrations to run [default: those of this program]. */
   readonly migrations?: readonly Migration[];
 }
@@ -22,23 +29,30 @@ export const schemaVersionOf = (connection: Connection): number =>
   Number(connection.pragma('user_version', { simple: true }));
 
 /**
- * Runs the missing migrations, each in its own transaction. A non-empty database is copied to
- * `<file>.before-<version>` first. Throws `schema_too_new` for the schema of a later program.
+ * Backs up a store of an older schema, then runs all missing migrations in one transaction: the store has the old schema
+ * or the new one, never one in between, which neither release could read.
+ * Throws `schema_too_new` for the schema of a later program, `migration_failed`, and as `backUpSchema` does.
  */
 export async function migrate(options: MigrateOptions): Promise<void> {
-  const { file, connection, logger, migrations = MIGRATIONS } = options;
+  const { file, connection, logger, isCopy = false, migrations = MIGRATIONS } = options;
   const from = schemaVersionOf(connection);
   const to = migrations.at(-1)?.version ?? 0;
   if (from > to) throw tooNew(file, from, to);
   const missing = migrations.filter(({ version }) => version > from);
   if (missing.length === 0) return;
-  if (from > 0) {
-    const copy = `${file}.before-${to}`;
-    await backupTo(connection, copy);
-    logger.info('store copied before its migration', { copy });
+  const backup = from === 0 || isCopy ? null : await backUpSchema({ ...options, schema: from });
+  if (backup !== null) logger.info('the store was backed up, and is migrated now', { from, to, backup });
+  try {
+    await run(options, missing);
+  } catch (thrown) {
+    const error = isFault(thrown, 'store_unavailable') ? thrown.cause : thrown;
+    if (from === 0 || isFatalSqliteError(error) || schemaVersionOf(connection) !== from) throw thrown;
+    // Services are started again and again: a backup of each attempt would replace those of earlier migrations.
+    if (backup !== null) rmSync(backup, { force: true });
+    throw failed(file, { from, to, cause: error });
   }
-  await run(options, missing);
-  logger.debug('store migrated', { from, to });
+  if (backup === null) logger.debug('store migrated', { from, to });
+  else logger.info('the store was migrated', { from, to });
 }
 
 /**
@@ -49,13 +63,13 @@ async function run({ connection, dialect }: MigrateOptions, missing: readonly Mi
   const db = new Kysely<unknown>({ dialect });
   connection.pragma('foreign_keys = OFF');
   try {
-    for (const migration of missing) {
-      await db.transaction().execute(async (tx) => {
+    await db.transaction().execute(async (tx) => {
+      for (const migration of missing) {
         await migration.up(tx);
         await refuseDanglingKeys(tx, migration.version);
         await sql`pragma user_version = ${sql.lit(migration.version)}`.execute(tx);
-      });
-    }
+      }
+    });
   } finally {
     if (connection.open) connection.pragma('foreign_keys = ON');
   }
@@ -66,52 +80,29 @@ async function refuseDanglingKeys(tx: Kysely<unknown>, version: number): Promise
   if (rows.length > 0) throw new Error(`migration ${version} leaves ${rows.length} rows that refer to nothing`);
 }
 
-const tooNew = (file: string, found: number, known: number): Fault =>
-  new Fault('schema_too_new', `${file} has schema ${found}, this program knows schemas up to ${known}`, {
-    hint: `install the orch that made it, or go back to before: orch serve restore ${file}.before-${found}`,
-  });
-
-/**
- * Copies the database to a file durably, replacing an existing one. Work that continues meanwhile is included in the
- * copy. Throws `store_unavailable`.
- */
-export async function backupTo(connection: Connection, file: string): Promise<void> {
-  const partial = `${file}.partial`;
-  try {
-    rmSync(partial, { force: true });
-    closeSync(openSync(partial, 'wx', 0o600));
-    await connection.backup(partial);
-    sync(partial);
-    renameSync(partial, file);
-    sync(dirname(file));
-  } catch (cause) {
-    rmSync(partial, { force: true });
-    throw new Fault('store_unavailable', `the store cannot be copied to ${file}: ${messageOf(cause)}`, {
-      hint: 'choose a place that is writable and has room for the copy',
-      cause,
-    });
-  }
+interface Failure {
+  readonly from: number;
+  readonly to: number;
+  readonly cause: unknown;
 }
 
-/** Pages copied per step, between which other work continues. */
-const STEP = 100;
-
-/** Copies the database to a new file. The copy is incomplete until the promise resolves, and is not synced to disk. */
-export async function copyTo(connection: Connection, file: string, signal: AbortSignal): Promise<void> {
-  closeSync(openSync(file, 'wx', 0o600));
-  await connection.backup(file, {
-    progress: () => {
-      signal.throwIfAborted();
-      return STEP;
-    },
+function failed(file: string, { from, to, cause }: Failure): Fault {
+  const isFull = systemCodeOf(cause) === 'SQLITE_FULL';
+  return new Fault('migration_failed', `${file} cannot be migrated from schema ${from} to ${to}: ${messageOf(cause)}`, {
+    hint: isFull
+      ? `free some space in ${dirname(file)}, then start again; ${UNCHANGED}`
+      : `go back to the orch that ran before: ${UNCHANGED}`,
+    cause,
   });
 }
 
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+function tooNew(file: string, found: number, known: number): Fault {
+  const backup = backupToRestore(file, known);
+  const back =
+    backup === null
+      ? `there is no backup of an older schema in ${dirname(file)}`
+      : `to go back to the time before its migration, and lose what happened since: orch serve restore ${backup}`;
+  return new Fault('schema_too_new', `${file} has schema ${found}, this program knows schemas up to ${known}`, {
+    hint: `install the orch that made it, or a newer one; ${back}`,
+  });
 }

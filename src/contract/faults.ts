@@ -157,6 +157,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   data_dir_locked: entry(500, 'Data directory in use'),
   data_dir_invalid: entry(500, 'Data directory unusable'),
   schema_too_new: entry(500, 'Store is newer than this program'),
+  migration_failed: entry(500, 'Store cannot be migrated'),
   bootstrap_required: entry(500, 'No operator'),
   port_in_use: entry(500, 'Port in use'),
   native_module_missing: entry(500, 'Native module missing'),

@@ -214,6 +214,7 @@ const FAULT_CODES = [
   'data_dir_locked',
   'data_dir_invalid',
   'schema_too_new',
+  'migration_failed',
   'bootstrap_required',
   'port_in_use',
   'native_module_missing',

@@ -120,7 +120,7 @@ export class Orchestrator {
 
   /** Opens the store of the stopped orchestrator. */
   openStore(): Promise<OpenDatabase> {
-    return openDatabase({ file: this.storeFile, logger: silentLogger, onFatal: () => {} });
+    return openDatabase({ file: this.storeFile, logger: silentLogger, clock: Date, onFatal: () => {} });
   }
 
   /**

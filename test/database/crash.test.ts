@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { closeSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { verifyChain } from '../../daemon/audit/verify-chain.js';
 import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
@@ -12,6 +12,7 @@ import { getMeta, setMeta } from '../../daemon/database/meta.js';
 import type { Queryable } from '../../daemon/database/schema.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { ManualClock, newIds, openStore, rejection, temporaryDirectory } from '../support/database.js';
+import { fill, skipped, tinyDisk } from '../support/tiny-disk.js';
 
 const ROUNDS = 8;
 
@@ -38,37 +39,6 @@ const numbersIn = async (db: Queryable): Promise<readonly number[]> => {
   const rows = await db.selectFrom('meta').select('key').where('key', 'like', 'n-%').execute();
   return rows.map(({ key }) => Number(key.slice(2)));
 };
-
-/** A file system of a few MiB, or the reason why there is none. */
-function tinyDisk(): { readonly path: string } | { readonly reason: string } {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0)
-    return { reason: 'only root on Linux can mount a tmpfs' };
-  const path = temporaryDirectory();
-  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path], { encoding: 'utf8' });
-  if (mounted.status !== 0) return skipped(`mount says: ${mounted.stderr.trim()}`);
-  onTestFinished(() => void spawnSync('umount', ['-l', path]));
-  return { path };
-}
-
-function skipped(reason: string): { readonly reason: string } {
-  console.warn(`skipped: ${reason}`);
-  return { reason };
-}
-
-/** Takes all the room that is left. */
-function fill(file: string): void {
-  const descriptor = openSync(file, 'w');
-  try {
-    for (const size of [64 * 1024, 4096, 512]) {
-      const block = Buffer.alloc(size);
-      for (;;) if (writeSync(descriptor, block) < size) break;
-    }
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
-  } finally {
-    closeSync(descriptor);
-  }
-}
 
 describe('a process that is killed in the middle of commits', () => {
   it(`loses none that was acknowledged, in ${ROUNDS} rounds`, async () => {

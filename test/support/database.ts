@@ -25,6 +25,7 @@ export async function openStore(options: Partial<OpenDatabaseOptions> = {}): Pro
   const store = await openDatabase({
     file: join(temporaryDirectory(), 'orch.db'),
     logger: silentLogger,
+    clock: Date,
     onFatal: (error) => {
       throw error;
     },

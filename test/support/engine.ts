@@ -123,6 +123,7 @@ export class Bench {
     this.store = await openDatabase({
       file: this.file,
       logger: silentLogger,
+      clock: this.clock,
       onFatal: (error) => {
         throw error;
       },

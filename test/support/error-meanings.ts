@@ -154,6 +154,7 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   data_dir_locked: 'Another process uses the data directory.',
   data_dir_invalid: 'The data directory is missing, not mounted, damaged or incomplete. The message says which.',
   schema_too_new: 'A newer release has written the store. Start that release, or restore a backup.',
+  migration_failed: 'The store of an older release cannot be migrated. It is unchanged; start that release again.',
   bootstrap_required: 'The first start needs an operator: `orch operator init`.',
   port_in_use: 'Another program listens on the port.',
   native_module_missing:

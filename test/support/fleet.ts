@@ -171,7 +171,7 @@ export class Fleet {
   static async start(options: FleetOptions = {}): Promise<Fleet> {
     const directory = mkdtempSync(join(tmpdir(), 'orch-fleet-'));
     const file = join(directory, 'orch.db');
-    const { db, close } = await openDatabase({ file, logger: silentLogger, onFatal: () => undefined });
+    const { db, close } = await openDatabase({ file, clock: Date, logger: silentLogger, onFatal: () => undefined });
     const fleet = new Fleet(db, options);
     onTestFinished(async () => {
       await fleet.listener.stop();

@@ -78,6 +78,7 @@ export async function storedKeys(): Promise<IdempotencyKeys> {
   const { db, close } = await openDatabase({
     file: join(directory, 'orch.db'),
     logger: silentLogger,
+    clock: Date,
     onFatal: () => {},
   });
   onTestFinished(async () => {

@@ -186,6 +186,7 @@ export class Room {
     const store = await openDatabase({
       file: join(this.directory, 'orch.db'),
       logger: silentLogger,
+      clock: Date,
       onFatal: (error) => {
         throw error;
       },

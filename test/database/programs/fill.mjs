@@ -45,7 +45,12 @@ const clock = {
 const ulid = monotonicFactory(() => 0.5);
 const newId = () => ulid(start + elapsed);
 
-const { db, close } = await openDatabase({ file: process.argv[2], logger: silentLogger, onFatal: console.error });
+const { db, close } = await openDatabase({
+  file: process.argv[2],
+  clock,
+  logger: silentLogger,
+  onFatal: console.error,
+});
 const bus = new EventBus(silentLogger);
 const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bus.publish(event) });
 const settings = () => ({

@@ -3,7 +3,12 @@ import { openDatabase } from '../../../dist/daemon/database/database.js';
 import { silentLogger } from '../../../dist/src/kernel/logger.js';
 
 try {
-  const store = await openDatabase({ file: process.argv[2], logger: silentLogger, onFatal: () => process.exit(70) });
+  const store = await openDatabase({
+    file: process.argv[2],
+    clock: Date,
+    logger: silentLogger,
+    onFatal: () => process.exit(70),
+  });
   console.log('opened');
   await store.close();
 } catch (error) {

@@ -1,0 +1,50 @@
+/** Copies the open store to other files. */
+import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Database as Connection } from 'better-sqlite3';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
+
+/**
+ * Copies the database to a file durably, replacing an existing one. Work that continues meanwhile is included in the
+ * copy. Throws `store_unavailable`.
+ */
+export async function backupTo(connection: Connection, file: string): Promise<void> {
+  const partial = `${file}.partial`;
+  try {
+    rmSync(partial, { force: true });
+    closeSync(openSync(partial, 'wx', 0o600));
+    await connection.backup(partial);
+    sync(partial);
+    renameSync(partial, file);
+    sync(dirname(file));
+  } catch (cause) {
+    rmSync(partial, { force: true });
+    throw new Fault('store_unavailable', `the store cannot be copied to ${file}: ${messageOf(cause)}`, {
+      hint: 'choose a place that is writable and has room for the copy',
+      cause,
+    });
+  }
+}
+
+/** Pages copied per step, between which other work continues. */
+const STEP = 100;
+
+/** Copies the database to a new file. The copy is incomplete until the promise resolves, and is not synced to disk. */
+export async function copyTo(connection: Connection, file: string, signal: AbortSignal): Promise<void> {
+  closeSync(openSync(file, 'wx', 0o600));
+  await connection.backup(file, {
+    progress: () => {
+      signal.throwIfAborted();
+      return STEP;
+    },
+  });
+}
+
+function sync(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
