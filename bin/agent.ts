@@ -175,7 +175,7 @@ function portOf(text: string | undefined): number | undefined {
 }
 
 /** Returns `/var/lib/orch-agent` for root, otherwise a directory below the user's state directory. */
-function dataDirOf(flags: AgentFlags): string {
+export function dataDirOf(flags: AgentFlags): string {
   const dataDir = flags.dataDir ?? process.env.ORCH_AGENT_DATA_DIR;
   if (dataDir !== undefined) return resolve(dataDir);
   if (process.geteuid?.() === 0) return ROOT_DATA_DIR;

@@ -34,6 +34,7 @@ const programs: Programs = {
     installAgent: async (request) => (await import('./service.js')).service.installAgent(request),
     uninstallAgent: async () => (await import('./service.js')).service.uninstallAgent(),
   },
+  doctor: async () => (await import('./doctor.js')).examineMachine(),
   local: async (flags) => (await import('./local.js')).local(flags),
   quickstart: async (flags) => (await import('./quickstart/quickstart.js')).quickstart(flags),
 };

@@ -43,7 +43,7 @@ export function writeAgentState(dataDir: string, state: AgentState): void {
 }
 
 /** The state with the process and the journal. */
-interface AgentStatus extends AgentState {
+export interface AgentStatus extends AgentState {
   /** Process ID of the running agent, or null. */
   readonly pid: number | null;
   /** Number of applies whose results the orchestrator has not acknowledged; null when the journal is damaged. */

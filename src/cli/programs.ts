@@ -2,6 +2,7 @@
 import type { FaultCode } from '../kernel/fault.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import type { Output, ResourceResult } from '../resources/result.js';
+import type { DoctorCheck } from './doctor/check.js';
 
 /**
  * Settings of `orch serve` from the command line, by flat snake_case name (`agent_port`, `log_level`, …), and
@@ -188,6 +189,8 @@ export interface Programs {
     configSchema(): Promise<object>;
   };
   readonly service: ServicePrograms;
+  /** Checks this machine: runtime, native modules, and the services of `orch` on it. Changes nothing, and never throws. */
+  doctor(): Promise<readonly DoctorCheck[]>;
   local(flags: LocalFlags): Promise<LocalMachine>;
   quickstart(flags: QuickstartFlags): Promise<number>;
 }

@@ -9,14 +9,19 @@ const run = promisify(execFile);
 /** Runs `systemctl` with these arguments and returns its standard output. Rejects when it fails. */
 export type Systemctl = (...args: readonly string[]) => Promise<string>;
 
-export const systemctl: Systemctl = async (...args) => {
-  try {
-    const { stdout } = await run('systemctl', [...args], { timeout: 120_000 });
-    return stdout;
-  } catch (cause) {
-    throw new Error(`systemctl ${args.join(' ')} failed: ${messageOf(cause)}`, { cause });
-  }
-};
+/** Returns a `systemctl` that is killed after so many milliseconds. */
+export const systemctlWithin =
+  (timeout: number): Systemctl =>
+  async (...args) => {
+    try {
+      const { stdout } = await run('systemctl', [...args], { timeout });
+      return stdout;
+    } catch (cause) {
+      throw new Error(`systemctl ${args.join(' ')} failed: ${messageOf(cause)}`, { cause });
+    }
+  };
+
+export const systemctl: Systemctl = systemctlWithin(120_000);
 
 /** Returns the last lines of a unit's log, oldest first; none when there is no journal. */
 export async function lastLogLines(unit: string, lines: number): Promise<readonly string[]> {

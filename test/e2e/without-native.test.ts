@@ -121,4 +121,22 @@ describe('an agent without native libraries', () => {
     expect(told).toContain(PACKAGES);
     expect(told).toContain(COMMAND);
   });
+
+  it('notes that in orch doctor, as a problem only where an orchestrator is, with what compiles the module', () => {
+    const note = orch('doctor');
+    expect(note).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^note +store module +orch serve will not/m),
+    });
+    const data = join(install, 'data');
+    mkdirSync(data, { recursive: true });
+    const env = { PATH: '/nonexistent', HOME: install, NO_COLOR: '1', ORCH_SERVE_DATA_DIR: data };
+    const { status, stdout } = spawnSync(process.execPath, [join(install, 'dist/orch/orch.js'), 'doctor'], {
+      encoding: 'utf8',
+      env,
+    });
+    expect(status).toBe(1);
+    expect(stdout).toMatch(/^problem +store module +orch serve will not work: .*better-sqlite3/m);
+    expect(stdout).toMatch(/sudo (apt install g\+\+ make python3|dnf install gcc-c\+\+ make python3)/);
+  });
 });

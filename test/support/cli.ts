@@ -99,6 +99,7 @@ export const noPrograms: Programs = {
     },
     uninstallAgent: async () => ({ unit: 'orch-agent.service', unit_file: null, kept: [] }),
   },
+  doctor: async () => [],
   local: async () => {
     throw new Error('no machine is prepared');
   },

@@ -32,6 +32,7 @@ const assignments = () => import('./assignments.js');
 const audit = () => import('./audit.js');
 const channels = () => import('./channels.js');
 const completion = () => import('./completion.js');
+const doctor = () => import('./doctor.js');
 const drift = () => import('./drift.js');
 const enroll = () => import('./enroll.js');
 const maintenance = () => import('./maintenance.js');
@@ -56,6 +57,11 @@ const recordings = () => import('./term-recordings.js');
 export const COMMANDS: readonly CommandEntry[] = [
   entry('quickstart', 'try a complete system on this machine with one command', async () => (await serve()).quickstart),
   entry('status', 'show the health of the orchestrator', async () => (await status()).showStatus),
+  entry(
+    'doctor',
+    'check this machine and your set-up, and name the fix of each problem',
+    async () => (await doctor()).examineSetup,
+  ),
   entry(
     'discover',
     'send the address of the orchestrator to waiting agents',
@@ -258,7 +264,7 @@ export const GROUPS: readonly Group[] = [
 
 /** Sections of the top-level help. */
 export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
-  ['Get started', ['quickstart', 'status', 'operator', 'login', 'logout', 'profile']],
+  ['Get started', ['quickstart', 'status', 'doctor', 'operator', 'login', 'logout', 'profile']],
   ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics', 'top']],
   [
     'Modules',
