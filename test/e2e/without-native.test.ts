@@ -15,7 +15,7 @@ const program = join(install, 'dist/orch/orch.js');
 const pty = join(install, 'node_modules/node-pty');
 
 const PACKAGES = 'Debian: apt-get install g++ make python3; Fedora: dnf install gcc-c++ make python3';
-const COMMAND = 'npm install --global --allow-scripts=better-sqlite3,node-pty orch-0.1.0.tgz';
+const COMMAND = 'npm install --global --allow-scripts=better-sqlite3,node-pty ./orch-0.1.0.tgz';
 
 const orch = (...args: readonly string[]) => {
   const env = { PATH: process.env.PATH, HOME: install, NO_COLOR: '1' };
