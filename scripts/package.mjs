@@ -1,7 +1,7 @@
 /**
  * Makes the packages of the present source: npm run package [-- FORMAT… --cpu CPU --out DIR --sign KEYFILE --fast]. Without a
- * FORMAT all of deb, rpm, tar, oci and npm; without --cpu for this machine's. --sign signs their sums and puts the public key into the
- * packages, which then accept only packages of the same key. --fast compresses little, for tests.
+ * FORMAT all of deb, rpm, tar, oci and npm; without --cpu for this machine's. --sign signs their sums and their manifests, and puts the
+ * public key into the packages, which then accept only packages of the same key. --fast compresses little, for tests.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { makeOci } from './package/oci.mjs';
 import { makeRpm } from './package/rpm.mjs';
 import { PackagingError, run } from './package/run.mjs';
 import { fetchRuntime } from './package/runtime.mjs';
-import { loadSigningKey, publicHexOf, writeSums } from './package/sums.mjs';
+import { loadSigningKey, writeSums } from './package/sums.mjs';
 import { makeTarball } from './package/tarball.mjs';
 import { makeTree } from './package/tree.mjs';
 
@@ -68,7 +68,7 @@ async function make() {
       cpu,
       version,
       date,
-      releaseKey: key === null ? null : publicHexOf(key),
+      key,
     });
     const libc = requiredGlibc(join(tree, 'usr/lib/orch'));
     for (const format of formats) {

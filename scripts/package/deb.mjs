@@ -33,7 +33,7 @@ export function makeDeb({ tree, scratch, out, cpu, version, libc, level }) {
   writeFileSync(join(control, 'conffiles'), CONFIGURATION.map((path) => `${path}\n`).join(''));
   for (const name of SCRIPTS) {
     const path = join(control, name);
-    writeFileSync(path, template(`deb/${name}`, {}));
+    writeFileSync(path, template(`deb/${name}`, { TAKEOVER: template('take-over.sh', {}) }));
     chmodSync(path, 0o755);
   }
   const file = join(out, `orch_${version}_${ARCHITECTURE[cpu]}.deb`);

@@ -27,7 +27,15 @@ export function makeRpm({ tree, scratch, out, cpu, version, libc, level }) {
     renameSync(join(copy, from), join(copy, to));
   }
   const spec = join(directory, 'orch.spec');
-  writeFileSync(spec, template('rpm/orch.spec', { VERSION: version, LIBC: libc, TREE: copy }));
+  writeFileSync(
+    spec,
+    template('rpm/orch.spec', {
+      VERSION: version,
+      LIBC: libc,
+      TREE: copy,
+      TAKEOVER: template('take-over.sh', {}),
+    }),
+  );
   const target = ARCHITECTURE[cpu];
   run('rpmbuild', [
     '-bb',

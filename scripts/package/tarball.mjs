@@ -1,16 +1,10 @@
-/** Plain tarballs of the tree, for systems without either package format. */
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+/** Plain tarballs of the tree: for systems without either package format, and for the machines that an orchestrator installs. */
+import { cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from './run.mjs';
 
-/** Starts the command from wherever the tarball was unpacked. */
-const LAUNCHER = `#!/bin/sh
-prefix=$(dirname "$(dirname "$(readlink -f "$0")")")
-exec "$prefix/lib/orch/bin/node" "$prefix/lib/orch/dist/orch/orch.js" "$@"
-`;
-
 /**
- * Makes a `.tar.xz` of a tree. Its directory can be unpacked anywhere, for example in `/opt`.
+ * Makes a `.tar.gz` of a tree, which every machine can unpack. Its directory works anywhere, for example in `/opt`.
  *
  * @param {{tree: string, scratch: string, out: string, cpu: 'x64' | 'arm64', version: string, level: number}} options the tree, a
  *   directory for intermediate files, the directory of the package, and the level of compression from 1 to 9
@@ -23,11 +17,12 @@ export function makeTarball({ tree, scratch, out, cpu, version, level }) {
   cpSync(join(tree, 'usr'), directory, { recursive: true, verbatimSymlinks: true });
   cpSync(join(tree, 'etc/orch'), join(directory, 'share/doc/orch/examples/config'), { recursive: true });
   rmSync(join(directory, 'lib/sysusers.d'), { recursive: true });
-  writeFileSync(join(directory, 'bin/orch'), LAUNCHER, { mode: 0o755 });
-  const file = join(out, `${name}.tar.xz`);
+  rmSync(join(directory, 'bin/orch'));
+  symlinkSync('../lib/orch/bin/orch', join(directory, 'bin/orch'));
+  const file = join(out, `${name}.tar.gz`);
   run('tar', [
     '-I',
-    `xz -${level}`,
+    `gzip -n -${level}`,
     '-cf',
     file,
     '--owner=root:0',

@@ -2,11 +2,12 @@
  * The tree of files that every package installs: the command with its runtime and libraries in `/usr/lib/orch`, units, settings,
  * man pages and completions.
  */
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { installLibraries } from './libraries.mjs';
 import { manPages } from './man.mjs';
+import { sealRelease } from './release.mjs';
 import { find, PackagingError, run } from './run.mjs';
 
 const FILES = new URL('files/', import.meta.url);
@@ -20,11 +21,11 @@ export const CONFIGURATION = ['/etc/orch/agent.yaml', '/etc/orch/orchestrator.ya
 /**
  * Fills `directory` with the tree.
  *
- * @param {{root: string, directory: string, runtime: string, hostRuntime: string, cpu: 'x64' | 'arm64', version: string, date: string, releaseKey: string | null}} options
+ * @param {{root: string, directory: string, runtime: string, hostRuntime: string, cpu: 'x64' | 'arm64', version: string, date: string, key: import('node:crypto').KeyObject | null}} options
  *   the root of the source, where `npm run build` has run; the new directory; the runtime of the packages and the one of this
- *   machine; the version of orch, and its date as `2026-11-23`; the public key that signs packages, or null
+ *   machine; the version of orch, and its date as `2026-11-23`; the private key that signs packages, or null
  */
-export async function makeTree({ root, directory, runtime, hostRuntime, cpu, version, date, releaseKey }) {
+export async function makeTree({ root, directory, runtime, hostRuntime, cpu, version, date, key }) {
   const at = (path) => {
     const file = join(directory, path);
     mkdirSync(dirname(file), { recursive: true });
@@ -35,16 +36,14 @@ export async function makeTree({ root, directory, runtime, hostRuntime, cpu, ver
   installRuntime({ runtime, library, cpu });
   installLibraries({ root, directory: library, runtime, hostRuntime, cpu });
   bundle({ root, library, hostRuntime, cpu });
-  if (releaseKey !== null) writeFileSync(join(library, 'release.pub'), `${releaseKey}\n`);
   cpSync(join(root, 'LICENSE'), at('usr/share/doc/orch/copyright'));
   cpSync(join(root, 'CHANGELOG.md'), at('usr/share/doc/orch/CHANGELOG.md'));
   for (const name of ['docs', 'examples'])
     cpSync(join(root, name), at(`usr/share/doc/orch/${name}`), { recursive: true });
   cpSync(join(runtime, 'LICENSE'), at('usr/share/doc/orch/copyright.nodejs'));
 
-  writeFileSync(at('usr/bin/orch'), '#!/bin/sh\nexec /usr/lib/orch/bin/node /usr/lib/orch/dist/orch/orch.js "$@"\n', {
-    mode: 0o755,
-  });
+  copyFileSync(new URL('orch.sh', FILES), at('usr/bin/orch'));
+  chmodSync(at('usr/bin/orch'), 0o755);
   const { SERVE_UNIT, AGENT_UNIT, serveUnit, agentUnit } = await import(join(root, 'dist/src/service/units.js'));
   writeFileSync(at(`usr/lib/systemd/system/${SERVE_UNIT}`), serveUnit(['/usr/bin/orch']));
   writeFileSync(at(`usr/lib/systemd/system/${AGENT_UNIT}`), agentUnit(['/usr/bin/orch']));
@@ -59,6 +58,7 @@ export async function makeTree({ root, directory, runtime, hostRuntime, cpu, ver
   for (const [name, page] of await manPages(await commandModules(root), { version, date })) {
     writeFileSync(at(`usr/share/man/man1/${name}.gz`), gzipSync(page, { level: 9 }));
   }
+  sealRelease({ library, version, cpu, key });
 }
 
 /** Installs the runtime's binary without its symbols for debuggers, and what it needs beside it. */

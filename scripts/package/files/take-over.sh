@@ -1,0 +1,26 @@
+# The package that is installed last wins over a release in /opt/orch: its link goes, and units that named it use the package.
+rm -f /opt/orch/current
+[ "$(readlink /usr/local/bin/orch)" != /opt/orch/current/bin/orch ] || rm -f /usr/local/bin/orch
+for unit in /etc/systemd/system/orch-serve.service /etc/systemd/system/orch-agent.service; do
+  [ ! -f "$unit" ] || sed -i 's|^ExecStart=/opt/orch/current/bin/orch |ExecStart=/usr/bin/orch |' "$unit"
+done
+
+# Restarts the services that run. When a service installs its own package, as the agent does for a module, a restart would end the
+# package manager and this script with it. Then a unit of its own waits for the package manager to end.
+restart_services() {
+  systemctl daemon-reload
+  for unit in orch-serve.service orch-agent.service; do
+    if grep -q "/$unit" /proc/self/cgroup; then
+      manager=$PPID
+      ancestor=$PPID
+      while [ "$ancestor" -gt 1 ]; do
+        case $(cat "/proc/$ancestor/comm") in apt* | aptitude | dpkg* | rpm | dnf* | microdnf | yum* | zypper) manager=$ancestor ;; esac
+        ancestor=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$ancestor/status")
+      done
+      systemd-run --quiet --collect sh -c "tail --pid=$manager -f /dev/null; exec systemctl try-restart $unit" ||
+        echo "orch: restart $unit yourself, to run the new version"
+    else
+      systemctl try-restart "$unit"
+    fi
+  done
+}
