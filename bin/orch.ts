@@ -32,7 +32,7 @@ const programs: Programs = {
     installServe: async (request) => (await import('./service.js')).service.installServe(request),
     uninstallServe: async () => (await import('./service.js')).service.uninstallServe(),
     installAgent: async (request) => (await import('./service.js')).service.installAgent(request),
-    uninstallAgent: async () => (await import('./service.js')).service.uninstallAgent(),
+    uninstallAgent: async (options) => (await import('./service.js')).service.uninstallAgent(options),
   },
   doctor: async () => (await import('./doctor.js')).examineMachine(),
   local: async (flags) => (await import('./local.js')).local(flags),

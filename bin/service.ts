@@ -1,6 +1,17 @@
 /** Installs and removes the services of this host: wires units, settings files and systemd together. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { hostname, networkInterfaces } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readAgentState } from '../src/agent/agent-status.js';
@@ -35,8 +46,10 @@ import { parseSettings } from '../src/settings/yaml-settings.js';
 import { ROOT_CONFIG as AGENT_CONFIG, ROOT_DATA_DIR as AGENT_DATA_DIR, credentialsOf, keyOf } from './agent.js';
 
 const SERVE_CONFIG = '/etc/orch/orchestrator.yaml';
-/** The command of a package, and the program that its launcher starts. */
-const PACKAGED = { launcher: '/usr/bin/orch', runtime: '/usr/lib/orch/bin/node' };
+/** The command of a Linux package, and the directory of its release. */
+const PACKAGED = { launcher: '/usr/bin/orch', release: '/usr/lib/orch' };
+/** Releases that were installed without a Linux package, or that an upgrade has brought. */
+const UNPACKAGED = { directory: '/opt/orch', launcher: '/opt/orch/current/bin/orch', link: '/usr/local/bin/orch' };
 
 const tools = { systemctl, places: UNIT_PLACES };
 
@@ -58,13 +71,37 @@ export const service: ServicePrograms = {
     requireRoot('orch agent install');
     return installAgent(request);
   },
-  uninstallAgent: async () => {
+  uninstallAgent: async ({ purge }) => {
     requireRoot('orch agent uninstall');
     const unitFile = await stopUnit(tools, AGENT_UNIT);
     rmSync(join(AGENT_DATA_DIR, TOKEN_FILE), { force: true });
+    if (purge) purgeAgent();
     return uninstalled(AGENT_UNIT, unitFile, [AGENT_DATA_DIR, AGENT_CONFIG]);
   },
 };
+
+/** Deletes what the agent has on this machine, and the program itself unless a Linux package or an orchestrator needs it. */
+function purgeAgent(): void {
+  rmSync(AGENT_DATA_DIR, { recursive: true, force: true });
+  rmSync(AGENT_CONFIG, { force: true });
+  if (isPackaged() || existsSync(join(UNIT_PLACES.own, SERVE_UNIT))) return;
+  removeIfEmpty(dirname(AGENT_CONFIG));
+  if (linkOf(UNPACKAGED.link) === UNPACKAGED.launcher) rmSync(UNPACKAGED.link);
+  rmSync(UNPACKAGED.directory, { recursive: true, force: true });
+}
+
+function removeIfEmpty(directory: string): void {
+  if (existsSync(directory) && readdirSync(directory).length === 0) rmdirSync(directory);
+}
+
+/** Returns the target of a symbolic link; null for anything else. */
+function linkOf(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
+}
 
 function requireRoot(command: string): void {
   if (!hasSystemd()) {
@@ -168,9 +205,18 @@ function makeUser(): void {
   });
 }
 
-/** Returns the words that start this very command: the launcher of the package, else the runtime and the program. */
+const isPackaged = (): boolean => existsSync(PACKAGED.launcher) && existsSync(PACKAGED.release);
+
+/**
+ * Returns the words that start this very command: a launcher whose path stays the same over upgrades, else the runtime and the
+ * program.
+ */
 function ownCommand(): readonly string[] {
-  if (process.execPath === PACKAGED.runtime) return [PACKAGED.launcher];
+  const { execPath } = process;
+  const isRelease = [`${PACKAGED.release}/`, `${UNPACKAGED.directory}/releases/`].some((place) =>
+    execPath.startsWith(place),
+  );
+  if (isRelease) return [isPackaged() ? PACKAGED.launcher : UNPACKAGED.launcher];
   return [process.execPath, realpathSync(process.argv[1] ?? '')];
 }
 

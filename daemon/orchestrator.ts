@@ -9,6 +9,7 @@ import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
 import { VERSION } from '../src/kernel/version.js';
+import { ownRelease } from '../src/release/own-release.js';
 import type { Settings } from '../src/settings/serve.js';
 import { createApi } from './api.js';
 import { type ApiCertificate, apiCertificate } from './api-certificate.js';
@@ -48,6 +49,7 @@ import { OwnMetrics } from './metrics/own-metrics.js';
 import { addressPolicy, resolveHost } from './notify/address-policy.js';
 import { countPendingDeliveries } from './notify/delivery-store.js';
 import { createNotificationQueue, createNotify } from './notify/notify.js';
+import { Packages } from './packages/packages.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
@@ -215,8 +217,10 @@ class AssembledOrchestrator implements Orchestrator {
       schedule: () => metricsSchedule(settings()),
     });
     const terminals = createTerminals(core, { privateKey, link: registry, since: epochBegun });
+    const packages = new Packages({ ...core, dataDir: settings().data_dir, release: () => ownRelease() });
     const fleet = createFleet(core, {
       ...keys,
+      packages,
       registry,
       traffic: engine.traffic,
       terminals: terminals.terminals,
@@ -266,6 +270,7 @@ class AssembledOrchestrator implements Orchestrator {
       metrics,
       notify.offlineWatch,
       terminals.service,
+      packages,
       fleet.gateway,
       fleet.listener,
       this.driftScheduler,

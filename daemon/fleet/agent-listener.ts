@@ -1,5 +1,6 @@
 /**
- * The agent port: accepts TLS connections whose peer proves an Ed25519 key, and only WebSocket upgrades of the link.
+ * The agent port: accepts TLS connections of the link, whose peers prove an Ed25519 key, for WebSocket upgrades; and a few connections
+ * of visitors, which speak plain HTTPS, for the downloads of machines that are installed or upgraded.
  */
 import { constants, type KeyObject } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -13,10 +14,12 @@ import { nodeIdOf } from '../../src/identity/key-object.js';
 import { peerEd25519Key } from '../../src/identity/proof-of-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
+import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { Service } from '../../src/kernel/service.js';
 import { CLOSE, LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../src/wire/limits.js';
 import type { Core } from '../core/core.js';
 import { type FrameLimit, limitFrames } from './frame-limit.js';
+import type { Visitor } from './install-endpoint.js';
 import { type ListenAddress, listen } from './listen.js';
 
 /** An agent's open connection. Its identity comes only from the key proved in the handshake. */
@@ -44,6 +47,11 @@ interface SharedPortEndpoint {
   accept(peer: Omit<AgentPeer, 'limit' | 'transport'> & { readonly connection: Duplex }): void;
 }
 
+/** Answers the requests of visitors. */
+interface VisitorEndpoint {
+  answer(request: IncomingMessage, response: ServerResponse, visitor: Visitor): Promise<void>;
+}
+
 /** Timeouts in milliseconds. */
 interface ListenerTimeouts {
   readonly handshake: number;
@@ -63,6 +71,8 @@ export interface AgentListenerOptions extends Pick<Core, 'logger'> {
   /** Called in the tick of the upgrade, so that listeners attached here miss nothing. */
   readonly onConnection: (peer: AgentPeer) => void;
   readonly terminalEndpoint?: SharedPortEndpoint;
+  /** Without it, every peer must speak the link. */
+  readonly visitors?: VisitorEndpoint;
   /** Keys that were checked for weakness when they were stored; loaded at the start [default: none]. */
   readonly checkedKeys?: { load(): Promise<void>; has(key: PublicKeyHex): boolean };
   readonly timeouts?: Partial<ListenerTimeouts>;
@@ -73,6 +83,10 @@ export interface AgentListenerOptions extends Pick<Core, 'logger'> {
 const TIMEOUTS: ListenerTimeouts = { handshake: 10_000, headers: 10_000, request: 30_000, check: 2_000, stop: 2_000 };
 /** Room for the agents, and for some that reconnect before their old connection is known to be dead. */
 const MAX_CONNECTIONS = 22_000;
+/** Maximum connections of visitors that have not shown a right to download, in all and of one network. */
+const MAX_VISITORS = { all: 64, network: 16 } as const;
+/** Protocol that HTTP clients offer. */
+const HTTP_ALPN = 'http/1.1';
 
 export class AgentListener implements Service {
   readonly name = 'agent listener';
@@ -80,6 +94,10 @@ export class AgentListener implements Service {
   private readonly timeouts: ListenerTimeouts;
   private readonly keys = new WeakMap<Duplex, PublicKeyHex>();
   private readonly sockets = new Set<Duplex>();
+  /** Visitors whose request has not come yet. */
+  private readonly awaited = new WeakMap<Duplex, Visitor>();
+  /** Networks of the visitors that have not shown a right to download. */
+  private readonly unproved = new Map<Duplex, string>();
   private readonly websockets = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -108,7 +126,7 @@ export class AgentListener implements Service {
   /** Starts listening. Throws `port_in_use`, or `invalid_config` for an unusable address. */
   async start(): Promise<void> {
     await this.options.checkedKeys?.load();
-    const server = createServer(this.serverOptions(), refusePlainRequest);
+    const server = createServer(this.serverOptions(), (request, response) => this.answer(request, response));
     server.maxConnections = this.options.maxConnections ?? MAX_CONNECTIONS;
     server.on('connection', (socket) => this.track(socket));
     // Runs before the HTTP server's own listener, so that an unproved peer is closed before any byte is read.
@@ -153,7 +171,7 @@ export class AgentListener implements Service {
       sigalgs: 'ed25519',
       // A resumed session would carry its first owner's certificate, whichever peer presents it.
       secureOptions: constants.SSL_OP_NO_TICKET,
-      ALPNProtocols: [LINK_ALPN],
+      ALPNProtocols: this.options.visitors === undefined ? [LINK_ALPN] : [LINK_ALPN, HTTP_ALPN],
       handshakeTimeout: this.timeouts.handshake,
       headersTimeout: this.timeouts.headers,
       requestTimeout: this.timeouts.request,
@@ -177,8 +195,36 @@ export class AgentListener implements Service {
       this.keys.set(socket, key);
       return;
     }
+    if (socket.alpnProtocol !== LINK_ALPN && this.admitVisitor(socket, wasChecked)) return;
     this.options.logger.debug('a peer on the agent port proved no key', { address: addressOf(socket) });
     socket.destroy();
+  }
+
+  /** Returns false when the peer must be closed. */
+  private admitVisitor(socket: TLSSocket, wasChecked: (key: PublicKeyHex) => boolean): boolean {
+    const remoteAddress = addressOf(socket);
+    if (this.options.visitors === undefined || remoteAddress === undefined || !this.server) return false;
+    const network = hostNetworkOf(remoteAddress);
+    const ofNetwork = [...this.unproved.values()].filter((one) => one === network).length;
+    if (this.unproved.size >= MAX_VISITORS.all || ofNetwork >= MAX_VISITORS.network) return false;
+    const key = peerEd25519Key(socket, wasChecked);
+    const proved = () => void this.unproved.delete(socket);
+    this.unproved.set(socket, network);
+    socket.once('close', proved);
+    this.awaited.set(socket, { nodeId: key === null ? null : nodeIdOf(key), remoteAddress, proved });
+    return true;
+  }
+
+  /** Answers a plain request. A connection of the link has none, and a visitor has one. */
+  private answer(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    const visitor = this.awaited.get(socket);
+    this.awaited.delete(socket);
+    if (visitor === undefined || this.options.visitors === undefined) {
+      response.writeHead(404, { Connection: 'close', 'Content-Length': 0 }).end();
+      return;
+    }
+    void this.options.visitors.answer(request, response, visitor);
   }
 
   private upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -212,10 +258,6 @@ export class AgentListener implements Service {
 }
 
 const NOT_FOUND = 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
-
-function refusePlainRequest(_: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(404, { Connection: 'close', 'Content-Length': 0 }).end();
-}
 
 /** Returns the peer's address, with an IPv4-mapped prefix removed; undefined when the connection is already gone. */
 const addressOf = (socket: Socket): string | undefined => socket.remoteAddress?.replace(/^::ffff:(?=[\d.]+$)/, '');

@@ -18,6 +18,8 @@ import { eventOfRequest, type Party, type RequestContext } from '../core/domain-
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
+import type { InstallPackages } from './install-endpoint.js';
+import { pinOf } from './own-pin.js';
 import { requireTags } from './tag-service.js';
 import type { Tags } from './tag-store.js';
 
@@ -26,6 +28,9 @@ interface EnrolmentTokensOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' |
   readonly publicKey: PublicKeyHex;
   /** Returns the address at which agents reach the orchestrator; called for each token. */
   readonly address: () => Pick<CreatedEnrolmentToken, 'agent_host' | 'agent_port'>;
+  /** Returns an address at which other machines can probably reach the agent port. */
+  readonly reachableHost: () => string;
+  readonly packages: Pick<InstallPackages, 'newest'>;
 }
 
 /** Milliseconds for which an expired token stays listed. */
@@ -71,7 +76,19 @@ export class EnrolmentTokens {
       );
     });
     const token = formatEnrolmentToken({ id: row.token_id, secret, orchestratorKey: publicKey });
-    return { ...present(row), token, ...address() };
+    return {
+      ...present(row),
+      token,
+      ...address(),
+      reachable_host: this.options.reachableHost(),
+      install: await this.installOffer(),
+    };
+  }
+
+  private async installOffer(): Promise<CreatedEnrolmentToken['install']> {
+    const { packages, publicKey } = this.options;
+    const cpus = (await packages.newest()).map(({ cpu }) => cpu);
+    return cpus.length === 0 ? null : { pin: pinOf(publicKey), cpus };
   }
 
   /** Returns the tokens that are still usable, and those that expired or were used up recently. */

@@ -9,7 +9,8 @@ import { ApprovedKeys } from './approved-keys.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import { Enrolment, pendingLimits } from './enrolment.js';
 import { EnrolmentTokens } from './enrolment-tokens.js';
-import { agentAddress } from './own-address.js';
+import { InstallEndpoint, type InstallPackages } from './install-endpoint.js';
+import { agentAddress, reachable } from './own-address.js';
 import { Presence } from './presence.js';
 import { ShownAgents } from './shown-agents.js';
 import { TagService } from './tag-service.js';
@@ -20,6 +21,7 @@ interface FleetOptions
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly registry: ConnectionRegistry;
+  readonly packages: InstallPackages;
 }
 
 export type Fleet = ReturnType<typeof createFleet>;
@@ -41,6 +43,7 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     ...core,
     ...own,
     checkedKeys: approvedKeys,
+    visitors: new InstallEndpoint({ ...core, ...own }),
     host: settings().agent_host,
     port: settings().agent_port,
     onConnection: (peer) => gateway.accept(peer),
@@ -49,6 +52,7 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     ...core,
     ...own,
     address: () => agentAddress(settings(), listener.address().port),
+    reachableHost: () => reachable(settings().agent_host, settings().advertised_host),
   });
   const agents = new AgentService({ ...core, ...own, connections: gateway, shown });
   return { gateway, listener, enrolmentTokens, agents, tags: new TagService(core) };

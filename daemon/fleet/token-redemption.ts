@@ -42,20 +42,41 @@ const AHEAD_MS = 5 * 60_000;
 
 const NO_TOKEN: TokenCheck = { verdict: null, isAccepted: false };
 
+/**
+ * Returns the token that a machine shows to download its installer; null for one that would not be accepted. A used token counts
+ * until it expires, so that an interrupted installation can be repeated: a download grants nothing.
+ */
+export async function downloadToken(db: Queryable, token: string, now: number): Promise<EnrolmentTokenRow | null> {
+  const row = await bearerTokenOf(db, token);
+  return row === null || (await endOf(db, row, now)) !== null ? null : row;
+}
+
+/** Returns the stored token whose secret the bearer knows; null for any other text. */
+async function bearerTokenOf(db: Queryable, token: string): Promise<EnrolmentTokenRow | null> {
+  const shown = parseEnrolmentToken(token);
+  const row = shown === null ? null : await findEnrolmentToken(db, shown.id);
+  const isKnown = isSecretOf(row?.secret_hash ?? null, shown?.secret ?? new Uint8Array(32));
+  return isKnown ? row : null;
+}
+
+/** Returns why a token is no longer valid for any agent; null for a valid one. */
+async function endOf(db: Queryable, row: EnrolmentTokenRow, now: number): Promise<'revoked' | 'expired' | null> {
+  if (row.revoked_at !== null || !(await isCreatorAdmin(db, row))) return 'revoked';
+  // A token created while the clock was ahead would stay valid longer by that much.
+  return row.expires_at <= now || row.created_at > now + AHEAD_MS ? 'expired' : null;
+}
+
 /** Checks a token without a change. The reason of a refusal is only revealed to a bearer of its secret. */
 export async function checkToken(tx: Queryable, { nodeId, agent, token }: Bearer, now: number): Promise<TokenCheck> {
   if (token == null) return NO_TOKEN;
-  const shown = parseEnrolmentToken(token);
-  const row = shown === null ? null : await findEnrolmentToken(tx, shown.id);
-  const isKnown = isSecretOf(row?.secret_hash ?? null, shown?.secret ?? new Uint8Array(32));
-  if (row === null || !isKnown) return { verdict: 'unknown', isAccepted: false };
+  const row = await bearerTokenOf(tx, token);
+  if (row === null) return { verdict: 'unknown', isAccepted: false };
   // The connection broke before the agent received the answer; this costs no further use.
   if (agent?.enrolment_token_id === row.token_id) {
     return { verdict: 'accepted', isAccepted: true, token: null, approves: false };
   }
-  if (row.revoked_at !== null || !(await isCreatorAdmin(tx, row))) return { verdict: 'revoked', isAccepted: false };
-  // A token created while the clock was ahead would stay valid longer by that much.
-  if (row.expires_at <= now || row.created_at > now + AHEAD_MS) return { verdict: 'expired', isAccepted: false };
+  const end = await endOf(tx, row, now);
+  if (end !== null) return { verdict: end, isAccepted: false };
   if (row.uses_left <= 0) return { verdict: 'used_up', isAccepted: false };
   const approves = row.auto_approve === 1 && !(await wasRemovedByOperator(tx, nodeId));
   return { verdict: 'accepted', isAccepted: true, token: row, approves };

@@ -357,7 +357,7 @@ export interface ServicePrograms {
   installServe(request: ServeInstallRequest): Promise<InstalledServe>;
   uninstallServe(): Promise<UninstalledService>;
   installAgent(request: AgentInstallRequest): Promise<InstalledAgent>;
-  uninstallAgent(): Promise<UninstalledService>;
+  uninstallAgent(options: { readonly purge: boolean }): Promise<UninstalledService>;
 }
 
 export interface StorePrograms {

@@ -31,6 +31,18 @@ const CreatedEnrolmentTokenSchema = closed({
     Type.String({ description: 'Host under which agents reach the orchestrator; null when unknown' }),
   ),
   agent_port: Type.Integer(),
+  reachable_host: Type.String({
+    description: 'Address of this orchestrator that other machines can probably reach; loopback when it has no other',
+  }),
+  install: nullable(
+    closed({
+      pin: Type.String({ description: 'Pin of the key that the agent port shows, as curl reads it: `sha256//…`' }),
+      cpus: Type.Array(Type.String(), {
+        description:
+          'Processors for which the orchestrator has a package that machines without orch download from the agent port',
+      }),
+    }),
+  ),
 });
 export type CreatedEnrolmentToken = Type.Static<typeof CreatedEnrolmentTokenSchema>;
 

@@ -23,7 +23,14 @@ const record: EnrolmentTokenRecord = {
 
 const TOKEN = `orch-enroll-v1.${ulid(1)}.${'s'.repeat(42)}Q.${'k'.repeat(42)}Q`;
 
-const created: CreatedEnrolmentToken = { ...record, token: TOKEN, agent_host: 'orch.home', agent_port: 4747 };
+const created: CreatedEnrolmentToken = {
+  ...record,
+  token: TOKEN,
+  agent_host: 'orch.home',
+  agent_port: 4747,
+  reachable_host: '192.0.2.7',
+  install: null,
+};
 
 const listed: readonly EnrolmentTokenRecord[] = [
   {
@@ -74,8 +81,8 @@ describe('orch enroll create', () => {
     await golden('enroll-create', ['enroll', 'create'], 0);
     expect(asked()).toEqual({ ttl_secs: 3600, uses: 1, tags: {}, auto_approve: false });
     const json = await run(['enroll', 'create', '-o', 'json']);
-    const command = `echo ${TOKEN} | orch agent connect orch.home:4747 --token -`;
-    expect(JSON.parse(json.stdout)).toEqual({ ...created, command });
+    const command = `echo ${TOKEN} | orch agent install orch.home:4747 --token -`;
+    expect(JSON.parse(json.stdout)).toEqual({ ...created, command, curl: null, wget: null });
     expect((await run(['enroll', 'create', '-o', 'name'])).stdout).toBe(`${ulid(1)}\n`);
   });
 
@@ -99,14 +106,32 @@ describe('orch enroll create', () => {
     expect(asked()).toEqual({ ttl_secs: 86_400, uses: 20, tags, auto_approve: true });
   });
 
+  it('prints lines for machines without orch when there is a package for them', async () => {
+    const pin = `sha256//${'p'.repeat(43)}=`;
+    recordBody({ ...created, install: { pin, cpus: ['x64', 'arm64'] } });
+    await golden('enroll-create-install', ['enroll', 'create'], 0);
+    const { curl, wget } = JSON.parse((await run(['enroll', 'create', '-o', 'json'])).stdout);
+    expect(curl).toBe(
+      `echo 'header = "Authorization: Bearer ${TOKEN}"' | curl -fsSk --config - --pinnedpubkey '${pin}' https://orch.home:4747/install.sh | sh`,
+    );
+    expect(wget).toContain(`--pinnedpubkey '${pin}'`);
+  });
+
+  it('names an address that others reach when the API is used over loopback', async () => {
+    recordBody({ ...created, agent_host: null, reachable_host: '2001:db8::7' });
+    const ran = await run(['enroll', 'create']);
+    expect(ran.stdout).toContain('orch agent install [2001:db8::7]:4747 --token -');
+    expect(ran.stderr).toBe('');
+  });
+
   it('warns when the line works on this machine alone', async () => {
-    recordBody({ ...created, agent_host: null, agent_port: 14747 });
+    recordBody({ ...created, agent_host: null, agent_port: 14747, reachable_host: '127.0.0.1' });
     await golden('enroll-create-loopback', ['enroll', 'create'], 0);
   });
 
   it('writes an IPv6 address in brackets', async () => {
     recordBody({ ...created, agent_host: '2001:db8::1' });
-    expect((await run(['enroll', 'create'])).stdout).toContain('connect [2001:db8::1]:4747 --token');
+    expect((await run(['enroll', 'create'])).stdout).toContain('install [2001:db8::1]:4747 --token');
   });
 
   it.each([

@@ -36,6 +36,9 @@ const environmentOf = (hostname: string): NodeJS.ProcessEnv => ({
   ORCH_AGENT_DATA_DIR: sandbox.path(hostname),
 });
 
+/** Tests are no service: the same line for an agent in the foreground. */
+const inForeground = (line: string): string => line.replace('agent install', 'agent connect');
+
 /** Types a line into a shell of a machine of that name, which then does what the line says. */
 function type(line: string, hostname: string): void {
   const bin = sandbox.path('bin');
@@ -85,8 +88,8 @@ afterAll(async () => {
 describe('the printed line', () => {
   it('makes a machine an agent that is approved, tagged and connected at once', async () => {
     const { command, id, token } = await create('--auto-approve', '--tag', 'role=web', '--tag', 'site=north');
-    expect(command).toBe(`echo ${token} | orch agent connect ${ready.agent_address} --token -`);
-    type(` ${command}`, 'shop-01.example.org');
+    expect(command).toBe(`echo ${token} | orch agent install ${ready.agent_address} --token -`);
+    type(` ${inForeground(command)}`, 'shop-01.example.org');
     await until(async () => (await agentOn('shop-01.example.org'))?.connected === true, 'the agent is connected');
     expect(await agentOn('shop-01.example.org')).toMatchObject({
       name: 'shop-01',
@@ -100,7 +103,7 @@ describe('the printed line', () => {
 
   it('without --auto-approve makes one that waits, with its tags', async () => {
     const { command } = await create('--tag', 'role=db');
-    type(command, 'db-01');
+    type(inForeground(command), 'db-01');
     await until(async () => (await agentOn('db-01'))?.connected === true, 'the agent waits');
     const waiting = (await agentOn('db-01')) as Agent;
     expect(waiting).toMatchObject({ name: null, status: 'pending', tags: { role: 'db' } });
@@ -112,7 +115,7 @@ describe('the printed line', () => {
 describe('a token', () => {
   it('that is used up, as a word or a variable, is told of, and nobody sees it in the list of processes', async () => {
     const { token, command } = await create('--auto-approve');
-    type(command, 'first');
+    type(inForeground(command), 'first');
     await until(async () => (await agentOn('first'))?.connected === true, 'the first agent is connected');
     const word = sandbox.start(['agent', 'connect', ready.agent_address, '--token', token], environmentOf('second'));
     const variable = sandbox.start(['agent', 'connect', ready.agent_address], {

@@ -40,6 +40,8 @@ describe('POST /enrolment-tokens', () => {
       token: expect.stringMatching(new RegExp(`^orch-enroll-v1\\.${json.id}\\.`)),
       agent_host: null,
       agent_port: 4747,
+      reachable_host: '192.0.2.7',
+      install: null,
     });
     const [event] = await fleet.events('enrolment.created');
     expect(JSON.stringify(event)).not.toContain(json.token.split('.')[2]);
@@ -102,9 +104,10 @@ describe('POST /enrolment-tokens', () => {
 describe('enrolment tokens', () => {
   it('are listed without what makes them tokens', async () => {
     const { api, post } = await served();
-    const { token: _, agent_host: __, agent_port: ___, ...known } = (await post()).json;
+    const { token, agent_host, agent_port, reachable_host, install, ...known } = (await post()).json;
     const list = await send(api, 'GET', PATH, { token: 'admin' });
     expect(list.json).toEqual([known]);
+    expect([token, agent_host, agent_port, reachable_host, install]).not.toContain(undefined);
   });
 
   it('are revoked once', async () => {

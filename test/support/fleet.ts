@@ -19,11 +19,13 @@ import { ApprovedKeys } from '../../daemon/fleet/approved-keys.js';
 import { type AgentTraffic, ConnectionRegistry, type EngineMessage } from '../../daemon/fleet/connection-registry.js';
 import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js';
 import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
+import { InstallEndpoint } from '../../daemon/fleet/install-endpoint.js';
 import { Presence } from '../../daemon/fleet/presence.js';
 import { ShownAgents } from '../../daemon/fleet/shown-agents.js';
 import { TagService, tagHandlers } from '../../daemon/fleet/tag-service.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
+import { Packages } from '../../daemon/packages/packages.js';
 import { dialContext, dialOrchestrator } from '../../src/agent/link/dial.js';
 import { agentRoutes, tagRoutes } from '../../src/contract/agents.js';
 import { enrolmentTokenRoutes } from '../../src/contract/enrolment-tokens.js';
@@ -97,17 +99,22 @@ export class Fleet {
   readonly tags: TagService;
   readonly tokens: EnrolmentTokens;
   readonly approvedKeys: ApprovedKeys;
+  /** Packages of a directory `packages` that tests may fill. */
+  readonly packages: Packages;
+  readonly dataDir: string;
   readonly identity = newIdentity();
 
   private readonly uow: UnitOfWork;
 
-  private constructor(db: Queryable, options: FleetOptions) {
+  private constructor(db: Queryable, dataDir: string, options: FleetOptions) {
     const { clock, registry, traffic } = this;
     const writer = new TransactionalWriter({ db, clock, newId: monotonicFactory(), publish: () => undefined });
     const shown = new ShownAgents(db);
     const uow = shown.forgottenBy(writer);
     this.db = db;
     this.uow = uow;
+    this.dataDir = dataDir;
+    this.packages = new Packages({ logger: silentLogger, dataDir, release: () => null });
     this.limits = { pendingCapacity: 100, pendingPerAddress: 10, ...options.limits };
     const steered = () => new SteeredWriter(uow);
     this.writers = { enrolment: steered(), presence: steered(), service: steered() };
@@ -156,6 +163,8 @@ export class Fleet {
       randomBytes: randomBytes,
       publicKey: this.identity.publicKey,
       address: () => ({ agent_host: null, agent_port: 4747 }),
+      reachableHost: () => '192.0.2.7',
+      packages: this.packages,
     });
     this.listener = new AgentListener({
       host: '127.0.0.1',
@@ -163,6 +172,14 @@ export class Fleet {
       privateKey: this.identity.privateKey,
       checkedKeys: this.approvedKeys,
       onConnection: (peer) => this.gateway.accept(peer),
+      visitors: new InstallEndpoint({
+        db,
+        clock,
+        logger,
+        publicKey: this.identity.publicKey,
+        packages: this.packages,
+        limits: { downloads: 1 },
+      }),
       logger: silentLogger,
       timeouts: { stop: 500 },
     });
@@ -172,7 +189,7 @@ export class Fleet {
     const directory = mkdtempSync(join(tmpdir(), 'orch-fleet-'));
     const file = join(directory, 'orch.db');
     const { db, close } = await openDatabase({ file, clock: Date, logger: silentLogger, onFatal: () => undefined });
-    const fleet = new Fleet(db, options);
+    const fleet = new Fleet(db, directory, options);
     onTestFinished(async () => {
       await fleet.listener.stop();
       await fleet.gateway.stop();

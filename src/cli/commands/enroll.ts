@@ -8,7 +8,7 @@ import {
 import { Fault } from '../../kernel/fault.js';
 import { argument, defineCommand, flag, integer, list, text } from '../define-command.js';
 import { count, formatAge, formatTags, formatTime, textOrNone } from '../format.js';
-import { lines, type Span, stack, styled, type TableView } from '../outcome.js';
+import { lines, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { parseTag } from '../tag-arguments.js';
@@ -17,7 +17,8 @@ import { parseTag } from '../tag-arguments.js';
 export const createToken = defineCommand({
   examples: ['orch enroll create', 'orch enroll create --ttl 1d --uses 20 --tag role=web --auto-approve'],
   detail: [
-    'Prints the line to run on the new machine. Its token contains the key of the orchestrator. The machine waits for',
+    'Prints the lines to paste on the new machine. The first one needs no orch there: it downloads installer and package from',
+    'the orchestrator itself, whose key it pins. The token contains the key of the orchestrator. The machine waits for',
     'approval outside of the queue; with --auto-approve it is approved at once, under its hostname. Any holder of the token',
     'can enrol until it expires or is used up; "orch enroll revoke" ends it earlier. The token is shown only once.',
   ],
@@ -39,19 +40,17 @@ export const createToken = defineCommand({
     const body = { ttl_secs: ttl, uses, tags, auto_approve: input.auto_approve };
     const created = await api.call('createEnrolmentToken', { body, signal });
     const place = placeOfAgents(created, api.url);
-    const command = connectLine(created.token, place);
+    const all = linesFor(created, place);
     if (created.agent_host === null && isLoopback(place)) {
       context.warn(
         `${place} is this machine alone: on another one, write the name of the orchestrator's host instead.`,
       );
     }
     return {
-      body: { ...created, command },
+      body: { ...created, ...all },
       names: [created.id],
       view: stack(
-        lines(styled('strong', 'Run this as root on the new machine:')),
-        // The leading space keeps the line out of the history of most shells.
-        lines(` ${command}`),
+        ...viewOf(created.install, all),
         lines(`Token ${created.id} ${promiseOf(created)}. It is not shown again.`),
       ),
     };
@@ -88,23 +87,69 @@ export const revokeToken = defineCommand({
   },
 });
 
-/** Returns `HOST:PORT` for agents: the address the orchestrator announces, else the host of its API. */
-export function placeOfAgents(
-  { agent_host: host, agent_port: port }: Pick<CreatedEnrolmentToken, 'agent_host' | 'agent_port'>,
+/**
+ * Returns `HOST:PORT` for agents: the address that the orchestrator announces, else the host of its API, else an address of its host that
+ * other machines can reach.
+ */
+function placeOfAgents(
+  { agent_host: host, agent_port: port, reachable_host: reachable }: CreatedEnrolmentToken,
   api: URL,
 ): string {
-  const name = host ?? api.hostname;
+  const name = host ?? (isLoopback(`${api.hostname}:`) ? reachable : api.hostname);
   return `${name.includes(':') && !name.startsWith('[') ? `[${name}]` : name}:${port}`;
 }
 
-export const isLoopback = (place: string): boolean => /^(127\.|localhost:|\[::1\])/.test(place);
+const isLoopback = (place: string): boolean => /^(127\.|localhost:|\[::1\])/.test(place);
+
+/** Lines to paste on a new machine; null for those that need a package of the orchestrator when it has none. */
+interface EnrolmentLines {
+  /** For a machine that has orch. */
+  readonly command: string;
+  readonly curl: string | null;
+  readonly wget: string | null;
+}
+
+/** Words for sh when wget fails, because wget shows either no error or the token as well. */
+const UNSAID = 'echo orch: nothing was installed, because the token has ended or another key answered';
 
 /**
- * Returns the command line that enrols a machine. It pipes the token, because `echo` is a shell builtin: neither the process list nor
- * the log of sudo shows it. It needs no quoting in any shell.
+ * Returns the lines that enrol a machine. They pipe the token, because `echo` is a shell builtin: neither the process list nor the log
+ * of sudo shows it. The pin is checked although the certificate is not: both programs refuse another key.
  */
-export const connectLine = (token: string, place: string): string =>
-  `echo ${token} | orch agent connect ${place} --token -`;
+function linesFor({ token, install }: CreatedEnrolmentToken, place: string): EnrolmentLines {
+  const command = `echo ${token} | orch agent install ${place} --token -`;
+  if (install === null) return { command, curl: null, wget: null };
+  const { pin } = install;
+  const url = `https://${place}/install.sh`;
+  return {
+    command,
+    curl: `echo 'header = "Authorization: Bearer ${token}"' | curl -fsSk --config - --pinnedpubkey '${pin}' ${url} | sh`,
+    wget: `echo https://orch:${token}@${place}/install.sh | (wget -qO- --auth-no-challenge --no-check-certificate --pinnedpubkey '${pin}' -i - || echo ${UNSAID}) | sh`,
+  };
+}
+
+/** The leading space keeps a line out of the history of most shells. */
+function viewOf(install: CreatedEnrolmentToken['install'], { command, curl, wget }: EnrolmentLines): readonly View[] {
+  if (install === null || curl === null || wget === null) {
+    return [
+      lines(styled('strong', 'Run this as root on the new machine, where orch is installed:')),
+      lines(` ${command}`),
+      lines(
+        'A machine without orch could download it from here, but the orchestrator has no package to offer:',
+        'run it from a package, or make one with "npm run package -- tar" and copy the .tar.gz, with SHA256SUMS and',
+        'SHA256SUMS.sig if the orchestrator is signed, to the directory packages of its data directory.',
+      ),
+    ];
+  }
+  return [
+    lines(styled('strong', `Paste this as root on a new Linux machine with systemd (${install.cpus.join(', ')}):`)),
+    lines(` ${curl}`),
+    lines('The same without curl:'),
+    lines(` ${wget}`),
+    lines('Where orch is installed:'),
+    lines(` ${command}`),
+  ];
+}
 
 /** The table of enrolment tokens, without the tokens themselves. */
 export const tokenTable = (

@@ -216,15 +216,22 @@ function meaningOf(link: string): string {
 
 /** `orch agent uninstall`. */
 export const uninstallAgent = defineCommand({
-  examples: ['orch agent uninstall'],
+  examples: ['orch agent uninstall', 'orch agent uninstall --purge'],
   detail: [
     'Stops the service orch-agent and keeps the identity of this machine; "orch agent leave" deletes that as well.',
+    '--purge also deletes the data and settings of the agent, and the program in /opt/orch where no Linux package has',
+    'installed orch. What modules have made stays.',
   ],
   access: 'local',
+  options: { purge: flag('delete identity, data, settings and program as well') },
   consent: true,
-  run: async ({ programs, prompt }) => {
-    await prompt.consent('Stop the agent of this machine and remove its service?');
-    return uninstalledOutcome(await programs.service.uninstallAgent());
+  run: async ({ programs, prompt }, { purge }) => {
+    await prompt.consent(
+      purge
+        ? 'Remove the agent of this machine with its identity, data, settings and program?'
+        : 'Stop the agent of this machine and remove its service?',
+    );
+    return uninstalledOutcome(await programs.service.uninstallAgent({ purge }));
   },
 });
 

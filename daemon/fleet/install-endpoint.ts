@@ -1,0 +1,186 @@
+/**
+ * The plain HTTPS requests on the agent port: `GET /install.sh` for a machine that shows an enrolment token, and
+ * `GET /packages/SHA256` for such a machine and for approved agents. Every answer ends its connection.
+ */
+import type { FileHandle } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { messageOf } from '../../src/kernel/fault.js';
+import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
+import type { Core } from '../core/core.js';
+import { findAgent } from './agent-store.js';
+import { type InstallPackage, installScript, placeOfHeader } from './install-script.js';
+import { pinOf } from './own-pin.js';
+import { downloadToken } from './token-redemption.js';
+
+/** Packages that machines may download. */
+export interface InstallPackages {
+  /** Returns the newest one for each processor that machines may get. */
+  newest(): Promise<readonly InstallPackage[]>;
+  /** Opens one for reading; null for an unknown sum. The caller closes it. */
+  open(sha256: string): Promise<{ readonly size: number; readonly handle: FileHandle } | null>;
+  /** Returns the key that signs the releases; null when they are not signed. */
+  releaseKey(): PublicKeyHex | null;
+}
+
+interface InstallEndpointOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
+  /** Public key of this orchestrator. */
+  readonly publicKey: PublicKeyHex;
+  readonly packages: InstallPackages;
+  readonly limits?: Partial<DownloadLimits>;
+}
+
+/** A peer on the agent port that does not speak the link. */
+export interface Visitor {
+  /** Node of the key that its certificate proved; null without one. */
+  readonly nodeId: NodeId | null;
+  readonly remoteAddress: string;
+  /** Called once when the visitor has shown a right to download. */
+  readonly proved: () => void;
+}
+
+interface DownloadLimits {
+  /** Packages sent at once; further requests get 503. */
+  readonly downloads: number;
+  /** Milliseconds without progress, and for a whole package. */
+  readonly stalled: number;
+  readonly total: number;
+}
+
+const LIMITS: DownloadLimits = { downloads: 16, stalled: 60_000, total: 30 * 60_000 };
+/** Seconds after which a machine that found all places taken asks again. */
+const RETRY_AFTER = 20;
+
+const PACKAGE = /^\/packages\/([0-9a-f]{64})$/;
+
+export class InstallEndpoint {
+  private readonly options: InstallEndpointOptions;
+  private readonly limits: DownloadLimits;
+  private downloads = 0;
+
+  constructor(options: InstallEndpointOptions) {
+    this.options = options;
+    this.limits = { ...LIMITS, ...options.limits };
+  }
+
+  /** Answers a request; never throws. */
+  async answer(request: IncomingMessage, response: ServerResponse, visitor: Visitor): Promise<void> {
+    const { logger } = this.options;
+    try {
+      await this.respond(request, response, visitor);
+    } catch (error) {
+      logger.warn('a download from the agent port failed', {
+        address: visitor.remoteAddress,
+        path: pathOf(request),
+        reason: messageOf(error),
+      });
+      if (response.headersSent) response.destroy();
+      else refuse(response, 500);
+    }
+  }
+
+  private async respond(request: IncomingMessage, response: ServerResponse, visitor: Visitor): Promise<void> {
+    const path = pathOf(request);
+    const sha256 = PACKAGE.exec(path)?.[1];
+    if (request.method !== 'GET' || (sha256 === undefined && path !== '/install.sh')) return refuse(response, 404);
+    if (hasBody(request)) return refuse(response, 400);
+    const bearer = await this.bearerOf(request, visitor);
+    // Agents have no use for the installer, which contains a token.
+    if (bearer === null || (sha256 === undefined && bearer.token === null)) return refuse(response, 401);
+    visitor.proved();
+    if (sha256 !== undefined) return this.sendPackage(response, { sha256, visitor, who: bearer.who });
+    const place = placeOfHeader(request.headers.host);
+    return place === null || bearer.token === null
+      ? refuse(response, 400)
+      : this.sendScript(response, { place, token: bearer.token, visitor, who: bearer.who });
+  }
+
+  /** Returns how the peer has shown its right to download; null without it. */
+  private async bearerOf(
+    request: IncomingMessage,
+    { nodeId }: Visitor,
+  ): Promise<{ readonly token: string | null; readonly who: Readonly<Record<string, string>> } | null> {
+    const { db, clock } = this.options;
+    const token = tokenOf(request.headers.authorization);
+    if (token !== null) {
+      const row = await downloadToken(db, token, clock.now());
+      return row === null ? null : { token, who: { token_id: row.token_id } };
+    }
+    if (nodeId === null) return null;
+    return (await findAgent(db, nodeId))?.status === 'approved' ? { token: null, who: { node_id: nodeId } } : null;
+  }
+
+  private async sendScript(
+    response: ServerResponse,
+    { place, token, visitor, who }: Sending & { readonly place: string; readonly token: string },
+  ): Promise<void> {
+    const { packages, publicKey, logger } = this.options;
+    const script = installScript({
+      place,
+      pin: pinOf(publicKey),
+      token,
+      packages: await packages.newest(),
+      releaseKey: packages.releaseKey(),
+    });
+    const body = Buffer.from(script);
+    response.writeHead(200, {
+      'Content-Type': 'text/x-shellscript; charset=utf-8',
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store',
+      Connection: 'close',
+    });
+    response.end(body);
+    logger.info('a machine downloads the installer', { address: visitor.remoteAddress, ...who });
+  }
+
+  private async sendPackage(
+    response: ServerResponse,
+    { sha256, visitor, who }: Sending & { readonly sha256: string },
+  ): Promise<void> {
+    const { packages, logger } = this.options;
+    if (this.downloads >= this.limits.downloads) return refuse(response, 503, { 'Retry-After': String(RETRY_AFTER) });
+    this.downloads += 1;
+    const end = setTimeout(() => response.destroy(), this.limits.total);
+    try {
+      const opened = await packages.open(sha256);
+      if (opened === null) return refuse(response, 404);
+      logger.info('a machine downloads a package', { address: visitor.remoteAddress, sha256, ...who });
+      // A peer that reads too slowly gives its place back.
+      response.socket?.setTimeout(this.limits.stalled, () => response.destroy());
+      response.writeHead(200, {
+        'Content-Type': 'application/gzip',
+        'Content-Length': opened.size,
+        Connection: 'close',
+      });
+      await pipeline(opened.handle.createReadStream({ start: 0, end: opened.size - 1 }), response);
+    } finally {
+      clearTimeout(end);
+      this.downloads -= 1;
+    }
+  }
+}
+
+interface Sending {
+  readonly visitor: Visitor;
+  /** Who downloads, for the log. */
+  readonly who: Readonly<Record<string, string>>;
+}
+
+/** Returns the path of a request for the log and for comparison; nothing secret is accepted in it. */
+const pathOf = (request: IncomingMessage): string => request.url ?? '';
+
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+
+/** Returns the token of a header: as a bearer, or as the password of `orch`, which wget can send without showing it to other users. */
+function tokenOf(header: string | undefined): string | null {
+  const [, bearer, basic] = /^(?:Bearer ([\w.-]{1,256})|Basic ([A-Za-z0-9+/=]{1,512}))$/.exec(header ?? '') ?? [];
+  if (bearer !== undefined) return bearer;
+  if (basic === undefined) return null;
+  return /^orch:([\w.-]{1,256})$/.exec(Buffer.from(basic, 'base64').toString('latin1'))?.[1] ?? null;
+}
+
+function refuse(response: ServerResponse, status: number, headers: Readonly<Record<string, string>> = {}): void {
+  const challenge = status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {};
+  response.writeHead(status, { ...challenge, ...headers, Connection: 'close', 'Content-Length': 0 }).end();
+}
