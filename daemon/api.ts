@@ -19,6 +19,7 @@ import { operationHandlers } from './engine/operations/operation-reader.js';
 import { rolloutHandlers } from './engine/rollouts/rollout-routes.js';
 import { runHandlers } from './engine/run-routes.js';
 import { agentHandlers } from './fleet/agent-service.js';
+import { countOtherVersions } from './fleet/agent-store.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
 import type { Fleet } from './fleet/fleet.js';
 import { tagHandlers } from './fleet/tag-service.js';
@@ -35,6 +36,7 @@ import type { Secrets } from './secrets/secrets.js';
 import { healthCheck, type Problem, statusHandlers } from './status.js';
 import type { TerminalParts } from './terminal/create-terminals.js';
 import { terminalHandlers } from './terminal/terminal-routes.js';
+import { type Upgrades, upgradeHandlers } from './upgrades/upgrades.js';
 
 /** Parts that provide the API's handlers. */
 interface ApiParts {
@@ -52,6 +54,7 @@ interface ApiParts {
   readonly problems: () => readonly Problem[];
   readonly secrets: Secrets;
   readonly terminals: TerminalParts;
+  readonly upgrades: Upgrades;
 }
 
 export function createApi(core: Core, parts: ApiParts): ApiServer {
@@ -89,7 +92,13 @@ function handlersOf(core: Core, parts: ApiParts) {
   const { publicKey, auth, audit, engine, fleet, notify, secrets, problems } = parts;
   return {
     ...statusHandlers({
-      health: healthCheck({ ...core, dataDir: core.settings().data_dir, publicKey, problems }),
+      health: healthCheck({
+        ...core,
+        dataDir: core.settings().data_dir,
+        publicKey,
+        problems,
+        outdatedAgents: () => countOtherVersions(core.db, VERSION),
+      }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
       moduleSchema: () => ({ ...moduleJsonSchema() }),
     }),
@@ -98,6 +107,7 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...operatorHandlers(auth),
     ...agentHandlers(fleet.agents),
     ...tagHandlers(fleet.tags),
+    ...upgradeHandlers(parts.upgrades),
     ...enrolmentTokenHandlers(fleet.enrolmentTokens),
     ...metricsHandlers({ reader: new MetricsReader(core), own: parts.own }),
     ...moduleHandlers(engine.modules),

@@ -54,6 +54,7 @@ import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
 import { createTerminals } from './terminal/create-terminals.js';
+import { Upgrades } from './upgrades/upgrades.js';
 
 interface OrchestratorOptions
   extends StartChoices,
@@ -218,6 +219,7 @@ class AssembledOrchestrator implements Orchestrator {
     });
     const terminals = createTerminals(core, { privateKey, link: registry, since: epochBegun });
     const packages = new Packages({ ...core, dataDir: settings().data_dir, release: () => ownRelease() });
+    const upgrades = new Upgrades({ ...core, link: registry, packages: () => packages.list() });
     const fleet = createFleet(core, {
       ...keys,
       packages,
@@ -226,6 +228,7 @@ class AssembledOrchestrator implements Orchestrator {
       terminals: terminals.terminals,
       terminalEndpoint: terminals.agentEndpoint,
       onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
+      onUpgradeReport: (nodeId, report) => upgrades.receive(nodeId, report),
     });
     const auth = createAuth(core, { serverSpki: spkiOf(settings(), certificate) });
     const ownPorts = () => [this.api.address().port, this.listener.address().port];
@@ -254,7 +257,21 @@ class AssembledOrchestrator implements Orchestrator {
     this.storeCheck = new StoreCheck({ ...core, store, file: storeFile, verification: audit.verification });
     const discovery = createDiscovery(core, { ...keys, address: () => fleet.listener.address() });
     const maintenanceWindows = new MaintenanceWindows({ ...core, onChanged: () => this.maintenance.load() });
-    const parts = { ...keys, store, certificate, auth, audit, engine, fleet, metrics, notify, own, secrets, terminals };
+    const parts = {
+      ...keys,
+      store,
+      certificate,
+      auth,
+      audit,
+      engine,
+      fleet,
+      metrics,
+      notify,
+      own,
+      secrets,
+      terminals,
+      upgrades,
+    };
     this.api = createApi(core, { ...parts, problems, discovery, maintenanceWindows });
     this.options = options;
     this.core = core;
@@ -271,6 +288,7 @@ class AssembledOrchestrator implements Orchestrator {
       notify.offlineWatch,
       terminals.service,
       packages,
+      upgrades,
       fleet.gateway,
       fleet.listener,
       this.driftScheduler,

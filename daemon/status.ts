@@ -36,6 +36,8 @@ function once<T>(make: () => T): () => T {
 const ENOUGH_DISK = 1024 ** 3;
 /** Milliseconds for which a measurement of the disk is reused. */
 const DISK_AGE_MS = 1_000;
+/** Milliseconds for which the number of outdated agents is reused. */
+const OUTDATED_AGE_MS = 5_000;
 
 /** A reason why the orchestrator is degraded. Every client that reaches the API may read it. */
 export type Problem = Status['reasons'][number];
@@ -44,17 +46,36 @@ interface HealthOptions extends Pick<Core, 'clock'> {
   readonly dataDir: string;
   readonly publicKey: string;
   readonly problems: () => readonly Problem[];
+  /** Returns the number of approved agents with another version than the orchestrator. */
+  readonly outdatedAgents: () => Promise<number>;
 }
 
-/** Creates the check of the current health. The disk is measured at most once a second. */
-export function healthCheck({ dataDir, publicKey, problems, clock }: HealthOptions): () => Promise<Status> {
-  let disk: { readonly problems: Promise<readonly Problem[]>; readonly at: number } | undefined;
+/** Creates the check of the current health. Disk and agents are looked at once in a while. */
+export function healthCheck(options: HealthOptions): () => Promise<Status> {
+  const { dataDir, publicKey, problems, outdatedAgents, clock } = options;
+  const disk = reused(clock, DISK_AGE_MS, () => diskProblems(dataDir));
+  // A store that cannot be read has reasons of its own.
+  const outdated = reused(clock, OUTDATED_AGE_MS, () => outdatedAgents().catch(() => 0));
   return async () => {
+    const reasons = [...(await disk()), ...problems()];
+    return {
+      status: reasons.length > 0 ? 'degraded' : 'ok',
+      protocol_version: PROTOCOL_VERSION,
+      public_key: publicKey,
+      version: VERSION,
+      outdated_agents: await outdated(),
+      reasons,
+    };
+  };
+}
+
+/** Calls `measure` again only when its last result is older than `ageMs`. */
+function reused<T>(clock: Core['clock'], ageMs: number, measure: () => Promise<T>): () => Promise<T> {
+  let last: { readonly value: Promise<T>; readonly at: number } | undefined;
+  return () => {
     const now = clock.monotonic();
-    if (disk === undefined || now - disk.at >= DISK_AGE_MS) disk = { problems: diskProblems(dataDir), at: now };
-    const reasons = [...(await disk.problems), ...problems()];
-    const status = reasons.length > 0 ? 'degraded' : 'ok';
-    return { status, protocol_version: PROTOCOL_VERSION, public_key: publicKey, version: VERSION, reasons };
+    if (last === undefined || now - last.at >= ageMs) last = { value: measure(), at: now };
+    return last.value;
   };
 }
 

@@ -65,6 +65,22 @@ export interface AgentTable {
   enrolment_token_id: string | null;
 }
 
+/** The last upgrade of an agent. */
+interface AgentUpgradeTable {
+  node_id: string;
+  upgrade_id: string;
+  version: string;
+  /** Version of the agent at the request. */
+  from_version: string;
+  state: string;
+  waits_for: string | null;
+  error_json: string | null;
+  /** Operator ID. */
+  requested_by: string;
+  requested_at: number;
+  updated_at: number;
+}
+
 interface EnrolmentTokenTable {
   token_id: string;
   /** SHA-256 over a domain prefix and the secret. */
@@ -444,6 +460,7 @@ export interface Database {
   sessions: SessionTable;
   agents: AgentTable;
   agent_tags: AgentTagTable;
+  agent_upgrades: AgentUpgradeTable;
   enrolment_tokens: EnrolmentTokenTable;
   modules: ModuleTable;
   module_revisions: ModuleRevisionTable;

@@ -41,6 +41,8 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   /** Handles a metrics answer. Throws `protocol_violation` for one that was not requested. */
   readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
   readonly terminals: TerminalTraffic;
+  /** Handles what an approved agent reports about its upgrade. */
+  readonly onUpgradeReport: (nodeId: NodeId, message: AgentMessageOf<'upgrade_report'>) => Promise<void>;
   /** Collects the keys of agents that connect and are approved. */
   readonly approvedKeys?: { add(key: PublicKeyHex): void };
   readonly timeouts?: Partial<GatewayTimeouts>;
@@ -151,6 +153,8 @@ export class AgentGateway implements Service {
       case 'terminal_answer':
       case 'terminals':
         return this.options.terminals.receive(connection.nodeId, message);
+      case 'upgrade_report':
+        return this.options.onUpgradeReport(connection.nodeId, message);
       case 'inventory':
       case 'run_accepted':
       case 'run_results':

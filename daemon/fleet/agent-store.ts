@@ -136,6 +136,13 @@ export async function findShownAgent(db: Queryable, nodeId: string): Promise<Sho
   return (await shownById(db, nodeId))[0] ?? null;
 }
 
+/** Returns the number of approved agents with another version than the given one. */
+export async function countOtherVersions(db: Queryable, version: string): Promise<number> {
+  const query = db.selectFrom('agents').select(({ fn }) => fn.countAll<number>().as('agents'));
+  const row = await query.where('status', '=', 'approved').where('agent_version', '!=', version).executeTakeFirst();
+  return row?.agents ?? 0;
+}
+
 /** Place in the list of agents: that of an agent, by name, or of an unnamed one after all names. */
 type ListPlace = Pick<AgentRow, 'name' | 'node_id'>;
 

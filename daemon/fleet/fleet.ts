@@ -16,7 +16,7 @@ import { ShownAgents } from './shown-agents.js';
 import { TagService } from './tag-service.js';
 
 interface FleetOptions
-  extends Pick<GatewayOptions, 'traffic' | 'terminals' | 'onMetrics'>,
+  extends Pick<GatewayOptions, 'traffic' | 'terminals' | 'onMetrics' | 'onUpgradeReport'>,
     Pick<AgentListenerOptions, 'terminalEndpoint'> {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;

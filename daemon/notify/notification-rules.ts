@@ -22,6 +22,7 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'agent.refused': asItIs,
   'agent.duplicate_identity': asItIs,
   'agent.journal_lost': asItIs,
+  'agent.upgrade_failed': asItIs,
   'agent.connected': async (tx, { target, timestamp }) => {
     await putAgentAbsence(tx, { node_id: target.id, connected_at: timestamp, away_since: null, event: null });
     return null;

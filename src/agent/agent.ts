@@ -27,6 +27,7 @@ import { formatAddress, type OrchestratorAddress } from './link/orchestrator-add
 import { Metrics, type MetricsSettings } from './metrics.js';
 import { runSession, type SessionEnd } from './session.js';
 import type { Terminals } from './terminal/terminals.js';
+import { Upgrades } from './upgrade/upgrades.js';
 
 export interface AgentOptions extends TrustOptions {
   /** Address of the orchestrator, or the UDP port on which the agent waits for discovery packets with it. */
@@ -140,6 +141,8 @@ class Agent {
   private readonly context;
   private readonly metrics: Metrics;
   private readonly enrolment: Enrolment;
+  private readonly upgrades: Upgrades;
+  private readonly detachment = new Detachment();
   /** The dialled address as text. */
   private where = '';
   private readonly untrusted: Backoff;
@@ -161,6 +164,13 @@ class Agent {
     this.metrics = new Metrics({ clock, settings: options.metrics });
     const privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
     this.context = dialContext(privateKey);
+    this.upgrades = new Upgrades({
+      dataDir,
+      logger: options.logger,
+      context: this.context,
+      busyWith: () => this.busyWith(),
+      setDetached: (detached) => this.detachment.set(detached),
+    });
     this.state = {
       node_id: nodeIdOf(publicKeyOfKeyObject(privateKey)),
       orchestrator_key: trust.key,
@@ -189,11 +199,13 @@ class Agent {
       this.wasRefused = false;
       const pause = await this.connectOnce(place, signal);
       if (signal.aborted) break;
+      await this.detachment.ended(signal);
       backoff.ended(clock.monotonic() - since, this.wasRefused);
       const delay = pause ?? backoff.next(this.terminals?.isInUse ? SOON : undefined);
       if (delay > 0 && (await addressSource.pause(delay, signal))) backoff.reset();
     }
     this.metrics.stop();
+    await this.upgrades.stop();
     this.note('stopped', null);
     logger.info('the agent stops');
   }
@@ -228,7 +240,8 @@ class Agent {
       this.untrusted.reset();
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
       this.terminals?.setAddress({ ...target, key: orchestratorKey });
-      return this.ended(await this.serve(socket, orchestratorKey, signal));
+      this.upgrades.setSource({ ...target, key: orchestratorKey });
+      return this.ended(await this.serve(socket, orchestratorKey, AbortSignal.any([signal, this.detachment.signal])));
     } catch (error) {
       if (signal.aborted) return null;
       if (await this.trust.confirm(error, this.where)) return 0;
@@ -275,6 +288,7 @@ class Agent {
           facts: () => readFacts(hostname),
           sample: () => this.metrics.sample(),
           terminals: this.terminals,
+          upgrades: this.upgrades,
           enrolmentToken: enrolment.offerTo(orchestratorKey),
           journalLoss: () => readLoss(this.options.dataDir),
           onLossReported: () => forgetLoss(this.options.dataDir),
@@ -333,6 +347,15 @@ class Agent {
     }
   }
 
+  /** Returns what an upgrade has to wait for, or null. */
+  private async busyWith(): Promise<string | null> {
+    const running = (await this.engine.inventory()).some(({ state }) => state === 'running');
+    if (running) return 'an apply';
+    const sessions = this.terminals?.list().sessions.length ?? 0;
+    if (sessions === 0) return null;
+    return sessions === 1 ? 'a terminal or command of an operator' : `${sessions} terminals or commands of operators`;
+  }
+
   private note(link: LinkState, lastError: string | null, hint: string | null = null): void {
     const { dataDir, clock, logger } = this.options;
     this.state = { ...this.state, link, since: toTimestamp(clock.now()), last_error: lastError, hint };
@@ -341,5 +364,37 @@ class Agent {
     } catch (error) {
       logger.warn('the state file cannot be written', { reason: messageOf(error) });
     }
+  }
+}
+
+/** Keeps the agent away from the orchestrator while it is about to be replaced. */
+class Detachment {
+  private controller = new AbortController();
+  private end: (() => void) | null = null;
+  private over: Promise<void> = Promise.resolve();
+
+  /** Aborted while the agent is detached. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  set(detached: boolean): void {
+    if (detached === this.controller.signal.aborted) return;
+    if (detached) {
+      this.over = new Promise((resolve) => {
+        this.end = resolve;
+      });
+      this.controller.abort();
+    } else {
+      this.controller = new AbortController();
+      this.end?.();
+    }
+  }
+
+  /** Resolves once the agent may connect, or after `signal`. */
+  async ended(signal: AbortSignal): Promise<void> {
+    if (!this.controller.signal.aborted || signal.aborted) return;
+    const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    await Promise.race([this.over, stopped]);
   }
 }

@@ -14,6 +14,7 @@ import { commonVersion } from '../wire/version.js';
 import type { RunEngine } from './engine/run-engine.js';
 import type { Attributes } from './facts.js';
 import type { TerminalRequest, Terminals } from './terminal/terminals.js';
+import type { Upgrades } from './upgrade/upgrades.js';
 
 export interface SessionOptions {
   /** Open and paused. */
@@ -27,6 +28,8 @@ export interface SessionOptions {
   readonly sample: () => Promise<MetricsSample | null>;
   /** Without it every terminal is refused. */
   readonly terminals?: Pick<Terminals, 'handle' | 'list' | 'subscribe'> | undefined;
+  /** Without it requests for upgrades are ignored. */
+  readonly upgrades?: Pick<Upgrades, 'handle' | 'report' | 'subscribe'>;
   readonly pace?: Pace;
   /** Token for hello, or null. */
   readonly enrolmentToken?: string | null;
@@ -83,7 +86,7 @@ class Session {
   }
 
   async run(signal: AbortSignal): Promise<SessionEnd> {
-    const { socket, engine, terminals } = this.options;
+    const { socket, engine, terminals, upgrades } = this.options;
     const closed = new Promise<SessionEnd>((resolve) => {
       socket.on('close', (code, reason) => resolve(this.ended ?? { code, reason: reason.toString() }));
     });
@@ -99,6 +102,9 @@ class Session {
     const unsubscribeTerminals = terminals?.subscribe((report) => {
       if (this.approved) this.send(report);
     });
+    const unsubscribeUpgrades = upgrades?.subscribe((report) => {
+      if (this.approved) this.send(report);
+    });
     const abort = () => this.end(CLOSE.normal, 'the agent stops');
     signal.addEventListener('abort', abort, { once: true });
     if (signal.aborted) abort();
@@ -111,6 +117,7 @@ class Session {
       clearInterval(watch);
       unsubscribe();
       unsubscribeTerminals?.();
+      unsubscribeUpgrades?.();
       signal.removeEventListener('abort', abort);
       engine.disconnected();
     }
@@ -211,6 +218,10 @@ class Session {
       case 'terminal_close':
         this.handleTerminal(message);
         return;
+      case 'upgrade':
+      case 'upgrade_ack':
+        this.options.upgrades?.handle(message);
+        return;
       default:
         assertNever(message);
     }
@@ -243,6 +254,8 @@ class Session {
     if (this.reportsLoss) this.options.onLossReported?.();
     void this.reportInventory();
     if (this.options.terminals !== undefined) this.send(this.options.terminals.list());
+    const upgrade = this.options.upgrades?.report() ?? null;
+    if (upgrade !== null) this.send(upgrade);
   }
 
   /** Reports the inventory. Later reports are in the journal too, so the orchestrator asks for missing ones. */

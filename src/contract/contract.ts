@@ -17,6 +17,7 @@ import { runRoutes } from './runs.js';
 import { secretRoutes } from './secrets.js';
 import { statusRoutes } from './status.js';
 import { terminalRoutes } from './terminal.js';
+import { upgradeRoutes } from './upgrades.js';
 
 export const API_BASE = '/api/v1';
 
@@ -26,6 +27,7 @@ export const CONTRACT = {
   ...authRoutes,
   ...operatorRoutes,
   ...agentRoutes,
+  ...upgradeRoutes,
   ...enrolmentTokenRoutes,
   ...tagRoutes,
   ...metricsRoutes,

@@ -9,6 +9,7 @@ export const StatusSchema = closed({
   protocol_version: Type.Integer(),
   public_key: PublicKey,
   version: Type.String(),
+  outdated_agents: Type.Integer({ description: 'Number of approved agents with another version' }),
   /** Reasons of a degraded state; empty otherwise. */
   reasons: Type.Array(
     closed({

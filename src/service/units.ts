@@ -2,6 +2,8 @@
 
 export const SERVE_UNIT = 'orch-serve.service';
 export const AGENT_UNIT = 'orch-agent.service';
+/** Unit that exists while a new release of the agent is on trial. */
+export const UPGRADE_UNIT = 'orch-agent-upgrade.service';
 
 /** User that runs the orchestrator. */
 export const SERVE_USER = 'orch';
@@ -95,6 +97,26 @@ TimeoutStopSec=90
 TasksMax=16384
 OOMPolicy=continue
 LimitNOFILE=65536
+LimitCORE=0
+UMask=0077
+
+[Install]
+WantedBy=multi-user.target
+`;
+
+/**
+ * Returns the unit of the trial of a new release. It starts again after a restart of the machine, until the trial has ended.
+ * @param release directory of the release that runs the trial, which is the old one
+ * @param dataDir data directory of the agent
+ */
+export const upgradeUnit = (release: string, dataDir: string): string => `[Unit]
+Description=trial of a new release of the orch agent
+
+[Service]
+Type=exec
+ExecStart=${commandLine([`${release}/bin/node`, `${release}/dist/orch/upgrade-trial.js`, dataDir])}
+Restart=on-failure
+RestartSec=5
 LimitCORE=0
 UMask=0077
 

@@ -35,6 +35,8 @@ export const LINK_LIMITS = {
 export const LINK_ALPN = 'orch-agent/1';
 /** Path of the WebSocket upgrade on the agent port. */
 export const LINK_PATH = '/agent/v1';
+/** Path of a release's tarball on the agent port, before its SHA-256. */
+export const PACKAGE_PATH = '/packages/';
 
 /** WebSocket close codes; the reason text has details. */
 export const CLOSE = {

@@ -10,6 +10,11 @@ const id = Type.String({ pattern: '^[0-7][0-9A-HJKMNP-TV-Z]{25}$' });
 const count = Type.Integer({ minimum: 0, maximum: 1_000_000 });
 const sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 
+/** Versions of releases: safe in paths and on command lines. */
+export const RELEASE_VERSION_PATTERN = '^[0-9][0-9A-Za-z.+~-]{0,63}$';
+/** Maximum bytes of a release's tarball. */
+export const RELEASE_BYTES_MAX = 512 * 1024 ** 2;
+
 /** Names and values of the agent's attributes. */
 export const AttributesSchema = Type.Record(
   Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }),
@@ -117,6 +122,27 @@ const terminals = closed({
   sessions: Type.Array(closed({ session_id: id, attached: Type.Boolean() }), { maxItems: 10_000 }),
 });
 
+const version = Type.String({ pattern: RELEASE_VERSION_PATTERN });
+
+/** States of an upgrade on the agent. The last three are final. */
+export const UPGRADE_STATES = ['downloading', 'waiting', 'switching', 'succeeded', 'failed', 'rolled_back'] as const;
+export type UpgradeState = (typeof UPGRADE_STATES)[number];
+
+/**
+ * State of the agent's last upgrade: at each change, and after each approval of the connection until the orchestrator has
+ * acknowledged a final state.
+ */
+const upgradeReport = closed({
+  type: Type.Literal('upgrade_report'),
+  upgrade_id: id,
+  version,
+  state: Type.Enum(UPGRADE_STATES),
+  /** What the upgrade waits for, such as an apply; null otherwise. */
+  waits_for: nullable(Type.String({ maxLength: 256 })),
+  /** Why it failed or was rolled back; null otherwise. */
+  error: nullable(ErrorSchema),
+});
+
 /** Messages of agents, by type. */
 export const AgentMessageSchemas = {
   hello,
@@ -128,6 +154,7 @@ export const AgentMessageSchemas = {
   metrics,
   terminal_answer: terminalAnswer,
   terminals,
+  upgrade_report: upgradeReport,
 } as const;
 
 /** Messages that an agent may send before its approval. */
@@ -220,6 +247,26 @@ const terminalAttach = closed({ type: Type.Literal('terminal_attach'), session_i
 /** Ends the program of a session that is over for the orchestrator or unknown to it. */
 const terminalClose = closed({ type: Type.Literal('terminal_close'), session_id: id });
 
+/** Requests that the agent replaces its release by another, which it downloads from the agent port. Answered with `upgrade_report`. */
+const upgrade = closed({
+  type: Type.Literal('upgrade'),
+  upgrade_id: id,
+  version,
+  /** SHA-256 of the release's tarball, which also names its path. */
+  sha256,
+  /** Bytes of the tarball. */
+  size: Type.Integer({ minimum: 1, maximum: RELEASE_BYTES_MAX }),
+  /** True to interrupt applies and terminals instead of waiting for their ends. */
+  force: Type.Boolean(),
+  /** Seconds to wait for applies and terminals. */
+  wait_secs: Type.Integer({ minimum: 0, maximum: 86_400 }),
+  /** Seconds in which the new release has to reach the orchestrator; else the old one returns. */
+  trial_secs: Type.Integer({ minimum: 1, maximum: 3_600 }),
+});
+
+/** Allows the agent to forget the end of an upgrade, which is stored. */
+const upgradeAck = closed({ type: Type.Literal('upgrade_ack'), upgrade_id: id });
+
 /** Messages of orchestrators, by type. */
 export const OrchestratorMessageSchemas = {
   status,
@@ -233,6 +280,8 @@ export const OrchestratorMessageSchemas = {
   terminal_open: terminalOpen,
   terminal_attach: terminalAttach,
   terminal_close: terminalClose,
+  upgrade,
+  upgrade_ack: upgradeAck,
 } as const;
 
 type Messages<Table extends Record<string, Type.TSchema>> = { [K in keyof Table]: Type.Static<Table[K]> }[keyof Table];

@@ -1,4 +1,4 @@
-/** Files of the agent's data directory, which an upgrade finds: journal, state, and the list of running programs. */
+/** Files of the agent's data directory, which an upgrade finds: journal, state, the record of an upgrade, and the list of running programs. */
 import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { frameOf } from '../../src/agent/journal/read-journal.js';
 import { type Acceptance, Journal } from '../../src/agent/journal.js';
 import { processEntry } from '../../src/agent/pty/process-table.js';
 import { killSurvivors, writeLiveSessions } from '../../src/agent/terminal/survivors.js';
+import { readUpgrade, type UpgradeRecord, writeUpgrade } from '../../src/agent/upgrade/upgrade-record.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import { type Complete, describeReleased } from '../support/released.js';
 
@@ -132,6 +133,21 @@ const state: Complete<AgentState> = {
   hint: 'check the network',
 };
 
+const upgrade: Complete<UpgradeRecord> = {
+  format: 1,
+  upgrade_id: RUNS[0],
+  version: '0.2.0',
+  state: 'rolled_back',
+  waits_for: 'an apply',
+  error: { code: 'upgrade_failed', message: 'the new agent ends again and again' },
+  trial: {
+    release: '/opt/orch/releases/0.2.0-5a5a5a5a5a5a',
+    previous: '/opt/orch/releases/0.1.0-3f3f3f3f3f3f',
+    seconds: 180,
+    begun: 1,
+  },
+};
+
 const BOOT = 'the boot that the list belongs to';
 const bootId = () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 const replaced = (file: string, texts: readonly (readonly [string, string])[]): void => {
@@ -174,6 +190,13 @@ describeReleased(import.meta.url, [
     version: null,
     write: (directory) => writeAgentState(directory, state),
     read: readAgentState,
+  },
+  {
+    name: 'upgrade',
+    revision: 1,
+    version: 'format in src/agent/upgrade/upgrade-record.ts',
+    write: (directory) => writeUpgrade(directory, upgrade),
+    read: readUpgrade,
   },
   { name: 'terminals', revision: 1, version: null, write: writeSurvivors, read: readSurvivors },
 ]);

@@ -153,6 +153,7 @@ describe('a running orchestrator', () => {
     const found = await fleet.agentPages(world);
     expect([...found].sort()).toEqual([world.agents.connected, world.agents.away, world.agents.pending].sort());
   });
+  it('upgrades agents', () => fleet.upgrades(world));
   it('tags agents', () => fleet.tags(world));
   it('gives enrolment tokens', () => fleet.enrolmentTokens(world));
   it('sends discovery packets', () => fleet.discovery(world));

@@ -45,6 +45,8 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     setAgentStatus: { ...away, body: { status: 'approved', name: 'away' } },
     removeAgent: away,
     getAgentAttributes: node,
+    upgradeAgent: { ...away, body: { version: '0.0.1', force: false, wait_secs: 60 } },
+    getAgentUpgrade: node,
     listEnrolmentTokens: {},
     createEnrolmentToken: { body: { ttl_secs: 60, uses: 1, tags: { site: 'lab' }, auto_approve: false } },
     revokeEnrolmentToken: token,

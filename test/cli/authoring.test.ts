@@ -323,7 +323,14 @@ describe('a plan in a file', () => {
     chmodSync(path, 0o600);
     api.answer({
       getStatus: {
-        body: { status: 'ok', protocol_version: 1, public_key: 'e'.repeat(64), version: '0.1.0', reasons: [] },
+        body: {
+          status: 'ok',
+          protocol_version: 1,
+          public_key: 'e'.repeat(64),
+          version: '0.1.0',
+          outdated_agents: 0,
+          reasons: [],
+        },
       },
     });
     expect((await golden('apply-plan-elsewhere', ['apply', path, '--yes'])).status).toBe(1);

@@ -205,7 +205,7 @@ describe('completion', () => {
 
   it.each([
     ['ag', ['agents', 'agent']],
-    ['agents ', ['list', 'show', 'approve', 'reject', 'remove', 'tag', 'untag']],
+    ['agents ', ['list', 'show', 'approve', 'reject', 'remove', 'tag', 'untag', 'upgrade']],
     ['agents --st', ['--status']],
     ['agents --status ', ['pending', 'approved', 'rejected']],
     ['agents --status a', ['approved']],

@@ -196,6 +196,7 @@ describe('the routes about the API itself', () => {
           protocol_version: 1,
           public_key: '0'.repeat(64),
           version: '0.1.0',
+          outdated_agents: 0,
           reasons: [],
         }),
         openApi: () => {
@@ -213,6 +214,7 @@ describe('the routes about the API itself', () => {
         protocol_version: 1,
         public_key: '0'.repeat(64),
         version: '0.1.0',
+        outdated_agents: 0,
         reasons: [],
       });
       expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });

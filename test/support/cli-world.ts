@@ -322,7 +322,14 @@ export const session = { operator: operators[0], expires_at: AT + 3600 };
 /** Answers to every reading route. */
 export const readings: Answers = {
   getStatus: {
-    body: { status: 'ok', protocol_version: 1, public_key: hex('c', 64), version: '0.1.0', reasons: [] },
+    body: {
+      status: 'ok',
+      protocol_version: 1,
+      public_key: hex('c', 64),
+      version: '0.1.0',
+      outdated_agents: 0,
+      reasons: [],
+    },
   },
   getSession: { body: session },
   listOperators: ({ query }) => ({

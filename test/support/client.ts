@@ -148,7 +148,14 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
   const handlers: HandlersFor<Served> = {
     getStatus: async () => ({
       status: 200,
-      body: { status: 'ok', protocol_version: 1, public_key: '0'.repeat(64), version: '0.1.0', reasons: [] },
+      body: {
+        status: 'ok',
+        protocol_version: 1,
+        public_key: '0'.repeat(64),
+        version: '0.1.0',
+        outdated_agents: 0,
+        reasons: [],
+      },
     }),
     createChallenge: async ({ body }) => {
       const operatorKey = parsePublicKey(body.public_key);

@@ -212,6 +212,18 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     last_used_at: 'integer?',
     revoked_at: 'integer?',
   },
+  agent_upgrades: {
+    node_id: 'text',
+    upgrade_id: 'text',
+    version: 'text',
+    from_version: 'text',
+    state: 'text',
+    waits_for: 'text?',
+    error_json: 'text?',
+    requested_by: 'text',
+    requested_at: 'integer',
+    updated_at: 'integer',
+  },
   agent_tags: { node_id: 'text', key: 'text', value: 'text' },
   modules: { name: 'text', revision: 'integer', uploaded_at: 'integer', uploaded_by: 'text' },
   module_revisions: {

@@ -140,6 +140,7 @@ export class Fleet {
       onMetrics: () => {
         throw new Fault('protocol_violation', 'nobody has asked');
       },
+      onUpgradeReport: async () => undefined,
       terminals: { receive: () => undefined, disconnected: () => undefined, revoked: async () => undefined },
       clock,
       logger,

@@ -13,6 +13,7 @@ import { agentIncarnation } from './0011-agent-incarnation.js';
 import { oneOperatorRecord } from './0012-one-operator-record.js';
 import { runContents } from './0013-run-contents.js';
 import { smallerIndexes } from './0014-smaller-indexes.js';
+import { agentUpgrades } from './0015-agent-upgrades.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -30,4 +31,5 @@ export const MIGRATIONS: readonly Migration[] = [
   oneOperatorRecord,
   runContents,
   smallerIndexes,
+  agentUpgrades,
 ];

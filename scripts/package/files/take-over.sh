@@ -1,5 +1,10 @@
 # The package that is installed last wins over a release in /opt/orch: its link goes, and units that named it use the package.
 rm -f /opt/orch/current
+trial=/etc/systemd/system/orch-agent-upgrade.service
+if [ -f "$trial" ]; then
+  [ ! -d /run/systemd/system ] || systemctl disable --now --quiet orch-agent-upgrade.service
+  rm -f "$trial"
+fi
 [ "$(readlink /usr/local/bin/orch)" != /opt/orch/current/bin/orch ] || rm -f /usr/local/bin/orch
 for unit in /etc/systemd/system/orch-serve.service /etc/systemd/system/orch-agent.service; do
   [ ! -f "$unit" ] || sed -i 's|^ExecStart=/opt/orch/current/bin/orch |ExecStart=/usr/bin/orch |' "$unit"

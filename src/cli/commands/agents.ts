@@ -5,6 +5,7 @@ import { AGENT_STATUSES } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
+import { compareVersions } from '../../release/version-order.js';
 import type { Context } from '../context.js';
 import { argumentList, choice, defineCommand, flag, optionalArgument, text } from '../define-command.js';
 import { agentHandle, agentName, formatTags, formatTime, NONE, textOrNone } from '../format.js';
@@ -49,13 +50,18 @@ export const listAgents = defineCommand({
       throw new Fault('usage', `--offline is about approved agents, so --status ${status} does not go with it`);
     }
     const query = { status: offline ? 'approved' : status, filter, signal: context.signal } as const;
-    const all = await allAgents(await context.api(), query);
+    const api = await context.api();
+    const [all, { version }] = await Promise.all([
+      allAgents(api, query),
+      api.call('getStatus', { signal: query.signal }),
+    ]);
     const agents = offline ? all.filter(({ connected }) => !connected) : all;
     return {
       body: agents,
       names: agents.map(agentHandle),
       view: agentTable(agents, {
         wide: context.globals.output === 'wide',
+        version,
         filtered: status !== undefined || filter !== undefined || offline,
       }),
     };
@@ -293,11 +299,13 @@ const SHORT_ID = 12;
 
 export interface AgentTableOptions {
   readonly wide: boolean;
+  /** Version of the orchestrator. */
+  readonly version: string;
   /** True if the list was filtered, so that other agents may exist. */
   readonly filtered: boolean;
 }
 
-export const agentTable = (agents: readonly Agent[], { wide, filtered }: AgentTableOptions): TableView => ({
+export const agentTable = (agents: readonly Agent[], { wide, version, filtered }: AgentTableOptions): TableView => ({
   kind: 'table',
   columns: [
     { title: 'NAME', whole: true },
@@ -307,8 +315,13 @@ export const agentTable = (agents: readonly Agent[], { wide, filtered }: AgentTa
     { title: 'PLATFORM' },
     { title: 'NODE ID', whole: true },
     { title: 'TAGS' },
+    // In a fleet of one version the column says nothing.
+    {
+      title: 'VERSION',
+      whole: true,
+      wide: agents.every(({ agent_version }) => agent_version === version),
+    },
     { title: 'ADDRESS', wide: true },
-    { title: 'AGENT', wide: true },
     { title: 'LAST CONNECTED', wide: true },
   ],
   rows: agents.map((agent) => [
@@ -319,14 +332,22 @@ export const agentTable = (agents: readonly Agent[], { wide, filtered }: AgentTa
     textOrNone(platformOf(agent)),
     wide ? agent.node_id : agent.node_id.slice(0, SHORT_ID),
     formatTags(agent.tags),
+    versionOf(agent, version),
     agent.initial_ip,
-    agent.agent_version,
     wide ? textOrNone(formatTime(agent.connected_at)) : '',
   ]),
   empty: filtered
     ? 'No matching agents. List all with: orch agents'
     : 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY (the key is in: orch status)',
 });
+
+/** Returns the version of an agent, and how it differs from that of the orchestrator. */
+function versionOf({ agent_version }: Agent, version: string): Span {
+  if (agent_version === version) return agent_version;
+  const difference = compareVersions(agent_version, version);
+  const [word] = [difference < 0 && 'older', difference > 0 && 'newer', 'other'].filter((one) => one !== false);
+  return styled('warn', `${agent_version} (${word})`);
+}
 
 export function agentDetails(agent: Agent): View {
   const attributes = Object.entries(agent.attributes).sort(([a], [b]) => (a < b ? -1 : 1));

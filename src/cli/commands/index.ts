@@ -93,6 +93,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('agents remove', 'remove the record of a rejected agent', async () => (await agents()).removeAgent),
   entry('agents tag', 'add tags to an agent', async () => (await agents()).tagAgent),
   entry('agents untag', 'remove tags from an agent', async () => (await agents()).untagAgent),
+  entry(
+    'agents upgrade',
+    'upgrade agents, with canaries and roll-back',
+    async () => (await import('./agents-upgrade.js')).upgradeAgents,
+  ),
   entry('enroll create', 'create a token that enrols new machines', async () => (await enroll()).createToken),
   entry('enroll list', 'list enrolment tokens', async () => (await enroll()).listTokens),
   entry('enroll revoke', 'revoke an enrolment token', async () => (await enroll()).revokeToken),

@@ -3,6 +3,7 @@
 import { DISCOVERY_PORT } from '../../kernel/ports.js';
 import { defineCommand, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
+import { count } from '../format.js';
 import { fields, lines, styled } from '../outcome.js';
 
 /** `orch status`: the health of the orchestrator. */
@@ -14,6 +15,12 @@ export const showStatus = defineCommand({
     const api = await context.api();
     const status = await api.call('getStatus', { signal: context.signal });
     const healthy = status.status === 'ok';
+    const { outdated_agents: outdated } = status;
+    if (outdated > 0) {
+      context.warn(
+        `${count(outdated, 'agent')} ${outdated === 1 ? 'has' : 'have'} another version: orch agents upgrade -l "*"`,
+      );
+    }
     return {
       body: status,
       names: [status.status],

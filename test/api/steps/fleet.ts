@@ -1,4 +1,7 @@
 /** Agents, tags, enrolment tokens and measurements. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import { until } from '../../support/orch.js';
 import type { World } from '../world.js';
@@ -55,6 +58,37 @@ export async function tags(world: World): Promise<void> {
   await world.refuses('setTag', { params: { ...ABSENT.params, key: 'a' }, body: { value: 'b' } }, 'agent_not_found');
   await world.refuses('replaceTags', { params: node, body: { tags: { 'a b': '' } } }, 'invalid_tag');
   await world.refuses('replaceTags', { ...ABSENT, body: { tags: {} } }, 'agent_not_found');
+}
+
+/** An agent of a checkout cannot replace itself; it is stopped in between, so that its answer cannot come too early. */
+export async function upgrades(world: World): Promise<void> {
+  const { away, pending } = world.agents;
+  const { nodeId, agent } = await world.startAgent('upgraded');
+  const node = { params: { node_id: nodeId } };
+  await world.refuses('upgradeAgent', ABSENT, 'agent_not_found');
+  await world.refuses('upgradeAgent', { params: { node_id: pending } }, 'agent_not_approved');
+  await world.refuses('upgradeAgent', { params: { node_id: away } }, 'agent_not_connected');
+  await world.gives('setAgentStatus', { ...node, body: { status: 'approved', name: 'upgraded' } }, 200);
+  const isConnected = async () => (await world.call('getAgent', node)).json.connected;
+  await until(isConnected, 'the agent is connected');
+  await world.refuses('upgradeAgent', { ...node, body: { version: '9.9.9' } }, 'package_not_found');
+  await world.refuses('getAgentUpgrade', ABSENT, 'agent_not_found');
+  await world.refuses('getAgentUpgrade', node, 'upgrade_not_found');
+  const packages = world.sandbox.path('serve', 'packages');
+  mkdirSync(packages, { recursive: true });
+  writeFileSync(join(packages, `orch-1.2.3-linux-${process.arch}.tar.gz`), gzipSync('a release'));
+  agent.process.kill('SIGSTOP');
+  const order = { ...node, body: { version: '1.2.3' } };
+  expect(await world.gives('upgradeAgent', order, 202)).toMatchObject({ version: '1.2.3', state: 'requested' });
+  await world.refuses('upgradeAgent', order, 'upgrade_in_progress');
+  agent.process.kill('SIGCONT');
+  await until(async () => (await world.call('getAgentUpgrade', node)).json.state === 'failed', 'the agent refuses');
+  expect(await world.gives('getAgentUpgrade', node, 200)).toMatchObject({
+    error: { code: 'upgrade_unsupported', message: expect.stringContaining('was not installed from a package') },
+  });
+  await agent.stop();
+  await world.gives('setAgentStatus', { ...node, body: { status: 'rejected' } }, 200);
+  await world.gives('removeAgent', node, 204);
 }
 
 export async function enrolmentTokens(world: World): Promise<void> {

@@ -28,6 +28,7 @@ import { insertNotification, markAllRead, markRead } from '../../../dist/daemon/
 import { putAgentAbsence } from '../../../dist/daemon/notify/offline-watch.js';
 import { insertSecret } from '../../../dist/daemon/secrets/secret-store.js';
 import { insertTerminal } from '../../../dist/daemon/terminal/session-store.js';
+import { putUpgrade } from '../../../dist/daemon/upgrades/upgrade-store.js';
 import { publicKeyOfKeyObject } from '../../../dist/src/identity/key-object.js';
 import { signNonce } from '../../../dist/src/identity/login-binding.js';
 import { silentLogger } from '../../../dist/src/kernel/logger.js';
@@ -106,6 +107,18 @@ await uow.write(async (tx, emit) => {
     auto_approve: 1,
     last_used_at: start,
     revoked_at: null,
+  });
+  await putUpgrade(tx, {
+    node_id,
+    upgrade_id: newId(),
+    version: '0.2.0',
+    from_version: '0.1.0',
+    state: 'failed',
+    waits_for: null,
+    error: { code: 'upgrade_failed', message: 'an apply did not end within 3600 seconds' },
+    requested_by: operator_id,
+    requested_at: start,
+    updated_at: start,
   });
   emit({
     type: 'agent.approved',

@@ -1,0 +1,207 @@
+/** Brings a release onto the disk: downloads its tarball from the agent port, unpacks it, checks it and starts its command once. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmodSync, createWriteStream, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { connect, type SecureContext, type TLSSocket } from 'node:tls';
+import { promisify } from 'node:util';
+import { requirePinned } from '../../identity/pin.js';
+import { peerEd25519Key } from '../../identity/proof-of-key.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import type { PublicKeyHex } from '../../kernel/ids.js';
+import { type ReleasePlaces, verifyRelease } from '../../release/installed-releases.js';
+import { type OwnRelease, ownRelease } from '../../release/own-release.js';
+import { PACKAGE_PATH } from '../../wire/limits.js';
+import type { OrchestratorMessageOf } from '../../wire/messages.js';
+import { formatAddress, type OrchestratorAddress } from '../link/orchestrator-address.js';
+
+export type WantedRelease = Pick<OrchestratorMessageOf<'upgrade'>, 'version' | 'sha256' | 'size'>;
+
+/** The orchestrator that serves releases, and its key. */
+export interface ReleaseSource extends OrchestratorAddress {
+  readonly key: PublicKeyHex;
+}
+
+interface FetchOptions {
+  readonly wanted: WantedRelease;
+  readonly source: ReleaseSource;
+  /** The agent's own key and certificate, from `dialContext`. */
+  readonly context: SecureContext;
+  readonly places: ReleasePlaces;
+  /** Release that this agent runs from. A key that it names must have signed the new one. */
+  readonly running: OwnRelease;
+  readonly signal: AbortSignal;
+}
+
+const run = promisify(execFile);
+/** Milliseconds without a byte after which a download has failed, for unpacking, and for one start of the command. */
+const SILENCE_MS = 60_000;
+const UNPACK_MS = 300_000;
+const START_MS = 60_000;
+/** Downloads that the orchestrator is too busy for are tried again after so many milliseconds. */
+const BUSY_MS = 10_000;
+
+/**
+ * Returns the directory of the release, which is complete and checked.
+ * @throws Fault `upgrade_failed`, or `cancelled` after `signal`
+ */
+export async function fetchRelease(options: FetchOptions): Promise<string> {
+  const { wanted, places, running } = options;
+  const directory = join(places.releases, `${wanted.version}-${wanted.sha256.slice(0, 12)}`);
+  const staging = `${directory}.new`;
+  const tarball = `${directory}.tar.gz`;
+  try {
+    mkdirSync(places.releases, { recursive: true });
+    // The agent's mask keeps files from others, and every user may start the command.
+    for (const path of [join(places.releases, '..'), places.releases]) chmodSync(path, 0o755);
+    if (directory === running.directory) throw refused('this agent runs from that release already');
+    // What an earlier attempt left may be damaged.
+    for (const path of [directory, staging]) rmSync(path, { recursive: true, force: true });
+    await download(options, tarball);
+    mkdirSync(staging);
+    chmodSync(staging, 0o755);
+    await unpack(tarball, staging, wanted.version);
+    await check(staging, options);
+    renameSync(staging, directory);
+    return directory;
+  } catch (cause) {
+    if (options.signal.aborted) throw new Fault('cancelled', 'the agent stops', { cause });
+    throw failed(cause);
+  } finally {
+    rmSync(tarball, { force: true });
+    rmSync(staging, { recursive: true, force: true });
+  }
+}
+
+function failed(cause: unknown): Fault {
+  if (isFault(cause, 'upgrade_failed')) return cause;
+  const isFull = systemCodeOf(cause) === 'ENOSPC';
+  const hint = isFault(cause) ? cause.hint : undefined;
+  return new Fault('upgrade_failed', isFull ? 'the disk of /opt has no room for the release' : messageOf(cause), {
+    ...(hint === undefined ? {} : { hint }),
+    cause,
+  });
+}
+
+async function check(directory: string, { wanted, running }: FetchOptions): Promise<void> {
+  await verifyRelease(directory, running.publicKey);
+  const release = ownRelease(join(directory, 'bin/node'));
+  if (release === null) throw refused('what was unpacked is no release');
+  const { version, cpu } = release;
+  if (version !== wanted.version) throw refused(`the release is ${version}, and ${wanted.version} was wanted`);
+  if (cpu !== process.arch) throw refused(`the release is for ${cpu}, and this machine is ${process.arch}`);
+  const said = await startOnce(directory);
+  if (!said.split(/\s+/).includes(version)) throw refused(`its command says it is ${said.trim().slice(0, 100)}`);
+}
+
+/** Starts the command of the new release, which finds a build for another system before anything is switched. */
+async function startOnce(directory: string): Promise<string> {
+  try {
+    const { stdout } = await run(join(directory, 'bin/orch'), ['--version'], { timeout: START_MS, cwd: '/' });
+    return stdout;
+  } catch (cause) {
+    throw refused(`its command does not start: ${messageOf(cause).slice(0, 500)}`);
+  }
+}
+
+const refused = (why: string): Fault => new Fault('upgrade_failed', why);
+
+async function unpack(tarball: string, directory: string, version: string): Promise<void> {
+  const inside = `orch-${version}-${process.platform}-${process.arch}/lib/orch`;
+  const words = ['--extract', '--gzip', '--file', tarball, '--directory', directory, '--strip-components', '3'];
+  try {
+    await run('tar', [...words, '--no-same-owner', '--preserve-permissions', '--', inside], { timeout: UNPACK_MS });
+  } catch (cause) {
+    throw refused(`the release cannot be unpacked: ${messageOf(cause).slice(0, 500)}`);
+  }
+}
+
+/** Downloads into a file. Throws `upgrade_failed` unless it has the expected size and sum. */
+async function download({ wanted, source, context, signal }: FetchOptions, path: string): Promise<void> {
+  for (;;) {
+    const socket = await dial(source, context, signal);
+    try {
+      const answer = await get(socket, `${PACKAGE_PATH}${wanted.sha256}`, signal);
+      if (answer.statusCode === 503) {
+        await pause(BUSY_MS, signal);
+        continue;
+      }
+      if (answer.statusCode !== 200) {
+        throw refused(`the orchestrator answered the download with HTTP status ${answer.statusCode}`);
+      }
+      await store(answer, path, wanted);
+      return;
+    } finally {
+      socket.destroy();
+    }
+  }
+}
+
+async function store(answer: IncomingMessage, path: string, { size, sha256 }: WantedRelease): Promise<void> {
+  const hash = createHash('sha256');
+  let received = 0;
+  const counted = async function* (pieces: AsyncIterable<Buffer>) {
+    for await (const piece of pieces) {
+      received += piece.length;
+      if (received > size) throw refused(`the release is larger than the ${size} bytes that were announced`);
+      hash.update(piece);
+      yield piece;
+    }
+  };
+  await pipeline(answer, counted, createWriteStream(path, { mode: 0o600 }));
+  if (received !== size) throw refused(`the download ended after ${received} of ${size} bytes`);
+  if (hash.digest('hex') !== sha256) throw refused('the download has another SHA-256 than was announced');
+}
+
+/** Connects to the agent port. Throws `pin_mismatch` before anything is sent when the peer has another key. */
+function dial(source: ReleaseSource, context: SecureContext, signal: AbortSignal): Promise<TLSSocket> {
+  const { host, port, key } = source;
+  return new Promise((resolve, reject) => {
+    const socket = connect({
+      host,
+      port,
+      secureContext: context,
+      ALPNProtocols: ['http/1.1'],
+      rejectUnauthorized: false,
+    });
+    const abort = () => socket.destroy(new Error('the agent stops'));
+    signal.addEventListener('abort', abort, { once: true });
+    socket.once('close', () => signal.removeEventListener('abort', abort));
+    socket.setTimeout(SILENCE_MS, () => socket.destroy(new Error(`${formatAddress(source)} is silent`)));
+    socket.on('error', reject);
+    socket.once('secureConnect', () => {
+      try {
+        const shown = peerEd25519Key(socket, (known) => known === key);
+        if (shown === null) throw refused(`${formatAddress(source)} is not an orchestrator's agent port`);
+        requirePinned(key, shown, formatAddress(source));
+        resolve(socket);
+      } catch (error) {
+        socket.destroy();
+        reject(error);
+      }
+    });
+  });
+}
+
+function get(socket: TLSSocket, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ createConnection: () => socket, path, headers: { Host: 'orchestrator' }, signal });
+    asked.once('response', resolve);
+    asked.once('error', reject);
+    asked.end();
+  });
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, milliseconds);
+    signal.addEventListener('abort', done, { once: true });
+    function done() {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    }
+  });
+}

@@ -1,0 +1,286 @@
+/** `orch agents upgrade`: replaces the releases of agents, canaries first. */
+import type { ApiClient } from '../../client/api-client.js';
+import type { Agent } from '../../contract/agents.js';
+import { isFinalUpgrade, UPGRADE_WAIT } from '../../contract/upgrade-states.js';
+import type { Upgrade } from '../../contract/upgrades.js';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import { type WalkResult, walk } from '../../kernel/walk.js';
+import type { Context } from '../context.js';
+import { defineCommand, flag, integer, text } from '../define-command.js';
+import { EXIT } from '../exit-status.js';
+import { agentHandle, agentName, count } from '../format.js';
+import { chooseAgents, fleetOptions } from '../nodes/choose-agents.js';
+import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { headed, type Line, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
+import { parseDuration } from '../parse-time.js';
+
+/** Agents that are upgraded at a time, each of which downloads a release. */
+const CONCURRENCY = 8;
+/** Milliseconds between two looks at an upgrade. */
+const LOOK_MS = 1_000;
+/** Milliseconds for download, trial and restarts, beside the wait for applies and terminals. */
+const SPARE_MS = 30 * 60_000;
+
+/** How the upgrade of an agent ended. */
+interface UpgradedAgent extends WalkResult {
+  readonly agent: Agent;
+  readonly from_version: string;
+  readonly version: string;
+  /** Why it did not succeed, or null. */
+  readonly reason: string | null;
+}
+
+/** `orch agents upgrade`. */
+export const upgradeAgents = defineCommand({
+  examples: [
+    'orch agents upgrade web-01',
+    'orch agents upgrade -l "*" --canary 1 --max-failures 1',
+    'orch agents upgrade -l role=web --to 0.2.0',
+  ],
+  detail: [
+    'Each agent downloads the release from the orchestrator, checks it, waits until no apply runs and no terminal is open,',
+    'switches to it and restarts. If the new agent does not reach the orchestrator within three minutes, the old one returns',
+    'and reports why. Without --to the agents get the version of the orchestrator. Agents that have it are left out.',
+    'The releases are files named orch-VERSION-linux-CPU.tar.gz in "packages" of the data directory of the orchestrator; one',
+    'that was installed from a package also has its own. Ctrl-C leaves the agents that have begun to finish by themselves.',
+    'Ends with 0 if all succeeded, with 5 if the only failures are offline agents, else with 3.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: { nodes: optionalNodesArgument },
+  options: {
+    selector: fleetOptions.selector,
+    allowEmpty: fleetOptions.allowEmpty,
+    to: text('VERSION', 'version to install [that of the orchestrator]'),
+    canary: integer('N', 'agents that go first; the others follow if all of these succeed [0]', 0),
+    maxFailures: integer('N', 'stop after this many failures [no limit]', 1),
+    concurrency: integer('N', `most agents at a time [${CONCURRENCY}]`, 1),
+    wait: text('TIME', `how long an agent waits for applies and terminals [${UPGRADE_WAIT.standard / 3600}h]`),
+    force: flag('interrupt applies and terminals instead of waiting'),
+  },
+  run: async (context, { nodes, selector, allowEmpty, to, canary, maxFailures, concurrency, wait, force }) => {
+    if (nodes.length > 0 === (selector !== undefined)) throw whichAgents(nodes);
+    const waitSecs = wait === undefined ? UPGRADE_WAIT.standard : parseDuration(wait, '--wait');
+    if (waitSecs > UPGRADE_WAIT.maximum) throw new Fault('usage', '--wait is at most 24h');
+    const api = await context.api();
+    const version = to ?? (await api.call('getStatus', { signal: context.signal })).version;
+    const chosen = await chooseAgents(api, { nodes, assignment: undefined, selector, allowEmpty }, context);
+    const agents = chosen.filter(({ agent_version }) => agent_version !== version);
+    if (agents.length === 0) {
+      const all = chosen.length === 1 ? 'The agent has' : `All ${chosen.length} agents have`;
+      return {
+        body: [],
+        view: lines(chosen.length === 0 ? 'No agent matches.' : `${all} version ${version} already.`),
+      };
+    }
+    await confirm(context, { agents, version, force });
+    const results = await upgradeAll(context, api, {
+      agents,
+      order: { version, force, wait_secs: waitSecs },
+      pace: { canary: canary ?? 0, maxFailures: maxFailures ?? null, concurrency: concurrency ?? CONCURRENCY },
+    });
+    return {
+      body: results.map(({ agent, ...result }) => ({ node_id: agent.node_id, name: agent.name, ...result })),
+      names: results.flatMap(({ agent, status }) => (status === 'succeeded' ? [agentHandle(agent)] : [])),
+      view: stack(resultTable(results), ...logsOf(results)),
+      exitStatus: exitStatusOf(results),
+    };
+  },
+});
+
+const whichAgents = (nodes: readonly string[]): Fault =>
+  nodes.length > 0
+    ? new Fault('usage', 'name agents, or --selector: one of them')
+    : new Fault('usage', '"orch agents upgrade" needs an agent', {
+        hint: 'name it, or choose several: orch agents upgrade --selector "*" --canary 1',
+      });
+
+interface Request {
+  readonly agents: readonly Agent[];
+  readonly version: string;
+  readonly force: boolean;
+}
+
+async function confirm(context: Context, { agents, version, force }: Request): Promise<void> {
+  if (context.globals.yes) return;
+  await context.present(
+    linesOf(
+      agents.map(
+        (agent): Line => [
+          `  ${agentName(agent)}  ${agent.agent_version} -> ${version}`,
+          agent.connected ? '' : styled('warn', '  not connected'),
+        ],
+      ),
+    ),
+  );
+  const how = force ? ', and interrupt their applies and terminals' : '';
+  await context.prompt.consent(`Upgrade ${count(agents.length, 'agent')} to ${version}${how}?`);
+}
+
+interface Order {
+  readonly version: string;
+  readonly force: boolean;
+  readonly wait_secs: number;
+}
+
+interface Walk {
+  readonly agents: readonly Agent[];
+  readonly order: Order;
+  readonly pace: { readonly canary: number; readonly maxFailures: number | null; readonly concurrency: number };
+}
+
+async function upgradeAll(
+  context: Context,
+  api: ApiClient,
+  { agents, order, pace }: Walk,
+): Promise<readonly UpgradedAgent[]> {
+  const { signal, progress } = context;
+  const thrown: unknown[] = [];
+  let finished = 0;
+  const states = new Map<string, string>();
+  const show = () =>
+    progress.live(() => {
+      const running = [...states].map(([name, state]) => `${name}: ${state}`).join(', ');
+      return `upgrading: ${finished} of ${count(agents.length, 'agent')}  ${running}`;
+    });
+  const ended = (agent: Agent, status: UpgradedAgent['status'], reason: string | null): UpgradedAgent => ({
+    agent,
+    status,
+    from_version: agent.agent_version,
+    version: order.version,
+    reason,
+  });
+  return walk<Agent, UpgradedAgent>({
+    agents,
+    ...pace,
+    isConnected: ({ connected }) => connected,
+    stopReason: () => (thrown.length > 0 ? 'the command fails' : null),
+    run: async (agent) => {
+      const name = agentName(agent);
+      try {
+        const upgrade = await upgradeOne(api, agent, order, {
+          signal,
+          onState: (state) => {
+            states.set(name, state);
+            show();
+          },
+        });
+        return ended(agent, upgrade.state === 'succeeded' ? 'succeeded' : 'failed', reasonOf(upgrade));
+      } catch (error) {
+        if (signal.aborted || !isFault(error) || isFault(error, 'unauthenticated', 'role_forbidden', 'tls_mismatch')) {
+          thrown.push(error);
+        }
+        return ended(agent, isFault(error, 'agent_not_connected') ? 'unreachable' : 'failed', messageOf(error));
+      } finally {
+        states.delete(name);
+      }
+    },
+    skip: (agent, why) => ended(agent, 'skipped', why),
+    onResult: async (result) => {
+      finished += 1;
+      show();
+      if (thrown.length === 0 && agents.length > 1) progress.step(`${agentName(result.agent)}: ${saidOf(result)}`);
+      return result;
+    },
+  }).then((results) => {
+    if (thrown.length > 0) throw thrown[0];
+    return results;
+  });
+}
+
+interface Watch {
+  readonly signal: AbortSignal;
+  readonly onState: (state: string) => void;
+}
+
+/** Requests an upgrade and returns it once it has ended. An orchestrator that is away meanwhile is asked again. */
+async function upgradeOne(api: ApiClient, agent: Agent, order: Order, { signal, onState }: Watch): Promise<Upgrade> {
+  const params = { node_id: agent.node_id };
+  let upgrade = await api.call('upgradeAgent', { params, body: order, signal });
+  const end = performance.now() + order.wait_secs * 1000 + SPARE_MS;
+  while (!isFinalUpgrade(upgrade.state)) {
+    if (performance.now() > end) throw new Fault('agent_timeout', `it says nothing more; it was ${upgrade.state} last`);
+    onState(upgrade.waits_for === null ? upgrade.state : `waiting for ${upgrade.waits_for}`);
+    await pause(signal);
+    try {
+      const now = await api.call('getAgentUpgrade', { params, signal });
+      if (now.upgrade_id !== upgrade.upgrade_id)
+        throw new Fault('upgrade_failed', 'another upgrade has replaced this one');
+      upgrade = now;
+    } catch (error) {
+      if (!isFault(error, 'unreachable', 'shutting_down', 'store_unavailable')) throw error;
+      onState('waiting for the orchestrator');
+    }
+  }
+  return upgrade;
+}
+
+/** Waits. Throws the reason of the signal when that is aborted. */
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    }, LOOK_MS);
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
+  });
+}
+
+function reasonOf({ state, error, from_version }: Upgrade): string | null {
+  if (state === 'succeeded') return null;
+  const why = error?.message ?? 'for an unknown reason';
+  return state === 'rolled_back' ? `rolled back to ${from_version}: ${why}` : why;
+}
+
+const saidOf = ({ status, version, reason }: UpgradedAgent): string =>
+  status === 'succeeded' ? `upgraded to ${version}` : headOf(reason ?? status);
+
+/** What the reason of a roll-back says before the log of the new agent. */
+const LOG = '; its log ends with:\n';
+
+const headOf = (reason: string): string => reason.split(LOG, 1)[0] ?? reason;
+
+/** Returns the logs of new agents that did not work. */
+const logsOf = (results: readonly UpgradedAgent[]): readonly View[] =>
+  results.flatMap(({ agent, reason }) => {
+    const [, log] = reason?.split(LOG) ?? [];
+    return log === undefined
+      ? []
+      : [headed(`Log of ${agentName(agent)}`, linesOf(log.split('\n').map((line) => `  ${line}`)))];
+  });
+
+const resultTable = (results: readonly UpgradedAgent[]): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'AGENT', whole: true },
+    { title: 'RESULT', whole: true },
+    { title: 'FROM', whole: true },
+    { title: 'TO', whole: true },
+    { title: 'REASON', whole: true },
+  ],
+  rows: results.map(({ agent, status, from_version, version, reason }) => [
+    agentName(agent),
+    statusOf(status),
+    from_version,
+    version,
+    headOf(reason ?? ''),
+  ]),
+  empty: 'No agent matches.',
+});
+
+function statusOf(status: UpgradedAgent['status']): Span {
+  if (status === 'succeeded') return styled('good', 'upgraded');
+  return styled(status === 'skipped' ? 'dim' : 'bad', status);
+}
+
+function exitStatusOf(results: readonly UpgradedAgent[]): number {
+  if (results.every(({ status }) => status === 'succeeded')) return EXIT.done;
+  return results.every(({ status }) => status === 'succeeded' || status === 'unreachable')
+    ? EXIT.offline
+    : EXIT.partlyFailed;
+}

@@ -1,0 +1,100 @@
+/**
+ * Releases on a machine: `/usr/lib/orch` of a package, and those that upgrades bring in `/opt/orch/releases`, of which the link
+ * `/opt/orch/current` names the one that counts.
+ */
+import { verify } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { keyObjectOf } from '../identity/key-object.js';
+import { Fault, systemCodeOf } from '../kernel/fault.js';
+import type { PublicKeyHex } from '../kernel/ids.js';
+import { readManifest, requireIntact } from './manifest.js';
+import { type OwnRelease, ownRelease } from './own-release.js';
+
+export interface ReleasePlaces {
+  /** Release of the Linux package. */
+  readonly packaged: string;
+  /** Directory of the releases that upgrades and the installer bring. */
+  readonly releases: string;
+  /** Link to the one of them that counts. */
+  readonly current: string;
+}
+
+export const RELEASE_PLACES: ReleasePlaces = {
+  packaged: '/usr/lib/orch',
+  releases: '/opt/orch/releases',
+  current: '/opt/orch/current',
+};
+
+/**
+ * Returns the release that this process runs from, if an upgrade can replace it; null for another installation, such as a checkout.
+ * Throws `package_invalid`.
+ */
+export function replaceableRelease(places: ReleasePlaces = RELEASE_PLACES): OwnRelease | null {
+  const release = ownRelease();
+  if (release === null) return null;
+  const { directory } = release;
+  return directory === places.packaged || dirname(directory) === places.releases ? release : null;
+}
+
+/**
+ * Checks that a directory is exactly what its manifest lists, and that `key` has signed the manifest.
+ * @param key null accepts an unsigned manifest
+ * @throws Fault `package_invalid`
+ */
+export async function verifyRelease(directory: string, key: PublicKeyHex | null): Promise<void> {
+  if (key !== null) requireSigned(directory, key);
+  await requireIntact(directory);
+}
+
+function requireSigned(directory: string, key: PublicKeyHex): void {
+  const path = join(directory, 'MANIFEST.sig');
+  const signature = existsSync(path) ? readFileSync(path) : null;
+  if (signature?.length === 64 && verify(null, readManifest(directory), keyObjectOf(key), signature)) return;
+  const why = signature === null ? 'it has no signature' : 'its signature does not match';
+  throw new Fault('package_invalid', `the release is not one of ${key}: ${why}`, {
+    hint: 'put the release as it was published into the packages directory of the orchestrator',
+  });
+}
+
+/** Returns the release that the link names; null without a link. */
+export function currentRelease({ current }: ReleasePlaces = RELEASE_PLACES): string | null {
+  try {
+    return join(dirname(current), readlinkSync(current));
+  } catch (cause) {
+    if (systemCodeOf(cause) === 'ENOENT') return null;
+    throw cause;
+  }
+}
+
+/** Points the link at a release, atomically; null removes it, so that the release of the Linux package counts again. */
+export function switchRelease(directory: string | null, { current }: ReleasePlaces = RELEASE_PLACES): void {
+  if (directory === null) {
+    rmSync(current, { force: true });
+    return;
+  }
+  mkdirSync(dirname(current), { recursive: true, mode: 0o755 });
+  const next = `${current}.new`;
+  rmSync(next, { force: true });
+  symlinkSync(relative(realpathSync(dirname(current)), directory), next);
+  renameSync(next, current);
+}
+
+/** Deletes all releases that upgrades brought, except for `kept`. */
+export function pruneReleases(kept: readonly string[], { releases }: ReleasePlaces = RELEASE_PLACES): void {
+  if (!existsSync(releases)) return;
+  for (const name of readdirSync(releases)) {
+    const directory = join(releases, name);
+    if (!kept.includes(directory)) rmSync(directory, { recursive: true, force: true });
+  }
+}
