@@ -45,6 +45,8 @@ interface UpgradeWishes {
 
 /** Milliseconds in which an agent answers a request. An agent of a release without upgrades does not answer. */
 const ANSWER_MS = 20_000;
+const TOO_OLD = 'its release cannot upgrade itself, so install the new one on its machine';
+const LEFT = 'the agent has just disconnected';
 /** Seconds in which a new release has to reach the orchestrator. */
 const TRIAL_SECS = 180;
 /** Milliseconds for download, trial and restarts, after which a silent upgrade does not keep another one from beginning. */
@@ -120,7 +122,12 @@ export class Upgrades implements Service {
       },
     ]);
     if (isSent) this.awaitAnswer(agent.node_id as NodeId, row.upgrade_id);
-    else await this.end(agent.node_id as NodeId, row.upgrade_id, 'the agent has just disconnected');
+    else
+      await this.end(
+        agent.node_id as NodeId,
+        row.upgrade_id,
+        link.isConnected(agent.node_id as NodeId) ? TOO_OLD : LEFT,
+      );
     return present((await findUpgrade(db, agent.node_id)) ?? row);
   }
 
@@ -176,8 +183,7 @@ export class Upgrades implements Service {
     this.answered(nodeId);
     const late = () => {
       this.unanswered.delete(nodeId);
-      const why = 'the agent does not answer: its release cannot upgrade itself, so install the new one on its machine';
-      this.end(nodeId, upgradeId, why).catch((error: unknown) =>
+      this.end(nodeId, upgradeId, `the agent does not answer: ${TOO_OLD}`).catch((error: unknown) =>
         this.options.logger.error('the end of an upgrade was not stored', {
           node_id: nodeId,
           reason: messageOf(error),
