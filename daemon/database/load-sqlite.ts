@@ -1,7 +1,7 @@
 /** Loads better-sqlite3, a native and optional dependency, only when the store is opened. */
 import type BetterSqlite3 from 'better-sqlite3';
-import { Fault, messageOf } from '../../src/kernel/fault.js';
-import { COMPILE_HINT } from '../../src/kernel/native-libraries.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { COMPILE_HINT, loadFailure } from '../../src/kernel/native-libraries.js';
 
 export type Sqlite = typeof BetterSqlite3;
 
@@ -41,8 +41,7 @@ export async function loadSqlite(): Promise<Sqlite> {
       failure ??= error;
     }
   }
-  const why = firstLine(messageOf(failure));
-  throw new Fault('native_module_missing', `${packages[0]} cannot be loaded: ${why}`, {
+  throw new Fault('native_module_missing', `${packages[0]} cannot be loaded: ${loadFailure(failure)}`, {
     hint: `the orchestrator needs it: ${COMPILE_HINT}`,
     cause: failure,
   });
@@ -66,5 +65,3 @@ async function load(name: string): Promise<Sqlite> {
   if (!isSupportedSqlite(version)) throw new Error(`it brings SQLite ${version}, older than ${OLDEST.join('.')}`);
   return sqlite;
 }
-
-const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';

@@ -51,6 +51,22 @@ describe('an install without native libraries', () => {
   });
 });
 
+describe('an install for another Node', () => {
+  it('says so', () => {
+    const made = ['better-sqlite3', 'better-sqlite3-13'].map((name) => join(install, 'node_modules', name));
+    for (const directory of made) {
+      mkdirSync(directory);
+      const message =
+        "The module 'a.node'\nwas compiled against a different Node.js version using\nNODE_MODULE_VERSION 1.";
+      writeFileSync(join(directory, 'index.js'), `throw new Error(${JSON.stringify(message)});\n`);
+    }
+    const { stderr } = orch('serve', '--data-dir', join(install, 'data'));
+    for (const directory of made) rmSync(directory, { recursive: true });
+    expect(stderr).toContain('cannot be loaded: it was compiled for another Node.js than this one\n');
+    expect(stderr).toContain(COMMAND);
+  });
+});
+
 describe('an agent without native libraries', () => {
   const sandbox = new Sandbox();
   const machine = new Sandbox(program);

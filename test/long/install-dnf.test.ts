@@ -1,13 +1,27 @@
 /** The package for dnf on a booted machine: installed, upgraded, installed again, removed, with services that run all the while. */
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+// @ts-expect-error It is a script.
+import { requiredGlibc } from '../../scripts/package/glibc.mjs';
+// @ts-expect-error It is a script.
+import { makeRpm } from '../../scripts/package/rpm.mjs';
 import type { Agent } from '../../src/contract/agents.js';
 import { VERSION } from '../../src/kernel/version.js';
 import { mustRun } from '../hosts/command.js';
 import { type Fleet, startFleet } from '../hosts/fleet.js';
 import type { BootedHost } from '../hosts/host.js';
-import { makeNewerRpm, makePackages } from '../hosts/orch-package.js';
+import { makePackages } from '../hosts/orch-package.js';
 import { describeHosts } from '../hosts/requirements.js';
 import { type RpmRepository, rpmRepository, rpmTools } from '../hosts/rpm-repository.js';
 import { until } from '../support/orch.js';
@@ -41,6 +55,32 @@ const needs = {
   make: 'make',
   python3: 'python3',
 };
+
+/** Makes of an `.rpm` a newer one beside it: its programs say that version, and its settings files have one more comment. */
+async function makeNewerRpm(rpm: string, version: string): Promise<void> {
+  const scratch = mkdtempSync(join(tmpdir(), 'orch-newer-'));
+  try {
+    const tree = join(scratch, 'tree');
+    mkdirSync(tree);
+    await mustRun(['sh', '-ec', 'rpm2archive - <"$1" | tar -xz -C "$2"', 'sh', rpm, tree]);
+    const zsh = join(tree, 'usr/share/zsh');
+    renameSync(join(zsh, 'site-functions'), join(zsh, 'vendor-completions'));
+    for (const name of readdirSync(join(tree, 'etc/orch'))) {
+      appendFileSync(join(tree, 'etc/orch', name), `# Of ${version}.\n`);
+    }
+    const bundle = join(tree, 'usr/lib/orch/dist/orch');
+    for (const name of readdirSync(bundle)) {
+      const file = join(bundle, name);
+      // Compiled code of the former text.
+      if (name.endsWith('.v8')) rmSync(file);
+      else writeFileSync(file, readFileSync(file, 'latin1').replaceAll(VERSION, version), 'latin1');
+    }
+    const libc = requiredGlibc(join(tree, 'usr/lib/orch'));
+    makeRpm({ tree, scratch, out: dirname(rpm), cpu: process.arch, version, libc, level: 1 });
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
 
 describeHosts(
   'a machine with dnf and the RPM package',

@@ -3,8 +3,8 @@
  * short output. They belong to one version, and a test compares it with the installed one.
  */
 import { createRequire } from 'node:module';
-import { Fault, messageOf } from '../../kernel/fault.js';
-import { COMPILE_HINT } from '../../kernel/native-libraries.js';
+import { Fault } from '../../kernel/fault.js';
+import { COMPILE_HINT, loadFailure } from '../../kernel/native-libraries.js';
 
 /** Version of node-pty that this file fits. */
 export const NODE_PTY_VERSION = '1.1.0';
@@ -33,10 +33,13 @@ export function loadNativePty(): NativePty {
     const utils: unknown = createRequire(import.meta.url)('node-pty/lib/utils');
     return (utils as { loadNativeModule(name: string): { module: NativePty } }).loadNativeModule('pty').module;
   } catch (error) {
-    const [why = ''] = messageOf(error).split('\n', 1);
-    throw new Fault('native_module_missing', `terminals need the package node-pty, and it does not load: ${why}`, {
-      hint: COMPILE_HINT,
-      cause: error,
-    });
+    throw new Fault(
+      'native_module_missing',
+      `terminals need the package node-pty, and it does not load: ${loadFailure(error)}`,
+      {
+        hint: COMPILE_HINT,
+        cause: error,
+      },
+    );
   }
 }
