@@ -6,7 +6,7 @@ import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import { type Decode, encode, UnknownMessage, unknownType } from '../../src/wire/codec.js';
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import { type AgentMessage, type OrchestratorMessage, PENDING_MESSAGES } from '../../src/wire/messages.js';
-import { isKnown } from '../../src/wire/version.js';
+import { fitTo, isKnown } from '../../src/wire/version.js';
 import type { Core } from '../core/core.js';
 import type { AgentPeer } from './agent-listener.js';
 import type { FrameLimit } from './frame-limit.js';
@@ -122,7 +122,7 @@ export class AgentConnection {
   send(message: OrchestratorMessage): boolean {
     if (!this.supports(message.type) || this.current === 'closed' || this.socket.readyState !== this.socket.OPEN)
       return false;
-    this.socket.send(encode(message));
+    this.socket.send(encode(fitTo(this.version, message)));
     if (this.socket.bufferedAmount <= LINK_LIMITS.unsent) return true;
     this.terminate();
     return false;

@@ -44,3 +44,10 @@ export function commonVersion(theirs: number): number | null {
   if (theirs === PROTOCOL_VERSION) return theirs;
   return theirs === PROTOCOL_VERSION - 1 && theirs >= 1 ? theirs : null;
 }
+
+/** Returns the message without the members that agents of that version refuse: version 1 accepts no unknown member. */
+export function fitTo(version: number, message: OrchestratorMessage): OrchestratorMessage {
+  if (version > 1 || message.type !== 'run') return message;
+  const { short_results: _, ...known } = message;
+  return known;
+}

@@ -3,7 +3,9 @@
  * earlier release is the commit before the newest change of the product; `npm run test:faults` and `npm run test:long`
  * add one of the protocol version before.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { RunResult } from '../../src/contract/runs.js';
@@ -44,6 +46,53 @@ for (const [name, found] of releases) {
         await connected(server);
         await applies(server, agent.sandbox, ['two', 'three'], 'unchanged');
         await echoes(server);
+      });
+
+      it('as an agent: goes on with an apply and a terminal while its orchestrator is upgraded', async () => {
+        const { server, running, ready } = await orchestrator(release.program);
+        const { sandbox } = machine(release.program, ready);
+        await approve(server);
+        const apply = await startApply(server, sandbox);
+        const hasTerminals = release.protocol === PROTOCOL_VERSION;
+        const shell = hasTerminals ? await openShell(server) : null;
+        shell?.write('begun=yes; echo "before: $begun"\r');
+        await shell?.shows(/before: yes/);
+        await upgrade(server, running, ready);
+        await connected(server);
+        await shell?.shows(/connected to the orchestrator again/);
+        shell?.write('echo "after: $begun"\r');
+        await shell?.shows(/after: yes/);
+        await apply.finish();
+        await until(async () => {
+          const { stdout } = await server.orch(['ops', 'list']);
+          return stdout.includes('succeeded');
+        }, 'the apply has succeeded');
+        expect(readFileSync(sandbox.path('ran'), 'utf8')).toBe('once\n');
+        shell?.write('exit 5\r');
+        if (shell !== null) expect(await shell.ended()).toBe(5);
+        expect(await server.orch(['audit', 'verify'])).toMatchObject({ status: 0 });
+      });
+
+      it('as an orchestrator: starts again after it was upgraded, on the store of before its migration', async () => {
+        const { server, running, ready } = await orchestrator(release.program);
+        expect(await server.orch(['operator', 'add', aPublicKey(), '--username', 'bert'])).toMatchObject({
+          status: 0,
+        });
+        const upgraded = await upgrade(server, running, ready);
+        await upgraded.stop();
+        server.program = release.program;
+        const data = server.path('serve');
+        const backup = readdirSync(data).find((name) => name.startsWith('orch.db.schema-'));
+        if (backup !== undefined) {
+          expect(await server.orch(['serve', '--data-dir', data])).toMatchObject({ status: 1 });
+          const restored = await server.orch(['serve', 'restore', join(data, backup), '--yes', '--data-dir', data]);
+          expect(restored).toMatchObject({ status: 0 });
+        }
+        await server.serve(['--api-port', portOf(ready.api_url)]);
+        expect(await server.json(['operator', 'list'])).toMatchObject(
+          expect.arrayContaining([expect.objectContaining({ username: 'bert' })]),
+        );
+        expect(await server.orch(['audit', 'verify'])).toMatchObject({ status: 0 });
       });
 
       it('as an orchestrator: serves an agent of the same protocol version, and keeps everything when it is upgraded', async () => {
@@ -92,12 +141,13 @@ async function orchestrator(program: string) {
 }
 
 /** Starts this release on the data directory and the ports of the earlier one. */
-async function upgrade(server: Sandbox, running: Running, { api_url, agent_address }: Ready): Promise<void> {
-  const portOf = (address: string): string => /:(\d+)$/.exec(address)?.[1] ?? '';
+async function upgrade(server: Sandbox, running: Running, { api_url, agent_address }: Ready): Promise<Running> {
   await running.stop();
   server.program = ORCH;
-  await server.serve(['--api-port', portOf(api_url), '--agent-port', portOf(agent_address)]);
+  return (await server.serve(['--api-port', portOf(api_url), '--agent-port', portOf(agent_address)])).server;
 }
+
+const portOf = (address: string): string => /:(\d+)$/.exec(address)?.[1] ?? '';
 
 function machine(program: string, ready: Ready) {
   const sandbox = new Sandbox(program);
@@ -151,11 +201,47 @@ async function applies(
   }
 }
 
-/** Types into a shell on the agent, and reads its echo and the output. */
-async function echoes(server: Sandbox): Promise<void> {
+/** Starts an apply whose script waits until `finish` is called. */
+async function startApply(server: Sandbox, agent: Sandbox) {
+  const module = server.path('slow.orch.yaml');
+  const [began, go] = [agent.path('began'), agent.path('go')];
+  const lines = [`touch ${began}`, `while [ ! -e ${go} ]; do sleep 0.1; done`, `echo once >> ${agent.path('ran')}`];
+  writeFileSync(
+    module,
+    `name: slow
+supports: [{platform: linux}]
+resources:
+  - resource:
+      script:
+        program: sh
+        manages: the end of a wait
+        apply: ${JSON.stringify(lines.join('\n'))}
+`,
+  );
+  const applying = server.start(['apply', 'web-01', '-f', module, '--yes']);
+  await until(() => existsSync(began) || applying.process.exitCode !== null, 'the script runs');
+  if (!existsSync(began)) throw new Error(applying.output());
+  return {
+    finish: async () => {
+      writeFileSync(go, '');
+      await applying.stop('SIGKILL');
+    },
+  };
+}
+
+const aPublicKey = (): string =>
+  generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex');
+
+async function openShell(server: Sandbox): Promise<Pty> {
   const pty = new Pty([process.execPath, server.program, 'term', 'web-01'], { env: server.env, cwd: server.root });
   onTestFinished(() => pty.kill());
   await pty.shows(/[$#] $/);
+  return pty;
+}
+
+/** Types into a shell on the agent, and reads its echo and the output. */
+async function echoes(server: Sandbox): Promise<void> {
+  const pty = await openShell(server);
   pty.write("echo 'echo' is $((40 + 2))\r");
   await pty.shows(/echo 'echo' is[\s\S]*echo is 42/);
   pty.write('exit 7\r');
