@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AgentStatus, readAgentState } from '../../src/agent/agent-status.js';
-import { PIN_FILE } from '../../src/agent/first-contact.js';
+import { PIN_FILE, TOKEN_FILE } from '../../src/agent/first-contact.js';
 import { readLoss } from '../../src/agent/journal/journal-loss.js';
 import { inspectJournal } from '../../src/agent/journal/read-journal.js';
 import { type DoctorCheck, failure, guarded, note, ok, problem, warning } from '../../src/cli/doctor/check.js';
@@ -62,7 +62,7 @@ export async function examineAgent(needs: Needs): Promise<readonly DoctorCheck[]
 }
 
 /** Files of the agent's directory that contain secrets, or what its fleet does. */
-const SECRET = ['identity.key', 'journal', 'state.json', PIN_FILE, 'token'];
+const SECRET = ['identity.key', 'journal', 'state.json', PIN_FILE, TOKEN_FILE];
 
 /** Returns the data directory: that of the service if there is one, else that of an agent of this user. */
 function placeOf(unit: UnitState | null): string {

@@ -101,6 +101,42 @@ describeHosts(
       await until(isConnected, 'the agent is connected again');
     });
 
+    it('are healthy for orch doctor, which names what has stopped and how to start it', async () => {
+      for (const host of [control, web]) {
+        const { status, stdout } = await host.run(['orch', 'doctor']);
+        expect(stdout).toContain('No problems.');
+        expect(stdout).not.toContain('warning');
+        expect(status).toBe(0);
+      }
+      expect(await ok(control, 'orch doctor')).toMatch(/^ok +serve ready +it listens: API https/m);
+      await ok(web, 'systemctl stop orch-agent');
+      await ok(control, 'systemctl stop orch-serve');
+      const agent = await web.run(['orch', 'doctor']);
+      expect(agent).toMatchObject({
+        status: 1,
+        stdout: expect.stringContaining('sudo systemctl start orch-agent.service'),
+      });
+      const serve = await control.run(['orch', 'doctor']);
+      expect(serve.status).toBe(1);
+      expect(serve.stdout).toMatch(/^problem +serve service +orch-serve.service is inactive/m);
+      expect(serve.stdout).toMatch(/^ok +serve store +1 MiB, whole/m);
+      expect(serve.stdout).toMatch(/^problem +orchestrator .*nothing listens there/m);
+      // A copy as orch serve makes it before a migration, and the way back to it in docs/upgrading.md.
+      const copy = '/var/lib/orch/orch.db.schema-1-2026-03-01T12-00-00.000Z';
+      await ok(control, `cp -p /var/lib/orch/orch.db ${copy}`);
+      await ok(control, `runuser -u orch -- orch serve restore ${copy} --data-dir /var/lib/orch --yes`);
+      expect(await ok(control, 'find /var/lib/orch ! -user orch')).toBe('');
+      await web.writeFile('/etc/orch/agent.yaml', 'remote_terminal: [\n');
+      await web.run(['systemctl', 'start', 'orch-agent']);
+      await until(
+        async () => (await web.run(['orch', 'doctor'])).stdout.includes('ends again and again'),
+        'it is found',
+      );
+      await web.writeFile('/etc/orch/agent.yaml', 'remote_terminal: {enabled: true}\n');
+      await ok(control, 'systemctl start orch-serve');
+      await until(isConnected, 'the agent is connected again');
+    });
+
     it('run again after the package was installed again', async () => {
       await install(control);
       await install(web);
