@@ -16,6 +16,22 @@ resources:
       file-unix: {path: /etc/motd, content: "kept by orch\\n"}
 `;
 
+/** Installs the package of orch itself, as a module of an operator might. */
+const UPGRADE = `name: upgrade
+supports:
+  - platform: linux
+resources:
+  - id: package
+    resource:
+      script:
+        program: sh
+        check: test -e /root/upgraded
+        apply: dpkg --install /srv/packages/*.deb && touch /root/upgraded
+`;
+
+/** Machines that get the pasted line: a bare system with a program to download. */
+const DOWNLOADERS = ['curl', 'wget', 'openssl'];
+
 const needs = { patchelf: 'patchelf', strip: 'binutils', 'g++': 'g++', make: 'make', python3: 'python3' };
 
 describeHosts(
@@ -25,6 +41,7 @@ describeHosts(
     let fleet: Fleet;
     let control: BootedHost;
     let web: BootedHost;
+    let db: BootedHost;
 
     const ok = async (host: BootedHost, line: string): Promise<string> => {
       const { status, stdout, stderr } = await host.run(['sh', '-c', line], { timeoutMs: 120_000 });
@@ -38,19 +55,36 @@ describeHosts(
       return status === 0 ? (JSON.parse(stdout) as readonly Agent[]) : [];
     };
     const isConnected = async () => (await agents()).some(({ name, connected }) => name === 'web-01' && connected);
+    const connectedAs = async (name: string) =>
+      (await agents()).some(({ initial_hostname: host, connected }) => host === name && connected);
+    /** Pastes a line into a shell of the bare machine. */
+    const paste = (line: string) => db.run(['sh', '-c', line], { timeoutMs: 120_000 });
+    const lines = async () =>
+      JSON.parse(await ok(control, 'orch enroll create --auto-approve -o json')) as {
+        readonly id: string;
+        readonly token: string;
+        readonly curl: string;
+        readonly wget: string;
+      };
     const token = async () =>
       (JSON.parse(await ok(control, 'orch enroll create --auto-approve -o json')) as { readonly token: string }).token;
 
     beforeAll(async () => {
       packages = await makePackages('deb');
-      expect(readdirSync(packages).sort()).toEqual(['SHA256SUMS', expect.stringMatching(/^orch_.*\.deb$/)]);
+      expect(readdirSync(packages).sort()).toEqual([
+        'SHA256SUMS',
+        'SHA256SUMS.sig',
+        expect.stringMatching(/^orch_.*\.deb$/),
+      ]);
       fleet = await startFleet({
-        hosts: ['orch', 'web-01'],
+        hosts: ['orch', 'web-01', 'db-01'],
         project: null,
+        packages: DOWNLOADERS,
         binds: [{ from: packages, to: '/srv/packages' }],
       });
       control = fleet.host('orch');
       web = fleet.host('web-01');
+      db = fleet.host('db-01');
     });
 
     afterAll(async () => {
@@ -96,9 +130,96 @@ describeHosts(
       expect(await ok(control, 'orch exec web-01 -- id -u')).toBe('0\n');
     });
 
+    it('stay as they are when the pasted line cannot be trusted or does not fit', async () => {
+      const { id, curl, wget } = await lines();
+      const refused = async (line: string, message: string) => {
+        const { status, stdout, stderr } = await paste(line);
+        expect(`${stderr}${stdout}`).toContain(message);
+        expect(await ok(db, 'ls /opt /usr/local/bin; ls -a /root /tmp | grep -i orch || true')).not.toMatch(/orch/);
+        return status;
+      };
+      const wrongPin = (line: string) => line.replace(/sha256\/\/[^']+/, `sha256//${'A'.repeat(43)}=`);
+      await refused(wrongPin(curl), 'does not match pinned public key');
+      await refused(wrongPin(wget), 'does not match pinned public key');
+      const shadow = (name: string, text: string) =>
+        db.writeFile(`/root/shadow/${name}`, `#!/bin/sh\n${text}\n`, '0755');
+      const shadowed = (line: string) => line.replace(/\| sh$/, '| PATH=/root/shadow:$PATH sh');
+      await shadow('uname', 'case $1 in -m) echo riscv64 ;; *) exec /usr/bin/uname "$@" ;; esac');
+      expect(await refused(shadowed(curl), 'no package for this processor (riscv64)')).toBe(1);
+      await shadow('uname', 'exec /usr/bin/uname "$@"');
+      await shadow('id', 'echo 1000');
+      expect(await refused(shadowed(curl), 'only root can install the agent')).toBe(1);
+      await ok(db, 'rm /root/shadow/id');
+      await shadow(
+        'curl',
+        '/usr/bin/curl "$@"; for last; do :; done; echo x >>"$(ls -d /opt/orch/.install.*)/orch.tar.gz"',
+      );
+      expect(await refused(shadowed(curl), 'is not the one that the orchestrator announced')).toBe(1);
+      await shadow('curl', 'exec /usr/bin/curl "$@"');
+      await shadow('openssl', 'case $1 in version) exec /usr/bin/openssl version ;; *) exit 1 ;; esac');
+      expect(await refused(shadowed(curl), 'is not signed by the publisher')).toBe(1);
+      await ok(control, `orch enroll revoke ${id}`);
+      await refused(curl, 'returned error: 401');
+      await refused(wget, 'nothing was installed');
+      await ok(db, 'rm -r /root/shadow');
+    });
+
+    it('become agents by a pasted line, without orch, Node or a package manager', async () => {
+      const { curl, token: secret } = await lines();
+      const first = await paste(curl);
+      expect(first).toMatchObject({ status: 0, stdout: expect.stringContaining('It is connected.') });
+      expect(`${first.stdout}${first.stderr}`).not.toContain(secret);
+      expect(await ok(db, 'readlink /usr/local/bin/orch')).toBe('/opt/orch/current/bin/orch\n');
+      expect(await ok(db, 'systemctl cat orch-agent')).toContain(
+        'ExecStart=/opt/orch/current/bin/orch agent connect orch:4747',
+      );
+      await ok(control, 'orch apply db-01 -f /root/motd.orch.yaml --yes');
+      expect(await db.readFile('/etc/motd')).toBe('kept by orch\n');
+      expect(await ok(control, 'journalctl -u orch-serve')).not.toContain(secret);
+      // The same line repairs what is broken, although its token is used up.
+      await ok(db, 'echo broken >/opt/orch/current/dist/orch/orch.js');
+      expect(await paste(curl)).toMatchObject({ status: 0, stdout: expect.stringContaining('It is connected.') });
+      expect(await paste(curl)).toMatchObject({ status: 0, stdout: expect.stringContaining('is installed already') });
+      expect(await ok(db, 'ls -A /opt/orch /opt/orch/releases | wc -l')).toBe('6\n');
+    });
+
     it('keep their places over a reboot', async () => {
-      await Promise.all([control.reboot(), web.reboot()]);
+      await Promise.all([control.reboot(), web.reboot(), db.reboot()]);
       await until(isConnected, 'the agent is connected again');
+      await until(() => connectedAs('db-01'), 'the agent without a package is connected again');
+    });
+
+    it('keep nothing of a pasted line after a purge, and become agents again by the line for wget', async () => {
+      expect(await ok(db, 'orch agent uninstall --purge --yes')).toContain('Stopped and removed');
+      expect(
+        await ok(
+          db,
+          'find / -xdev -name "*orch*" -not -path "/proc/*" -not -path "/sys/*" -not -path "/srv*" -not -path "/run/*" -not -path "/var/log/*" -not -path "/etc/host*" -not -path "/tmp/*"',
+        ),
+      ).toBe('');
+      await ok(db, 'mv /usr/bin/curl /usr/bin/hidden');
+      const { wget, token: secret } = await lines();
+      const pasted = await paste(wget);
+      expect(pasted).toMatchObject({ status: 0, stdout: expect.stringContaining('It is connected.') });
+      expect(`${pasted.stdout}${pasted.stderr}`).not.toContain(secret);
+    });
+
+    it('take a package over the release of the line, even when the agent itself installs it', async () => {
+      await control.writeFile('/root/upgrade.orch.yaml', UPGRADE);
+      const agent = (await agents()).find(({ initial_hostname: host, connected }) => host === 'db-01' && connected);
+      const pid = await ok(db, 'systemctl show --value --property=MainPID orch-agent');
+      expect(await ok(control, `orch apply ${agent?.name} -f /root/upgrade.orch.yaml --yes`)).toContain('Applied: 1 script run');
+      expect(await ok(db, "dpkg-query -W -f '${db:Status-Status}' orch")).toBe('installed');
+      await until(
+        async () => (await ok(db, 'systemctl show --value --property=MainPID orch-agent')) !== pid,
+        'the agent was restarted',
+      );
+      expect(await ok(db, 'systemctl cat orch-agent')).toContain('ExecStart=/usr/bin/orch agent connect orch:4747');
+      expect(await ok(db, 'ls /opt/orch /usr/local/bin; command -v orch')).toBe(
+        '/opt/orch:\nreleases\n\n/usr/local/bin:\n/usr/bin/orch\n',
+      );
+      await until(() => connectedAs('db-01'), 'the agent of the package is connected');
+      await ok(db, 'dpkg --purge orch 2>&1; test ! -e /opt/orch');
     });
 
     it('are healthy for orch doctor, which names what has stopped and how to start it', async () => {

@@ -1,16 +1,25 @@
 /** Makes the packages of the built project, for hosts to install. */
-import { mkdtempSync } from 'node:fs';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { mustRun } from './command.js';
 
 const program = fileURLToPath(new URL('../../scripts/package.mjs', import.meta.url));
 
-/** Returns a new directory with the packages of these formats (about half a minute for one). */
-export async function makePackages(...formats: readonly ('deb' | 'rpm' | 'tar')[]): Promise<string> {
+type Format = 'deb' | 'rpm' | 'tar';
+
+/** Returns a new directory with the packages of these formats (about half a minute for one), signed by a new key. */
+export async function makePackages(...formats: readonly Format[]): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'orch-packages-'));
-  const argv = [process.execPath, program, ...formats, '--fast', '--out', directory];
-  await mustRun(argv, { timeoutMs: 600_000 });
+  const key = join(mkdtempSync(join(tmpdir(), 'orch-release-key-')), 'key.pem');
+  try {
+    writeFileSync(key, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    const argv = [process.execPath, program, ...formats, '--fast', '--out', directory, '--sign', key];
+    await mustRun(argv, { timeoutMs: 600_000 });
+  } finally {
+    rmSync(dirname(key), { recursive: true });
+  }
   return directory;
 }
