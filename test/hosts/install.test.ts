@@ -208,7 +208,9 @@ describeHosts(
       await control.writeFile('/root/upgrade.orch.yaml', UPGRADE);
       const agent = (await agents()).find(({ initial_hostname: host, connected }) => host === 'db-01' && connected);
       const pid = await ok(db, 'systemctl show --value --property=MainPID orch-agent');
-      expect(await ok(control, `orch apply ${agent?.name} -f /root/upgrade.orch.yaml --yes`)).toContain('Applied: 1 script run');
+      expect(await ok(control, `orch apply ${agent?.name} -f /root/upgrade.orch.yaml --yes`)).toContain(
+        'Applied: 1 script run',
+      );
       expect(await ok(db, "dpkg-query -W -f '${db:Status-Status}' orch")).toBe('installed');
       await until(
         async () => (await ok(db, 'systemctl show --value --property=MainPID orch-agent')) !== pid,
