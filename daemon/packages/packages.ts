@@ -90,9 +90,9 @@ export class Packages implements Service {
     return usable.filter(({ cpu }, index) => usable.findIndex((other) => other.cpu === cpu) === index);
   }
 
-  /** Returns the key that signs releases; null when this program was not signed. */
+  /** Returns the key that signs releases; null when this program was not signed. Throws `package_invalid` for a damaged one. */
   releaseKey(): PublicKeyHex | null {
-    return this.ownRelease()?.publicKey ?? null;
+    return this.options.release()?.publicKey ?? null;
   }
 
   /** Opens a package; null when there is none with this sum. */
@@ -107,24 +107,22 @@ export class Packages implements Service {
   }
 
   private async look(): Promise<readonly Package[]> {
-    const release = this.ownRelease();
+    let key: PublicKeyHex | null;
+    try {
+      key = this.releaseKey();
+    } catch (error) {
+      // Without the key, packages of any origin would be offered.
+      this.refuse('any package', error);
+      return [];
+    }
     const own = await this.own.file();
     const placed = await this.placed();
     const found: Package[] = [];
     for (const file of own === null ? placed : [own, ...placed]) {
-      const one = await this.examine(file, file === own ? null : release);
+      const one = await this.examine(file, file === own ? null : key);
       if (one !== null && !found.some(({ sha256 }) => sha256 === one.sha256)) found.push(one);
     }
     return found.sort((a, b) => compareVersions(b.version, a.version));
-  }
-
-  private ownRelease(): OwnRelease | null {
-    try {
-      return this.options.release();
-    } catch (error) {
-      this.refuse('the own release', error);
-      return null;
-    }
   }
 
   /** Returns the files that the operator has copied; none without the directory. */
@@ -143,14 +141,14 @@ export class Packages implements Service {
   }
 
   /** Returns a file as a package; null for one that must not be served, which the log names once. */
-  private async examine(file: string, release: OwnRelease | null): Promise<Package | null> {
+  private async examine(file: string, key: PublicKeyHex | null): Promise<Package | null> {
     const [, version = '', cpu] = NAME.exec(basename(file)) ?? [];
     if (!RELEASE_VERSION.test(version)) return null;
     try {
       const info = await stat(file);
       if (!info.isFile()) throw new Error('it is no regular file');
       const sha256 = await this.sumOf(file, info);
-      if (release !== null && release.publicKey !== null) requirePublished(file, sha256, release.publicKey);
+      if (key !== null) requirePublished(file, sha256, key);
       this.refusals.delete(file);
       return { version, platform: 'linux', cpu: cpu as ReleaseCpu, sha256, size: info.size, file };
     } catch (error) {

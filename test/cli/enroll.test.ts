@@ -120,7 +120,7 @@ describe('orch enroll create', () => {
   it('names an address that others reach when the API is used over loopback', async () => {
     recordBody({ ...created, agent_host: null, reachable_host: '2001:db8::7' });
     const ran = await run(['enroll', 'create']);
-    expect(ran.stdout).toContain('orch agent install [2001:db8::7]:4747 --token -');
+    expect(ran.stdout).toContain("orch agent install '[2001:db8::7]:4747' --token -");
     expect(ran.stderr).toBe('');
   });
 
@@ -131,7 +131,7 @@ describe('orch enroll create', () => {
 
   it('writes an IPv6 address in brackets', async () => {
     recordBody({ ...created, agent_host: '2001:db8::1' });
-    expect((await run(['enroll', 'create'])).stdout).toContain('install [2001:db8::1]:4747 --token');
+    expect((await run(['enroll', 'create'])).stdout).toContain("install '[2001:db8::1]:4747' --token");
   });
 
   it.each([

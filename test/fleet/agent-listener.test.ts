@@ -365,6 +365,33 @@ describe.runIf(has('openssl', 'version'))('openssl (needs openssl)', () => {
   });
 });
 
+describe('a visitor', () => {
+  it('that sends no request is closed, and its place is free again', async () => {
+    const answered: string[] = [];
+    const { port } = await start({
+      timeouts: { headers: 300, check: 50 },
+      visitors: {
+        answer: async ({ url }, response) => {
+          answered.push(`${url}`);
+          response.end();
+        },
+      },
+    });
+    const idle = () => talk(port, { ALPNProtocols: ['http/1.1'] }, '');
+    const answers = await Promise.all(Array.from({ length: 16 }, idle));
+    expect(answers.filter((answer) => !/^(HTTP\/1.1 408 |$)/.test(answer))).toEqual([]);
+    await talk(port, {}, 'GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    expect(answered).toEqual(['/x']);
+  });
+
+  it('gets one answer on a connection', async () => {
+    const { port } = await start({ visitors: { answer: async (_, response) => void response.end('first') } });
+    const request = 'GET /x HTTP/1.1\r\nHost: x\r\n\r\n';
+    const answer = await talk(port, {}, `${request}${request}`);
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404']);
+  });
+});
+
 describe.runIf(has('curl', '--version'))('curl (needs curl)', () => {
   it('gets nowhere: not with its own protocols, nor with none', async () => {
     const { port, peers } = await start();

@@ -145,10 +145,11 @@ describe('the own release', () => {
     expect(warnings).toEqual([expect.stringContaining('orch.js differs from the manifest')]);
   });
 
-  it('that is damaged is named in the log', async () => {
+  it('that is damaged is named in the log, and nothing is offered without its key', async () => {
     const directory = join(temporaryDirectory(), 'orch');
     makeRelease(directory, { version: '0.1.0', RELEASE: '{}' });
-    const { packages, warnings } = start(() => ownRelease(join(directory, 'bin/node')));
+    const { packages, placed, warnings } = start(() => ownRelease(join(directory, 'bin/node')));
+    makePackageFile(placed, '0.0.1');
     expect(await packages.list()).toEqual([]);
     expect(warnings.join()).toContain('RELEASE is damaged');
   });

@@ -5,7 +5,7 @@ import {
   TOKEN_TTL,
   TOKEN_USES,
 } from '../../contract/enrolment-tokens.js';
-import { Fault } from '../../kernel/fault.js';
+import { Fault, shellWord } from '../../kernel/fault.js';
 import { argument, defineCommand, flag, integer, list, text } from '../define-command.js';
 import { count, formatAge, formatTags, formatTime, textOrNone } from '../format.js';
 import { lines, type Span, stack, styled, type TableView, type View } from '../outcome.js';
@@ -117,14 +117,14 @@ const UNSAID = 'echo orch: nothing was installed, because the token has ended or
  * of sudo shows it. The pin is checked although the certificate is not: both programs refuse another key.
  */
 function linesFor({ token, install }: CreatedEnrolmentToken, place: string): EnrolmentLines {
-  const command = `echo ${token} | orch agent install ${place} --token -`;
+  const command = `echo ${token} | orch agent install ${shellWord(place)} --token -`;
   if (install === null) return { command, curl: null, wget: null };
   const { pin } = install;
-  const url = `https://${place}/install.sh`;
+  const url = (user: string) => shellWord(`https://${user}${place}/install.sh`);
   return {
     command,
-    curl: `echo 'header = "Authorization: Bearer ${token}"' | curl -fsSk --config - --pinnedpubkey '${pin}' ${url} | sh`,
-    wget: `echo https://orch:${token}@${place}/install.sh | (wget -qO- --auth-no-challenge --no-check-certificate --pinnedpubkey '${pin}' -i - || echo ${UNSAID}) | sh`,
+    curl: `echo 'header = "Authorization: Bearer ${token}"' | curl -fsSk --config - --pinnedpubkey '${pin}' ${url('')} | sh`,
+    wget: `echo ${url(`orch:${token}@`)} | (wget -qO- --auth-no-challenge --no-check-certificate --pinnedpubkey '${pin}' -i - || echo ${UNSAID}) | sh`,
   };
 }
 
