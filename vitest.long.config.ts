@@ -10,7 +10,7 @@ export default defineConfig({
       'test/faults/releases.test.ts',
     ],
     testTimeout: 30 * 60_000,
-    hookTimeout: 120_000,
+    hookTimeout: 600_000,
     reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: {
       ORCH_FAULT_RELEASES: 'all',

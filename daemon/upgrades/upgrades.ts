@@ -45,6 +45,8 @@ interface UpgradeWishes {
 
 /** Milliseconds in which an agent answers a request. An agent of a release without upgrades does not answer. */
 const ANSWER_MS = 20_000;
+/** Characters of an agent's reason in an audit event and a notification. */
+const SAID_MAX = 300;
 const TOO_OLD = 'its release cannot upgrade itself, so install the new one on its machine';
 const LEFT = 'the agent has just disconnected';
 /** Seconds in which a new release has to reach the orchestrator. */
@@ -223,7 +225,7 @@ export class Upgrades implements Service {
         return emit(agentEvent('agent.upgraded', agent, summary, metadata));
       }
       const what = state === 'rolled_back' ? `was rolled back to ${from_version}` : 'failed';
-      const [why = ''] = (error?.message ?? 'for an unknown reason').split('\n');
+      const [why = ''] = (error?.message ?? 'for an unknown reason').slice(0, SAID_MAX).split('\n');
       const summary = `The upgrade of agent ${label} to ${version} ${what}: ${why}`;
       emit(agentEvent('agent.upgrade_failed', agent, summary, metadata));
     });

@@ -1,4 +1,5 @@
 /** Makes tarballs of releases that differ from the built one in version and behaviour. */
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,13 +12,13 @@ export interface Change {
   readonly first?: string;
   /** True changes a file after the manifest was written. */
   readonly isTampered?: boolean;
+  /** True signs the manifest with another key than the publisher's. */
+  readonly isForeign?: boolean;
 }
 
-/** Writes `orch-VERSION-linux-CPU.tar.gz` beside the tarball `original`, and returns its path. */
-export async function changeRelease(
-  original: string,
-  { version, first = '', isTampered = false }: Change,
-): Promise<string> {
+/** Writes `orch-VERSION-linux-CPU.tar.gz` beside the tarball `original`, and returns its path. `publisher` signs the manifest. */
+export async function changeRelease(original: string, publisher: KeyObject, wanted: Change): Promise<string> {
+  const { version, first = '', isTampered = false, isForeign = false } = wanted;
   const work = mkdtempSync(join(tmpdir(), 'orch-changed-'));
   try {
     const name = `orch-${version}-linux-${process.arch}`;
@@ -35,10 +36,12 @@ export async function changeRelease(
     await mustRun([
       'sh',
       '-c',
-      `cd "$1" && rm MANIFEST && find . -type f -printf '%P\\n' | LC_ALL=C sort | xargs -d '\\n' sha256sum > ../MANIFEST && mv ../MANIFEST .`,
+      `cd "$1" && rm MANIFEST MANIFEST.sig && find . -type f -printf '%P\\n' | LC_ALL=C sort | xargs -d '\\n' sha256sum > ../MANIFEST && mv ../MANIFEST .`,
       'sh',
       release,
     ]);
+    const key = isForeign ? generateKeyPairSync('ed25519').privateKey : publisher;
+    writeFileSync(join(release, 'MANIFEST.sig'), sign(null, readFileSync(join(release, 'MANIFEST')), key));
     if (isTampered) writeFileSync(join(bundle, 'orch.js'), 'something else');
     const tarball = join(original, '..', `${name}.tar.gz`);
     await mustRun(['tar', '-czf', tarball, '-C', work, name], { timeoutMs: 120_000 });

@@ -26,6 +26,7 @@ describeHosts(
           // Its agent ends at once, and its other commands work.
           { version: '0.1.2', first: "if (process.argv[2] === 'agent') process.exit(7);" },
           { version: '0.1.3', isTampered: true },
+          { version: '0.1.4', isForeign: true },
         ],
       );
     });
@@ -82,8 +83,9 @@ describeHosts(
 
     it('refuse a release that is not as its publisher made it, and keep running', async () => {
       const { results } = await fleet.upgrade('0.1.3', 'web-01');
-      expect(results[0]?.reason).toContain('orch.js');
-      expect(results[0]?.reason).toContain('manifest');
+      expect(results[0]?.reason).toContain('dist/orch/orch.js differs from the manifest');
+      const foreign = await fleet.upgrade('0.1.4', 'web-01');
+      expect(foreign.results[0]?.reason).toContain('its signature does not match');
       expect(await ok(fleet.host('web-01'), 'ls /opt/orch/releases')).toMatch(/^0\.1\.1-\w+\n$/);
       expect((await fleet.agents()).every(({ connected }) => connected)).toBe(true);
     });

@@ -1,12 +1,14 @@
 /** A bare orchestrator and bare agents, all from the Debian package, and releases to which the agents can be upgraded. */
-import { rmSync } from 'node:fs';
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Agent } from '../../src/contract/agents.js';
 import { VERSION } from '../../src/kernel/version.js';
 import { type Change, changeRelease } from './changed-release.js';
+import { mustRun } from './command.js';
 import { startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { makePackages } from './orch-package.js';
+import { makePackagesOf } from './orch-package.js';
 
 /** What makes packages, by program and Debian package. */
 export const PACKAGING = { patchelf: 'patchelf', strip: 'binutils', 'g++': 'g++', make: 'make', python3: 'python3' };
@@ -39,32 +41,38 @@ export async function ok(host: BootedHost, line: string): Promise<string> {
   return stdout;
 }
 
-/** Starts an orchestrator that offers the changed releases, and approved agents that allow terminals. */
+/**
+ * Starts an orchestrator that offers the changed releases, and approved agents that allow terminals.
+ * @param joins `package` installs the agents from the Debian package, `line` pastes the line of `orch enroll create` on bare machines
+ */
 export async function startUpgradingFleet(
   names: readonly string[],
   changes: readonly Change[],
+  joins: 'package' | 'line' = 'package',
 ): Promise<UpgradingFleet> {
-  const packages = await makePackages('deb', 'tar');
+  const publisher = generateKeyPairSync('ed25519').privateKey;
+  const packages = await makePackagesOf(publisher, 'deb', 'tar');
   const original = join(packages, `orch-${VERSION}-linux-${process.arch}.tar.gz`);
-  for (const change of changes) await changeRelease(original, change);
+  for (const change of changes) await changeRelease(original, publisher, change);
+  await mustRun(['sh', '-c', 'cd "$1" && sha256sum *.tar.gz > SHA256SUMS', 'sh', packages]);
+  writeFileSync(join(packages, 'SHA256SUMS.sig'), sign(null, readFileSync(join(packages, 'SHA256SUMS')), publisher));
   const fleet = await startFleet({
     hosts: ['orch', ...names],
     project: null,
+    packages: joins === 'line' ? ['curl'] : [],
     binds: [{ from: packages, to: '/srv/packages' }],
   });
   const control = fleet.host('orch');
   const agents = async () => JSON.parse(await ok(control, 'orch agents list -o json')) as readonly Agent[];
   const hosts = names.map((name) => fleet.host(name));
-  await Promise.all([control, ...hosts].map((host) => ok(host, 'dpkg --install /srv/packages/*.deb 2>&1')));
+  const packaged = joins === 'package' ? [control, ...hosts] : [control];
+  await Promise.all(packaged.map((host) => ok(host, 'dpkg --install /srv/packages/*.deb 2>&1')));
   await ok(control, 'orch serve install --advertised-host orch');
   await ok(control, 'install -d -o orch -m 700 /var/lib/orch/packages');
-  for (const { version } of changes) {
-    const name = `orch-${version}-linux-${process.arch}.tar.gz`;
-    await ok(control, `install -o orch -m 600 /srv/packages/${name} /var/lib/orch/packages/${name}`);
-  }
+  await ok(control, 'install -o orch -m 600 -t /var/lib/orch/packages /srv/packages/SHA256* /srv/packages/*.tar.gz');
   for (const host of hosts) {
-    const { token } = JSON.parse(await ok(control, 'orch enroll create --auto-approve -o json'));
-    await ok(host, `echo ${token} | orch agent install orch --token - --terminals on`);
+    const { command, curl } = JSON.parse(await ok(control, 'orch enroll create --auto-approve -o json'));
+    await ok(host, joins === 'package' ? `${command} --terminals on` : `${curl} -s -- --terminals on`);
   }
   return {
     control,

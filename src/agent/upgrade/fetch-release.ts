@@ -62,7 +62,7 @@ export async function fetchRelease(options: FetchOptions): Promise<string> {
     await download(options, tarball);
     mkdirSync(staging);
     chmodSync(staging, 0o755);
-    await unpack(tarball, staging, wanted.version);
+    await unpack(tarball, staging, options);
     await check(staging, options);
     renameSync(staging, directory);
     return directory;
@@ -108,11 +108,14 @@ async function startOnce(directory: string): Promise<string> {
 
 const refused = (why: string): Fault => new Fault('upgrade_failed', why);
 
-async function unpack(tarball: string, directory: string, version: string): Promise<void> {
-  const inside = `orch-${version}-${process.platform}-${process.arch}/lib/orch`;
+async function unpack(tarball: string, directory: string, { wanted, signal }: FetchOptions): Promise<void> {
+  const inside = `orch-${wanted.version}-${process.platform}-${process.arch}/lib/orch`;
   const words = ['--extract', '--gzip', '--file', tarball, '--directory', directory, '--strip-components', '3'];
   try {
-    await run('tar', [...words, '--no-same-owner', '--preserve-permissions', '--', inside], { timeout: UNPACK_MS });
+    await run('tar', [...words, '--no-same-owner', '--preserve-permissions', '--', inside], {
+      timeout: UNPACK_MS,
+      signal,
+    });
   } catch (cause) {
     throw refused(`the release cannot be unpacked: ${messageOf(cause).slice(0, 500)}`);
   }

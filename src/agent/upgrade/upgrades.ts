@@ -135,7 +135,10 @@ export class Upgrades {
     if (!force) await this.untilIdle(request);
     if (this.stopped.signal.aborted) return;
     const trial = { release, previous: currentRelease(places), seconds: request.trial_secs, begun: 0 };
-    this.note({ ...begunBy(request), state: 'switching', trial });
+    const record: UpgradeRecord = { ...begunBy(request), state: 'switching', trial };
+    // The trial reads it.
+    writeUpgrade(this.options.dataDir, record);
+    this.note(record, false);
     logger.info('the agent switches to another release and restarts', { version, release });
     await startUnit(
       { systemctl, places: UNIT_PLACES },
@@ -200,10 +203,15 @@ export class Upgrades {
     }
   }
 
-  /** Notes a new state, on disk as well unless it was read from there, and reports it. */
+  /** Notes a new state, on disk as well unless it is there already, and reports it. */
   private note(record: UpgradeRecord, writes = true): void {
+    const { dataDir, logger } = this.options;
     this.record = record;
-    if (writes) writeUpgrade(this.options.dataDir, record);
+    try {
+      if (writes) writeUpgrade(dataDir, record);
+    } catch (error) {
+      logger.warn('the state of the upgrade is not on disk', { reason: messageOf(error) });
+    }
     this.send(reportOf(record));
   }
 
