@@ -83,6 +83,7 @@ export class Upgrades {
     }
     this.work = this.upgrade(request).catch((error: unknown) => {
       if (this.stopped.signal.aborted) return;
+      this.options.setDetached(false);
       const fault = isFault(error) ? error : new Fault('upgrade_failed', messageOf(error));
       this.options.logger.error('the upgrade failed', { version: request.version, reason: fault.message });
       const hint = fault.hint === undefined ? '' : ` (${fault.hint})`;
