@@ -83,6 +83,10 @@ function keyChecks(path: string): readonly DoctorCheck[] {
   if (missing.length === 0)
     return [ok('serve keys', 'all are there; keep a copy of them elsewhere, backups have none')];
   return [
-    problem('serve keys', `${missing.join(' and ')} of ${path} missing`, 'put it back from your copy: docs/backup.md'),
+    problem(
+      'serve keys',
+      `${path} lacks ${missing.join(', ')}`,
+      'put it back from your copy; docs/backup.md says what its loss means',
+    ),
   ];
 }
