@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { verifyChain } from '../../daemon/audit/verify-chain.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import type { Migration } from '../../daemon/database/migrations/migration.js';
@@ -126,6 +126,7 @@ describe('a migration that ends early', () => {
   it('by a kill leaves the store as it was, and its backup', async () => {
     const file = oldStore(current);
     const child = spawn(process.execPath, [PROGRAM, file, 'middle'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
     await new Promise((resolve, reject) => {
       child.stdout.once('data', resolve);
       child.once('exit', reject);
