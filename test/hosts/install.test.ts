@@ -158,6 +158,12 @@ describeHosts(
       await shadow('curl', 'exec /usr/bin/curl "$@"');
       await shadow('openssl', 'case $1 in version) exec /usr/bin/openssl version ;; *) exit 1 ;; esac');
       expect(await refused(shadowed(curl), 'is not signed by the publisher')).toBe(1);
+      await ok(db, 'touch /usr/local/bin/orch');
+      expect(await paste(curl)).toMatchObject({
+        status: 1,
+        stderr: expect.stringContaining('another orch is installed'),
+      });
+      await ok(db, 'rm /usr/local/bin/orch');
       await ok(control, `orch enroll revoke ${id}`);
       await refused(curl, 'returned error: 401');
       await refused(wget, 'nothing was installed');
@@ -221,6 +227,10 @@ describeHosts(
         '/opt/orch:\nreleases\n\n/usr/local/bin:\n/usr/bin/orch\n',
       );
       await until(() => connectedAs('db-01'), 'the agent of the package is connected');
+      await ok(db, 'mv /usr/bin/hidden /usr/bin/curl');
+      const again = await paste((await lines()).curl);
+      expect(again).toMatchObject({ status: 0, stdout: expect.not.stringContaining('Downloading') });
+      expect(await ok(db, 'ls /opt/orch')).toBe('releases\n');
       await ok(db, 'dpkg --purge orch 2>&1; test ! -e /opt/orch');
     });
 
