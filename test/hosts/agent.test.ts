@@ -13,8 +13,7 @@ import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { describeHosts } from './requirements.js';
 
-const unit = (name: string) =>
-  readFileSync(fileURLToPath(new URL(`../../examples/systemd/${name}.service`, import.meta.url)), 'utf8');
+const unit = (name: string) => readFileSync(fileURLToPath(new URL(`units/${name}.service`, import.meta.url)), 'utf8');
 
 const site = (conf: string, work: string) => `name: site
 supports: [{platform: linux}]

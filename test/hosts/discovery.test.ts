@@ -15,8 +15,7 @@ import type { BootedHost } from './host.js';
 import type { Program } from './program.js';
 import { describeHosts } from './requirements.js';
 
-const unit = (name: string) =>
-  readFileSync(fileURLToPath(new URL(`../../examples/systemd/${name}.service`, import.meta.url)), 'utf8');
+const unit = (name: string) => readFileSync(fileURLToPath(new URL(`units/${name}.service`, import.meta.url)), 'utf8');
 
 const SENDER = `
   const socket = require('node:dgram').createSocket('udp4');

@@ -14,6 +14,8 @@ import { describeHosts } from './requirements.js';
 const example = (path: string) =>
   readFileSync(fileURLToPath(new URL(`../../examples/${path}`, import.meta.url)), 'utf8');
 
+const unit = (name: string) => readFileSync(fileURLToPath(new URL(`units/${name}.service`, import.meta.url)), 'utf8');
+
 const MANY = 1_500;
 
 const baseline = (banner: string) => `name: baseline
@@ -76,7 +78,7 @@ describeHosts('the first loop on booted machines', () => {
         'mount --bind /srv/disk/orch /var/lib/orch',
     );
     await control.writeFile('/etc/orch/orchestrator.yaml', example('config/orchestrator.yaml'));
-    await control.writeFile('/etc/systemd/system/orch-serve.service', example('systemd/orch-serve.service'));
+    await control.writeFile('/etc/systemd/system/orch-serve.service', unit('orch-serve'));
     expect(await control.run(['systemctl', 'enable', '--now', 'orch-serve'])).toMatchObject({ status: 0 });
   });
 
@@ -105,7 +107,7 @@ describeHosts('the first loop on booted machines', () => {
     const { public_key: key } = await json<{ public_key: string }>('status');
     for (const web of webs) {
       await web.writeFile('/etc/orch/agent.env', `ORCHESTRATOR=orch:4747\nORCHESTRATOR_KEY=${key}\n`, '0600');
-      await web.writeFile('/etc/systemd/system/orch-agent.service', example('systemd/orch-agent.service'));
+      await web.writeFile('/etc/systemd/system/orch-agent.service', unit('orch-agent'));
       expect(await web.run(['systemctl', 'enable', '--now', 'orch-agent'])).toMatchObject({ status: 0 });
     }
     await until(async () => (await agents()).length === 2, 'both machines wait');

@@ -27,8 +27,7 @@ export interface TerminalSite {
   readonly stop: () => Promise<void>;
 }
 
-const unit = (name: string) =>
-  readFileSync(fileURLToPath(new URL(`../../examples/systemd/${name}.service`, import.meta.url)), 'utf8');
+const unit = (name: string) => readFileSync(fileURLToPath(new URL(`units/${name}.service`, import.meta.url)), 'utf8');
 
 export interface TerminalSiteOptions {
   /** Debian packages that both have besides. */
