@@ -127,7 +127,9 @@ describeHosts(
       expect(await web.readFile('/etc/motd')).toBe('kept by orch\n');
       expect(await control.run(['orch', 'exec', 'web-01', '--', 'true'])).toMatchObject({ status: 255 });
       await ok(web, 'orch agent install orch --terminals on');
-      expect(await ok(control, 'orch exec web-01 -- id -u')).toBe('0\n');
+      await ok(control, 'orch agents tag web-01 role=web');
+      expect((await agents()).map(({ tags }) => tags)).toEqual([{ role: 'web' }]);
+      expect(await ok(control, 'orch exec -l role=web --yes -- id -u')).toContain('0\n');
     });
 
     it('stay as they are when the pasted line cannot be trusted or does not fit', async () => {
