@@ -31,6 +31,8 @@ import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { systemctl } from '../src/service/systemd.js';
+import { stopUnit, UNIT_PLACES } from '../src/service/unit-files.js';
+import { UPGRADE_UNIT } from '../src/service/units.js';
 import { AGENT_SETTINGS } from '../src/settings/agent.js';
 import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DISCOVERY } from '../src/wire/discovery-packet.js';
@@ -103,7 +105,14 @@ export async function repin(flags: AgentFlags): Promise<void> {
 
 export const planLeave = async (flags: AgentFlags): Promise<LeavePlan> => whatLeavesFleet(leaveOptions(flags));
 
-export const leave = async (flags: AgentFlags): Promise<LeavePlan> => leaveFleet(leaveOptions(flags));
+export async function leave(flags: AgentFlags): Promise<LeavePlan> {
+  const options = leaveOptions(flags);
+  // The trial of an upgrade would start the agent again.
+  if (options.dataDir === ROOT_DATA_DIR && process.geteuid?.() === 0) {
+    await stopUnit({ systemctl, places: UNIT_PLACES }, UPGRADE_UNIT);
+  }
+  return leaveFleet(options);
+}
 
 const leaveOptions = (flags: AgentFlags): LeaveOptions => ({
   dataDir: dataDirOf(flags),

@@ -27,7 +27,9 @@ import type {
   UninstalledService,
 } from '../src/cli/programs.js';
 import { writeOwnFile } from '../src/client/operator-files.js';
+import { holderOf } from '../src/identity/data-directory.js';
 import { Fault, messageOf, systemCodeOf } from '../src/kernel/fault.js';
+import { realOf } from '../src/release/installed-releases.js';
 import { hasSystemd, systemctl } from '../src/service/systemd.js';
 import { startUnit, stopUnit, UNIT_PLACES, waitFor } from '../src/service/unit-files.js';
 import {
@@ -38,6 +40,7 @@ import {
   SERVE_UNIT,
   SERVE_USER,
   serveUnit,
+  UPGRADE_UNIT,
 } from '../src/service/units.js';
 import { AGENT_SETTINGS } from '../src/settings/agent.js';
 import { editSettings } from '../src/settings/edit-settings.js';
@@ -73,6 +76,8 @@ export const service: ServicePrograms = {
   },
   uninstallAgent: async ({ purge }) => {
     requireRoot('orch agent uninstall');
+    // The trial of an upgrade would start the agent again.
+    await stopUnit(tools, UPGRADE_UNIT);
     const unitFile = await stopUnit(tools, AGENT_UNIT);
     rmSync(join(AGENT_DATA_DIR, TOKEN_FILE), { force: true });
     if (purge) purgeAgent();
@@ -82,6 +87,16 @@ export const service: ServicePrograms = {
 
 /** Deletes what the agent has on this machine, and the program itself unless a Linux package or an orchestrator needs it. */
 function purgeAgent(): void {
+  const holder = holderOf(AGENT_DATA_DIR);
+  if (holder !== null) {
+    throw new Fault(
+      'agent_running',
+      `the agent of ${AGENT_DATA_DIR} runs as process ${holder.pid}, outside of the service`,
+      {
+        hint: 'the service is removed and nothing was deleted; stop that process, then uninstall again',
+      },
+    );
+  }
   rmSync(AGENT_DATA_DIR, { recursive: true, force: true });
   rmSync(AGENT_CONFIG, { force: true });
   if (isPackaged() || existsSync(join(UNIT_PLACES.own, SERVE_UNIT))) return;
@@ -213,8 +228,8 @@ const isPackaged = (): boolean => existsSync(PACKAGED.launcher) && existsSync(PA
  */
 function ownCommand(): readonly string[] {
   const { execPath } = process;
-  const isRelease = [`${PACKAGED.release}/`, `${UNPACKAGED.directory}/releases/`].some((place) =>
-    execPath.startsWith(place),
+  const isRelease = [PACKAGED.release, `${UNPACKAGED.directory}/releases`].some((place) =>
+    execPath.startsWith(`${realOf(place)}/`),
   );
   if (isRelease) return [isPackaged() ? PACKAGED.launcher : UNPACKAGED.launcher];
   return [process.execPath, realpathSync(process.argv[1] ?? '')];

@@ -73,6 +73,8 @@ interface AgentUpgradeTable {
   /** Version of the agent at the request. */
   from_version: string;
   state: string;
+  /** Seconds for which the agent waits for applies and terminals. */
+  wait_secs: number;
   waits_for: string | null;
   error_json: string | null;
   /** Operator ID. */

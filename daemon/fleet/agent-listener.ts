@@ -205,8 +205,10 @@ export class AgentListener implements Service {
     const remoteAddress = addressOf(socket);
     if (this.options.visitors === undefined || remoteAddress === undefined || !this.server) return false;
     const network = hostNetworkOf(remoteAddress);
-    const ofNetwork = [...this.unproved.values()].filter((one) => one === network).length;
-    if (this.unproved.size >= MAX_VISITORS.all || ofNetwork >= MAX_VISITORS.network) return false;
+    // The longest silent visitor makes room: an honest one shows its right at once, so strangers cannot keep others out.
+    const ofNetwork = [...this.unproved].filter(([, one]) => one === network).map(([visitor]) => visitor);
+    if (ofNetwork.length >= MAX_VISITORS.network) ofNetwork[0]?.destroy();
+    else if (this.unproved.size >= MAX_VISITORS.all) this.unproved.keys().next().value?.destroy();
     const key = peerEd25519Key(socket, wasChecked);
     const proved = () => void this.unproved.delete(socket);
     this.unproved.set(socket, network);

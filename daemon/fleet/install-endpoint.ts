@@ -42,12 +42,14 @@ export interface Visitor {
 interface DownloadLimits {
   /** Packages sent at once; further requests get 503. */
   readonly downloads: number;
+  /** Packages sent at once to the holders of one token, or to one agent. */
+  readonly each: number;
   /** Milliseconds without progress, and for a whole package. */
   readonly stalled: number;
   readonly total: number;
 }
 
-const LIMITS: DownloadLimits = { downloads: 16, stalled: 60_000, total: 30 * 60_000 };
+const LIMITS: DownloadLimits = { downloads: 16, each: 8, stalled: 60_000, total: 30 * 60_000 };
 /** Seconds after which a machine that found all places taken asks again. */
 const RETRY_AFTER = 20;
 
@@ -56,7 +58,8 @@ const PACKAGE = /^\/packages\/([0-9a-f]{64})$/;
 export class InstallEndpoint {
   private readonly options: InstallEndpointOptions;
   private readonly limits: DownloadLimits;
-  private downloads = 0;
+  /** Downloads in progress, by token or node ID. */
+  private readonly downloads: string[] = [];
 
   constructor(options: InstallEndpointOptions) {
     this.options = options;
@@ -138,8 +141,12 @@ export class InstallEndpoint {
     { sha256, visitor, who }: Sending & { readonly sha256: string },
   ): Promise<void> {
     const { packages, logger } = this.options;
-    if (this.downloads >= this.limits.downloads) return refuse(response, 503, { 'Retry-After': String(RETRY_AFTER) });
-    this.downloads += 1;
+    const [downloader = ''] = Object.values(who);
+    const ofOne = this.downloads.filter((one) => one === downloader).length;
+    if (this.downloads.length >= this.limits.downloads || ofOne >= this.limits.each) {
+      return refuse(response, 503, { 'Retry-After': String(RETRY_AFTER) });
+    }
+    this.downloads.push(downloader);
     const end = setTimeout(() => response.destroy(), this.limits.total);
     try {
       const opened = await packages.open(sha256);
@@ -155,7 +162,7 @@ export class InstallEndpoint {
       await pipeline(opened.handle.createReadStream({ start: 0, end: opened.size - 1 }), response);
     } finally {
       clearTimeout(end);
-      this.downloads -= 1;
+      this.downloads.splice(this.downloads.indexOf(downloader), 1);
     }
   }
 }

@@ -138,6 +138,8 @@ fetch_release() {
   is_intact "$work/release" || fail 'the package is damaged: its files are not those of its manifest'
   check_signature "$work/release"
   "$work/release/bin/orch" --version >"$work/said" 2>&1 || fail "orch does not run on this machine: $(cat "$work/said")"
+  # After a power cut the link must not name a release of empty files.
+  sync
   rm -rf "/opt/orch/$release"
   mv "$work/release" "/opt/orch/$release"
 }

@@ -85,22 +85,23 @@ export class Upgrades implements Service {
     const version = wishes.version ?? VERSION;
     const chosen = await this.packageFor(agent, version);
     const now = clock.now();
+    const waitSecs = wishes.wait_secs ?? UPGRADE_WAIT.standard;
     const row: UpgradeRow = {
       node_id: agent.node_id,
       upgrade_id: newId(),
       version,
       from_version: agent.agent_version,
       state: 'requested',
+      wait_secs: waitSecs,
       waits_for: null,
       error: null,
       requested_by: context.actor.id,
       requested_at: now,
       updated_at: now,
     };
-    const waitSecs = wishes.wait_secs ?? UPGRADE_WAIT.standard;
     await uow.write(async (tx, emit) => {
       const before = await findUpgrade(tx, agent.node_id);
-      if (before !== null && isUnderWay(before, now, waitSecs)) throw inProgress(agent, before);
+      if (before !== null && isUnderWay(before, now)) throw inProgress(agent, before);
       await putUpgrade(tx, row);
       emit(
         eventOfRequest(context, {
@@ -241,8 +242,8 @@ const isNews = (row: UpgradeRow, { state, waits_for }: AgentMessageOf<'upgrade_r
   row.state !== state || row.waits_for !== waits_for;
 
 /** True while a report of the upgrade may still come. */
-const isUnderWay = (row: UpgradeRow, now: number, waitSecs: number): boolean =>
-  !isFinalUpgrade(stateOf(row)) && Math.abs(now - row.requested_at) < waitSecs * 1000 + SPARE_MS;
+const isUnderWay = (row: UpgradeRow, now: number): boolean =>
+  !isFinalUpgrade(stateOf(row)) && Math.abs(now - row.requested_at) < row.wait_secs * 1000 + SPARE_MS;
 
 const inProgress = (agent: AgentRow, { version, state }: UpgradeRow): Fault =>
   new Fault('upgrade_in_progress', `agent ${agentLabel(agent)} is being upgraded to ${version} (${state})`, {

@@ -4,8 +4,11 @@
  */
 import { verify } from 'node:crypto';
 import {
+  closeSync,
   existsSync,
+  fsyncSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -44,7 +47,7 @@ export function replaceableRelease(places: ReleasePlaces = RELEASE_PLACES): OwnR
   const release = ownRelease();
   if (release === null) return null;
   const { directory } = release;
-  return directory === places.packaged || dirname(directory) === places.releases ? release : null;
+  return directory === places.packaged || dirname(directory) === realOf(places.releases) ? release : null;
 }
 
 /**
@@ -70,7 +73,7 @@ function requireSigned(directory: string, key: PublicKeyHex): void {
 /** Returns the release that the link names; null without a link. */
 export function currentRelease({ current }: ReleasePlaces = RELEASE_PLACES): string | null {
   try {
-    return join(dirname(current), readlinkSync(current));
+    return realOf(join(dirname(current), readlinkSync(current)));
   } catch (cause) {
     if (systemCodeOf(cause) === 'ENOENT') return null;
     throw cause;
@@ -86,15 +89,35 @@ export function switchRelease(directory: string | null, { current }: ReleasePlac
   mkdirSync(dirname(current), { recursive: true, mode: 0o755 });
   const next = `${current}.new`;
   rmSync(next, { force: true });
-  symlinkSync(relative(realpathSync(dirname(current)), directory), next);
+  symlinkSync(relative(realOf(dirname(current)), realOf(directory)), next);
   renameSync(next, current);
+  syncDirectory(dirname(current));
+}
+
+/** Returns a path without symbolic links, as `/opt` is one on some systems; the path itself when nothing is there. */
+export function realOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
+
+function syncDirectory(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Deletes all releases that upgrades brought, except for `kept`. */
 export function pruneReleases(kept: readonly string[], { releases }: ReleasePlaces = RELEASE_PLACES): void {
   if (!existsSync(releases)) return;
+  const real = kept.map(realOf);
   for (const name of readdirSync(releases)) {
-    const directory = join(releases, name);
-    if (!kept.includes(directory)) rmSync(directory, { recursive: true, force: true });
+    const directory = join(realOf(releases), name);
+    if (!real.includes(directory)) rmSync(directory, { recursive: true, force: true });
   }
 }

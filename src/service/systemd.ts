@@ -26,7 +26,8 @@ export const systemctl: Systemctl = systemctlWithin(120_000);
 /** Returns the last lines of a unit's log, oldest first; none when there is no journal. */
 export async function lastLogLines(unit: string, lines: number): Promise<readonly string[]> {
   try {
-    const { stdout } = await run('journalctl', ['-u', unit, '-n', String(lines), '--no-pager', '-o', 'cat']);
+    const words = ['-u', unit, '-n', String(lines), '--no-pager', '-o', 'cat'];
+    const { stdout } = await run('journalctl', words, { timeout: 10_000 });
     return stdout.split('\n').filter((line) => line !== '');
   } catch {
     return [];

@@ -53,9 +53,9 @@ export async function stopUnit({ systemctl, places }: ServiceTools, name: string
   return path;
 }
 
-/** Replaces a file atomically, readable for everyone. */
+/** Replaces a file atomically and durably, readable for everyone. */
 function replace(path: string, text: string): void {
-  writeFileSync(`${path}.new`, text, { mode: 0o644 });
+  writeFileSync(`${path}.new`, text, { mode: 0o644, flush: true });
   renameSync(`${path}.new`, path);
 }
 

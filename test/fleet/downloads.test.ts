@@ -2,7 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ConnectionOptions, connect } from 'node:tls';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { pinOf } from '../../daemon/fleet/own-pin.js';
 import type { CreatedEnrolmentToken, NewEnrolmentToken } from '../../src/contract/enrolment-tokens.js';
@@ -153,20 +153,24 @@ describe('an agent', () => {
 });
 
 describe('the places', () => {
-  const hold = async (port: number, text = ''): Promise<void> => {
+  const hold = async (port: number, text = ''): Promise<TLSSocket> => {
     const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
     socket.on('error', () => undefined);
     onTestFinished(() => void socket.destroy());
     await new Promise((resolve) => socket.once('secureConnect', resolve));
     if (text !== '') socket.write(text);
-    socket.pause();
+    return socket.pause();
   };
 
-  it('of strangers are few, and none of them is an agent’s', async () => {
+  it('of silent strangers are few: the oldest makes room, and none of them is an agent’s', async () => {
     const { fleet, port, token } = await start();
     const { token: text } = await token();
+    const oldest = await hold(port);
+    const closed = new Promise((resolve) => oldest.once('close', resolve));
+    oldest.resume();
     for (let count = 0; count < 16; count += 1) await hold(port);
-    await expect.poll(async () => statusOf(await talk(port, request('/install.sh', [bearer(text)])))).toBe(0);
+    await closed;
+    expect(statusOf(await talk(port, request('/install.sh', [bearer(text)])))).toBe(200);
     const agent = await fleet.join(newIdentity());
     expect(await agent.message(0)).toMatchObject({ type: 'status' });
   });

@@ -64,6 +64,38 @@ describeHosts(
       expect(await fleet.versions()).toEqual({ 'web-01': '0.1.1' });
     });
 
+    it('leaves an agent running when the disk is full, and ends once there is room', async () => {
+      const web = fleet.host('web-01');
+      // A file system of the agent's own, which is filled while the release is on trial.
+      await ok(web, 'systemctl stop orch-agent; mkdir /root/kept; cp -a /var/lib/orch-agent/. /root/kept');
+      await ok(
+        web,
+        'mount -t tmpfs -o size=1m,mode=700 tmpfs /var/lib/orch-agent; cp -a /root/kept/. /var/lib/orch-agent',
+      );
+      await ok(web, 'systemctl start orch-agent');
+      await within(60, isBack, 'the agent is connected');
+      const upgraded = fleet.upgrade('0.1.4', 'web-01');
+      await within(120, async () => (await target()).includes('0.1.4'), 'the release is on trial');
+      await web.run(['sh', '-c', 'cat /dev/zero > /var/lib/orch-agent/full']);
+      await within(300, async () => (await target()).includes('0.1.1'), 'the old release is back');
+      await within(60, isBack, 'the agent is connected in spite of the full disk');
+      await ok(web, 'rm /var/lib/orch-agent/full');
+      const { results } = await upgraded;
+      expect(results[0]?.status).toBe('failed');
+      await within(60, isBack, 'the agent is connected again');
+      expect(await target()).toContain('0.1.1');
+    });
+
+    it('ends when a package is installed meanwhile, and the agent runs from that', async () => {
+      const web = fleet.host('web-01');
+      const upgraded = fleet.upgrade('0.1.4', 'web-01');
+      await within(120, async () => (await target()).includes('0.1.4'), 'the release is on trial');
+      await ok(web, 'dpkg --install /srv/packages/*.deb 2>&1');
+      await within(60, async () => (await fleet.versions())['web-01'] === '0.1.0', 'the agent runs from the package');
+      expect(await upgraded).toMatchObject({ exit: 3, results: [{ status: 'failed' }] });
+      expect(await target()).toBe('none');
+    });
+
     it('is rolled back when the cable is cut, and reports that once it is plugged in', async () => {
       const { control } = fleet;
       const web = fleet.host('web-01');

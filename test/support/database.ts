@@ -218,6 +218,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     version: 'text',
     from_version: 'text',
     state: 'text',
+    wait_secs: 'integer',
     waits_for: 'text?',
     error_json: 'text?',
     requested_by: 'text',

@@ -13,6 +13,7 @@ export const agentUpgrades: Migration = {
       .addColumn('version', 'text', (column) => column.notNull())
       .addColumn('from_version', 'text', (column) => column.notNull())
       .addColumn('state', 'text', (column) => column.notNull())
+      .addColumn('wait_secs', 'integer', (column) => column.notNull())
       .addColumn('waits_for', 'text')
       .addColumn('error_json', 'text')
       .addColumn('requested_by', 'text', (column) => column.notNull())

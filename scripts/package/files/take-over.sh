@@ -1,8 +1,11 @@
 # The package that is installed last wins over a release in /opt/orch: its link goes, and units that named it use the package.
 rm -f /opt/orch/current
+# The trial of another release ends. It may just have stopped the agent.
 trial=/etc/systemd/system/orch-agent-upgrade.service
+agent_verb=try-restart
 if [ -f "$trial" ]; then
-  [ ! -d /run/systemd/system ] || systemctl disable --now --quiet orch-agent-upgrade.service
+  agent_verb=restart
+  [ ! -d /run/systemd/system ] || systemctl disable --now --quiet orch-agent-upgrade.service || true
   rm -f "$trial"
 fi
 [ "$(readlink /usr/local/bin/orch)" != /opt/orch/current/bin/orch ] || rm -f /usr/local/bin/orch
@@ -15,6 +18,8 @@ done
 restart_services() {
   systemctl daemon-reload
   for unit in orch-serve.service orch-agent.service; do
+    verb=try-restart
+    [ "$unit" != orch-agent.service ] || verb=$agent_verb
     if grep -q "/$unit" /proc/self/cgroup; then
       manager=$PPID
       ancestor=$PPID
@@ -22,10 +27,10 @@ restart_services() {
         case $(cat "/proc/$ancestor/comm") in apt* | aptitude | dpkg* | rpm | dnf* | microdnf | yum* | zypper) manager=$ancestor ;; esac
         ancestor=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$ancestor/status")
       done
-      systemd-run --quiet --collect sh -c "tail --pid=$manager -f /dev/null; exec systemctl try-restart $unit" ||
+      systemd-run --quiet --collect sh -c "tail --pid=$manager -f /dev/null; exec systemctl $verb $unit" ||
         echo "orch: restart $unit yourself, to run the new version"
     else
-      systemctl try-restart "$unit"
+      systemctl "$verb" "$unit" || echo "orch: restart $unit yourself, to run the new version"
     fi
   done
 }

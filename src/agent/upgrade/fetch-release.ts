@@ -11,7 +11,7 @@ import { requirePinned } from '../../identity/pin.js';
 import { peerEd25519Key } from '../../identity/proof-of-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
-import { type ReleasePlaces, verifyRelease } from '../../release/installed-releases.js';
+import { type ReleasePlaces, realOf, verifyRelease } from '../../release/installed-releases.js';
 import { type OwnRelease, ownRelease } from '../../release/own-release.js';
 import { PACKAGE_PATH } from '../../wire/limits.js';
 import type { OrchestratorMessageOf } from '../../wire/messages.js';
@@ -40,8 +40,12 @@ const run = promisify(execFile);
 const SILENCE_MS = 60_000;
 const UNPACK_MS = 300_000;
 const START_MS = 60_000;
-/** Downloads that the orchestrator is too busy for are tried again after so many milliseconds. */
-const BUSY_MS = 10_000;
+const SYNC_MS = 120_000;
+/** Milliseconds before a download is tried again: the orchestrator is busy, or the connection broke. */
+const RETRY_MS = 10_000;
+/** Attempts at connections that break, and milliseconds for all attempts. */
+const ATTEMPTS = 5;
+const DOWNLOAD_MS = 3_600_000;
 
 /**
  * Returns the directory of the release, which is complete and checked.
@@ -49,13 +53,18 @@ const BUSY_MS = 10_000;
  */
 export async function fetchRelease(options: FetchOptions): Promise<string> {
   const { wanted, places, running } = options;
-  const directory = join(places.releases, `${wanted.version}-${wanted.sha256.slice(0, 12)}`);
+  // The agent's mask keeps files from others, and every user may start the command.
+  try {
+    mkdirSync(places.releases, { recursive: true });
+    for (const path of [join(places.releases, '..'), places.releases]) chmodSync(path, 0o755);
+  } catch (cause) {
+    throw failed(cause);
+  }
+  const releases = realOf(places.releases);
+  const directory = join(releases, `${wanted.version}-${wanted.sha256.slice(0, 12)}`);
   const staging = `${directory}.new`;
   const tarball = `${directory}.tar.gz`;
   try {
-    mkdirSync(places.releases, { recursive: true });
-    // The agent's mask keeps files from others, and every user may start the command.
-    for (const path of [join(places.releases, '..'), places.releases]) chmodSync(path, 0o755);
     if (directory === running.directory) throw refused('this agent runs from that release already');
     // What an earlier attempt left may be damaged.
     for (const path of [directory, staging]) rmSync(path, { recursive: true, force: true });
@@ -64,6 +73,8 @@ export async function fetchRelease(options: FetchOptions): Promise<string> {
     chmodSync(staging, 0o755);
     await unpack(tarball, staging, options);
     await check(staging, options);
+    // After a power cut the link must not name a release of empty files, which could not even be rolled back.
+    await run('sync', ['--file-system', staging], { timeout: SYNC_MS });
     renameSync(staging, directory);
     return directory;
   } catch (cause) {
@@ -121,24 +132,35 @@ async function unpack(tarball: string, directory: string, { wanted, signal }: Fe
   }
 }
 
-/** Downloads into a file. Throws `upgrade_failed` unless it has the expected size and sum. */
-async function download({ wanted, source, context, signal }: FetchOptions, path: string): Promise<void> {
-  for (;;) {
-    const socket = await dial(source, context, signal);
+/** Downloads into a file, with several attempts. Throws `upgrade_failed` unless it has the expected size and sum. */
+async function download(options: FetchOptions, path: string): Promise<void> {
+  const { signal } = options;
+  const end = performance.now() + DOWNLOAD_MS;
+  for (let broken = 0; ; ) {
     try {
-      const answer = await get(socket, `${PACKAGE_PATH}${wanted.sha256}`, signal);
-      if (answer.statusCode === 503) {
-        await pause(BUSY_MS, signal);
-        continue;
-      }
-      if (answer.statusCode !== 200) {
-        throw refused(`the orchestrator answered the download with HTTP status ${answer.statusCode}`);
-      }
-      await store(answer, path, wanted);
-      return;
-    } finally {
-      socket.destroy();
+      if (await downloadOnce(options, path)) return;
+      if (performance.now() > end) throw refused('the orchestrator was busy with other downloads for an hour');
+    } catch (error) {
+      broken += 1;
+      if (isFault(error) || broken >= ATTEMPTS || systemCodeOf(error) === 'ENOSPC' || signal.aborted) throw error;
     }
+    await pause(RETRY_MS, signal);
+  }
+}
+
+/** Returns false when the orchestrator is busy. */
+async function downloadOnce({ wanted, source, context, signal }: FetchOptions, path: string): Promise<boolean> {
+  const socket = await dial(source, context, signal);
+  try {
+    const answer = await get(socket, `${PACKAGE_PATH}${wanted.sha256}`, signal);
+    if (answer.statusCode === 503) return false;
+    if (answer.statusCode !== 200) {
+      throw refused(`the orchestrator answered the download with HTTP status ${answer.statusCode}`);
+    }
+    await store(answer, path, wanted);
+    return true;
+  } finally {
+    socket.destroy();
   }
 }
 

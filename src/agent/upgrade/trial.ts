@@ -5,7 +5,7 @@
 import { readlinkSync, rmSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import { messageOf } from '../../kernel/fault.js';
-import { pruneReleases, RELEASE_PLACES, switchRelease } from '../../release/installed-releases.js';
+import { currentRelease, pruneReleases, RELEASE_PLACES, switchRelease } from '../../release/installed-releases.js';
 import { lastLogLines, type Systemctl } from '../../service/systemd.js';
 import { UNIT_PLACES } from '../../service/unit-files.js';
 import { AGENT_UNIT, UPGRADE_UNIT } from '../../service/units.js';
@@ -34,7 +34,13 @@ const LOG_CHARACTERS = 4_000;
 export async function runTrial(tools: TrialTools): Promise<void> {
   const record = readUpgrade(tools.dataDir);
   if (record !== null && record.state === 'switching' && record.trial !== null) {
-    await tryRelease(tools, { ...record, trial: { ...record.trial, begun: record.trial.begun + 1 } });
+    try {
+      await tryRelease(tools, { ...record, trial: { ...record.trial, begun: record.trial.begun + 1 } });
+    } catch (error) {
+      // Such as a full disk: an agent has to run while the trial is repeated, so that operators can reach the machine.
+      await tools.systemctl('start', AGENT_UNIT);
+      throw error;
+    }
   } else if (record?.state === 'rolled_back') {
     // The roll-back was interrupted before the old agent had started.
     await tools.systemctl('restart', AGENT_UNIT);
@@ -104,7 +110,7 @@ async function restartsOf(systemctl: Systemctl): Promise<number> {
 async function rollBack({ dataDir, systemctl }: TrialTools, record: OnTrial, why: string): Promise<void> {
   const { trial } = record;
   const log = (await lastLogLines(AGENT_UNIT, LOG_LINES)).join('\n').slice(-LOG_CHARACTERS);
-  switchRelease(trial.previous, places);
+  if (currentRelease(places) !== trial.previous) switchRelease(trial.previous, places);
   const said = log === '' ? '' : `; its log ends with:\n${log}`;
   const error = { code: 'upgrade_failed', message: `${why}${said}` };
   writeUpgrade(dataDir, { ...record, state: 'rolled_back', error });

@@ -2,7 +2,7 @@
  * The record of the agent's last upgrade in its data directory. The agent and the trial of the new release write it in turns; it
  * is deleted once the orchestrator knows how the upgrade ended.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { UpgradeState } from '../../wire/messages.js';
@@ -58,7 +58,7 @@ export function writeUpgrade(dataDir: string, record: UpgradeRecord): void {
   const path = join(dataDir, FILE);
   const descriptor = openSync(`${path}.new`, 'w', 0o600);
   try {
-    writeSync(descriptor, `${JSON.stringify(record, null, 2)}\n`);
+    writeFileSync(descriptor, `${JSON.stringify(record, null, 2)}\n`);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

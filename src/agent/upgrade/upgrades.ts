@@ -15,7 +15,7 @@ import {
 } from '../../release/installed-releases.js';
 import type { OwnRelease } from '../../release/own-release.js';
 import { hasSystemd, systemctl } from '../../service/systemd.js';
-import { startUnit, UNIT_PLACES } from '../../service/unit-files.js';
+import { startUnit, stopUnit, UNIT_PLACES } from '../../service/unit-files.js';
 import { AGENT_UNIT, SERVE_UNIT, UPGRADE_UNIT, upgradeUnit } from '../../service/units.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
 import { fetchRelease, type ReleaseSource } from './fetch-release.js';
@@ -36,6 +36,7 @@ interface UpgradesOptions {
 }
 
 const places: ReleasePlaces = RELEASE_PLACES;
+const tools = { systemctl, places: UNIT_PLACES };
 /** Interval in milliseconds at which running work and the trial are looked at. */
 const LOOK_MS = 1_000;
 /** Milliseconds for the last results to reach the orchestrator before the connection ends. */
@@ -81,8 +82,10 @@ export class Upgrades {
       if (this.record.upgrade_id !== request.upgrade_id) this.send(refusalOf(request, underWay(this.record)));
       return;
     }
-    this.work = this.upgrade(request).catch((error: unknown) => {
+    this.work = this.upgrade(request).catch(async (error: unknown) => {
       if (this.stopped.signal.aborted) return;
+      // A unit that could not be started must not begin at the next boot what is reported as failed.
+      if (this.record?.state === 'switching') await stopUnit(tools, UPGRADE_UNIT).catch(() => undefined);
       this.options.setDetached(false);
       const fault = isFault(error) ? error : new Fault('upgrade_failed', messageOf(error));
       this.options.logger.error('the upgrade failed', { version: request.version, reason: fault.message });
@@ -141,11 +144,7 @@ export class Upgrades {
     writeUpgrade(this.options.dataDir, record);
     this.note(record, false);
     logger.info('the agent switches to another release and restarts', { version, release });
-    await startUnit(
-      { systemctl, places: UNIT_PLACES },
-      UPGRADE_UNIT,
-      upgradeUnit(running.directory, this.options.dataDir),
-    );
+    await startUnit(tools, UPGRADE_UNIT, upgradeUnit(running.directory, this.options.dataDir));
     await this.followTrial();
   }
 
@@ -184,7 +183,8 @@ export class Upgrades {
       const record = this.readTrial();
       if (record === null || isFinal(record)) {
         setDetached(false);
-        if (record !== null) this.note(record, false);
+        if (record === null) this.record = null;
+        else this.note(record, false);
         return;
       }
       if (!existsSync(join(UNIT_PLACES.own, UPGRADE_UNIT)) && !isFinal(this.readTrial() ?? record)) {

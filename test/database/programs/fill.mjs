@@ -114,6 +114,7 @@ await uow.write(async (tx, emit) => {
     version: '0.2.0',
     from_version: '0.1.0',
     state: 'failed',
+    wait_secs: 3600,
     waits_for: null,
     error: { code: 'upgrade_failed', message: 'an apply did not end within 3600 seconds' },
     requested_by: operator_id,
