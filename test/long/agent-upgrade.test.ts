@@ -86,16 +86,6 @@ describeHosts(
       expect(await target()).toContain('0.1.1');
     });
 
-    it('ends when a package is installed meanwhile, and the agent runs from that', async () => {
-      const web = fleet.host('web-01');
-      const upgraded = fleet.upgrade('0.1.4', 'web-01');
-      await within(120, async () => (await target()).includes('0.1.4'), 'the release is on trial');
-      await ok(web, 'dpkg --install /srv/packages/*.deb 2>&1');
-      await within(60, async () => (await fleet.versions())['web-01'] === '0.1.0', 'the agent runs from the package');
-      expect(await upgraded).toMatchObject({ exit: 3, results: [{ status: 'failed' }] });
-      expect(await target()).toBe('none');
-    });
-
     it('is rolled back when the cable is cut, and reports that once it is plugged in', async () => {
       const { control } = fleet;
       const web = fleet.host('web-01');
@@ -120,6 +110,16 @@ describeHosts(
       const isDone = async () => (await ok(control, 'orch ops list -o json')).includes('"succeeded"');
       await within(60, isDone, 'the result of the apply has come');
       await within(60, isBack, 'the agent is connected again');
+    });
+
+    it('ends when a package is installed meanwhile, and the agent runs from that', async () => {
+      const web = fleet.host('web-01');
+      const upgraded = fleet.upgrade('0.1.4', 'web-01');
+      await within(120, async () => (await target()).includes('0.1.4'), 'the release is on trial');
+      await ok(web, 'dpkg --install /srv/packages/*.deb 2>&1');
+      await within(60, async () => (await fleet.versions())['web-01'] === '0.1.0', 'the agent runs from the package');
+      expect(await upgraded).toMatchObject({ exit: 3, results: [{ status: 'failed' }] });
+      expect(await target()).toBe('none');
     });
   },
   PACKAGING,
