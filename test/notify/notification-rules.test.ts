@@ -53,6 +53,7 @@ const AT_ONCE: readonly EventType[] = [
   'agent.refused',
   'agent.duplicate_identity',
   'agent.journal_lost',
+  'agent.upgrade_failed',
   'drift.detected',
   'drift.resolved',
   'state.apply_failed',
