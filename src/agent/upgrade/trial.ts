@@ -113,8 +113,11 @@ async function rollBack({ dataDir, systemctl }: TrialTools, record: OnTrial, why
   if (currentRelease(places) !== trial.previous) switchRelease(trial.previous, places);
   const said = log === '' ? '' : `; its log ends with:\n${log}`;
   const error = { code: 'upgrade_failed', message: `${why}${said}` };
-  writeUpgrade(dataDir, { ...record, state: 'rolled_back', error });
-  await systemctl('restart', AGENT_UNIT);
+  try {
+    writeUpgrade(dataDir, { ...record, state: 'rolled_back', error });
+  } finally {
+    await systemctl('restart', AGENT_UNIT);
+  }
   if (trial.release !== trial.previous) rmSync(trial.release, { recursive: true, force: true });
 }
 
