@@ -52,7 +52,7 @@ async function tryRelease(tools: TrialTools, record: OnTrial): Promise<void> {
   const { dataDir } = tools;
   const { trial } = record;
   writeUpgrade(dataDir, record);
-  const why = trial.begun > TRIALS_MAX ? 'the machine stopped in each of its trials' : await failureOf(tools, record);
+  const why = trial.begun > TRIALS_MAX ? 'each of its trials was interrupted' : await failureOf(tools, record);
   if (why !== null) return rollBack(tools, record, why);
   writeUpgrade(dataDir, { ...record, state: 'succeeded' });
   pruneReleases([trial.release, ...(trial.previous === null ? [] : [trial.previous])], places);
