@@ -14,8 +14,10 @@ afterEach(() => sandbox.dispose());
 
 /** Environment of a process whose wall clock is off by so much; the monotonic one is right. Null without libfaketime. */
 function clockOff(offset: string): NodeJS.ProcessEnv | null {
-  const found = spawnSync('faketime', ['-f', '+0', 'sh', '-c', 'printf %s "$LD_PRELOAD"'], { encoding: 'utf8' });
-  if (found.status !== 0) return null;
+  const ask = () => spawnSync('faketime', ['-f', '+0', 'sh', '-c', 'printf %s "$LD_PRELOAD"'], { encoding: 'utf8' });
+  // It refuses to run when a killed one with its process ID has left shared memory.
+  const found = [ask(), ask(), ask()].find(({ status }) => status === 0);
+  if (found === undefined) return null;
   return {
     LD_PRELOAD: found.stdout.trim(),
     FAKETIME: offset,
