@@ -82,7 +82,7 @@ export const upgradeAgents = defineCommand({
     return {
       body: results.map(({ agent, ...result }) => ({ node_id: agent.node_id, name: agent.name, ...result })),
       names: results.flatMap(({ agent, status }) => (status === 'succeeded' ? [agentHandle(agent)] : [])),
-      view: stack(resultTable(results), ...logsOf(results)),
+      view: stack(resultTable(results), reasonsOf(results), ...logsOf(results)),
       exitStatus: exitStatusOf(results),
     };
   },
@@ -245,6 +245,10 @@ const LOG = '; its log ends with:\n';
 
 const headOf = (reason: string): string => reason.split(LOG, 1)[0] ?? reason;
 
+/** Returns a line for each agent that was not upgraded. A column of the table would not fit a terminal. */
+const reasonsOf = (results: readonly UpgradedAgent[]): View =>
+  linesOf(results.flatMap(({ agent, reason }) => (reason === null ? [] : [`${agentName(agent)}: ${headOf(reason)}`])));
+
 /** Returns the logs of new agents that did not work. */
 const logsOf = (results: readonly UpgradedAgent[]): readonly View[] =>
   results.flatMap(({ agent, reason }) => {
@@ -261,14 +265,12 @@ const resultTable = (results: readonly UpgradedAgent[]): TableView => ({
     { title: 'RESULT', whole: true },
     { title: 'FROM', whole: true },
     { title: 'TO', whole: true },
-    { title: 'REASON', whole: true },
   ],
-  rows: results.map(({ agent, status, from_version, version, reason }) => [
+  rows: results.map(({ agent, status, from_version, version }) => [
     agentName(agent),
     statusOf(status),
     from_version,
     version,
-    headOf(reason ?? ''),
   ]),
   empty: 'No agent matches.',
 });
