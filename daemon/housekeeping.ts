@@ -15,6 +15,7 @@ import type { Queryable } from './database/schema.js';
 import { deleteDriftBefore } from './engine/drift-store.js';
 import { deleteOutputsBefore } from './engine/operations/operation-outputs.js';
 import { deleteOperationsBefore } from './engine/operations/operation-store.js';
+import { deleteRolloutsBefore } from './engine/rollouts/rollout-store.js';
 import type { Fleet } from './fleet/fleet.js';
 import { deleteIdempotencyKeysBefore } from './http/idempotency.js';
 import type { MetricsPoller } from './metrics/metrics-poller.js';
@@ -104,6 +105,7 @@ export function createHousekeeping(core: Core, parts: HousekeepingParts): Housek
 /** Days that each kind of record is kept. Older ones are deleted once a day, in small batches. */
 export interface RetentionDays {
   readonly operations: number;
+  readonly rollouts: number;
   readonly outputs: number;
   readonly drift: number;
   readonly notifications: number;
@@ -128,9 +130,15 @@ interface Stock {
 }
 
 /**
- * Limits per transaction: results deleted with their operations, bytes of outputs, drift records, and notifications.
+ * Limits per transaction: results deleted with their operations, agents deleted with their rollouts, bytes of outputs, drift records, and notifications.
  */
-const AT_ONCE = { results: 20_000, bytes: 64 * 1024 * 1024, drift: 1000, notifications: 1000 } as const;
+const AT_ONCE = {
+  results: 20_000,
+  rolloutAgents: 20_000,
+  bytes: 64 * 1024 * 1024,
+  drift: 1000,
+  notifications: 1000,
+} as const;
 
 const STOCKS: readonly Stock[] = [
   {
@@ -138,6 +146,12 @@ const STOCKS: readonly Stock[] = [
     event: 'state.operations_pruned',
     what: 'operations',
     prune: (tx, before) => deleteOperationsBefore(tx, before, AT_ONCE.results),
+  },
+  {
+    name: 'rollouts',
+    event: 'rollout.pruned',
+    what: 'rollouts',
+    prune: (tx, before) => deleteRolloutsBefore(tx, before, AT_ONCE.rolloutAgents),
   },
   {
     name: 'outputs',
@@ -201,6 +215,7 @@ export class Retention {
 /** Reads the retention of each stock from the settings. */
 const retentionDays = (settings: Settings) => ({
   operations: settings['retention.operations_days'],
+  rollouts: settings['retention.operations_days'],
   outputs: settings['retention.outputs_days'],
   drift: settings['drift.retention_days'],
   notifications: settings['retention.notifications_days'],

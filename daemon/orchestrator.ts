@@ -17,6 +17,7 @@ import { type Audit, createAudit } from './audit/audit.js';
 import { AUDIT_HEAD_FILE, AuditHead, type LostEvents, lostEvents, lostEventsFault } from './audit/audit-head.js';
 import { AuditKey } from './audit/checkpoint.js';
 import { type Auth, createAuth } from './auth/auth.js';
+import { mayApply } from './auth/operators.js';
 import { newEpoch } from './backup/new-epoch.js';
 import { examineDirectory, identityOf, lostStore, type StartChoices } from './backup/starting-directory.js';
 import { StoreCheck } from './backup/store-check.js';
@@ -202,6 +203,8 @@ class AssembledOrchestrator implements Orchestrator {
       secrets: secrets.resolver,
       outputCipher: secrets.outputCipher,
       parser,
+      mayApply: (actor) => mayApply(db, actor),
+      onRestart: () => settings()['rollouts.on_restart'],
     });
     bus.subscribe(['operator.removed'], ({ target }) => engine.rollouts.operatorRemoved(target));
     this.driftScheduler = new DriftScheduler({

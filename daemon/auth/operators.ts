@@ -7,8 +7,8 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { isName } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
-import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { Database, NewRow } from '../database/schema.js';
+import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import type { Database, NewRow, Queryable } from '../database/schema.js';
 import {
   countActiveAdmins,
   findActiveOperator,
@@ -184,3 +184,10 @@ const notFound = (operatorId: string): Fault =>
 
 const lastAdmin = (username: string): Fault =>
   new Fault('last_admin', `${username} is the last admin`, { hint: 'add another admin first' });
+
+/** Returns true while this party may apply: an operator who is not removed and no viewer, or the orchestrator itself. */
+export async function mayApply(db: Queryable, { id, type }: Party): Promise<boolean> {
+  if (type !== 'operator') return true;
+  const row = await findActiveOperator(db, id);
+  return row !== null && operatorOfRow(row).role !== 'viewer';
+}

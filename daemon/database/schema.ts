@@ -161,6 +161,55 @@ export interface OperationTable {
   expect: string | null;
 }
 
+export interface RolloutTable {
+  rollout_id: string;
+  /** One of `ROLLOUT_STATES` of the contract. */
+  state: string;
+  /** Why it is paused, halted, failed or cancelled. */
+  reason: string | null;
+  assignment: string | null;
+  selector: string | null;
+  order_json: string;
+  pace_json: string;
+  /** Number of agents in each state; current once it has ended. */
+  counts_json: string;
+  /** Party on whose behalf agents are applied: the operator who began or last resumed it. */
+  actor_json: string;
+  /** Operator who began it. */
+  requested_by: string;
+  request_id: string;
+  started_at: number;
+  finished_at: number | null;
+  /** Number of waves that are over. */
+  passed: number;
+  /** End of the soak of the current wave; null before it begins. */
+  soaking_until: number | null;
+  /** Time until which offline agents are waited for; null when they are not. */
+  expires_at: number | null;
+}
+
+/** An agent of a rollout. */
+export interface RolloutAgentTable {
+  rollout_id: string;
+  /** Position in the rollout, from 0. */
+  position: number;
+  node_id: string;
+  /** Its name when the rollout began. */
+  name: string | null;
+  /** Number of its wave, from 1. */
+  wave: number;
+  /** `plan_hash` that its apply must match; null without a plan. */
+  expect: string | null;
+  /** One of `ROLLOUT_AGENT_STATES` of the contract. */
+  state: string;
+  /** 1 when its failure no longer counts against the bounds. */
+  forgiven: number;
+  /** Its newest apply in this rollout; null before the first. */
+  operation_id: string | null;
+  summary_json: string | null;
+  error_json: string | null;
+}
+
 /** Content of runs, shared by all that have the same one. */
 interface RunContentTable {
   content_id: Generated<number>;
@@ -469,6 +518,8 @@ export interface Database {
   assignments: AssignmentTable;
   operations: OperationTable;
   operation_results: OperationResultTable;
+  rollouts: RolloutTable;
+  rollout_agents: RolloutAgentTable;
   run_contents: RunContentTable;
   operation_outputs: OperationOutputTable;
   applied_resources: AppliedResourceTable;

@@ -8,6 +8,7 @@ import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
+import type { Queryable } from '../database/schema.js';
 import { type AgentGate, agentLabel, type KnownAgent } from './agent-gate.js';
 import { type AppliedResourceRow, removalOf } from './applied-resource-store.js';
 import type { CurrentAssignments } from './assignments/assignment-store.js';
@@ -19,8 +20,8 @@ import { findModuleHeads } from './modules/module-store.js';
 import type { LiveOperations } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
 import type { OperationRecords } from './operations/operation-records.js';
-import { operationNotFound, parseState } from './operations/operation-state.js';
-import { findOperation } from './operations/operation-store.js';
+import { parseState } from './operations/operation-state.js';
+import { findOperation, operationNotFound } from './operations/operation-store.js';
 import { splitPlanHash } from './plans.js';
 import { runContent } from './run-content.js';
 import type { AgentSessions } from './traffic.js';
@@ -47,7 +48,14 @@ interface ApplyRequest {
   /** `plan_hash` of the plan that the apply must still match; null without a plan. */
   readonly expect: string | null;
   /** The rollout of the apply; its assignment, if it has one, must still match the agent. */
-  readonly rollout?: { readonly id: string; readonly assignment: string | null };
+  readonly rollout?: RolloutOfApply;
+}
+
+interface RolloutOfApply {
+  readonly id: string;
+  readonly assignment: string | null;
+  /** Called in the transaction that stores the operation. An exception keeps the apply from starting. */
+  readonly onStored: (tx: Queryable, operationId: string) => Promise<void>;
 }
 
 interface StartedApply {
@@ -77,7 +85,7 @@ export class Applies {
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
-      const plan = { id, agent, desired, dispatch, expect, context, rolloutId: request.rollout?.id ?? null };
+      const plan = { id, agent, desired, dispatch, expect, context, rollout: request.rollout ?? null };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
       return { operationId: id, warnings: desired.warnings };
     } catch (error) {
@@ -90,7 +98,7 @@ export class Applies {
   async cancel(operationId: string, context: RequestContext): Promise<void> {
     const { db, lanes, live, driver } = this.options;
     const head = await findOperation(db, operationId);
-    if (head === null) throw operationNotFound(operationId);
+    if (head === null) throw await operationNotFound(db, operationId);
     await lanes.enter(head.node_id, async () => {
       const operation = live.get(operationId);
       if (!operation?.isActive) throw await this.finished(operationId);
@@ -100,7 +108,7 @@ export class Applies {
 
   private async begin(plan: Beginning, lease: ApplyLease): Promise<void> {
     const { sessions, live, records, driver, logger } = this.options;
-    const { id, agent, desired, dispatch, expect, context, rolloutId } = plan;
+    const { id, agent, desired, dispatch, expect, context, rollout } = plan;
     const { nodeId } = agent;
     const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
     const operation = await records.create(
@@ -110,7 +118,7 @@ export class Applies {
         nodeName: agent.row.name,
         modules: desired.modules.map(({ name }) => name),
         assignments: desired.assignments,
-        rolloutId,
+        rollout,
         content: desired.content,
         encoded: desired.encoded,
         expect,
@@ -190,7 +198,7 @@ interface Beginning {
   readonly dispatch: RunContent;
   readonly expect: string | null;
   readonly context: RequestContext;
-  readonly rolloutId: string | null;
+  readonly rollout: RolloutOfApply | null;
 }
 
 /** Throws `plan_stale` when an agent has refused an apply because the machine differs from the plan; it changed nothing then. */

@@ -8,6 +8,8 @@ export interface EngineLimits {
   readonly dispatch: number;
   /** Time that an operation in progress at the last stop waits for its agent. */
   readonly recovery: number;
+  /** Time after a start in which agents of an interrupted rollout are expected back before they count as offline. */
+  readonly returning: number;
   /** Silence after which an agent times out, unless it is connected and works on an apply. */
   readonly silence: number;
   /** Silence after which an agent that is connected and works on an apply times out. */
@@ -25,6 +27,7 @@ export const ENGINE_LIMITS: EngineLimits = {
   operations: 256,
   dispatch: 10 * MINUTE,
   recovery: 15 * MINUTE,
+  returning: 2 * MINUTE,
   silence: 60 * SECOND,
   workSilence: 15 * MINUTE,
   turn: 10 * SECOND,

@@ -3,6 +3,7 @@ import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
+import type { Party } from '../core/domain-event.js';
 import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
 import { AgentGate } from './agent-gate.js';
 import type { AgentSecrets } from './agent-secrets.js';
@@ -41,6 +42,10 @@ export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'n
   readonly removalGuard: () => number;
   readonly secrets: AgentSecrets;
   readonly parser: TextParser;
+  /** Returns true while this party may apply. */
+  readonly mayApply: (actor: Party) => Promise<boolean>;
+  /** Returns what a restart does to running rollouts. */
+  readonly onRestart: () => 'continue' | 'halt';
   /** Encrypts outputs of scripts with secrets. */
   readonly outputCipher: OutputCipher;
 }
@@ -100,20 +105,29 @@ export class Engine implements Service {
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
     const { plans, applies } = this;
-    this.rollouts = new Rollouts({ ...options, leases, plans, applies, operations: this.operations });
+    this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations });
     this.state = new StateReader({ db, desiredSets, lanes, contents });
-    this.traffic = new Traffic({ sessions, lanes, observations, driver, reports: new OperationReports(operations) });
+    this.traffic = new Traffic({
+      sessions,
+      lanes,
+      observations,
+      driver,
+      reports: new OperationReports(operations),
+      onReady: (nodeId) => this.rollouts.agentReady(nodeId),
+      onRevoked: (nodeId) => this.rollouts.agentRevoked(nodeId),
+    });
     this.recovery = new Recovery({ db, clock, epoch, leases, records, driver, contents });
   }
 
-  /** Resumes the operations that were in progress. Must be called before agents can connect. */
+  /** Resumes the operations and the rollouts that were in progress. Must be called before agents can connect. */
   async start(): Promise<void> {
     await this.recovery.run();
+    await this.rollouts.start();
     this.timer = setInterval(() => void this.tick(), TICK);
     this.timer.unref();
   }
 
-  /** Ends rollouts, plans, drift checks and event feeds. Applies continue on their agents and resume at the next start. */
+  /** Ends plans, drift checks and event feeds. Applies continue on their agents; they and rollouts resume at the next start. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
     this.rollouts.stop();
@@ -125,6 +139,7 @@ export class Engine implements Service {
   async tick(): Promise<void> {
     this.leases.tick();
     this.observations.tick();
+    this.rollouts.tick();
     for (const operation of this.live.all()) {
       try {
         await this.lanes.enter(operation.nodeId, () => this.deadlines.check(operation));

@@ -1,6 +1,6 @@
 /** Leases: one run at a time per agent, and a limit for all agents. An apply cancels plans and drift checks of its agent. */
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault } from '../../src/kernel/fault.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { EngineLimits } from './engine-limits.js';
 
@@ -81,8 +81,21 @@ export class Leases {
     });
   }
 
+  /** Runs `start`, and repeats it when a run ends while others use every slot. Gives up once the signal is aborted. */
+  async whenThereIsRoom<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    for (;;) {
+      const room = this.whenSlotFree();
+      try {
+        return await start();
+      } catch (error) {
+        if (!isFault(error, 'operation_in_progress') || error.data?.limit === undefined || signal.aborted) throw error;
+      }
+      await room;
+    }
+  }
+
   /** Resolves when the next run ends, or at once if the limit is not reached. */
-  whenSlotFree(): Promise<void> {
+  private whenSlotFree(): Promise<void> {
     if (this.held < this.limits.operations) return Promise.resolve();
     return new Promise((resolve) => this.slotWaiters.push(resolve));
   }

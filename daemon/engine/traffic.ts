@@ -13,6 +13,10 @@ interface TrafficOptions {
   readonly observations: Observations;
   readonly driver: OperationDriver;
   readonly reports: OperationReports;
+  /** Called when an agent is connected and has reported what it did. */
+  readonly onReady: (nodeId: NodeId) => void;
+  /** Called when an agent was rejected or removed. */
+  readonly onRevoked: (nodeId: NodeId) => void;
 }
 
 export class Traffic implements AgentTraffic {
@@ -23,10 +27,11 @@ export class Traffic implements AgentTraffic {
   }
 
   async receive(nodeId: NodeId, message: EngineMessage): Promise<void> {
-    const { sessions, lanes, observations, reports } = this.options;
+    const { sessions, lanes, observations, reports, onReady } = this.options;
     if (message.type === 'inventory') {
       const session = sessions.recordInventory(nodeId);
       await lanes.enter(nodeId, () => reports.reconcile(nodeId, message, session));
+      if (sessions.isReady(nodeId)) onReady(nodeId);
     } else if (!observations.receive(nodeId, message)) {
       await lanes.enter(nodeId, () => reports.receive(nodeId, message));
     }
@@ -40,6 +45,7 @@ export class Traffic implements AgentTraffic {
   async revoked(nodeId: NodeId): Promise<void> {
     this.disconnected(nodeId);
     await this.options.lanes.enter(nodeId, () => this.options.driver.revoked(nodeId));
+    this.options.onRevoked(nodeId);
   }
 }
 

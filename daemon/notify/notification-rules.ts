@@ -39,6 +39,8 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'drift.resolved': asItIs,
   'state.apply_failed': asItIs,
   'state.apply_interrupted': asItIs,
+  'rollout.halted': asItIs,
+  'rollout.failed': asItIs,
   'operator.added': asItIs,
   'operator.removed': async (tx, event) => {
     await deleteReadMarks(tx, event.target.id);

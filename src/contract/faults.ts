@@ -64,6 +64,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   assignment_not_found: entry(404, 'Assignment not found'),
   assignment_exists: entry(409, 'Assignment exists'),
   assignment_changed: entry(409, 'Assignment changed'),
+  rollout_finished: entry(409, 'Rollout finished'),
+  rollout_in_progress: entry(409, 'Rollout in progress'),
   rollout_not_found: entry(404, 'Rollout not found'),
   rollout_stopped: entry(409, 'Rollout stopped'),
   invalid_module: entry(400, 'Invalid module'),

@@ -18,7 +18,14 @@ import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { NotificationListSchema, NotificationSchema } from './notifications.js';
 import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
-import { RolloutEventSchema, RolloutResultSchema, RolloutSchema } from './rollouts.js';
+import {
+  RolloutAgentSchema,
+  RolloutDetailSchema,
+  RolloutEventSchema,
+  RolloutRecordSchema,
+  RolloutResultSchema,
+  RolloutSchema,
+} from './rollouts.js';
 import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
 import { ProblemSchema, StringMap } from './shapes.js';
@@ -105,6 +112,9 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Problem: ProblemSchema,
   ResourceResult: ResourceResultSchema,
   Rollout: RolloutSchema,
+  RolloutAgent: RolloutAgentSchema,
+  RolloutDetail: RolloutDetailSchema,
+  RolloutRecord: RolloutRecordSchema,
   RolloutEvent: RolloutEventSchema,
   RolloutResult: RolloutResultSchema,
   RunEvent: RunEventSchema,

@@ -5,9 +5,39 @@ import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/r
 import { ROLLOUT_CONCURRENCY } from './rollout-concurrency.js';
 import { route } from './route.js';
 import { PLAN_BODY_BYTES, PLAN_HASH, RunResultSchema, SourcesSchema } from './runs.js';
-import { KeyId, Ulid } from './shapes.js';
+import { KeyId, limitOf, Seconds, Ulid } from './shapes.js';
 
 const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
+
+/** States of a rollout. The last four end it. */
+export const ROLLOUT_STATES = [
+  'running',
+  'paused',
+  'halted',
+  'reverting',
+  'succeeded',
+  'failed',
+  'cancelled',
+  'reverted',
+] as const;
+
+export const ROLLOUT_AGENT_STATES = [
+  'waiting',
+  'running',
+  'succeeded',
+  'failed',
+  'unreachable',
+  'skipped',
+  'reverted',
+] as const;
+
+/** What happens when a bound is reached or a health check fails. */
+export const ON_FAILURE = ['halt', 'revert'] as const;
+
+const RolloutErrorSchema = closed({
+  ...ErrorSchema.properties,
+  hint: nullable(Type.String({ description: 'What helps, where the orchestrator knows it' })),
+});
 
 const rolloutResult = {
   node_id: KeyId,
@@ -15,12 +45,7 @@ const rolloutResult = {
   status: Type.Enum(ROLLOUT_STATUSES),
   operation_id: nullable(Ulid),
   summary: nullable(SummarySchema),
-  error: nullable(
-    closed({
-      ...ErrorSchema.properties,
-      hint: nullable(Type.String({ description: 'What helps, where the orchestrator knows it' })),
-    }),
-  ),
+  error: nullable(RolloutErrorSchema),
 };
 
 export const RolloutResultSchema = closed(rolloutResult);
@@ -42,6 +67,68 @@ export const RolloutSchema = closed({
 });
 export type Rollout = Type.Static<typeof RolloutSchema>;
 
+const count = Type.Integer({ minimum: 0 });
+
+/** A rollout as it is stored, with the number of its agents in each state. */
+export const RolloutRecordSchema = closed({
+  rollout_id: Ulid,
+  state: Type.Enum(ROLLOUT_STATES),
+  reason: nullable(Type.String({ description: 'Why it is paused, halted, failed or cancelled' })),
+  assignment: nullable(Type.String({ description: 'Null for a rollout over a selector or named agents' })),
+  selector: nullable(Type.String({ description: 'Null for a rollout over named agents' })),
+  modules: Type.Array(Type.String(), { description: 'Modules beside those of the assignments' }),
+  requested_by: Type.String({ description: 'operator_id' }),
+  started_at: Seconds,
+  finished_at: nullable(Seconds),
+  pace: closed({
+    concurrency: Type.Integer(),
+    canary: Type.Integer(),
+    waves: Type.Array(Type.Integer(), { description: 'Number of agents in each wave, the canaries first' }),
+    soak_secs: Type.Integer(),
+    max_failures: nullable(Type.Integer()),
+    on_failure: Type.Enum(ON_FAILURE),
+    skip_offline: Type.Boolean(),
+    expires_at: nullable(Type.Integer({ description: 'Unix time until which offline agents are waited for' })),
+  }),
+  wave: nullable(
+    closed({
+      number: Type.Integer({ minimum: 1 }),
+      of: Type.Integer(),
+      soaking_until: nullable(Type.Integer({ description: 'Unix time at which the soak of this wave ends' })),
+    }),
+  ),
+  counts: closed({
+    agents: count,
+    waiting: count,
+    running: count,
+    succeeded: count,
+    failed: count,
+    unreachable: count,
+    skipped: count,
+    reverted: count,
+  }),
+});
+export type RolloutRecord = Type.Static<typeof RolloutRecordSchema>;
+
+export const RolloutAgentSchema = closed({
+  node_id: KeyId,
+  name: nullable(Type.String({ description: 'Name of the agent when the rollout began' })),
+  wave: Type.Integer({ minimum: 1 }),
+  state: Type.Enum(ROLLOUT_AGENT_STATES),
+  operation_id: nullable(Ulid),
+  summary: nullable(SummarySchema),
+  error: nullable(RolloutErrorSchema),
+});
+export type RolloutAgent = Type.Static<typeof RolloutAgentSchema>;
+
+export const RolloutDetailSchema = closed({
+  ...RolloutRecordSchema.properties,
+  agents: Type.Array(RolloutAgentSchema, { description: 'In the order of the rollout' }),
+});
+export type RolloutDetail = Type.Static<typeof RolloutDetailSchema>;
+
+export const ROLLOUT_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
+
 const { module, kind, identity, action, status } = ResourceResultSchema.properties;
 
 /** One line of the stream of a rollout. */
@@ -54,6 +141,7 @@ export const RolloutEventSchema = Type.Union([
     resource: closed({ module, kind, identity, action, status }),
   }),
   closed({ event: Type.Literal('agent'), agent: closed({ ...rolloutResult, result: nullable(RunResultSchema) }) }),
+  closed({ event: Type.Literal('rollout'), rollout: RolloutRecordSchema }),
   closed({ event: Type.Literal('result'), result: RolloutSchema }),
   closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
 ]);
@@ -68,25 +156,25 @@ export const PLAN_ROLLOUT_LIMITS = { bodyBytes: PLAN_BODY_BYTES + 512 * 1024 } a
 /** Body limits of an apply: `ROLLOUT_AGENTS` node IDs with the hashes of their plans. */
 export const APPLY_ROLLOUT_LIMITS = { bodyBytes: 4 * 1024 * 1024, bodyMembers: ROLLOUT_AGENTS + 1000 } as const;
 
+/** A number of agents, or a percentage of the rollout's agents. */
+const shareOf = (minimum: number, description: string) =>
+  Type.Union([Type.Integer({ minimum }), Type.String({ pattern: '^(?:100|[1-9]?[0-9])%$' })], { description });
+
 const rolloutBody = {
   concurrency: optional(
-    Type.Integer({
-      minimum: 1,
-      description: `Most agents at a time; default ${ROLLOUT_CONCURRENCY.standard}, maximum ${ROLLOUT_CONCURRENCY.maximum}. With \`canary\` or \`max_failures\` the rollout starts with one, and each success makes room for one more`,
-    }),
+    shareOf(
+      1,
+      `Most agents at a time, or a percentage such as \`"10%"\`; default ${ROLLOUT_CONCURRENCY.standard}, maximum ${ROLLOUT_CONCURRENCY.maximum}. With a bound the rollout starts with one, and each success makes room for one more`,
+    ),
   ),
   canary: optional(
-    Type.Integer({
-      minimum: 0,
-      description: 'Number of connected agents that go first; the others start after all of them succeed',
-    }),
+    shareOf(0, 'Number or percentage of agents that go first; the others start after all of them succeed'),
   ),
   max_failures: optional(
-    Type.Integer({
-      minimum: 1,
-      description:
-        'Number of failed agents after which no other agent starts; never more are in flight than may still fail',
-    }),
+    shareOf(
+      1,
+      'Number or percentage of failed agents after which no other agent starts; never more are in flight than may still fail',
+    ),
   ),
   modules: optional(
     Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
@@ -118,6 +206,32 @@ export const applyRolloutBody = {
     }),
   ),
   wait: optional(Type.Boolean({ description: 'false answers 202 with the rollout at once' })),
+  waves: optional(
+    Type.Array(shareOf(1, 'Agents that have been started when the wave ends'), {
+      maxItems: 100,
+      description: 'Cumulative numbers or percentages of agents, ascending, such as `[1, "10%", "100%"]`',
+    }),
+  ),
+  soak_secs: optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 604_800,
+      description: 'Time between the last apply of a wave and its health checks, after which the next wave starts',
+    }),
+  ),
+  on_failure: optional(
+    Type.Enum(ON_FAILURE, {
+      description: 'What happens when a bound is reached or a health check fails; default halt',
+    }),
+  ),
+  skip_offline: optional(Type.Boolean({ description: 'Offline agents are skipped and do not count as failures' })),
+  when_online_secs: optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 2_592_000,
+      description: 'How long offline agents are waited for; they are applied when they return',
+    }),
+  ),
 };
 
 const ONE_OF = 'Either `selector` or `agents` chooses the agents';
@@ -129,7 +243,82 @@ const chosenAgents = {
   ),
 };
 
+const rolloutParams = closed({ rollout_id: Type.String({ minLength: 1, maxLength: 64 }) });
+
 export const rolloutRoutes = {
+  listRollouts: route({
+    id: 'listRollouts',
+    summary: 'Rollouts that apply, most recent first',
+    tag: 'rollouts',
+    method: 'GET',
+    path: '/rollouts',
+    access: 'viewer',
+    query: closed({
+      limit: optional(limitOf(ROLLOUT_LIST_LIMIT.standard, ROLLOUT_LIST_LIMIT.maximum)),
+      offset: optional(Type.Integer({ minimum: 0 })),
+      state: optional(Type.Enum(ROLLOUT_STATES)),
+      assignment: optional(Type.String()),
+    }),
+    answers: {
+      200: closed({
+        rollouts: Type.Array(RolloutRecordSchema),
+        total: Type.Integer(),
+        limit: Type.Integer(),
+        offset: Type.Integer(),
+      }),
+    },
+    faults: [],
+  }),
+  getRollout: route({
+    id: 'getRollout',
+    summary: 'One rollout with its agents; a stream replays it and follows it until it ends or halts',
+    tag: 'rollouts',
+    method: 'GET',
+    path: '/rollouts/{rollout_id}',
+    access: 'viewer',
+    params: rolloutParams,
+    query: closed({
+      progress: optional(Type.Boolean({ description: 'true adds a `resource` line for each resource' })),
+    }),
+    answers: { 200: RolloutDetailSchema },
+    stream: RolloutEventSchema,
+    faults: ['rollout_not_found'],
+  }),
+  pauseRollout: route({
+    id: 'pauseRollout',
+    summary: 'Start no other agent until the rollout is resumed; agents in flight finish',
+    tag: 'rollouts',
+    method: 'POST',
+    path: '/rollouts/{rollout_id}/pause',
+    access: 'operator',
+    params: rolloutParams,
+    body: closed({ reason: optional(Type.String({ maxLength: 1024 })) }),
+    bodyOptional: true,
+    answers: { 200: RolloutRecordSchema },
+    faults: ['rollout_not_found', 'rollout_finished', 'rollout_in_progress'],
+  }),
+  resumeRollout: route({
+    id: 'resumeRollout',
+    summary: 'Continue a paused or halted rollout; failures so far no longer count against its bounds',
+    tag: 'rollouts',
+    method: 'POST',
+    path: '/rollouts/{rollout_id}/resume',
+    access: 'operator',
+    params: rolloutParams,
+    answers: { 200: RolloutRecordSchema },
+    faults: ['rollout_not_found', 'rollout_finished'],
+  }),
+  retryRollout: route({
+    id: 'retryRollout',
+    summary: 'Apply again to the failed, unreachable and skipped agents of an ended or halted rollout',
+    tag: 'rollouts',
+    method: 'POST',
+    path: '/rollouts/{rollout_id}/retry',
+    access: 'operator',
+    params: rolloutParams,
+    answers: { 200: RolloutRecordSchema },
+    faults: ['rollout_not_found', 'rollout_finished', 'rollout_in_progress'],
+  }),
   planRollout: route({
     id: 'planRollout',
     summary: 'Plan an apply on every agent that a selector matches now, or on named agents; writes nothing',
@@ -163,10 +352,10 @@ export const rolloutRoutes = {
     method: 'POST',
     path: '/rollouts/{rollout_id}/cancel',
     access: 'operator',
-    params: closed({ rollout_id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: rolloutParams,
     answers: {
       202: closed({ rollout_id: Ulid, cancelled: Type.Array(Ulid, { description: 'operation_id of each' }) }),
     },
-    faults: ['rollout_not_found'],
+    faults: ['rollout_not_found', 'rollout_finished'],
   }),
 } as const;

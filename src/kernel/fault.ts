@@ -113,6 +113,8 @@ const FAULT_CODES = [
   'assignment_not_found',
   'assignment_exists',
   'assignment_changed',
+  'rollout_finished',
+  'rollout_in_progress',
   'rollout_not_found',
   'rollout_stopped',
   'invalid_module',

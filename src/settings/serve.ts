@@ -110,8 +110,14 @@ export const SERVE_SETTINGS = {
     live: true,
   }),
   'drift.retention_days': days('how long drift records are kept', 30),
+  'rollouts.on_restart': oneOf(['continue', 'halt'], {
+    summary: 'what a restart of the orchestrator does to running rollouts',
+    detail: 'halt: they start no further agent until they are resumed',
+    default: 'continue',
+    placeholder: 'WHAT',
+  }),
   'retention.operations_days': days(
-    'how long operations and their results are kept',
+    'how long operations with their results, and rollouts, are kept',
     365,
     'those the managed state rests on are kept longer',
   ),

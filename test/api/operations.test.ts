@@ -66,6 +66,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'state.apply_interrupted': 'engine/recovery.test.ts',
   'state.operations_pruned': 'engine/retention.test.ts',
   'state.outputs_pruned': 'engine/retention.test.ts',
+  'rollout.pruned': 'engine/retention.test.ts',
   'drift.detected': 'engine/plan-drift.test.ts',
   'drift.resolved': 'engine/plan-drift.test.ts',
   'drift.failed': 'engine/plan-drift.test.ts',

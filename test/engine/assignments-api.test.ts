@@ -124,7 +124,7 @@ describe('the rollout routes', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(lines.map(({ event }) => event)).toEqual(['started', 'agent', 'agent', 'result']);
+    expect(lines.map(({ event }) => event)).toEqual(['started', 'rollout', 'agent', 'agent', 'rollout', 'result']);
     const applied = lines.find(({ agent }) => agent?.status === 'succeeded');
     expect(applied.agent.result.resources).toMatchObject([{ identity: '/site', status: 'unchanged' }]);
     expect(lines.at(-1).result).toMatchObject({ rollout_id: lines[0].rollout_id, has_changes: false, summary });
@@ -151,14 +151,14 @@ describe('the rollout routes', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(lines.map(({ event }) => event)).toEqual(['started', 'resource', 'agent', 'result']);
-    expect(lines[1]).toEqual({
+    expect(lines.map(({ event }) => event)).toEqual(['started', 'rollout', 'resource', 'agent', 'rollout', 'result']);
+    expect(lines[2]).toEqual({
       event: 'resource',
       node_id: agent.nodeId,
       name: 'web-1',
       resource: { module: 'site', kind: 'file-unix', identity: '/site', action: 'create', status: 'changed' },
     });
-    expect(lines[3].result).toMatchObject({ selector: null, summary: { agents: 1, succeeded: 1 } });
+    expect(lines[5].result).toMatchObject({ selector: null, summary: { agents: 1, succeeded: 1 } });
     expect((await call('POST', '/rollouts/apply', { ...over, wait: false })).status).toBe(202);
   });
 

@@ -13,7 +13,7 @@ function retention(bench: Bench, change: Partial<RetentionDays> = {}): Retention
   return new Retention({
     uow,
     ageTime: () => clock.now(),
-    days: () => ({ operations: 365, outputs: 90, drift: 30, notifications: 90, ...change }),
+    days: () => ({ operations: 365, rollouts: 365, outputs: 90, drift: 30, notifications: 90, ...change }),
   });
 }
 

@@ -1,8 +1,12 @@
 /** Rollouts over scripted agents: order, bounds, and that one agent's trouble is its own. */
 import { describe, expect, it } from 'vitest';
-import type { AgentResult, ApplyRolloutRequest, RolloutWatcher } from '../../daemon/engine/rollouts/rollouts.js';
+import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
+import type { PlanWatcher } from '../../daemon/engine/rollouts/rollout-plans.js';
+import type { AgentResult } from '../../daemon/engine/rollouts/rollout-results.js';
+import type { ApplyRolloutRequest } from '../../daemon/engine/rollouts/rollouts.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
 import { setTag } from '../../daemon/fleet/tag-store.js';
+import type { RolloutEvent } from '../../src/contract/rollouts.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, nodeId, openBench } from '../support/engine.js';
 import { withoutRuntimeWarnings } from '../support/runtime-warnings.js';
@@ -11,28 +15,19 @@ import { until } from '../support/until.js';
 const REQUEST: ApplyRolloutRequest = {
   target: { kind: 'assignment', name: 'all' },
   modules: [],
-  concurrency: 32,
-  canary: 0,
-  maxFailures: null,
+  pace: DEFAULT_PACE,
   allowRemovals: null,
   expect: null,
 };
 
-const watcher = (
-  onAgent: RolloutWatcher['onAgent'],
-  onResource: RolloutWatcher['onResource'] = null,
-): RolloutWatcher => ({
+const watcher = (onAgent: PlanWatcher['onAgent'], onResource: PlanWatcher['onResource'] = null): PlanWatcher => ({
   onStarted: () => undefined,
   onResource,
   onAgent,
 });
 
 /** Lets all agents that are in flight finish at once, again and again; returns how many they were each time. */
-async function inRounds(
-  bench: Bench,
-  agents: Awaited<ReturnType<typeof fleet>>['agents'],
-  change: Partial<ApplyRolloutRequest>,
-) {
+async function inRounds(bench: Bench, agents: Awaited<ReturnType<typeof fleet>>['agents'], change: Change) {
   for (const agent of agents) agent.diligent = false;
   const { finished } = await begin(bench, change);
   const most: number[] = [];
@@ -65,15 +60,27 @@ async function fleet(count: number, options: Parameters<typeof openBench>[0] = {
   return { bench, agents };
 }
 
-const begin = (bench: Bench, change: Partial<ApplyRolloutRequest> = {}, onAgent?: (result: AgentResult) => void) =>
-  bench.engine.rollouts.apply(
-    { ...REQUEST, ...change },
-    ALICE,
-    onAgent === undefined ? null : watcher(async (result) => onAgent(result)),
-  );
+type Change = Partial<Omit<ApplyRolloutRequest, 'pace'> & RequestedPace>;
 
-const apply = async (bench: Bench, change: Partial<ApplyRolloutRequest> = {}) =>
-  bench.while((await begin(bench, change)).finished);
+const requestOf = ({ target, modules, allowRemovals, expect: hashes, ...pace }: Change): ApplyRolloutRequest => ({
+  target: target ?? REQUEST.target,
+  modules: modules ?? [],
+  allowRemovals: allowRemovals ?? null,
+  expect: hashes ?? null,
+  pace: { ...DEFAULT_PACE, ...pace },
+});
+
+const NEVER = new AbortController().signal;
+
+async function begin(bench: Bench, change: Change = {}) {
+  const { rollouts } = bench.engine;
+  const run = await rollouts.apply(requestOf(change), ALICE);
+  const finished = rollouts.settled(run, NEVER);
+  finished.catch(() => undefined);
+  return { rollout: run.record(), finished };
+}
+
+const apply = async (bench: Bench, change: Change = {}) => bench.while((await begin(bench, change)).finished);
 
 const plan = (bench: Bench, signal = new AbortController().signal) =>
   bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, null));
@@ -314,8 +321,11 @@ describe('a rollout without an assignment', () => {
     );
     const signal = new AbortController().signal;
     await bench.while(bench.engine.rollouts.plan({ ...REQUEST, ...onSelector('role=web'), signal }, ALICE, listener));
-    const { finished } = await bench.engine.rollouts.apply({ ...REQUEST, ...onSelector('role=web') }, ALICE, listener);
-    await bench.while(finished);
+    const write = async (line: RolloutEvent) => {
+      if (line.event === 'resource') seen.push(`${line.name} ${line.resource.identity} ${line.resource.status}`);
+    };
+    const watch = { write, showsResources: true, signal: NEVER };
+    await bench.while(bench.engine.rollouts.applyAndFollow({ ...REQUEST, ...onSelector('role=web') }, ALICE, watch));
     const names = ['web-1', 'web-2', 'web-3'];
     expect(seen.toSorted()).toEqual(names.flatMap((name) => [`${name} /extra changed`, `${name} /extra pending`]));
   });
@@ -400,9 +410,9 @@ describe('max_failures', () => {
     agents[2]?.mishaps.set('/site', 'fail');
     if (agents[1]) await bench.disconnect(agents[1]);
     const result = await apply(bench, { concurrency: 1, maxFailures: 2 });
-    expect(statuses(result)).toEqual(['failed', 'unreachable', 'failed', 'skipped', 'skipped']);
+    expect(statuses(result)).toEqual(['failed', 'unreachable', 'skipped', 'skipped', 'skipped']);
     expect(result.results[4]?.error?.message).toBe('not started: 2 agents have failed');
-    expect(result.summary).toEqual({ agents: 5, succeeded: 0, failed: 2, unreachable: 1, skipped: 2 });
+    expect(result.summary).toEqual({ agents: 5, succeeded: 0, failed: 1, unreachable: 1, skipped: 3 });
   });
 });
 
@@ -414,7 +424,7 @@ describe('a rollout under way', () => {
     expect(agents.every(({ machine }) => machine.size === 1)).toBe(true);
     for (const agent of agents) agent.diligent = false;
     const away = new AbortController();
-    const planned = bench.engine.rollouts.plan({ ...REQUEST, concurrency: 1, signal: away.signal }, ALICE, null);
+    const planned = bench.engine.rollouts.plan({ ...requestOf({ concurrency: 1 }), signal: away.signal }, ALICE, null);
     await bench.settle();
     away.abort();
     expect((await rejection(bench.while(planned))).code).toBe('cancelled');
@@ -434,7 +444,7 @@ describe('a rollout under way', () => {
     expect(result.results[0]).toMatchObject({ operation_id: cancelled[0], error: { code: 'cancelled' } });
     expect(result.results[1]?.error?.message).toBe('not started: alice cancelled the rollout');
     expect(bench.eventTypes('assignment')).toContain('assignment.rollout_cancelled');
-    expect((await rejection(bench.engine.rollouts.cancel(rollout.rollout_id, ALICE))).code).toBe('rollout_not_found');
+    expect((await rejection(bench.engine.rollouts.cancel(rollout.rollout_id, ALICE))).code).toBe('rollout_finished');
   });
 
   it('leaves agents alone that the assignment does not mean any more', async () => {
@@ -465,7 +475,7 @@ describe('a rollout under way', () => {
     expect(agents[2]?.machine.size).toBe(0);
   });
 
-  it('lets running agents finish over a restart, and starts no further one', async () => {
+  it('goes on after a restart, with those that were in flight and those that had not begun', async () => {
     const { bench, agents } = await fleet(3);
     for (const agent of agents) agent.diligent = false;
     const { rollout, finished } = await begin(bench, { concurrency: 1 });
@@ -480,7 +490,15 @@ describe('a rollout under way', () => {
     await bench.settle();
     const page = { limit: 10, offset: 0, status: null, rollout: rollout.rollout_id };
     const { operations } = await bench.engine.operations.list(page);
-    expect(operations).toMatchObject([{ node_name: 'web-1', status: 'succeeded' }]);
-    expect(agents.map(({ machine }) => machine.size)).toEqual([1, 0, 0]);
+    expect(operations.map(({ node_name, status }) => [node_name, status])).toEqual([
+      ['web-3', 'succeeded'],
+      ['web-2', 'succeeded'],
+      ['web-1', 'succeeded'],
+    ]);
+    expect(await bench.engine.rollouts.get(rollout.rollout_id)).toMatchObject({
+      state: 'succeeded',
+      counts: { agents: 3, succeeded: 3, waiting: 0, running: 0 },
+    });
+    expect(bench.eventTypes('rollout')).toEqual(['rollout.succeeded']);
   });
 });

@@ -58,6 +58,8 @@ const AT_ONCE: readonly EventType[] = [
   'drift.resolved',
   'state.apply_failed',
   'state.apply_interrupted',
+  'rollout.halted',
+  'rollout.failed',
   'operator.added',
   'operator.removed',
   'secret.expired',

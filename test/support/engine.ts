@@ -146,6 +146,8 @@ export class Bench {
       secrets: noSecrets,
       parser: inlineParser,
       outputCipher: noCipher,
+      mayApply: async () => true,
+      onRestart: () => 'continue',
       ...this.options,
     });
     await this.current.start();

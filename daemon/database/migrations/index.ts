@@ -14,6 +14,7 @@ import { oneOperatorRecord } from './0012-one-operator-record.js';
 import { runContents } from './0013-run-contents.js';
 import { smallerIndexes } from './0014-smaller-indexes.js';
 import { agentUpgrades } from './0015-agent-upgrades.js';
+import { rollouts } from './0016-rollouts.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -32,4 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   runContents,
   smallerIndexes,
   agentUpgrades,
+  rollouts,
 ];

@@ -20,13 +20,14 @@ import type { StateReader } from '../state.js';
 import type { LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputCipher, readOutputs } from './operation-outputs.js';
-import { operationNotFound, operationView, statesOf, statusOf } from './operation-state.js';
+import { operationView, statesOf, statusOf } from './operation-state.js';
 import {
   countOperations,
   findOperation,
   listOperationResults,
   listOperations,
   type OperationRow,
+  operationNotFound,
   positionAfter,
   resultsOf,
 } from './operation-store.js';
@@ -103,7 +104,7 @@ export class OperationReader {
     const filter = await this.agentFilter(nodeId);
     const head = await findOperation(this.options.db, operationId);
     if (head === null || head.node_id !== filter.nodeId || head.operation_id < filter.since) {
-      throw operationNotFound(operationId);
+      throw await operationNotFound(this.options.db, operationId);
     }
     return this.view(head);
   }
@@ -179,7 +180,7 @@ export class OperationReader {
 
   private async head(operationId: string): Promise<OperationRow> {
     const head = await findOperation(this.options.db, operationId);
-    if (head === null) throw operationNotFound(operationId);
+    if (head === null) throw await operationNotFound(this.options.db, operationId);
     return head;
   }
 

@@ -38,7 +38,8 @@ interface NewOperation {
   readonly nodeName: string | null;
   readonly modules: readonly string[];
   readonly assignments: readonly string[];
-  readonly rolloutId: string | null;
+  /** Its rollout, with what that stores in the same transaction; null outside a rollout. */
+  readonly rollout: { readonly id: string; onStored(tx: Queryable, operationId: string): Promise<void> } | null;
   /** Content with masks in the place of secrets, and its stored form. */
   readonly content: StoredContent;
   readonly encoded: EncodedContent;
@@ -65,7 +66,7 @@ export class OperationRecords {
    */
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
-    const { id, nodeId, nodeName, modules, assignments, rolloutId, content, encoded, expect, dispatch } = operation;
+    const { id, nodeId, nodeName, modules, assignments, rollout, content, encoded, expect, dispatch } = operation;
     const { isConfirmation } = operation;
     const queued: OperationState = { state: 'queued' };
     const number = epoch.next();
@@ -93,7 +94,8 @@ export class OperationRecords {
       const contentId = await admit(tx, nodeId, encoded);
       await setMeta(tx, epoch.key, epoch.text(number));
       const live = new LiveOperation({ ...facts, contentId });
-      await insertOperation(tx, { ...rowOf(live), assignments, rollout_id: rolloutId, expect });
+      await insertOperation(tx, { ...rowOf(live), assignments, rollout_id: rollout?.id ?? null, expect });
+      await rollout?.onStored(tx, id);
       emit(startEvent(live, context));
       if (operation.isSentAtOnce && holdsSecrets(live)) {
         const agent = await approvedAgent(tx, nodeId);

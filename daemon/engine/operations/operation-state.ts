@@ -291,8 +291,3 @@ export function operationView(row: OperationRow, summary?: Summary): Operation {
     error: row.error,
   };
 }
-
-export const operationNotFound = (operationId: string): Fault =>
-  new Fault('operation_not_found', `there is no operation "${operationId}"`, {
-    hint: 'see what there is: orch ops list',
-  });

@@ -2,6 +2,7 @@
 
 import { expressionBuilder, sql, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
+import { Fault } from '../../../src/kernel/fault.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { Summary } from '../../../src/resources/result.js';
 import { type ItemResult, isUnchanged, itemsOf, type Unchanged } from '../../../src/resources/run-results.js';
@@ -75,6 +76,18 @@ const insertRow = preparedQuery((db, ...values: readonly (string | number | null
 export async function findOperation(db: Queryable, operationId: string): Promise<OperationRow | null> {
   const [row] = await operationById(db, operationId);
   return row === undefined ? null : columns.decode(row);
+}
+
+/** Returns the fault of an operation that does not exist; says so when the ID is that of a rollout. */
+export async function operationNotFound(db: Queryable, operationId: string): Promise<Fault> {
+  const rollout = await db
+    .selectFrom('rollouts')
+    .select('rollout_id')
+    .where('rollout_id', '=', operationId)
+    .executeTakeFirst();
+  const hint =
+    rollout === undefined ? 'see what there is: orch ops list' : `that is a rollout: orch rollouts show ${operationId}`;
+  return new Fault('operation_not_found', `there is no operation "${operationId}"`, { hint });
 }
 
 const operationById = preparedQuery((db, operationId: string) =>

@@ -1,15 +1,16 @@
 /** HTTP handlers of rollouts, and those that plan and apply an assignment. */
 import type { assignmentRoutes } from '../../../src/contract/assignments.js';
-import { ROLLOUT_CONCURRENCY } from '../../../src/contract/rollout-concurrency.js';
-import type { RolloutEvent, rolloutRoutes } from '../../../src/contract/rollouts.js';
+import { ROLLOUT_LIST_LIMIT, type RolloutEvent, type rolloutRoutes } from '../../../src/contract/rollouts.js';
 import { clampLimit } from '../../../src/contract/shapes.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { ResourceResult } from '../../../src/resources/result.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
 import type { CurrentModules } from '../modules/current-modules.js';
+import type { RequestedPace } from './rollout-pace.js';
+import type { PlanWatcher } from './rollout-plans.js';
 import type { RolloutTarget } from './rollout-target.js';
-import type { Rollouts, RolloutWatcher } from './rollouts.js';
+import type { Rollouts } from './rollouts.js';
 
 export interface RolloutServices {
   readonly rollouts: Rollouts;
@@ -23,6 +24,28 @@ type AssignmentRoutes = Pick<typeof assignmentRoutes, 'planAssignment' | 'applyA
 export const rolloutHandlers = (services: RolloutServices): HandlersFor<Routes> => ({
   planRollout: (request) => plan(services, chosen(request.body), request),
   applyRollout: (request) => apply(services, chosen(request.body), request),
+  listRollouts: async ({ query }) => ({
+    status: 200,
+    body: await services.rollouts.list({
+      limit: clampLimit(query.limit, ROLLOUT_LIST_LIMIT.standard, ROLLOUT_LIST_LIMIT.maximum),
+      offset: query.offset ?? 0,
+      state: query.state ?? null,
+      assignment: query.assignment ?? null,
+    }),
+  }),
+  getRollout: getRollout(services),
+  pauseRollout: async ({ params, body, context }) => ({
+    status: 200,
+    body: await services.rollouts.pause(params.rollout_id, body.reason ?? null, context),
+  }),
+  resumeRollout: async ({ params, context }) => ({
+    status: 200,
+    body: await services.rollouts.resume(params.rollout_id, context),
+  }),
+  retryRollout: async ({ params, context }) => ({
+    status: 200,
+    body: await services.rollouts.retry(params.rollout_id, context),
+  }),
   cancelRollout: async ({ params, context }) => {
     const { rollout_id } = params;
     return { status: 202, body: { rollout_id, cancelled: await services.rollouts.cancel(rollout_id, context) } };
@@ -46,44 +69,63 @@ function chosen({ selector = null, agents = null }: RequestOf<Handler<Routes['pl
   throw new Fault('invalid_body', `a rollout takes either "selector" or "agents", and the body has ${found}`);
 }
 
+const getRollout =
+  ({ rollouts }: RolloutServices): Handler<Routes['getRollout']> =>
+  async ({ params, query, signal, stream }) => {
+    const { rollout_id } = params;
+    if (stream !== null) {
+      await rollouts.follow(rollout_id, { write: stream, showsResources: query.progress === true, signal });
+    }
+    return { status: 200, body: await rollouts.get(rollout_id) };
+  };
+
 async function plan({ rollouts, sources }: RolloutServices, target: RolloutTarget, request: PlanRequest) {
   const { body, context, signal, stream } = request;
-  const lines = stream === null ? null : new Lines(stream, body.progress === true);
+  const lines = stream === null ? null : new PlanLines(stream, body.progress === true);
   const sent = await sources(body.sources ?? []);
-  const result = await rollouts.plan({ ...orderOf(target, body), sent, signal }, context, lines);
+  const order = { target, modules: body.modules ?? [], pace: paceOf(body), sent, signal };
+  const result = await rollouts.plan(order, context, lines);
   await lines?.write({ event: 'result', result });
   return { status: 200, body: result } as const;
 }
 
 async function apply({ rollouts }: RolloutServices, target: RolloutTarget, request: ApplyRequest) {
-  const { body, context, stream } = request;
-  const isAwaited = body.wait !== false;
-  const lines = stream === null || !isAwaited ? null : new Lines(stream, body.progress === true);
-  const order = { allowRemovals: body.allow_removals ?? null, expect: body.expect ?? null };
-  const { rollout, finished } = await rollouts.apply({ ...orderOf(target, body), ...order }, context, lines);
-  if (!isAwaited) return { status: 202, body: rollout } as const;
-  const result = await finished;
-  await lines?.write({ event: 'result', result });
-  return { status: 200, body: result } as const;
+  const { body, context, signal, stream } = request;
+  const order = {
+    target,
+    modules: body.modules ?? [],
+    pace: paceOf(body),
+    allowRemovals: body.allow_removals ?? null,
+    expect: body.expect ?? null,
+  };
+  if (body.wait === false) return { status: 202, body: (await rollouts.apply(order, context)).result() } as const;
+  if (stream === null) {
+    return { status: 200, body: await rollouts.settled(await rollouts.apply(order, context), signal) } as const;
+  }
+  const watch = { write: stream, showsResources: body.progress === true, signal };
+  return { status: 200, body: await rollouts.applyAndFollow(order, context, watch) } as const;
 }
 
-const orderOf = (
-  target: RolloutTarget,
-  { modules, concurrency, canary, max_failures }: Omit<PlanRequest['body'], 'sources'>,
-) => ({
-  target,
-  modules: modules ?? [],
-  concurrency: clampLimit(concurrency, ROLLOUT_CONCURRENCY.standard, ROLLOUT_CONCURRENCY.maximum),
-  canary: canary ?? 0,
-  maxFailures: max_failures ?? null,
+type PaceBody = Pick<PlanRequest['body'], 'concurrency' | 'canary' | 'max_failures'> &
+  Partial<Pick<ApplyRequest['body'], 'waves' | 'soak_secs' | 'on_failure' | 'skip_offline' | 'when_online_secs'>>;
+
+const paceOf = (body: PaceBody): RequestedPace => ({
+  concurrency: body.concurrency ?? null,
+  canary: body.canary ?? null,
+  waves: body.waves ?? [],
+  soakSecs: body.soak_secs ?? 0,
+  maxFailures: body.max_failures ?? null,
+  onFailure: body.on_failure ?? 'halt',
+  skipOffline: body.skip_offline ?? false,
+  whenOnlineSecs: body.when_online_secs ?? null,
 });
 
 /** Number of waiting lines from which resources are left out. */
 const MOST_WAITING = 256;
 
-/** Writes rollout events to the stream one line at a time, in order. */
-class Lines implements RolloutWatcher {
-  readonly onResource: RolloutWatcher['onResource'];
+/** Writes the lines of plans to the stream one at a time, in order. */
+class PlanLines implements PlanWatcher {
+  readonly onResource: PlanWatcher['onResource'];
   private readonly stream: (line: RolloutEvent) => Promise<void>;
   private written: Promise<void> = Promise.resolve();
   private waiting = 0;
@@ -98,7 +140,7 @@ class Lines implements RolloutWatcher {
   readonly onStarted = (rollout_id: string, agents: number): void =>
     void this.write({ event: 'started', rollout_id, agents });
 
-  readonly onAgent: RolloutWatcher['onAgent'] = (agent) => this.write({ event: 'agent', agent });
+  readonly onAgent: PlanWatcher['onAgent'] = (agent) => this.write({ event: 'agent', agent });
 
   write(line: RolloutEvent): Promise<void> {
     this.waiting += 1;

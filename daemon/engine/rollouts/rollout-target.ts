@@ -1,4 +1,6 @@
 /** The target of a rollout: which agents it covers, and how audit events name it. */
+
+import type { RolloutRecord } from '../../../src/contract/rollouts.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { parseSelector } from '../../../src/language/selector.js';
 import { type DomainEvent, eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
@@ -15,7 +17,7 @@ export type RolloutTarget =
   | { readonly kind: 'selector'; readonly selector: string }
   | { readonly kind: 'agents'; readonly nodeIds: readonly string[] };
 
-/** A rollout before its first agent. */
+/** What a rollout is about. */
 export interface RolloutHead {
   readonly id: string;
   /** Name of the assignment; null for another target. */
@@ -111,6 +113,52 @@ export function cancelledEvent(head: RolloutHead, context: RequestContext): Doma
     summary: `${context.actor.name} cancelled a rollout ${what}`,
     metadata: { rollout_id: head.id },
   });
+}
+
+/** Returns what a stored rollout is about. */
+export const headOf = ({ rollout_id, assignment, selector, counts }: Stored): RolloutHead => ({
+  id: rollout_id,
+  assignment,
+  selector,
+  agents: counts.agents,
+});
+
+type Stored = Pick<RolloutRecord, 'rollout_id' | 'assignment' | 'selector' | 'counts'>;
+
+const CHANGES = {
+  'rollout.paused': 'paused',
+  'rollout.resumed': 'resumed',
+  'rollout.retried': 'retried',
+  'rollout.halted': 'has halted',
+  'rollout.succeeded': 'has succeeded',
+  'rollout.failed': 'has failed',
+} as const satisfies Partial<Record<DomainEvent['type'], string>>;
+
+interface StateChange {
+  readonly actor: Party;
+  readonly reason: string | null;
+}
+
+/** Returns the audit event of a rollout that changes its state. */
+export function stateEvent(
+  rollout: RolloutRecord,
+  type: keyof typeof CHANGES,
+  { actor, reason }: StateChange,
+): DomainEvent {
+  const head = headOf(rollout);
+  const { agents: _, ...counts } = rollout.counts;
+  const what = head.assignment === null ? '' : ` of assignment ${head.assignment}`;
+  const chosen = head.assignment === null && head.selector !== null ? ` (${head.selector})` : '';
+  const subject = `a rollout${what} on ${countOf(head)}${chosen}`;
+  const verb = CHANGES[type];
+  const done = actor.type === 'operator' ? `${actor.name} ${verb} ${subject}` : `${subject} ${verb}`;
+  return {
+    type,
+    actor,
+    target: { id: head.id, name: head.assignment ?? head.selector ?? countOf(head), type: 'rollout' },
+    summary: reason === null ? done : `${done}: ${reason}`,
+    metadata: { rollout_id: head.id, assignment: head.assignment, selector: head.selector, reason, counts },
+  };
 }
 
 const subjectOf = ({ assignment }: RolloutHead) => (assignment === null ? 'selection' : 'assignment');

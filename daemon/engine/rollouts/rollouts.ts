@@ -1,47 +1,71 @@
-/** Rollouts: plan and apply on the agents of an assignment, of a selector, or with given node IDs. */
+/** Rollouts: begins, resumes, pauses and cancels them, and continues them after a restart. Plans are made here as well. */
 import { setMaxListeners } from 'node:events';
-import type { Rollout, RolloutEvent, RolloutResult } from '../../../src/contract/rollouts.js';
-import type { RunResult } from '../../../src/contract/runs.js';
+import type { Rollout, RolloutDetail, RolloutRecord } from '../../../src/contract/rollouts.js';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
-import { type WalkOptions, walk } from '../../../src/kernel/walk.js';
-import type { ResourceResult } from '../../../src/resources/result.js';
 import type { Core } from '../../core/core.js';
 import type { Party, RequestContext } from '../../core/domain-event.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
-import { type Applies, refuseStale } from '../applies.js';
+import type { Applies } from '../applies.js';
 import { requireAssignment } from '../assignments/assignments.js';
-import { Places } from '../lanes.js';
+import type { EngineLimits } from '../engine-limits.js';
+import { Lanes, Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import { moduleNotFound, type SentModule } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { abortFault } from '../observations.js';
-import type { EndedOperation, OperationReader } from '../operations/operation-reader.js';
+import type { OperationReader } from '../operations/operation-reader.js';
 import type { Plans } from '../plans.js';
-import { begunEvent, cancelledEvent, chooseAgents, type RolloutHead, type RolloutTarget } from './rollout-target.js';
+import { emptyCounts } from './rollout-agents.js';
+import { assignWaves, checkPace, type RequestedPace, resolvePace } from './rollout-pace.js';
+import { type PlanWatcher, planAgents } from './rollout-plans.js';
+import { rolloutView } from './rollout-results.js';
+import { type AgentChange, RolloutRun, type RunTools, type RunWatcher, requestedEvent } from './rollout-run.js';
+import {
+  countRollouts,
+  findRollout,
+  insertRollout,
+  listActiveRollouts,
+  listRolloutAgents,
+  listRollouts,
+  type RolloutRow,
+  type RolloutState,
+  rolloutAgentView,
+  rolloutRecord,
+  waitingAgent,
+} from './rollout-store.js';
+import { RolloutStream } from './rollout-stream.js';
+import {
+  begunEvent,
+  cancelledEvent,
+  chooseAgents,
+  headOf,
+  type RolloutHead,
+  type RolloutTarget,
+} from './rollout-target.js';
 
-interface RolloutsOptions extends Pick<Core, 'db' | 'logger' | 'newId' | 'uow'> {
+interface RolloutsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
+  readonly limits: EngineLimits;
   readonly leases: Leases;
   readonly plans: Plans;
   readonly applies: Applies;
   readonly operations: OperationReader;
+  /** Returns true while this party may apply; rollouts of others halt. */
+  readonly mayApply: (actor: Party) => Promise<boolean>;
+  /** Returns what a restart does to running rollouts. */
+  readonly onRestart: () => 'continue' | 'halt';
 }
 
 interface RolloutRequest {
   readonly target: RolloutTarget;
   /** Modules to run in addition to those of the assignments. */
   readonly modules: readonly string[];
-  /** Maximum number of agents in flight. */
-  readonly concurrency: number;
-  /** Number of connected agents that go first; the others start only after all of them succeed. */
-  readonly canary: number;
-  /** Number of failed agents after which no other agent starts; null for no limit. */
-  readonly maxFailures: number | null;
+  readonly pace: RequestedPace;
 }
 
-interface PlanRolloutRequest extends RolloutRequest {
+export interface PlanRolloutRequest extends RolloutRequest {
   /** Modules whose texts came with the request. */
   readonly sent?: readonly SentModule[];
   readonly signal: AbortSignal;
@@ -54,55 +78,7 @@ export interface ApplyRolloutRequest extends RolloutRequest {
   readonly expect: Readonly<Record<string, string>> | null;
 }
 
-/** Receives the progress of a rollout. */
-export interface RolloutWatcher {
-  readonly onStarted: (id: string, agents: number) => void;
-  /** Receives each resource of each agent as it ends; null to receive none. */
-  readonly onResource: ((agent: Pick<AgentRow, 'node_id' | 'name'>, result: ResourceResult) => void) | null;
-  /** Receives each agent's complete result. */
-  readonly onAgent: (result: AgentResult) => Promise<void>;
-}
-
-interface StartedRollout {
-  /** The rollout before its first agent. */
-  readonly rollout: Rollout;
-  /** Rejects with `shutting_down` when the orchestrator stops. */
-  readonly finished: Promise<Rollout>;
-}
-
-interface Running {
-  readonly head: RolloutHead;
-  /** ID of the operator who began it. */
-  readonly operatorId: string;
-  readonly operations: Set<string>;
-  /** Reason why no further agent starts; null while agents may start. */
-  halted: string | null;
-}
-
-interface Beginning {
-  readonly deed: 'planned' | 'applied';
-  /** Limits the rollout to the agents with these node IDs; null for all agents that match. */
-  readonly only: Readonly<Record<string, string>> | null;
-  readonly sent: readonly SentModule[];
-}
-
-interface Planning {
-  readonly request: Required<Pick<PlanRolloutRequest, 'modules' | 'sent' | 'signal'>>;
-  readonly head: RolloutHead;
-  readonly watcher: RolloutWatcher | null;
-}
-
-interface Applying {
-  readonly request: ApplyRolloutRequest;
-  readonly running: Running;
-  readonly watcher: RolloutWatcher | null;
-}
-
-interface Failure {
-  readonly head: RolloutHead;
-  /** Null if no apply has started. */
-  readonly operationId: string | null;
-}
+type FollowOptions = Omit<ConstructorParameters<typeof RolloutStream>[0], 'operations'>;
 
 /**
  * Applies that rollouts resolve and store at the same time. More would not be faster, and the requests of others would stand
@@ -112,112 +88,361 @@ const STARTING = 32;
 
 export class Rollouts {
   private readonly options: RolloutsOptions;
-  private readonly running = new Map<string, Running>();
-  private readonly starting = new Places(STARTING);
+  private readonly tools: RunTools;
+  /** Rollouts in memory: those with something to do, and those that a request looks at. */
+  private readonly runs = new Map<string, RolloutRun>();
   private readonly shutdown = new AbortController();
 
   constructor(options: RolloutsOptions) {
+    const { clock, limits } = options;
     this.options = options;
+    this.tools = {
+      ...options,
+      lanes: new Lanes(),
+      starting: new Places(STARTING),
+      shutdown: this.shutdown.signal,
+      returnsBy: clock.monotonic() + limits.returning,
+    };
     // Every agent of every rollout adds a listener to this signal.
     setMaxListeners(0, this.shutdown.signal);
+  }
+
+  /** Continues or halts the rollouts that the last stop interrupted. Must be called after operations are resumed. */
+  async start(): Promise<void> {
+    const { db, onRestart } = this.options;
+    const isHalted = onRestart() === 'halt';
+    for (const row of await listActiveRollouts(db)) {
+      const run = this.keep(await this.load(row));
+      if (isHalted) await this.inLane(run.id, () => run.halt('the orchestrator restarted'));
+      else await this.haltUnlessAllowed(run);
+      run.start();
+    }
+  }
+
+  /** Starts no further agent; running applies continue on their agents. */
+  stop(): void {
+    this.shutdown.abort(
+      new Fault('shutting_down', 'the orchestrator stops; rollouts go on when it is back', {
+        hint: 'watch it then: orch rollouts list',
+      }),
+    );
+  }
+
+  /** Compares deadlines with the clock; called once a second. */
+  tick(): void {
+    for (const run of this.runs.values()) run.tick();
+  }
+
+  /** Notes that an agent is connected and has reported what it did. */
+  agentReady(nodeId: string): void {
+    for (const run of this.runs.values()) run.agentReady(nodeId);
+  }
+
+  /** Notes that an agent was rejected or removed. */
+  agentRevoked(nodeId: string): void {
+    for (const run of this.runs.values()) run.agentRevoked(nodeId);
+  }
+
+  /** Halts the rollouts of a removed operator; running applies continue. Never rejects. */
+  async operatorRemoved({ id, name }: Pick<Party, 'id' | 'name'>): Promise<void> {
+    for (const run of [...this.runs.values()]) {
+      if (run.actor.id === id) await this.haltRun(run, `operator ${name} was removed`);
+    }
   }
 
   /**
    * Plans on every agent of the target. Throws the faults of `chooseAgents`, `module_not_found`, or the signal's reason when it is
    * aborted.
    */
-  async plan(request: PlanRolloutRequest, context: RequestContext, watcher: RolloutWatcher | null): Promise<Rollout> {
+  async plan(request: PlanRolloutRequest, context: RequestContext, watcher: PlanWatcher | null): Promise<Rollout> {
     const { modules, sent = [], signal } = request;
     // Every planned agent adds a listener to this signal.
     setMaxListeners(0, signal);
-    const { head, agents } = await this.begin(request, { deed: 'planned', only: null, sent }, context);
-    watcher?.onStarted(head.id, head.agents);
-    const results = await this.walk(request, agents, {
-      stopReason: () => (signal.aborted ? 'not started: the caller went away' : null),
-      run: (agent) => this.planOne(agent, { request: { modules, sent, signal }, head, watcher }, context),
-      onResult: async (result) => {
-        await watcher?.onAgent(result);
-        return keptOf(result);
-      },
+    const { head, agents } = await this.choose(request, { only: null, sent });
+    await this.options.uow.write(async (tx, emit) => {
+      if (head.assignment !== null) await requireAssignment(tx, head.assignment);
+      emit(begunEvent(head, { deed: 'planned', modules, sent }, context));
     });
+    watcher?.onStarted(head.id, head.agents);
+    const pace = resolvePace(request.pace, agents.length);
+    const planning = { head, agents, pace, isConnected: this.isConnected, modules, sent, signal, watcher };
+    const results = await planAgents(this.options, planning, context);
     if (signal.aborted) throw abortFault(signal);
     return rolloutView(head, results);
   }
 
-  /** Starts a rollout that continues when the caller disconnects. Throws the faults of `chooseAgents` and `module_not_found`. */
+  /**
+   * Starts a rollout that continues when the caller disconnects and when the orchestrator restarts. `watcher` hears of it from its
+   * first agent on. Throws the faults of `chooseAgents` and `module_not_found`.
+   */
   async apply(
     request: ApplyRolloutRequest,
     context: RequestContext,
-    watcher: RolloutWatcher | null,
-  ): Promise<StartedRollout> {
-    const { head, agents } = await this.begin(request, { deed: 'applied', only: request.expect, sent: [] }, context);
-    const running: Running = { head, operatorId: context.actor.id, operations: new Set(), halted: null };
-    this.running.set(head.id, running);
-    watcher?.onStarted(head.id, head.agents);
-    const finished = this.walk(request, agents, {
-      stopReason: () => (this.shutdown.signal.aborted ? 'not started: the orchestrator stops' : running.halted),
-      run: (agent) => this.applyOne(agent, { request, running, watcher }, context),
-      onResult: async (result) => {
-        // Not awaited: a slow watcher must not delay the rollout.
-        void watcher?.onAgent(result);
-        return keptOf(result);
-      },
-    })
-      .then((results) => this.conclude(head, results))
-      .finally(() => this.running.delete(head.id));
-    // Avoids an unhandled rejection when the caller does not wait.
-    finished.catch(() => undefined);
-    return { rollout: rolloutView(head, []), finished };
+    watcher: RunWatcher | null = null,
+  ): Promise<RolloutRun> {
+    const { modules, expect, allowRemovals } = request;
+    const { uow, clock } = this.options;
+    const { head, agents } = await this.choose(request, { only: expect, sent: [] });
+    const pace = resolvePace(request.pace, agents.length);
+    const startedAt = clock.now();
+    const counts = { ...emptyCounts(), agents: agents.length, waiting: agents.length };
+    const row: RolloutRow = {
+      rollout_id: head.id,
+      state: 'running',
+      reason: null,
+      assignment: head.assignment,
+      selector: head.selector,
+      order: { modules, allowRemovals },
+      pace,
+      counts,
+      actor: context.actor,
+      requested_by: context.actor.id,
+      request_id: context.requestId,
+      started_at: startedAt,
+      finished_at: null,
+      passed: 0,
+      soaking_until: null,
+      expires_at: pace.whenOnlineSecs === null ? null : startedAt + pace.whenOnlineSecs * 1000,
+    };
+    const waveOf = assignWaves(agents, pace, this.isConnected);
+    const rows = agents.map(({ node_id, name }, position) =>
+      waitingAgent({
+        rollout_id: head.id,
+        position,
+        node_id,
+        name,
+        wave: waveOf[position] ?? 1,
+        ...(expect?.[node_id] === undefined ? {} : { expect: expect[node_id] }),
+      }),
+    );
+    await uow.write(async (tx, emit) => {
+      if (head.assignment !== null) await requireAssignment(tx, head.assignment);
+      await insertRollout(tx, row, rows);
+      emit(begunEvent(head, { deed: 'applied', modules, sent: [] }, context));
+    });
+    const run = this.keep(new RolloutRun(row, rows, { ...this.tools, returnsBy: clock.monotonic() }));
+    if (watcher !== null) run.watch(watcher);
+    run.start();
+    return run;
   }
 
-  /** Starts no further agent and cancels running applies; returns their operation IDs. Throws `rollout_not_found`. */
-  async cancel(id: string, context: RequestContext): Promise<string[]> {
-    const { uow, applies } = this.options;
-    const running = this.running.get(id);
-    if (running === undefined) {
-      throw new Fault('rollout_not_found', `no rollout "${id}" is under way`, {
-        hint: `see what it did: orch ops list --rollout ${id}`,
+  /** Starts a rollout and writes its lines until it has settled. Throws like `apply` and `settled`. */
+  async applyAndFollow(
+    request: ApplyRolloutRequest,
+    context: RequestContext,
+    options: FollowOptions,
+  ): Promise<Rollout> {
+    const stream = this.streamOf(options);
+    return stream.run(await this.apply(request, context, stream));
+  }
+
+  /** Writes the lines of a rollout from its beginning until it has settled. Throws `rollout_not_found`, and like `settled`. */
+  async follow(id: string, options: FollowOptions): Promise<Rollout> {
+    const run = await this.find(id);
+    return this.streamOf(options).replay(run).run(run);
+  }
+
+  /** Returns a page of rollouts, most recent first. */
+  async list(page: {
+    readonly limit: number;
+    readonly offset: number;
+    readonly state: RolloutState | null;
+    readonly assignment: string | null;
+  }) {
+    const { db } = this.options;
+    const { limit, offset } = page;
+    const rows = await listRollouts(db, page, page);
+    const total = await countRollouts(db, page);
+    return {
+      rollouts: rows.map((row) => this.runs.get(row.rollout_id)?.record() ?? rolloutRecord(row)),
+      total,
+      limit,
+      offset,
+    };
+  }
+
+  /** Returns a rollout with its agents. Throws `rollout_not_found`. */
+  async get(id: string): Promise<RolloutDetail> {
+    const run = await this.find(id);
+    return { ...run.record(), agents: run.agents.all.map(({ row }) => rolloutAgentView(row)) };
+  }
+
+  /** Returns a rollout to watch. Throws `rollout_not_found`. */
+  find(id: string): Promise<RolloutRun> {
+    return this.inLane(id, () => this.open(id));
+  }
+
+  /** Returns when the rollout has settled. Throws the signal's reason, and `shutting_down` when the orchestrator stops. */
+  async settled(run: RolloutRun, signal: AbortSignal): Promise<Rollout> {
+    const over = AbortSignal.any([signal, this.shutdown.signal]);
+    await new Promise<void>((resolve, reject) => {
+      const leave = run.watch({
+        onBegun: () => undefined,
+        onAgent: () => undefined,
+        onRollout: () => undefined,
+        onSettled: () => done(resolve),
       });
-    }
-    await uow.write(async (_, emit) => emit(cancelledEvent(running.head, context)));
-    running.halted = `not started: ${context.actor.name} cancelled the rollout`;
-    const cancelled: string[] = [];
-    for (const operation of [...running.operations]) {
-      try {
-        await applies.cancel(operation, context);
-        cancelled.push(operation);
-      } catch (error) {
-        if (!isFault(error, 'operation_finished')) throw error;
+      const abort = () => done(() => reject(abortFault(over)));
+      const done = (settle: () => void) => {
+        leave();
+        over.removeEventListener('abort', abort);
+        settle();
+      };
+      over.addEventListener('abort', abort, { once: true });
+      if (over.aborted) abort();
+      else if (run.isSettled) done(resolve);
+    });
+    return run.result();
+  }
+
+  /** Starts no other agent until the rollout is resumed. Throws `rollout_not_found`, `rollout_finished` or `rollout_in_progress`. */
+  async pause(id: string, reason: string | null, context: RequestContext): Promise<RolloutRecord> {
+    return this.change(id, async (run) => {
+      if (run.state === 'paused' || run.state === 'halted') return;
+      if (run.state === 'reverting') throw inProgress(run, 'is being reverted');
+      if (run.state !== 'running') throw finished(run);
+      const event = requestedEvent(run.record(), 'rollout.paused', { context, reason });
+      await run.command({ progress: { state: 'paused', reason }, event });
+    });
+  }
+
+  /**
+   * Continues a paused or halted rollout on behalf of the caller. Failures that halted it no longer count. Throws
+   * `rollout_not_found` or `rollout_finished`.
+   */
+  async resume(id: string, context: RequestContext): Promise<RolloutRecord> {
+    return this.change(id, async (run) => {
+      if (run.state === 'running' || run.state === 'reverting') return;
+      if (run.state !== 'paused' && run.state !== 'halted') throw finished(run);
+      const isHalted = run.state === 'halted';
+      const failed = isHalted ? run.agents.inStates('failed', 'unreachable') : [];
+      const agents = failed.map((agent): AgentChange => ({ agent, row: { forgiven: 1 } }));
+      const event = requestedEvent(run.record(), 'rollout.resumed', { context, reason: null });
+      const progress = { state: 'running', reason: null, actor: context.actor, passed: run.firstOpenWave() } as const;
+      await run.command({ progress, agents, event });
+    });
+  }
+
+  /**
+   * Applies again to the failed, unreachable and skipped agents of an ended or halted rollout, on behalf of the caller. Throws
+   * `rollout_not_found`, `rollout_in_progress`, or `rollout_finished` when every agent has succeeded.
+   */
+  async retry(id: string, context: RequestContext): Promise<RolloutRecord> {
+    return this.change(id, async (run) => {
+      if (['running', 'paused', 'reverting'].includes(run.state)) throw inProgress(run, `is ${run.state}`);
+      if (run.state === 'cancelled' && run.agents.inFlight > 0) throw inProgress(run, 'still has agents in flight');
+      const again = run.agents.inStates('failed', 'unreachable', 'skipped');
+      if (again.length === 0 && run.state !== 'halted') {
+        throw new Fault('rollout_finished', `rollout ${id} has nothing to retry: no agent failed or was left out`);
       }
+      const row = { state: 'waiting', forgiven: 0, operation_id: null, summary: null, error: null } as const;
+      const event = requestedEvent(run.record(), 'rollout.retried', { context, reason: null });
+      await run.command({
+        progress: run.retried(again, context.actor),
+        agents: again.map((agent) => ({ agent, row })),
+        event,
+      });
+    });
+  }
+
+  /**
+   * Starts no further agent and cancels running applies; returns their operation IDs. Throws `rollout_not_found` or
+   * `rollout_finished`.
+   */
+  async cancel(id: string, context: RequestContext): Promise<string[]> {
+    const run = await this.inLane(id, async () => {
+      const found = await this.open(id);
+      if (found.isOver) throw finished(found);
+      if (found.state === 'cancelled') return found;
+      const reason = `${context.actor.name} cancelled the rollout`;
+      await found.command(found.cancelled(reason, cancelledEvent(headOf(found.record()), context)));
+      return this.keep(found);
+    });
+    const cancelled: string[] = [];
+    for (const { row } of run.agents.inStates('running')) {
+      if (row.operation_id === null || !(await run.cancelApply(row.operation_id, context))) continue;
+      cancelled.push(row.operation_id);
     }
     return cancelled;
   }
 
-  /** Starts no further agent in the rollouts of a removed operator; running applies continue. */
-  operatorRemoved({ id, name }: Pick<Party, 'id' | 'name'>): void {
-    for (const running of this.running.values()) {
-      if (running.operatorId === id) running.halted ??= `not started: operator ${name} was removed`;
+  private streamOf({ signal, ...options }: FollowOptions): RolloutStream {
+    const over = AbortSignal.any([signal, this.shutdown.signal]);
+    return new RolloutStream({ ...options, operations: this.options.operations, signal: over });
+  }
+
+  private async change(id: string, work: (run: RolloutRun) => Promise<void>): Promise<RolloutRecord> {
+    return this.inLane(id, async () => {
+      const run = await this.open(id);
+      await work(run);
+      return this.keep(run).record();
+    });
+  }
+
+  private inLane<T>(id: string, work: () => Promise<T>): Promise<T> {
+    return this.tools.lanes.enter(id, work);
+  }
+
+  /** Returns a rollout, from memory if it is there. Must be called in its lane. Throws `rollout_not_found`. */
+  private async open(id: string): Promise<RolloutRun> {
+    const known = this.runs.get(id);
+    if (known !== undefined) return known;
+    const row = await findRollout(this.options.db, id);
+    if (row === null) throw rolloutNotFound(id);
+    return this.keep(await this.load(row));
+  }
+
+  private async load(row: RolloutRow): Promise<RolloutRun> {
+    return new RolloutRun(row, await listRolloutAgents(this.options.db, row.rollout_id), this.tools);
+  }
+
+  /** Keeps a rollout in memory until it has settled. */
+  private keep(run: RolloutRun): RolloutRun {
+    if (run.isSettled || this.runs.has(run.id)) return run;
+    this.runs.set(run.id, run);
+    run.watch({
+      onBegun: () => undefined,
+      onAgent: () => undefined,
+      onRollout: () => undefined,
+      onSettled: () => {
+        if (run.isSettled) this.runs.delete(run.id);
+      },
+    });
+    return run;
+  }
+
+  private async haltUnlessAllowed(run: RolloutRun): Promise<void> {
+    const { actor } = run;
+    if (run.state !== 'running' || (await this.options.mayApply(actor))) return;
+    await this.haltRun(run, `operator ${actor.name} was removed or may no longer apply`);
+  }
+
+  private async haltRun(run: RolloutRun, reason: string): Promise<void> {
+    try {
+      await this.inLane(run.id, () => run.halt(reason));
+    } catch (error) {
+      if (!isFault(error, 'store_unavailable')) throw error;
+      const { logger } = this.options;
+      logger.error('a rollout could not be halted', { rollout_id: run.id, reason: messageOf(error) });
     }
   }
 
-  /** Starts no further agent; running applies continue on their agents. */
-  stop(): void {
-    this.shutdown.abort();
-  }
+  private readonly isConnected = ({ node_id }: Pick<AgentRow, 'node_id'>): boolean =>
+    isNodeId(node_id) && this.options.link.isConnected(node_id);
 
-  private async begin(request: RolloutRequest, { deed, only, sent }: Beginning, context: RequestContext) {
-    const { db, uow, newId } = this.options;
+  /** Returns the agents of a request and what it is about. */
+  private async choose(
+    request: RolloutRequest,
+    { only, sent }: { readonly only: ApplyRolloutRequest['expect']; readonly sent: readonly SentModule[] },
+  ): Promise<{ readonly head: RolloutHead; readonly agents: readonly AgentRow[] }> {
+    const { db, newId } = this.options;
+    checkPace(request.pace);
     const chosen = await chooseAgents(db, request.target);
     const own = new Set(sent.map(({ name }) => name));
     await this.refuseUnknown(request.modules.filter((name) => !own.has(name)));
     const agents = only === null ? chosen.agents : chosen.agents.filter(({ node_id }) => Object.hasOwn(only, node_id));
-    const head: RolloutHead = { ...chosen, id: newId(), agents: agents.length };
-    const { modules } = request;
-    await uow.write(async (tx, emit) => {
-      if (head.assignment !== null) await requireAssignment(tx, head.assignment);
-      emit(begunEvent(head, { deed, modules, sent }, context));
-    });
-    return { head, agents };
+    const { assignment, selector } = chosen;
+    return { head: { assignment, selector, id: newId(), agents: agents.length }, agents };
   }
 
   private async refuseUnknown(modules: readonly string[]): Promise<void> {
@@ -225,200 +450,19 @@ export class Rollouts {
     const missing = modules.find((name) => !known.has(name));
     if (missing !== undefined) throw moduleNotFound(missing);
   }
-
-  private walk(
-    { concurrency, canary, maxFailures }: RolloutRequest,
-    agents: readonly AgentRow[],
-    work: Pick<WalkOptions<AgentRow, AgentResult, RolloutResult>, 'stopReason' | 'run' | 'onResult'>,
-  ): Promise<readonly RolloutResult[]> {
-    const { link } = this.options;
-    return walk({
-      agents,
-      concurrency,
-      canary,
-      maxFailures,
-      isConnected: ({ node_id }) => isNodeId(node_id) && link.isConnected(node_id),
-      skip: skippedResult,
-      ...work,
-    });
-  }
-
-  private conclude(head: RolloutHead, results: readonly RolloutResult[]): Rollout {
-    if (!this.shutdown.signal.aborted) return rolloutView(head, results);
-    throw new Fault('shutting_down', 'the orchestrator stops; what has begun goes on, and no further agent starts', {
-      hint: `see how far it came: orch ops list --rollout ${head.id}`,
-      data: { rollout_id: head.id },
-    });
-  }
-
-  private async planOne(
-    agent: AgentRow,
-    { request, head, watcher }: Planning,
-    context: RequestContext,
-  ): Promise<AgentResult> {
-    const onResult = (result: ResourceResult) => watcher?.onResource?.(agent, result);
-    const order = { nodeId: agent.node_id, ...request, onStarted: () => undefined, onResult };
-    try {
-      const result = await this.whenThereIsRoom(() => this.options.plans.plan(order, context), request.signal);
-      return finishedResult(agent, result, watcher === null ? null : result);
-    } catch (error) {
-      return this.failed(agent, error, { head, operationId: null });
-    }
-  }
-
-  private async applyOne(
-    agent: AgentRow,
-    { request, running, watcher }: Applying,
-    context: RequestContext,
-  ): Promise<AgentResult> {
-    const { applies, operations } = this.options;
-    const { signal } = this.shutdown;
-    const { head } = running;
-    let id: string | null = null;
-    try {
-      const order = {
-        nodeId: agent.node_id,
-        modules: request.modules,
-        allowRemovals: request.allowRemovals,
-        expect: request.expect?.[agent.node_id] ?? null,
-        rollout: head,
-      };
-      const started = await this.whenThereIsRoom(
-        () => this.starting.enter(async () => running.halted ?? (await applies.start(order, context))),
-        signal,
-      );
-      if (typeof started === 'string') return skippedResult(agent, started);
-      id = started.operationId;
-      running.operations.add(id);
-      if (running.halted !== null) await applies.cancel(id, context).catch(refuseUnlessFinished);
-      const end = await this.ended(agent, id, watcher);
-      const result = watcher === null ? null : await operations.result(id, started.warnings);
-      const run = result ?? end;
-      refuseStale(run);
-      return finishedResult(agent, run, result);
-    } catch (error) {
-      return this.failed(agent, error, { head, operationId: id });
-    } finally {
-      if (id !== null) running.operations.delete(id);
-    }
-  }
-
-  /** Waits for the end of an apply. Throws `agent_timeout` on silence, and `shutting_down` when the orchestrator stops. */
-  private async ended(agent: AgentRow, operationId: string, watcher: RolloutWatcher | null): Promise<EndedOperation> {
-    const { operations } = this.options;
-    const { signal } = this.shutdown;
-    const onResource = watcher?.onResource ?? null;
-    if (onResource === null) return operations.ended(operationId, signal);
-    for await (const result of operations.follow(operationId, { signal, ignoresSilence: false }))
-      onResource(agent, result);
-    return operations.get(operationId);
-  }
-
-  /** Retries `start` when a lease is released, while other operations use every slot of the orchestrator. */
-  private async whenThereIsRoom<T>(start: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    const { leases } = this.options;
-    for (;;) {
-      const room = leases.whenSlotFree();
-      try {
-        return await start();
-      } catch (error) {
-        if (!isFault(error, 'operation_in_progress') || error.data?.limit === undefined || signal.aborted) throw error;
-      }
-      await room;
-    }
-  }
-
-  private failed(agent: AgentRow, error: unknown, { head, operationId }: Failure): AgentResult {
-    if (!isFault(error)) {
-      const { stack } = error instanceof Error ? error : new Error(String(error));
-      this.options.logger.error('a rollout failed on an agent', {
-        node_id: agent.node_id,
-        operation_id: operationId,
-        reason: messageOf(error),
-        stack,
-      });
-    }
-    return failedResult(agent, error, { head, operationId });
-  }
 }
 
-function refuseUnlessFinished(error: unknown): void {
-  if (!isFault(error, 'operation_finished')) throw error;
-}
+const rolloutNotFound = (id: string): Fault =>
+  new Fault('rollout_not_found', `there is no rollout "${id}"`, { hint: 'see what there is: orch rollouts list' });
 
-/** Result of one agent, with the complete run result if the caller asked for it. */
-export type AgentResult = Extract<RolloutEvent, { readonly event: 'agent' }>['agent'];
+const finished = (run: RolloutRun): Fault =>
+  new Fault('rollout_finished', `rollout ${run.id} has ended: it is ${run.state}`, {
+    hint: `see what it did: orch rollouts show ${run.id}`,
+    data: { rollout_id: run.id, state: run.state },
+  });
 
-type Finished = EndedOperation | Pick<RunResult, 'operation_id' | 'status' | 'summary' | 'error'>;
-
-/** Fault codes of agents that were never reached. */
-const UNREACHABLE: readonly string[] = ['agent_not_connected', 'not_delivered'];
-/** Fault codes of agents that an assignment or a selector no longer means. A named agent fails instead. */
-const NOT_MEANT: readonly string[] = ['assignment_changed', 'agent_not_found', 'agent_not_approved'];
-
-function finishedResult(agent: AgentRow, run: Finished, result: RunResult | null): AgentResult {
-  const { operation_id, status, summary } = run;
-  const error = run.error ?? endWithoutReason(run);
-  const missed = error !== null && UNREACHABLE.includes(error.code);
-  const standing = status === 'succeeded' ? 'succeeded' : missed ? 'unreachable' : 'failed';
-  return {
-    ...nameOf(agent),
-    status: standing,
-    operation_id,
-    summary,
-    error: error === null ? null : { ...error, hint: null },
-    result,
-  };
-}
-
-const endWithoutReason = ({ status }: Finished): Finished['error'] =>
-  status === 'cancelled' || status === 'interrupted' ? { code: status, message: `the apply was ${status}` } : null;
-
-/** Converts an error into a result, so that one agent's error does not end the rollout. */
-function failedResult(agent: AgentRow, error: unknown, { head, operationId }: Failure): AgentResult {
-  const code = isFault(error) ? error.code : 'internal';
-  const isMeant = head.selector === null || !NOT_MEANT.includes(code);
-  return {
-    ...nameOf(agent),
-    status: UNREACHABLE.includes(code) ? 'unreachable' : isMeant ? 'failed' : 'skipped',
-    operation_id: operationId,
-    summary: null,
-    // Unexpected errors are details for the log, not for the response.
-    error: isFault(error)
-      ? { code, message: messageOf(error), hint: error.hint ?? null }
-      : { code, message: 'something went wrong in the orchestrator; see its log', hint: null },
-    result: null,
-  };
-}
-
-const skippedResult = (agent: AgentRow, why: string): AgentResult => ({
-  ...nameOf(agent),
-  status: 'skipped',
-  operation_id: null,
-  summary: null,
-  error: { code: 'rollout_stopped', message: why, hint: null },
-  result: null,
-});
-
-/** Drops the complete result, so that the results of a large fleet are not in memory together. */
-const keptOf = ({ result: _, ...kept }: AgentResult): RolloutResult => kept;
-
-const nameOf = ({ node_id, name }: AgentRow) => ({ node_id, name });
-
-function rolloutView({ assignment, selector, id, agents }: RolloutHead, results: readonly RolloutResult[]): Rollout {
-  const howMany = (status: RolloutResult['status']) => results.filter((one) => one.status === status).length;
-  return {
-    assignment,
-    selector,
-    rollout_id: id,
-    has_changes: results.some(({ summary }) => summary !== null && summary.changed + summary.pending > 0),
-    results: [...results],
-    summary: {
-      agents,
-      succeeded: howMany('succeeded'),
-      failed: howMany('failed'),
-      unreachable: howMany('unreachable'),
-      skipped: howMany('skipped'),
-    },
-  };
-}
+const inProgress = (run: RolloutRun, what: string): Fault =>
+  new Fault('rollout_in_progress', `rollout ${run.id} ${what}`, {
+    hint: `wait for it, or cancel it: orch rollouts cancel ${run.id}`,
+    data: { rollout_id: run.id, state: run.state },
+  });

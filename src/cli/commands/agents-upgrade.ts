@@ -4,7 +4,7 @@ import type { Agent } from '../../contract/agents.js';
 import { isFinalUpgrade, UPGRADE_WAIT } from '../../contract/upgrade-states.js';
 import type { Upgrade } from '../../contract/upgrades.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type WalkResult, walk } from '../../kernel/walk.js';
+import { type WalkResult, walk } from '../../kernel/walk-agents.js';
 import type { Context } from '../context.js';
 import { defineCommand, flag, integer, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';

@@ -5,7 +5,7 @@ import type { Agent } from '../../contract/agents.js';
 import { ROLLOUT_CONCURRENCY } from '../../contract/rollout-concurrency.js';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contract/runs.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type WalkResult, walk } from '../../kernel/walk.js';
+import { type WalkResult, walk } from '../../kernel/walk-agents.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, flag, integer, list, text } from '../define-command.js';
 import { agentHandle, formatAge, formatTime } from '../format.js';

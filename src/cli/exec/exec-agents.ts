@@ -4,7 +4,7 @@ import { connectTerminal } from '../../client/terminal/terminal-connection.js';
 import type { LinkState, TerminalEnd } from '../../client/terminal/terminal-session.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type WalkResult, walk } from '../../kernel/walk.js';
+import { type WalkResult, walk } from '../../kernel/walk-agents.js';
 import type { Context } from '../context.js';
 import { agentName, count } from '../format.js';
 import { type ExecEnd, type ExecResult, statusOfEnd } from './exec-end.js';

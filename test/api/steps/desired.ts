@@ -73,8 +73,30 @@ async function rollouts(world: World): Promise<void> {
   const started = await world.gives('applyAssignment', { params, body: { modules: ['slow'], wait: false } }, 202);
   const rollout = { params: { rollout_id: started.rollout_id } };
   await world.gives('cancelRollout', rollout, 202);
-  await world.refuses('cancelRollout', { params: { rollout_id: 'none' } }, 'rollout_not_found');
-  await until(async () => (await world.call('cancelRollout', rollout)).status === 404, 'the rollout is over');
+  for (const id of ['getRollout', 'pauseRollout', 'resumeRollout', 'cancelRollout', 'retryRollout']) {
+    await world.refuses(id, { params: { rollout_id: 'none' } }, 'rollout_not_found');
+  }
+  await until(async () => (await world.call('cancelRollout', rollout)).status === 409, 'the rollout is over');
+  await controls(world);
+}
+
+/** Looks at a rollout, and pauses, resumes, cancels and retries it. */
+async function controls(world: World): Promise<void> {
+  const body = { agents: [world.agents.connected], modules: ['slow'], wait: false };
+  const { rollout_id } = await world.gives('applyRollout', { body }, 202);
+  const rollout = { params: { rollout_id } };
+  await world.gives('pauseRollout', { ...rollout, body: { reason: 'lunch' } }, 200);
+  await world.refuses('retryRollout', rollout, 'rollout_in_progress');
+  await world.gives('listRollouts', { query: { state: 'paused', limit: '1' } }, 200);
+  await world.gives('resumeRollout', rollout, 200);
+  await world.gives('getRollout', { ...rollout, headers: { accept: 'application/x-ndjson' } }, 200);
+  await world.gives('getRollout', rollout, 200);
+  for (const id of ['pauseRollout', 'resumeRollout', 'cancelRollout', 'retryRollout']) {
+    await world.refuses(id, rollout, 'rollout_finished');
+  }
+  const away = { agents: [world.agents.away], modules: ['slow'], max_failures: 1 };
+  const { rollout_id: missed } = await world.gives('applyRollout', { body: away }, 200);
+  await world.gives('retryRollout', { params: { rollout_id: missed } }, 200);
 }
 
 /** Rollouts over a selector and over named agents. */
@@ -99,7 +121,7 @@ async function selections(world: World): Promise<void> {
   const { rollout_id } = await world.gives('applyRollout', { body: { ...over, modules: ['slow'], wait: false } }, 202);
   const rollout = { params: { rollout_id } };
   await world.gives('cancelRollout', rollout, 202);
-  await until(async () => (await world.call('cancelRollout', rollout)).status === 404, 'the rollout is over');
+  await until(async () => (await world.call('cancelRollout', rollout)).status === 409, 'the rollout is over');
 }
 
 export async function secrets(world: World): Promise<void> {

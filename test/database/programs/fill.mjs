@@ -14,6 +14,7 @@ import { insertDrift } from '../../../dist/daemon/engine/drift-store.js';
 import { addModuleRevision } from '../../../dist/daemon/engine/modules/module-store.js';
 import { insertOperationOutputs } from '../../../dist/daemon/engine/operations/operation-outputs.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/engine/operations/operation-store.js';
+import { insertRollout, waitingAgent } from '../../../dist/daemon/engine/rollouts/rollout-store.js';
 import { encodeContent, putRunContent } from '../../../dist/daemon/engine/run-contents.js';
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
@@ -160,6 +161,44 @@ await uow.write(async (tx, emit) => {
     content_id,
     expect: null,
   });
+  await insertRollout(
+    tx,
+    {
+      rollout_id,
+      state: 'halted',
+      reason: '1 agent has failed',
+      assignment: 'web',
+      selector: 'role=web',
+      order: { modules: ['motd'], allowRemovals: null },
+      pace: {
+        concurrency: 32,
+        canary: 1,
+        waves: [1, 1],
+        soakSecs: 60,
+        maxFailures: 1,
+        onFailure: 'halt',
+        skipOffline: false,
+        whenOnlineSecs: 3600,
+      },
+      counts: { agents: 1, waiting: 0, running: 0, succeeded: 1, failed: 0, unreachable: 0, skipped: 0, reverted: 0 },
+      actor: { id: operator_id, name: 'alice', type: 'operator' },
+      requested_by: operator_id,
+      request_id: 'request-4',
+      started_at: start,
+      finished_at: null,
+      passed: 1,
+      soaking_until: null,
+      expires_at: start + 3_600_000,
+    },
+    [
+      {
+        ...waitingAgent({ rollout_id, position: 0, node_id, name: 'web-1', wave: 1 }),
+        state: 'succeeded',
+        operation_id,
+        summary,
+      },
+    ],
+  );
   await insertAssignment(tx, {
     name: 'web',
     modules: ['motd'],

@@ -1,0 +1,628 @@
+/**
+ * One rollout in memory. It asks the walk (`src/kernel/walk.ts`) for the next step, starts agents, and stores how far it has
+ * come. An agent's operation is stored in one transaction with the agent's new state, so after a restart an agent either
+ * waits or has an operation to follow.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { Rollout, RolloutRecord, RolloutResult } from '../../../src/contract/rollouts.js';
+import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
+import { isNodeId } from '../../../src/kernel/ids.js';
+import { firstWindow, nextStep, type WalkBounds, type WalkView } from '../../../src/kernel/walk.js';
+import type { Core } from '../../core/core.js';
+import { type DomainEvent, eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import { type Applies, refuseStale } from '../applies.js';
+import type { Lanes, Places } from '../lanes.js';
+import type { Leases } from '../leases.js';
+import type { OperationReader } from '../operations/operation-reader.js';
+import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
+import { boundsOf } from './rollout-pace.js';
+import { failedResult, finishedResult, rolloutView, stoppedError } from './rollout-results.js';
+import {
+  beginRolloutAgent,
+  type RolloutAgentRow,
+  type RolloutRow,
+  rolloutRecord,
+  updateRollout,
+  updateRolloutAgents,
+} from './rollout-store.js';
+import { headOf, stateEvent } from './rollout-target.js';
+
+export interface RunTools extends Pick<Core, 'clock' | 'logger' | 'uow'> {
+  readonly link: AgentLink;
+  readonly leases: Leases;
+  readonly applies: Applies;
+  readonly operations: OperationReader;
+  /** One lane per rollout: its commands and its steps do not overlap. */
+  readonly lanes: Lanes;
+  /** Limits how many applies of all rollouts are resolved and stored at a time. */
+  readonly starting: Places;
+  /** Aborted when the orchestrator stops. */
+  readonly shutdown: AbortSignal;
+  /** Monotonic milliseconds until which offline agents are expected back, because the orchestrator has just started. */
+  readonly returnsBy: number;
+}
+
+/** Receives the progress of a rollout after it is stored. */
+export interface RunWatcher {
+  /** An apply of an agent has begun. */
+  onBegun(agent: RolloutMember, operationId: string): void;
+  /** An agent has its end. */
+  onAgent(agent: RolloutMember): void;
+  /** The state or the wave has changed. */
+  onRollout(rollout: RolloutRecord): void;
+  /** The rollout has ended or halted, and no agent is in flight. */
+  onSettled(): void;
+}
+
+/** The part of a row that a rollout changes. */
+type Progress = Partial<
+  Pick<RolloutRow, 'state' | 'reason' | 'actor' | 'finished_at' | 'passed' | 'soaking_until' | 'expires_at'>
+>;
+
+/** Rows of agents stored in one transaction. */
+const ROWS = 500;
+
+export class RolloutRun {
+  readonly agents: RolloutAgents;
+  /** Warnings of the applies that this process has started, by operation ID. */
+  readonly warnings = new Map<string, RunWarnings>();
+  private readonly tools: RunTools;
+  private row: RolloutRow;
+  private readonly bounds: WalkBounds;
+  private readonly watchers = new Set<RunWatcher>();
+  private readonly unsaved = new Set<RolloutMember>();
+  private readonly events: DomainEvent[] = [];
+  private isRowSaved = true;
+  private window: number;
+  /** Monotonic milliseconds; null without a soak. */
+  private soakEnd: number | null = null;
+  /** Time in monotonic milliseconds until which offline agents are waited for; null when they are not. */
+  private expiry: number | null = null;
+  /** Unix milliseconds from which `expiry` was computed. */
+  private expiresAt: number | null = null;
+  /** True after the store has refused an apply: no other one starts before the next tick. */
+  private isStalled = false;
+  private isDue = false;
+  private pump: Promise<void> | null = null;
+  private told: string;
+
+  constructor(row: RolloutRow, agents: readonly RolloutAgentRow[], tools: RunTools) {
+    const { pace } = row;
+    this.row = row;
+    this.tools = tools;
+    this.agents = new RolloutAgents(agents, pace.waves.length);
+    this.bounds = boundsOf(pace);
+    this.window = firstWindow(this.bounds, pace.waves.length);
+    this.readDeadlines();
+    this.told = this.place();
+  }
+
+  get id(): string {
+    return this.row.rollout_id;
+  }
+
+  get state(): RolloutRow['state'] {
+    return this.row.state;
+  }
+
+  /** The party on whose behalf agents are applied. */
+  get actor(): Party {
+    return this.row.actor;
+  }
+
+  /** True when the rollout has ended or halted, no agent is in flight, and all of it is stored. */
+  get isSettled(): boolean {
+    const isOver = this.row.finished_at !== null || this.row.state === 'halted';
+    return isOver && this.agents.inFlight === 0 && this.isSaved;
+  }
+
+  /** True once the rollout has ended. A cancelled one has not ended while agents are in flight. */
+  get isOver(): boolean {
+    return this.row.finished_at !== null;
+  }
+
+  record(): RolloutRecord {
+    return rolloutRecord({ ...this.row, counts: this.agents.counts });
+  }
+
+  /** Returns the answer to an apply. Agents that still wait in a rollout that has halted count as skipped. */
+  result(): Rollout {
+    const head = headOf(this.row);
+    const results = this.agents.all.flatMap(({ row }) => this.resultOf(row) ?? []);
+    return rolloutView(head, results);
+  }
+
+  resultOf({ state, node_id, name, operation_id, summary, error }: RolloutAgentRow): RolloutResult | null {
+    const agent = { node_id, name, operation_id, summary, error };
+    if (state === 'running' || state === 'reverted') return null;
+    if (state !== 'waiting') return { ...agent, status: state };
+    if (this.row.state !== 'halted') return null;
+    return { ...agent, status: 'skipped', error: notStarted(this.row.reason ?? 'the rollout has halted') };
+  }
+
+  watch(watcher: RunWatcher): () => void {
+    this.watchers.add(watcher);
+    return () => this.watchers.delete(watcher);
+  }
+
+  /** Follows the applies that are in flight, and takes the next steps. */
+  start(): void {
+    for (const agent of this.agents.inStates('running')) void this.follow(agent, []);
+    this.wake();
+  }
+
+  /** Takes the next steps soon. */
+  wake(): void {
+    this.isDue = true;
+    this.pump ??= this.run().finally(() => {
+      this.pump = null;
+      if (this.isDue) this.wake();
+    });
+  }
+
+  /** Changes the state on behalf of a request, in one transaction with its audit event. Must be called in the lane. */
+  async command({ progress, agents = [], event }: Command): Promise<void> {
+    const row = { ...this.row, ...progress };
+    const changed = agents.map(({ agent, row: after }) => ({ agent, row: { ...agent.row, ...after } }));
+    const counts = this.countsAfter(changed);
+    await this.tools.uow.write(async (tx, emit) => {
+      await updateRolloutAgents(
+        tx,
+        changed.map(({ row: after }) => after),
+      );
+      await updateRollout(tx, this.id, { ...row, counts });
+      emit(event);
+    });
+    this.row = row;
+    for (const { agent, row: after } of changed) {
+      if (after.state === 'waiting') this.agents.makeReady(agent, after);
+      else this.agents.change(agent, { row: after });
+      this.unsaved.delete(agent);
+    }
+    this.readDeadlines();
+    if (row.state === 'running') this.window = firstWindow(this.bounds, row.pace.waves.length);
+    for (const { agent } of changed) if (agent.row.state !== 'waiting') this.tell((one) => one.onAgent(agent));
+    this.tellPlace();
+    this.wake();
+  }
+
+  /** Returns the number of waves that are behind the walk, without a wave of which every agent failed or was left out. */
+  firstOpenWave(): number {
+    const { passed } = this.row;
+    const wave = this.agents.waves[passed];
+    const isExhausted =
+      wave !== undefined && wave.ready + wave.awaited + wave.away + wave.running + wave.succeeded === 0;
+    return isExhausted ? passed + 1 : passed;
+  }
+
+  /** Returns the progress of a rollout in which these agents wait again. */
+  retried(agents: readonly RolloutMember[], actor: Party): Progress {
+    const { passed, pace } = this.row;
+    const { whenOnlineSecs } = pace;
+    return {
+      state: 'running',
+      reason: null,
+      actor,
+      finished_at: null,
+      passed: Math.min(passed, ...agents.map(({ row }) => row.wave - 1)),
+      soaking_until: null,
+      expires_at: whenOnlineSecs === null ? null : this.tools.clock.now() + whenOnlineSecs * 1000,
+    };
+  }
+
+  /** Returns the change that cancels the rollout: no agent that waits will start. */
+  cancelled(reason: string, event: DomainEvent): Parameters<RolloutRun['command']>[0] {
+    const waiting = this.agents.inStates('waiting').filter(({ isStarting }) => !isStarting);
+    const row = { state: 'skipped', error: notStarted(reason) } as const;
+    const agents = waiting.map((agent) => ({ agent, row }));
+    return { progress: { state: 'cancelled', reason, soaking_until: null }, agents, event };
+  }
+
+  /** Starts no further agent; does nothing unless agents may start. Must be called in the lane. */
+  async halt(reason: string): Promise<void> {
+    if (this.row.state !== 'running') return;
+    const event = stateEvent(this.record(), 'rollout.halted', { actor: SYSTEM, reason });
+    await this.command({ progress: { state: 'halted', reason }, event });
+  }
+
+  /** Notes that an agent is connected, and lets it start if it was waited for. */
+  agentReady(nodeId: string): void {
+    const agent = this.agents.ofNode(nodeId);
+    if (agent === undefined || agent.row.state !== 'waiting' || agent.place === 'ready') return;
+    this.agents.makeReady(agent);
+    this.wake();
+  }
+
+  /** Notes that an agent was rejected or removed: it will not return. */
+  agentRevoked(nodeId: string): void {
+    const agent = this.agents.ofNode(nodeId);
+    if (agent === undefined || agent.row.state !== 'waiting') return;
+    this.agents.change(agent, { isRevoked: true });
+    if (agent.place !== 'ready') this.agents.makeReady(agent);
+    this.wake();
+  }
+
+  /** Compares the clock with the deadlines, and repeats what the store has refused. */
+  tick(): void {
+    const { soakEnd } = this;
+    const now = this.tools.clock.monotonic();
+    const isSoaked = soakEnd !== null && now >= soakEnd;
+    if (isSoaked || !this.isSaved || this.isStalled || this.agents.absent.length > 0) {
+      this.isStalled = false;
+      this.wake();
+    }
+  }
+
+  private get isSaved(): boolean {
+    return this.isRowSaved && this.unsaved.size === 0 && this.events.length === 0;
+  }
+
+  private async run(): Promise<void> {
+    const { shutdown, lanes, logger } = this.tools;
+    while (this.isDue) {
+      if (shutdown.aborted) {
+        this.isDue = false;
+        return;
+      }
+      // All results that arrive in one turn of the event loop are stored together.
+      await setImmediate();
+      this.isDue = false;
+      try {
+        await lanes.enter(this.id, () => this.advance());
+      } catch (error) {
+        // The next tick repeats it.
+        this.isDue = false;
+        logger.error('a rollout could not be stored', { rollout_id: this.id, reason: messageOf(error) });
+        return;
+      }
+      if (this.isSettled) this.tell((one) => one.onSettled());
+    }
+  }
+
+  private async advance(): Promise<void> {
+    if (this.tools.shutdown.aborted) return;
+    this.placeAbsent();
+    this.takeSteps();
+    await this.save();
+    this.startReady();
+  }
+
+  /** Takes all steps but starts. */
+  private takeSteps(): void {
+    if (this.row.state === 'cancelled' && this.agents.inFlight === 0) this.finish({});
+    while (this.row.state === 'running') {
+      const step = nextStep(this.view());
+      switch (step.do) {
+        case 'start':
+        case 'wait':
+          return;
+        case 'soak':
+          this.soakEnd = this.tools.clock.monotonic() + this.bounds.soak;
+          this.progress({ soaking_until: this.tools.clock.now() + this.bounds.soak });
+          return;
+        case 'check':
+        case 'pass':
+          this.soakEnd = null;
+          this.progress({ passed: this.row.passed + 1, soaking_until: null });
+          break;
+        case 'halt':
+          this.events.push(stateEvent(this.record(), 'rollout.halted', { actor: SYSTEM, reason: step.reason }));
+          this.progress({ state: 'halted', reason: step.reason });
+          return;
+        case 'finish':
+          this.finish({ state: step.state, reason: step.reason });
+          return;
+      }
+    }
+  }
+
+  private finish(progress: Progress): void {
+    if (this.row.finished_at !== null) return;
+    this.progress({ ...progress, finished_at: this.tools.clock.now(), soaking_until: null });
+    const { state, reason } = this.row;
+    if (state === 'cancelled') return;
+    const type = state === 'succeeded' ? 'rollout.succeeded' : 'rollout.failed';
+    this.events.push(stateEvent(this.record(), type, { actor: SYSTEM, reason }));
+  }
+
+  private progress(change: Progress): void {
+    this.row = { ...this.row, ...change };
+    this.isRowSaved = false;
+  }
+
+  private view(): WalkView {
+    const { bounds, window, soakEnd } = this;
+    const { passed } = this.row;
+    return { bounds, waves: this.agents.waves, passed, window, soakEnd, now: this.tools.clock.monotonic() };
+  }
+
+  /** Starts as many agents as the walk allows. An offline agent gets its place or its end instead. */
+  private startReady(): void {
+    while (this.row.state === 'running' && !this.isStalled) {
+      const step = nextStep(this.view());
+      if (step.do !== 'start') {
+        if (step.do !== 'wait') this.isDue = true;
+        return;
+      }
+      const agent = this.agents.next(this.row.passed);
+      if (agent === undefined) return;
+      if (!agent.isRevoked && this.isOffline(agent)) this.placeOffline(agent);
+      else {
+        this.agents.change(agent, { isStarting: true });
+        void this.begin(agent);
+      }
+      if (!this.isSaved) this.isDue = true;
+    }
+  }
+
+  private isOffline({ row: { node_id } }: RolloutMember): boolean {
+    return !isNodeId(node_id) || !this.tools.link.isConnected(node_id);
+  }
+
+  /** Gives offline agents another place when the time in which they were awaited is over. */
+  private placeAbsent(): void {
+    if (this.row.state !== 'running') return;
+    for (const agent of this.agents.absent) this.placeOffline(agent);
+  }
+
+  /** Decides what becomes of an offline agent: it is waited for, left out, or unreachable. */
+  private placeOffline(agent: RolloutMember): void {
+    const { clock, returnsBy } = this.tools;
+    const { pace } = this.row;
+    if (clock.monotonic() < returnsBy) this.agents.change(agent, { place: 'awaited', isStarting: false });
+    else if (this.isAwaited()) this.agents.change(agent, { place: 'away', isStarting: false });
+    else this.conclude(agent, offlineResult(agent.row, pace.skipOffline));
+  }
+
+  private async begin(agent: RolloutMember): Promise<void> {
+    const { applies, leases, starting, shutdown } = this.tools;
+    const { row } = agent;
+    const { order } = this.row;
+    const request = {
+      nodeId: row.node_id,
+      modules: order.modules,
+      allowRemovals: order.allowRemovals,
+      expect: row.expect,
+      rollout: {
+        id: this.id,
+        assignment: this.row.assignment,
+        onStored: async (tx: Parameters<typeof beginRolloutAgent>[0], operationId: string) => {
+          const place = { rolloutId: this.id, position: agent.position };
+          if (!(await beginRolloutAgent(tx, place, operationId))) throw stopped();
+        },
+      },
+    };
+    try {
+      const started = await leases.whenThereIsRoom(
+        () =>
+          starting.enter(async () => {
+            if (this.row.state !== 'running' || shutdown.aborted) throw stopped();
+            return applies.start(request, this.context());
+          }),
+        shutdown,
+      );
+      const { operationId } = started;
+      const begun = { ...row, state: 'running', operation_id: operationId, summary: null, error: null } as const;
+      this.agents.change(agent, { row: begun, isStarting: false });
+      this.tell((one) => one.onBegun(agent, operationId));
+      if (this.row.state === 'cancelled') await this.cancelApply(operationId, this.context());
+      await this.follow(agent, started.warnings);
+    } catch (error) {
+      this.notBegun(agent, error);
+    }
+  }
+
+  /** Handles an agent whose apply was not stored. */
+  private notBegun(agent: RolloutMember, error: unknown): void {
+    if (this.tools.shutdown.aborted) return;
+    if (isFault(error, 'rollout_stopped')) {
+      const { reason, state } = this.row;
+      // A cancellation has ended the row that memory still held as starting.
+      if (state === 'cancelled') this.conclude(agent, stoppedResult(agent.row, reason ?? ''));
+      else this.agents.makeReady(agent);
+    } else if (isFault(error, 'agent_not_connected')) {
+      this.placeOffline(agent);
+    } else if (isFault(error, 'store_unavailable')) {
+      this.isStalled = true;
+      this.agents.makeReady(agent);
+    } else {
+      this.conclude(agent, this.failure(agent, error));
+    }
+    this.wake();
+  }
+
+  /** Waits for the end of an agent's apply and takes its result. Never rejects. */
+  private async follow(agent: RolloutMember, warnings: RunWarnings): Promise<void> {
+    const { operation_id: operationId } = agent.row;
+    if (operationId === null) return;
+    if (warnings.length > 0) this.warnings.set(operationId, warnings);
+    try {
+      const end = await this.ended(operationId);
+      refuseStale(end);
+      this.conclude(agent, this.rowOf(agent, finishedResult(agent.row, end)));
+    } catch (error) {
+      if (this.tools.shutdown.aborted) return;
+      this.conclude(agent, this.failure(agent, error));
+    }
+    this.wake();
+  }
+
+  /** Waits for the end of an apply. Throws `agent_timeout` on silence, except while agents come back after a restart. */
+  private async ended(operationId: string) {
+    const { operations, clock, returnsBy, shutdown } = this.tools;
+    for (;;) {
+      try {
+        return await operations.ended(operationId, shutdown);
+      } catch (error) {
+        if (!isFault(error, 'agent_timeout') || clock.monotonic() >= returnsBy) throw error;
+      }
+    }
+  }
+
+  private failure(agent: RolloutMember, error: unknown): RolloutAgentRow {
+    const operationId = agent.row.state === 'running' ? agent.row.operation_id : null;
+    if (!isFault(error)) {
+      const { stack } = error instanceof Error ? error : new Error(String(error));
+      this.tools.logger.error('a rollout failed on an agent', {
+        node_id: agent.row.node_id,
+        operation_id: operationId,
+        reason: messageOf(error),
+        stack,
+      });
+    }
+    return this.rowOf(agent, failedResult(agent.row, error, { head: this.row, operationId }));
+  }
+
+  private rowOf({ row }: RolloutMember, { status, operation_id, summary, error }: RolloutResult): RolloutAgentRow {
+    return { ...row, state: status, operation_id, summary, error };
+  }
+
+  /** Takes the end of an agent. One that was never reached waits again while its return is waited for. */
+  private conclude(agent: RolloutMember, row: RolloutAgentRow): void {
+    if (row.state === 'unreachable' && this.row.state === 'running' && this.isAwaited()) {
+      this.agents.makeReady(agent, { ...row, state: 'waiting', operation_id: null, summary: null, error: null });
+    } else {
+      if (row.state === 'succeeded') this.window += 1;
+      else if (row.state !== 'skipped') this.window = firstWindow(this.bounds, this.row.pace.waves.length);
+      this.agents.change(agent, { row, isStarting: false });
+    }
+    this.unsaved.add(agent);
+  }
+
+  /** True while offline agents are waited for. A clock that is set must not let an agent start after its time. */
+  private isAwaited(): boolean {
+    const { clock } = this.tools;
+    const { expires_at } = this.row;
+    return this.expiry !== null && expires_at !== null && clock.monotonic() < this.expiry && clock.now() < expires_at;
+  }
+
+  /** Cancels an apply that is in flight; does nothing if it has ended. */
+  async cancelApply(operationId: string, context: RequestContext): Promise<boolean> {
+    try {
+      await this.tools.applies.cancel(operationId, context);
+      return true;
+    } catch (error) {
+      if (!isFault(error, 'operation_finished')) throw error;
+      return false;
+    }
+  }
+
+  /** Stores everything that has changed, with the audit events in the last transaction. */
+  private async save(): Promise<void> {
+    while (!this.isSaved) {
+      const agents = [...this.unsaved].slice(0, ROWS);
+      const rows = agents.map(({ row }) => row);
+      const isLast = agents.length === this.unsaved.size;
+      const events = isLast ? [...this.events] : [];
+      const { row } = this;
+      const counts = this.agents.counts;
+      await this.tools.uow.write(async (tx, emit) => {
+        await updateRolloutAgents(tx, rows);
+        if (isLast) await updateRollout(tx, this.id, { ...row, counts });
+        for (const event of events) emit(event);
+      });
+      this.events.splice(0, events.length);
+      if (isLast && this.row === row) this.isRowSaved = true;
+      for (const [index, agent] of agents.entries()) {
+        if (agent.row !== rows[index]) continue;
+        this.unsaved.delete(agent);
+        if (agent.row.state !== 'waiting') this.tell((one) => one.onAgent(agent));
+      }
+      if (isLast) this.tellPlace();
+    }
+  }
+
+  private countsAfter(changed: readonly { readonly agent: RolloutMember; readonly row: RolloutAgentRow }[]) {
+    const counts = { ...this.agents.counts };
+    for (const { agent, row } of changed) {
+      counts[agent.row.state] -= 1;
+      counts[row.state] += 1;
+    }
+    return counts;
+  }
+
+  /**
+   * Converts the stored deadlines to the monotonic clock, which runs on whatever happens to the wall clock. What remains is
+   * never more than the whole time.
+   */
+  private readDeadlines(): void {
+    const { soaking_until, expires_at, pace } = this.row;
+    const { clock } = this.tools;
+    const remaining = (until: number, whole: number) =>
+      clock.monotonic() + Math.min(whole, Math.max(0, until - clock.now()));
+    if (soaking_until === null) this.soakEnd = null;
+    else this.soakEnd ??= remaining(soaking_until, this.bounds.soak);
+    if (expires_at === this.expiresAt) return;
+    this.expiresAt = expires_at;
+    this.expiry = expires_at === null ? null : remaining(expires_at, (pace.whenOnlineSecs ?? 0) * 1000);
+  }
+
+  private context(): RequestContext {
+    return { actor: this.row.actor, requestId: this.row.request_id, address: null };
+  }
+
+  private tellPlace(): void {
+    const place = this.place();
+    if (place === this.told) return;
+    this.told = place;
+    const record = this.record();
+    this.tell((one) => one.onRollout(record));
+  }
+
+  private place(): string {
+    const { state, passed, soaking_until, finished_at } = this.row;
+    return [state, passed, soaking_until, finished_at].join();
+  }
+
+  private tell(news: (watcher: RunWatcher) => void): void {
+    for (const watcher of [...this.watchers]) news(watcher);
+  }
+}
+
+type RunWarnings = Awaited<ReturnType<Applies['start']>>['warnings'];
+
+interface Command {
+  readonly progress: Progress;
+  readonly agents?: readonly AgentChange[];
+  readonly event: DomainEvent;
+}
+
+/** A change of an agent that a request makes. */
+export interface AgentChange {
+  readonly agent: RolloutMember;
+  readonly row: Partial<RolloutAgentRow>;
+}
+
+const notStarted = (why: string) => stoppedError(`not started: ${why}`);
+
+const stopped = (): Fault => new Fault('rollout_stopped', 'the rollout starts no further agent');
+
+const stoppedResult = (row: RolloutAgentRow, why: string): RolloutAgentRow => ({
+  ...row,
+  state: 'skipped',
+  operation_id: null,
+  error: notStarted(why),
+});
+
+const offlineResult = (row: RolloutAgentRow, isSkipped: boolean): RolloutAgentRow => ({
+  ...row,
+  state: isSkipped ? 'skipped' : 'unreachable',
+  operation_id: null,
+  summary: null,
+  error: {
+    code: 'agent_not_connected',
+    message: `agent ${row.name ?? row.node_id} is not connected`,
+    hint: 'start it, or wait until it is back',
+  },
+});
+
+/** Returns the audit event of a request that changes a rollout. */
+export const requestedEvent = (
+  run: RolloutRecord,
+  type: 'rollout.paused' | 'rollout.resumed' | 'rollout.retried',
+  { context, reason }: { readonly context: RequestContext; readonly reason: string | null },
+): DomainEvent => {
+  const { actor, ...event } = stateEvent(run, type, { actor: context.actor, reason });
+  return eventOfRequest(context, event);
+};

@@ -1,0 +1,312 @@
+/** Stores rollouts and their agents. */
+import { expressionBuilder } from 'kysely';
+import { encodeTime } from 'ulid';
+import type { RolloutAgent, RolloutRecord } from '../../../src/contract/rollouts.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import type { Party } from '../../core/domain-event.js';
+import { chunks, upTo } from '../../database/batches.js';
+import { type Decoded, jsonColumns } from '../../database/json-columns.js';
+import { preparedQuery } from '../../database/prepared-query.js';
+import type { Database, Queryable, Row } from '../../database/schema.js';
+
+/** What is applied to each agent. */
+export interface RolloutOrder {
+  /** Modules beside those of the assignments. */
+  readonly modules: readonly string[];
+  /** Number of removals allowed per agent; null for the removal guard. */
+  readonly allowRemovals: number | null;
+}
+
+/** Bounds of a rollout; percentages are resolved. */
+export interface RolloutPace {
+  readonly concurrency: number;
+  /** Number of canaries, which are the first wave; 0 for none. */
+  readonly canary: number;
+  /** Number of agents in each wave. */
+  readonly waves: readonly number[];
+  readonly soakSecs: number;
+  readonly maxFailures: number | null;
+  readonly onFailure: 'halt' | 'revert';
+  readonly skipOffline: boolean;
+  /** How long offline agents are waited for; null when they are not. */
+  readonly whenOnlineSecs: number | null;
+}
+
+export type RolloutCounts = RolloutRecord['counts'];
+
+interface RolloutValues {
+  readonly order: RolloutOrder;
+  readonly pace: RolloutPace;
+  readonly counts: RolloutCounts;
+  readonly actor: Party;
+}
+
+interface AgentValues {
+  readonly summary: RolloutAgent['summary'];
+  readonly error: RolloutAgent['error'];
+}
+
+const rolloutColumns = jsonColumns<RolloutValues>({ order: true, pace: true, counts: true, actor: true });
+const agentColumns = jsonColumns<AgentValues>({ summary: true, error: true });
+
+export type RolloutState = RolloutRecord['state'];
+export type RolloutAgentState = RolloutAgent['state'];
+
+type Typed<R, State> = Omit<R, 'state'> & { readonly state: State };
+
+export type RolloutRow = Typed<Decoded<Row<'rollouts'>, RolloutValues>, RolloutState>;
+export type RolloutAgentRow = Typed<Decoded<Row<'rollout_agents'>, AgentValues>, RolloutAgentState>;
+
+const rolloutOf = (row: Row<'rollouts'>): RolloutRow => {
+  const decoded = rolloutColumns.decode(row);
+  return { ...decoded, state: decoded.state as RolloutState };
+};
+
+const agentOf = (row: Row<'rollout_agents'>): RolloutAgentRow => {
+  const decoded = agentColumns.decode(row);
+  return { ...decoded, state: decoded.state as RolloutAgentState };
+};
+
+/** Returns the row of an agent that waits for its turn. */
+export const waitingAgent = (
+  agent: Pick<RolloutAgentRow, 'rollout_id' | 'position' | 'node_id' | 'name' | 'wave'> & { readonly expect?: string },
+): RolloutAgentRow => ({
+  ...agent,
+  expect: agent.expect ?? null,
+  state: 'waiting',
+  forgiven: 0,
+  operation_id: null,
+  summary: null,
+  error: null,
+});
+
+/** Rows per statement: each has eleven values. */
+const ROWS = 500;
+
+export async function insertRollout(
+  tx: Queryable,
+  rollout: RolloutRow,
+  agents: readonly RolloutAgentRow[],
+): Promise<void> {
+  await tx.insertInto('rollouts').values(rolloutColumns.encode(rollout)).execute();
+  for (const part of chunks(agents, ROWS)) {
+    await tx
+      .insertInto('rollout_agents')
+      .values(part.map((agent) => agentColumns.encode(agent)))
+      .execute();
+  }
+}
+
+/** The columns of a rollout that change. */
+export type RolloutChange = Pick<
+  RolloutRow,
+  'state' | 'reason' | 'counts' | 'actor' | 'finished_at' | 'passed' | 'soaking_until' | 'expires_at'
+>;
+
+export async function updateRollout(tx: Queryable, rolloutId: string, change: RolloutChange): Promise<void> {
+  await tx.updateTable('rollouts').set(rolloutColumns.encode(change)).where('rollout_id', '=', rolloutId).execute();
+}
+
+export async function findRollout(db: Queryable, rolloutId: string): Promise<RolloutRow | null> {
+  const row = await db.selectFrom('rollouts').selectAll().where('rollout_id', '=', rolloutId).executeTakeFirst();
+  return row === undefined ? null : rolloutOf(row);
+}
+
+/** Returns the agents of a rollout, in its order. */
+export async function listRolloutAgents(db: Queryable, rolloutId: string): Promise<readonly RolloutAgentRow[]> {
+  const query = db.selectFrom('rollout_agents').selectAll().where('rollout_id', '=', rolloutId);
+  return (await query.orderBy('position').execute()).map(agentOf);
+}
+
+/** Returns the rollouts that still have something to do: those that run, and those with agents in flight. */
+export async function listActiveRollouts(db: Queryable): Promise<readonly RolloutRow[]> {
+  const rows = await db
+    .selectFrom('rollouts')
+    .selectAll()
+    .where('finished_at', 'is', null)
+    .where(({ eb, exists, or, selectFrom }) =>
+      or([
+        eb('state', 'in', ['running', 'reverting', 'cancelled']),
+        exists(
+          selectFrom('rollout_agents')
+            .select('position')
+            .whereRef('rollout_agents.rollout_id', '=', 'rollouts.rollout_id')
+            .where('rollout_agents.state', '=', 'running'),
+        ),
+      ]),
+    )
+    .orderBy('rollout_id')
+    .execute();
+  return rows.map(rolloutOf);
+}
+
+interface RolloutFilter {
+  readonly state: RolloutState | null;
+  readonly assignment: string | null;
+}
+
+/** Returns a page of rollouts, most recent first. */
+export async function listRollouts(
+  db: Queryable,
+  filter: RolloutFilter,
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+): Promise<readonly RolloutRow[]> {
+  const query = db.selectFrom('rollouts').selectAll().where(matches(filter)).orderBy('rollout_id', 'desc');
+  return (await query.limit(limit).offset(offset).execute()).map(rolloutOf);
+}
+
+export async function countRollouts(db: Queryable, filter: RolloutFilter): Promise<number> {
+  const { count } = await db
+    .selectFrom('rollouts')
+    .select((select) => select.fn.countAll<number>().as('count'))
+    .where(matches(filter))
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+function matches({ state, assignment }: RolloutFilter) {
+  const is = expressionBuilder<Database, 'rollouts'>();
+  return is.and([
+    ...(state === null ? [] : [is('state', '=', state)]),
+    ...(assignment === null ? [] : [is('assignment', '=', assignment)]),
+  ]);
+}
+
+/**
+ * Notes that the apply of a waiting agent begins; must run in the transaction that stores the operation. Returns false when the
+ * agent no longer waits or its rollout no longer runs: then nothing may begin.
+ */
+export async function beginRolloutAgent(
+  tx: Queryable,
+  { rolloutId, position }: { readonly rolloutId: string; readonly position: number },
+  operationId: string,
+): Promise<boolean> {
+  const [begun] = await beginAgent(tx, operationId, rolloutId, position);
+  return begun !== undefined;
+}
+
+const beginAgent = preparedQuery((db, operationId: string, rolloutId: string, position: number) =>
+  db
+    .updateTable('rollout_agents')
+    .set({ state: 'running', operation_id: operationId, summary_json: null, error_json: null })
+    .where('rollout_id', '=', rolloutId)
+    .where('position', '=', position)
+    .where('state', '=', 'waiting')
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('rollouts')
+          .select('rollouts.rollout_id')
+          .whereRef('rollouts.rollout_id', '=', 'rollout_agents.rollout_id')
+          .where('rollouts.state', '=', 'running'),
+      ),
+    )
+    .returning('position'),
+);
+
+/** Stores how far agents of a rollout have come. */
+export async function updateRolloutAgents(tx: Queryable, agents: readonly RolloutAgentRow[]): Promise<void> {
+  for (const agent of agents) {
+    const { rollout_id, position, state, forgiven, operation_id, summary_json, error_json } =
+      agentColumns.encode(agent);
+    await updateAgent(tx, state, forgiven, operation_id, summary_json, error_json, rollout_id, position);
+  }
+}
+
+const updateAgent = preparedQuery(
+  (
+    db,
+    state: string,
+    forgiven: number,
+    operation_id: string | null,
+    summary_json: string | null,
+    error_json: string | null,
+    rolloutId: string,
+    position: number,
+  ) =>
+    db
+      .updateTable('rollout_agents')
+      .set({ state, forgiven, operation_id, summary_json, error_json })
+      .where('rollout_id', '=', rolloutId)
+      .where('position', '=', position),
+);
+
+/** Maximum number of rollouts deleted in one transaction. */
+const ROLLOUTS_AT_ONCE = 100;
+
+/**
+ * Deletes ended and halted rollouts that began before `time` (Unix milliseconds), oldest first, until they have about `agents`
+ * agents in total. Returns the number of deleted rollouts.
+ */
+export async function deleteRolloutsBefore(db: Queryable, time: number, agents: number): Promise<number> {
+  const old = await db
+    .selectFrom('rollouts')
+    .select(['rollout_id', 'counts_json'])
+    // Rollout IDs are ULIDs, so they sort by time.
+    .where('rollout_id', '<', encodeTime(time))
+    .where(({ eb, or }) => or([eb('finished_at', 'is not', null), eb('state', '=', 'halted')]))
+    .where(({ exists, not, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('rollout_agents')
+            .select('position')
+            .whereRef('rollout_agents.rollout_id', '=', 'rollouts.rollout_id')
+            .where('rollout_agents.state', '=', 'running'),
+        ),
+      ),
+    )
+    .orderBy('rollout_id')
+    .limit(ROLLOUTS_AT_ONCE)
+    .execute();
+  const doomed = upTo(old, agents, (row) => 1 + rolloutColumns.decode(row).counts.agents);
+  for (const { rollout_id } of doomed) {
+    await db.deleteFrom('rollouts').where('rollout_id', '=', rollout_id).execute();
+  }
+  return doomed.length;
+}
+
+/** Returns a rollout for the API. */
+export function rolloutRecord(row: RolloutRow): RolloutRecord {
+  const { pace, expires_at } = row;
+  return {
+    rollout_id: row.rollout_id,
+    state: row.state,
+    reason: row.reason,
+    assignment: row.assignment,
+    selector: row.selector,
+    modules: [...row.order.modules],
+    requested_by: row.requested_by,
+    started_at: toSeconds(row.started_at),
+    finished_at: row.finished_at === null ? null : toSeconds(row.finished_at),
+    pace: {
+      concurrency: pace.concurrency,
+      canary: pace.canary,
+      waves: [...pace.waves],
+      soak_secs: pace.soakSecs,
+      max_failures: pace.maxFailures,
+      on_failure: pace.onFailure,
+      skip_offline: pace.skipOffline,
+      expires_at: expires_at === null ? null : toSeconds(expires_at),
+    },
+    wave: waveOf(row),
+    counts: row.counts,
+  };
+}
+
+/** Returns the current wave; null for a rollout without agents. */
+function waveOf({ pace, passed, soaking_until }: RolloutRow): RolloutRecord['wave'] {
+  const of = pace.waves.length;
+  if (of === 0) return null;
+  const until = soaking_until === null ? null : toSeconds(soaking_until);
+  return { number: Math.min(passed + 1, of), of, soaking_until: until };
+}
+
+/** Returns an agent of a rollout for the API. */
+export const rolloutAgentView = (row: RolloutAgentRow): RolloutAgent => ({
+  node_id: row.node_id,
+  name: row.name,
+  wave: row.wave,
+  state: row.state,
+  operation_id: row.operation_id,
+  summary: row.summary,
+  error: row.error,
+});
