@@ -1,7 +1,9 @@
 /** Routes agents' messages to the parts that handle their runs, and tracks which connections are reconciled. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import { type AgentFeature, FEATURE_PURPOSES } from '../../src/wire/features.js';
 import type { AgentTraffic, EngineMessage } from '../fleet/connection-registry.js';
+import { agentLabel, type KnownAgent } from './agent-gate.js';
 import type { Lanes } from './lanes.js';
 import type { Observations } from './observations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
@@ -29,7 +31,7 @@ export class Traffic implements AgentTraffic {
   async receive(nodeId: NodeId, message: EngineMessage): Promise<void> {
     const { sessions, lanes, observations, reports, onReady } = this.options;
     if (message.type === 'inventory') {
-      const session = sessions.recordInventory(nodeId);
+      const session = sessions.recordInventory(nodeId, message.features ?? []);
       await lanes.enter(nodeId, () => reports.reconcile(nodeId, message, session));
       if (sessions.isReady(nodeId)) onReady(nodeId);
     } else if (!observations.receive(nodeId, message)) {
@@ -53,6 +55,7 @@ export class Traffic implements AgentTraffic {
 export interface Session {
   /** True once the inventory is reconciled. */
   isReady: boolean;
+  readonly features: ReadonlySet<string>;
 }
 
 export class AgentSessions {
@@ -60,9 +63,9 @@ export class AgentSessions {
   private readonly acknowledged = new Map<NodeId, Set<string>>();
 
   /** Records an inventory. Throws `protocol_violation` for a second one on the same connection. */
-  recordInventory(nodeId: NodeId): Session {
+  recordInventory(nodeId: NodeId, features: readonly string[]): Session {
     if (this.sessions.has(nodeId)) throw new Fault('protocol_violation', 'the agent sent its inventory a second time');
-    const session = { isReady: false };
+    const session = { isReady: false, features: new Set(features) };
     this.sessions.set(nodeId, session);
     return session;
   }
@@ -73,6 +76,23 @@ export class AgentSessions {
 
   isReady(nodeId: NodeId): boolean {
     return this.sessions.get(nodeId)?.isReady === true;
+  }
+
+  /** Returns whether the agent has announced the feature; null before the inventory of its connection. */
+  can(nodeId: NodeId, feature: AgentFeature): boolean | null {
+    return this.sessions.get(nodeId)?.features.has(feature) ?? null;
+  }
+
+  /**
+   * Throws `agent_too_old` when the agent lacks the feature. Passes before the inventory; the driver checks again when it sends
+   * the run.
+   */
+  require(agent: KnownAgent, feature: AgentFeature): void {
+    if (this.can(agent.nodeId, feature) !== false) return;
+    throw new Fault('agent_too_old', `agent ${agentLabel(agent)} is too old to ${FEATURE_PURPOSES[feature]}`, {
+      hint: `upgrade it first: orch agents upgrade ${agentLabel(agent)}`,
+      data: { feature },
+    });
   }
 
   /** Records an acknowledged run: an inventory made before the acknowledgement may still name it. */

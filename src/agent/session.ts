@@ -7,6 +7,7 @@ import type { MetricsSample } from '../kernel/schema.js';
 import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
 import { encode, orchestratorDecoder, UnknownMessage } from '../wire/codec.js';
 import type { TokenVerdict } from '../wire/enrolment-token.js';
+import { AGENT_FEATURES } from '../wire/features.js';
 import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
 import type { AgentMessage, AgentMessageOf, OrchestratorMessage, OrchestratorMessageOf } from '../wire/messages.js';
 import { RunAssembly } from '../wire/parts.js';
@@ -261,7 +262,7 @@ class Session {
   /** Reports the inventory. Later reports are in the journal too, so the orchestrator asks for missing ones. */
   private async reportInventory(): Promise<void> {
     try {
-      this.send({ type: 'inventory', runs: await this.options.engine.inventory() });
+      this.send({ type: 'inventory', runs: await this.options.engine.inventory(), features: [...AGENT_FEATURES] });
     } catch (error) {
       this.options.logger.error('the journal cannot be read', { reason: messageOf(error) });
       this.end(CLOSE.goingAway, 'the journal of the agent cannot be read');

@@ -46,6 +46,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   agent_not_connected: entry(409, 'Agent not connected'),
   agent_not_rejected: entry(409, 'Agent not rejected'),
   agent_timeout: entry(504, 'Agent timed out'),
+  agent_too_old: entry(409, 'Agent too old'),
   package_not_found: entry(409, 'No such package'),
   upgrade_in_progress: entry(409, 'Upgrade in progress'),
   upgrade_not_found: entry(404, 'Upgrade not found'),

@@ -94,6 +94,7 @@ const FAULT_CODES = [
   'agent_not_connected',
   'agent_not_rejected',
   'agent_timeout',
+  'agent_too_old',
   'package_not_found',
   'upgrade_in_progress',
   'upgrade_not_found',

@@ -69,6 +69,8 @@ const inventory = closed({
     }),
     { maxItems: 10_000 },
   ),
+  /** What the agent can do beyond the first release of its protocol version (`AgentFeature`); earlier agents send none. */
+  features: optional(Type.Array(Type.String({ maxLength: 32 }), { maxItems: 64 })),
 });
 
 /** The run is in the journal (an apply) or has begun (plan, drift). */

@@ -21,6 +21,7 @@ import { silentLogger } from '../../src/kernel/logger.js';
 import type { Output, ResourceResult } from '../../src/resources/result.js';
 import { shortened } from '../../src/resources/run-results.js';
 import { encode, orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
+import { AGENT_FEATURES } from '../../src/wire/features.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../src/wire/messages.js';
 import { RunAssembly, type RunContent } from '../../src/wire/parts.js';
 import { agentRow, ManualClock, newIds, temporaryDirectory } from './database.js';
@@ -364,6 +365,8 @@ export class ScriptedAgent {
   mute = false;
   /** Reports unchanged results in short where it may. */
   isBrief = true;
+  /** Announced in the inventory; null for an agent that knows no features. */
+  features: readonly string[] | null = AGENT_FEATURES;
   private highest = [0, 0] as readonly [number, number];
   private assembly: RunAssembly | null = null;
   private observing: { readonly id: string; readonly mode: 'plan' | 'drift'; readonly content: RunContent } | null =
@@ -376,7 +379,7 @@ export class ScriptedAgent {
   connect(): void {
     this.connected = true;
     const runs = [...this.journal].map(([run_id, run]) => ({ run_id, state: run.state, results: run.items.length }));
-    this.outbox.push({ type: 'inventory', runs });
+    this.outbox.push({ type: 'inventory', runs, ...(this.features === null ? {} : { features: [...this.features] }) });
   }
 
   disconnect(): void {

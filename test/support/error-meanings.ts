@@ -40,6 +40,8 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   agent_not_connected: 'The agent is offline. Start it, or wait until it is back.',
   agent_not_rejected: 'Only a rejected agent can be removed. Reject it first.',
   agent_timeout: 'The agent is connected, but did not answer in time. Its log may have the cause.',
+  agent_too_old:
+    'The release of the agent lacks what the run asks for, such as health checks. Upgrade it: `orch agents upgrade NODE`.',
   package_not_found: 'The orchestrator has no package of this version for the system of the agent.',
   upgrade_in_progress: 'An earlier upgrade of the agent has not ended.',
   upgrade_not_found: 'The agent was never upgraded through this orchestrator.',

@@ -1,0 +1,14 @@
+/**
+ * Abilities that an agent announces in its inventory. An agent without one would silently ignore what an apply asks for, so the
+ * orchestrator refuses such an apply before anything changes.
+ */
+
+/** Each feature with what the agent can do, as it completes "is too old to …". */
+export const FEATURE_PURPOSES = {
+  verify: 'run the health checks of modules',
+} as const;
+
+export type AgentFeature = keyof typeof FEATURE_PURPOSES;
+
+/** What this release of the agent announces. */
+export const AGENT_FEATURES = Object.keys(FEATURE_PURPOSES);
