@@ -83,6 +83,7 @@ export const EVENT_SEVERITY = {
   'rollout.failed': 'warning',
   'rollout.pruned': 'info',
   'state.planned': 'info',
+  'state.verified': 'info',
   'state.apply_started': 'info',
   'state.apply_succeeded': 'info',
   'state.apply_failed': 'warning',

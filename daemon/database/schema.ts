@@ -159,6 +159,8 @@ export interface OperationTable {
   content_id: number | null;
   /** Hash of the observation that the machine must still match; null without a plan. */
   expect: string | null;
+  /** Results of its health checks, as the agent reported them; null for none. */
+  checks_json: string | null;
 }
 
 export interface RolloutTable {

@@ -72,10 +72,11 @@ export class Applies {
 
   /**
    * Stores an apply and sends it; cancels a running plan or drift check of the agent. Throws the faults of `AgentGate.pass` and
-   * of module resolution, `operation_in_progress`, `assignment_changed`, `removal_guard` and `plan_stale`.
+   * of module resolution, `operation_in_progress`, `assignment_changed`, `agent_too_old`, `removal_guard` and
+   * `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
-    const { db, newId, gate, leases, lanes, desiredSets } = this.options;
+    const { db, newId, gate, sessions, leases, lanes, desiredSets } = this.options;
     const agent = await gate.pass(request.nodeId);
     const id = newId();
     const lease = leases.takeForApply(agent.nodeId, id);
@@ -84,6 +85,7 @@ export class Applies {
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
+      if (desired.verify.length > 0) sessions.require(agent, 'verify');
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
       const plan = { id, agent, desired, dispatch, expect, context, rollout: request.rollout ?? null };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));

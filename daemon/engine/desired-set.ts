@@ -7,6 +7,7 @@ import { mapped } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
 import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive.js';
 import { noLongerDesired } from '../../src/resources/believed-state.js';
+import type { DesiredCheck } from '../../src/resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import { keyText } from '../../src/resources/resource-key.js';
 import { maskResource } from '../../src/resources/tainted-body.js';
@@ -30,6 +31,8 @@ export interface DesiredSet {
   readonly resources: readonly DesiredResource[];
   /** Removals that can be sent, with the secrets they need. */
   readonly removals: readonly Removal[];
+  /** Health checks, with secrets. */
+  readonly verify: readonly DesiredCheck[];
   /** With masks in the place of secrets, as an apply stores it. */
   readonly content: StoredContent;
   readonly encoded: EncodedContent;
@@ -64,7 +67,7 @@ interface Resolving {
   readonly resolved: ResolvedSecrets;
 }
 
-type Resolved = Pick<DesiredSet, 'resources' | 'content' | 'encoded' | 'warnings'>;
+type Resolved = Pick<DesiredSet, 'resources' | 'verify' | 'content' | 'encoded' | 'warnings'>;
 
 /** Characters of JSON of the resolved contents that are kept: the benchmark row of 100 files misses its goal without them. */
 const KEPT_CHARACTERS = 8_000_000;
@@ -91,11 +94,17 @@ export class DesiredSets {
     const resolved = await secrets.resolve(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
     const adHoc = new Set(named.filter((name) => !always.has(name)));
     const facts = factsOf(agent, inputs.tags);
-    const { resources, content, encoded, warnings } = await this.resolved(db, { modules, facts, adHoc, resolved });
+    const { resources, verify, content, encoded, warnings } = await this.resolved(db, {
+      modules,
+      facts,
+      adHoc,
+      resolved,
+    });
     const set = {
       modules,
       assignments: assignments.map(({ name }) => name),
       resources,
+      verify,
       removals: [],
       content,
       encoded,
@@ -129,7 +138,7 @@ export class DesiredSets {
 
   private async resolve(db: Queryable, { modules, facts, adHoc, resolved }: Resolving): Promise<Resolved> {
     const { current } = this.options;
-    const { resources, warnings } = await resolveLocated(
+    const { resources, checks, warnings } = await resolveLocated(
       { modules, agent: facts, secret: resolved.source },
       (module, pointers) => current.locate(db, module, pointers),
     );
@@ -139,9 +148,10 @@ export class DesiredSets {
       failures: [],
       adHoc,
       secrets: Object.fromEntries(resolved.hashes),
+      verify: checks.map(maskResource),
     };
     const encoded = await inSlices(encodeContent(content));
-    return { resources, content, encoded, warnings: await this.locate(db, modules, warnings) };
+    return { resources, verify: checks, content, encoded, warnings: await this.locate(db, modules, warnings) };
   }
 
   private async withRemovals(

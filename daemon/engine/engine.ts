@@ -33,6 +33,7 @@ import { Rollouts } from './rollouts/rollouts.js';
 import { RunContents } from './run-contents.js';
 import { StateReader } from './state.js';
 import { AgentSessions, Traffic } from './traffic.js';
+import { Verifications } from './verifications.js';
 
 export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
@@ -64,6 +65,7 @@ export class Engine implements Service {
   readonly operations: OperationReader;
   readonly plans: Plans;
   readonly drift: Drift;
+  readonly verifications: Verifications;
   readonly state: StateReader;
   readonly traffic: AgentTraffic;
   private readonly recovery: Recovery;
@@ -104,6 +106,7 @@ export class Engine implements Service {
     this.operations = new OperationReader({ db, live, feed, outputCipher, contents });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
+    this.verifications = new Verifications({ ...shared, sessions });
     const { plans, applies } = this;
     this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations });
     this.state = new StateReader({ db, desiredSets, lanes, contents });

@@ -15,7 +15,7 @@ export interface ApplyLease extends Lease {
 }
 
 interface Observer {
-  readonly kind: 'plan' | 'drift';
+  readonly kind: 'plan' | 'drift' | 'verify';
   /** Called when an apply takes the agent. */
   cancel(): void;
 }
@@ -185,6 +185,10 @@ const inProgress = (nodeId: NodeId, operationId: string): Fault =>
   });
 
 const observed = (nodeId: NodeId): Fault =>
-  new Fault('operation_in_progress', `another plan or drift check of agent ${nodeId} is still in progress`, {
-    hint: 'wait for it to end and try again',
-  });
+  new Fault(
+    'operation_in_progress',
+    `another plan, drift check or run of health checks of agent ${nodeId} is still in progress`,
+    {
+      hint: 'wait for it to end and try again',
+    },
+  );

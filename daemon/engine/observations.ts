@@ -1,6 +1,7 @@
 /** Plans and drift checks in progress: sends them, routes the agents' reports, and times out silent agents. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
+import type { CheckReport } from '../../src/resources/checks/check.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { type ItemResult, isUnchanged, itemsOf } from '../../src/resources/run-results.js';
 import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
@@ -15,6 +16,8 @@ export type RunMessage = Exclude<EngineMessage, { type: 'inventory' }>;
 
 interface Entry {
   readonly observation: Observation;
+  /** Start in monotonic milliseconds. */
+  readonly since: number;
   /** Time of the agent's last message about the run, in monotonic milliseconds. */
   lastMessageAt: number;
 }
@@ -40,7 +43,8 @@ export class Observations {
     const abort = () => this.drop(observation, abortFault(signal));
     if (signal.aborted) throw abortFault(signal);
     signal.addEventListener('abort', abort, { once: true });
-    this.entries.set(observation.runId, { observation, lastMessageAt: this.options.clock.monotonic() });
+    const since = this.options.clock.monotonic();
+    this.entries.set(observation.runId, { observation, since, lastMessageAt: since });
     try {
       if (!this.options.link.send(observation.nodeId, observation.messages())) throw connectionLost(observation);
       return await observation.outcome;
@@ -74,8 +78,9 @@ export class Observations {
   tick(): void {
     const { clock, limits } = this.options;
     const now = clock.monotonic();
-    for (const { observation, lastMessageAt: heard } of this.entries.values()) {
+    for (const { observation, since, lastMessageAt: heard } of this.entries.values()) {
       if (now - heard >= limits.silence) this.drop(observation, silent(observation, limits.silence));
+      else if (now - since >= observation.timeoutMs) this.drop(observation, endless(observation));
     }
   }
 
@@ -92,7 +97,7 @@ export class Observations {
   }
 }
 
-const NOUN = { plan: 'plan', drift: 'drift check' } as const;
+const NOUN = { plan: 'plan', drift: 'drift check', verify: 'health checks' } as const;
 
 const connectionLost = ({ mode, nodeId }: Observation): Fault =>
   new Fault('agent_not_connected', `the connection to agent ${nodeId} was lost during the ${NOUN[mode]}`, {
@@ -104,6 +109,11 @@ const silent = ({ mode, nodeId }: Observation, silence: number): Fault =>
     hint: 'look at the log of the agent and try again',
   });
 
+const endless = ({ mode, nodeId, timeoutMs }: Observation): Fault =>
+  new Fault('agent_timeout', `agent ${nodeId} did not end the ${NOUN[mode]} in ${Math.ceil(timeoutMs / 1000)} s`, {
+    hint: 'look at the log of the agent and try again',
+  });
+
 /** Result of a finished plan or drift check, as reported by the agent. */
 export interface Observed {
   /** Results in the order of the run. */
@@ -112,23 +122,28 @@ export interface Observed {
   /** SHA-256 of what a plan observed; null if the agent sent none. */
   readonly observed: string | null;
   readonly error: AgentMessageOf<'run_finished'>['error'];
+  /** Reports about the health checks of a verification. */
+  readonly checks: readonly CheckReport[];
 }
 
 interface ObservationOptions {
   readonly runId: string;
   readonly nodeId: NodeId;
-  readonly mode: 'plan' | 'drift';
+  readonly mode: 'plan' | 'drift' | 'verify';
   readonly content: RunContent;
   /** Characters of the content as JSON, or more; null when unknown. */
   readonly size: number | null;
   /** Called with each result as it arrives. */
   readonly onResult: (result: ResourceResult) => void;
+  /** Maximum milliseconds, however much the agent says [default: without limit]. */
+  readonly timeoutMs?: number;
 }
 
 export class Observation {
   readonly runId: string;
   readonly nodeId: NodeId;
-  readonly mode: 'plan' | 'drift';
+  readonly mode: 'plan' | 'drift' | 'verify';
+  readonly timeoutMs: number;
   /** Rejects with the Fault given to `fail`. */
   readonly outcome: Promise<Observed>;
   private readonly content: RunContent;
@@ -147,6 +162,7 @@ export class Observation {
     this.size = options.size;
     this.items = new RunItems(options.content);
     this.onResult = options.onResult;
+    this.timeoutMs = options.timeoutMs ?? Number.POSITIVE_INFINITY;
     this.outcome = new Promise((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
@@ -176,14 +192,14 @@ export class Observation {
   }
 
   /** Resolves the outcome. Throws `protocol_violation` when the number of results is wrong. */
-  finish({ end, results, observed, error }: AgentMessageOf<'run_finished'>): void {
+  finish({ end, results, observed, error, checks }: AgentMessageOf<'run_finished'>): void {
     if (results !== this.received.length) {
       throw violation(this.runId, `${results} results in all after ${this.received.length}`);
     }
     const complete = this.received.length === this.items.count;
     if (end === 'succeeded' && !complete) throw violation(this.runId, 'success without all results');
     const ordered = [...this.received].sort((a, b) => a.index - b.index);
-    this.resolve({ results: ordered.map((item) => item.result), end, observed, error });
+    this.resolve({ results: ordered.map((item) => item.result), end, observed, error, checks: checks ?? [] });
   }
 
   fail(fault: Fault): void {
@@ -196,7 +212,7 @@ const violation = (runId: string, what: string): Fault =>
 
 /** Options of a plan or drift check that runs under the lease of its agent. */
 interface ObserverOptions {
-  readonly kind: 'plan' | 'drift';
+  readonly kind: 'plan' | 'drift' | 'verify';
   readonly nodeId: NodeId;
   readonly leases: Leases;
   /** Aborted when the caller disconnects. */

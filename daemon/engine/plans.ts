@@ -1,6 +1,7 @@
 /** Plans: compute the changes an apply would make on an agent. Only the audit event is stored. */
 import type { RunResult } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
+import { pendingChecks } from '../../src/resources/checks/check.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
@@ -71,7 +72,14 @@ export class Plans {
     const runId = this.options.newId();
     // Secrets are longer than their masks.
     const size = Object.keys(desired.content.secrets).length === 0 ? desired.encoded.json.length : null;
-    return new Observation({ runId, nodeId, mode: 'plan', content: runContent(desired), size, onResult });
+    return new Observation({
+      runId,
+      nodeId,
+      mode: 'plan',
+      content: { ...runContent(desired), verify: [] },
+      size,
+      onResult,
+    });
   }
 
   /** Emits the audit event before anything is sent, because a plan already runs check scripts on the machine. */
@@ -129,6 +137,7 @@ function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned
       total: desired.resources.length + desired.removals.length + desired.content.failures.length,
     },
     resources: [...results],
+    ...(desired.verify.length > 0 && { checks: pendingChecks(desired.verify) }),
     warnings: desired.warnings,
     plan_hash: observed.observed === null ? null : planHash(desired.encoded.sha256, observed.observed),
     error,

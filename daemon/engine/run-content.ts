@@ -11,9 +11,9 @@ import type { DesiredSet } from './desired-set.js';
 import type { StoredContent } from './run-contents.js';
 
 /** Returns the content of a run. Throws `bad_request` when it exceeds the maximum number of items. */
-export function runContent({ resources, removals }: DesiredSet): RunContent {
+export function runContent({ resources, removals, verify }: DesiredSet): RunContent {
   refuseLargeRun({ resources, removals }, 'apply fewer modules to one agent');
-  return { resources, removals };
+  return { resources, removals, ...(verify.length > 0 && { verify }) };
 }
 
 /** Address of an item of a run. */
@@ -81,5 +81,7 @@ const sameAddress = (sent: Address, result: ResourceResult): boolean =>
 const violation = (what: string): Fault => new Fault('protocol_violation', `the agent reported ${what}`);
 
 /** Returns the stored content if it can be sent, or null when it contained secrets, which are not stored. */
-export const sendable = ({ resources, removals }: StoredContent): RunContent | null =>
-  [...resources, ...removals].some(isTainted) ? null : { resources, removals };
+export const sendable = ({ resources, removals, verify }: StoredContent): RunContent | null =>
+  [...resources, ...removals, ...verify].some(isTainted)
+    ? null
+    : { resources, removals, ...(verify.length > 0 && { verify }) };

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { SizedCache } from '../../src/kernel/sized-cache.js';
 import type { Steps } from '../../src/kernel/steps.js';
+import type { DesiredCheck } from '../../src/resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { chunks } from '../database/batches.js';
@@ -22,6 +23,8 @@ export interface StoredContent {
   readonly adHoc: ReadonlySet<string>;
   /** Hashes of the secrets in the resources and removals. */
   readonly secrets: SecretHashes;
+  /** Health checks; empty for none. */
+  readonly verify: readonly DesiredCheck[];
 }
 
 /** A content in the form in which it is stored. */
@@ -33,10 +36,10 @@ export interface EncodedContent {
 
 /** Encodes a content, step by step because it may have 10,000 resources. */
 export function* encodeContent(content: StoredContent): Steps<EncodedContent> {
-  const { failures, adHoc, secrets } = content;
+  const { failures, adHoc, secrets, verify } = content;
   const resources = yield* jsonList(content.resources);
   const removals = yield* jsonList(content.removals);
-  const rest = JSON.stringify({ failures, ad_hoc: [...adHoc], secrets }).slice(1);
+  const rest = JSON.stringify({ failures, ad_hoc: [...adHoc], secrets, ...(verify.length > 0 && { verify }) }).slice(1);
   const json = `{"resources":${resources},"removals":${removals},${rest}`;
   return { json, sha256: createHash('sha256').update(json).digest('hex') };
 }
@@ -68,6 +71,8 @@ interface StoredJson {
   readonly failures: readonly ResourceResult[];
   readonly ad_hoc: readonly string[];
   readonly secrets: SecretHashes;
+  /** Absent without health checks. */
+  readonly verify?: readonly DesiredCheck[];
 }
 
 /** Characters of JSON of the contents that stay decoded. A fleet's drift checks read the same few again and again. */
@@ -93,8 +98,8 @@ export class RunContents {
       .where('content_id', '=', contentId)
       .executeTakeFirstOrThrow();
     const size = content_json.length;
-    const { ad_hoc, ...rest }: StoredJson = JSON.parse(content_json);
-    const content = { ...rest, adHoc: new Set(ad_hoc), size };
+    const { ad_hoc, verify = [], ...rest }: StoredJson = JSON.parse(content_json);
+    const content = { ...rest, verify, adHoc: new Set(ad_hoc), size };
     // Another call may have read the same content in the meantime.
     if (this.kept.get(contentId) === undefined) this.kept.set(contentId, content, size);
     return content;

@@ -8,6 +8,7 @@ import type { Drift } from './drift.js';
 import type { CurrentModules } from './modules/current-modules.js';
 import type { OperationReader } from './operations/operation-reader.js';
 import type { Plans } from './plans.js';
+import type { Verifications } from './verifications.js';
 
 interface RunServices {
   readonly plans: Plans;
@@ -16,6 +17,7 @@ interface RunServices {
   readonly applies: Applies;
   readonly operations: OperationReader;
   readonly drift: Drift;
+  readonly verifications: Verifications;
 }
 
 type Routes = typeof runRoutes;
@@ -23,6 +25,10 @@ type Routes = typeof runRoutes;
 export const runHandlers = (services: RunServices): HandlersFor<Routes> => ({
   planAgent: planAgent(services),
   applyAgent: applyAgent(services),
+  verifyAgent: async ({ params, context, signal }) => ({
+    status: 200,
+    body: await services.verifications.run({ nodeId: params.node_id, signal, context }),
+  }),
   ...driftHandlers(services.drift),
 });
 

@@ -16,6 +16,7 @@ import {
 import { dirname } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { canonicalJson } from '../kernel/json.js';
+import type { CheckReport } from '../resources/checks/check.js';
 import { isTainted } from '../resources/tainted-body.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
@@ -143,9 +144,9 @@ export class Journal implements Ledger {
     if (paid.length > 0 || memos.length > 0) this.waiting.push({ t: 'notes', paid, memos });
   }
 
-  /** Records the end of an apply; the caller syncs. */
-  end(run: string, end: RunEnd, error: RunError | null): void {
-    this.waiting.push({ t: 'end', run, end, error });
+  /** Records the end of an apply with the results of its health checks, if it has any; the caller syncs. */
+  end(run: string, end: RunEnd, error: RunError | null, checks?: readonly CheckReport[]): void {
+    this.waiting.push({ t: 'end', run, end, error, ...(checks === undefined ? {} : { checks }) });
   }
 
   /** Writes the waiting records to the disk as one frame. Throws a Fault and keeps them waiting on failure. */
@@ -205,8 +206,8 @@ export class Journal implements Ledger {
   }
 
   /** True when the file should be rewritten after an acknowledgement; applies with secrets leave the disk at once. */
-  private isWorthRewriting({ content: { resources, removals } }: JournalledRun): boolean {
-    if (resources.some(isTainted) || removals.some(isTainted)) return true;
+  private isWorthRewriting({ content: { resources, removals, verify = [] } }: JournalledRun): boolean {
+    if (resources.some(isTainted) || removals.some(isTainted) || verify.some(isTainted)) return true;
     if (this.state.runs.length === 0) return this.size > SMALL + 2 * this.whole;
     return this.dead > LARGE && this.dead > this.size / 2;
   }

@@ -107,6 +107,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   cancelled: entry(409, 'Cancelled'),
   drift_not_found: entry(404, 'Drift record not found'),
   no_snapshot: entry(409, 'Nothing applied yet'),
+  verify_failed: entry(409, 'Health check failed'),
   not_converged: entry(500, 'Not converged'),
   apply_failed: entry(500, 'Apply failed'),
   observe_failed: entry(500, 'Cannot observe'),

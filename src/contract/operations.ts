@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { route } from './route.js';
-import { RunEventSchema, RunStatusSchema } from './runs.js';
+import { ChecksSchema, RunEventSchema, RunStatusSchema } from './runs.js';
 import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
 
 export const OperationSchema = closed({
@@ -27,6 +27,7 @@ export type Operation = Type.Static<typeof OperationSchema>;
 export const OperationDetailSchema = closed({
   ...OperationSchema.properties,
   resources: Type.Array(ResourceResultSchema),
+  checks: ChecksSchema,
 });
 export type OperationDetail = Type.Static<typeof OperationDetailSchema>;
 

@@ -1,12 +1,16 @@
 /** Plan, apply and drift of one agent. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
+import { CheckResultSchema } from '../resources/checks/check.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { WarningSchema } from './modules.js';
 import { route } from './route.js';
 import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
 
 export const RunStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', 'interrupted', 'cancelled']);
+
+/** Health checks of a run; absent when it has none. */
+export const ChecksSchema = Type.Optional(Type.Array(CheckResultSchema));
 
 /** The answer to plan and apply. */
 export const RunResultSchema = closed({
@@ -19,12 +23,25 @@ export const RunResultSchema = closed({
   finished_at: nullable(Seconds),
   summary: SummarySchema,
   resources: Type.Array(ResourceResultSchema),
+  checks: ChecksSchema,
   warnings: Type.Array(closed({ ...WarningSchema.properties, module: Type.String() })),
   /** Hash of a plan, which an apply accepts as `expect`; null for an apply. */
   plan_hash: nullable(Type.String()),
   error: nullable(ErrorSchema),
 });
 export type RunResult = Type.Static<typeof RunResultSchema>;
+
+/** The answer to `verifyAgent`. */
+export const VerificationSchema = closed({
+  node_id: KeyId,
+  operation_id: Type.String({ description: 'The apply whose health checks ran' }),
+  ok: Type.Boolean({ description: 'True when every check is healthy, also without checks' }),
+  started_at: Seconds,
+  finished_at: Seconds,
+  checks: Type.Array(CheckResultSchema),
+  error: nullable(ErrorSchema),
+});
+export type Verification = Type.Static<typeof VerificationSchema>;
 
 export const PLAN_HASH = '^[0-9a-f]{64}\\.[0-9a-f]{64}$';
 
@@ -132,7 +149,32 @@ export const runRoutes = {
     }),
     answers: { 200: RunResultSchema, 202: RunResultSchema },
     stream: RunEventSchema,
-    faults: [...DISPATCH_FAULTS, ...RESOLUTION_FAULTS, 'operation_in_progress', 'removal_guard', 'plan_stale'],
+    faults: [
+      ...DISPATCH_FAULTS,
+      ...RESOLUTION_FAULTS,
+      'agent_too_old',
+      'operation_in_progress',
+      'removal_guard',
+      'plan_stale',
+    ],
+  }),
+  verifyAgent: route({
+    id: 'verifyAgent',
+    summary: 'Run the health checks of the last applied modules again; changes nothing',
+    tag: 'runs',
+    method: 'POST',
+    path: '/agents/{node_id}/verify',
+    access: 'operator',
+    params: NodeParams,
+    answers: { 200: VerificationSchema },
+    faults: [
+      ...DISPATCH_FAULTS,
+      'agent_too_old',
+      'operation_in_progress',
+      'no_snapshot',
+      'secret_unavailable',
+      'cancelled',
+    ],
   }),
   checkDrift: route({
     id: 'checkDrift',

@@ -162,6 +162,7 @@ const FAULT_CODES = [
   'drift_not_found',
   'no_snapshot',
   // what one resource can fail with on the machine
+  'verify_failed',
   'not_converged',
   'apply_failed',
   'observe_failed',

@@ -10,14 +10,20 @@ import type { KindSet } from './kind-set.js';
 import type { Located, LocatedMap, LocatedMember } from './located.js';
 import { readOutline } from './outline.js';
 import { quoted } from './printable.js';
+import { checkVerify } from './rules/checks.js';
 import { checkExpressions } from './rules/expressions.js';
 import { checkIdentities } from './rules/identities.js';
 import { checkCycles, checkIds, checkTemplates } from './rules/references.js';
 import { checkChoice, checkSupports, checkVariants } from './rules/variants.js';
 import { moduleSchemaWith } from './schema.js';
 
-/** Schema of a module without the values of `resource`, which `readKindChoice` checks. */
-const FRAME = moduleSchemaWith(Type.Unknown());
+/** Schema of a module without the values of `resource`, which `readKindChoice` checks, and of checks, which `checkVerify` checks. */
+const FRAME = moduleSchemaWith(Type.Unknown(), {
+  script: Type.Unknown(),
+  http: Type.Unknown(),
+  tcp: Type.Unknown(),
+  unit: Type.Unknown(),
+});
 
 interface ModuleToCheck {
   readonly text: string;
@@ -51,6 +57,7 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
   checkSupports(context);
   checkVariants(context, reach);
   checkIdentities(context, reach);
+  checkVerify(context);
   checkExpressions(context, text);
   if (budget.exhausted) {
     const message = 'too many variants to compare with each other; split the module';

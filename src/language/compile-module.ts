@@ -2,6 +2,7 @@
 import { Fault } from '../kernel/fault.js';
 import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { TriggerField } from '../resources/kind.js';
+import { type CompiledCheck, compileChecks } from './compile-checks.js';
 import { type CompiledBody, compileBody } from './fill.js';
 import type { KindSet, KnownKind } from './kind-set.js';
 import {
@@ -22,6 +23,7 @@ export interface CompiledModule {
   readonly name: string;
   readonly supports: readonly AttributeClause[];
   readonly resources: readonly CompiledResource[];
+  readonly checks: readonly CompiledCheck[];
   /** Returns the place of a JSON pointer for messages, such as `line 5`; absent without the text. */
   readonly placeOf?: (pointer: string) => string;
 }
@@ -81,6 +83,7 @@ export function* compileSteps(
     name,
     supports: definition.supports ?? [],
     resources: yield* mapped(entries, (entry, index) => compileEntry(entry, `/resources/${index}`, context)),
+    checks: compileChecks(definition.verify ?? []),
   };
 }
 

@@ -111,6 +111,8 @@ export const DIAGNOSTIC_CODES = [
   'unknown_kind',
   'resource_missing',
   'resource_ambiguous',
+  'check_missing',
+  'check_ambiguous',
   // the meaning
   'duplicate_id',
   'unknown_id',

@@ -9,11 +9,14 @@ import type { ModuleDefinition } from './schema.js';
 /** Returns the values of the facts that the module may read, in a fixed order; null for an absent one. */
 export type FactsRead = (agent: AgentFacts) => readonly (string | null)[];
 
-export function factsRead(definition: ModuleDefinition, { supports, resources }: CompiledModule): FactsRead {
+export function factsRead(definition: ModuleDefinition, { supports, resources, checks }: CompiledModule): FactsRead {
   const references = referencesIn(definition).filter(({ from }) => from !== 'secrets');
   const reads = new Map(references.map((reference) => [`${reference.from}.${reference.name}`, reference]));
-  const clauses = [...supports, ...resources.flatMap(({ options }) => options.map(({ when }) => when ?? {}))];
-  const labels = [...new Set(clauses.flatMap((clause) => Object.keys(clause)))];
+  const options = [...resources.flatMap((resource) => resource.options), ...checks];
+  const clauses = [...supports, ...options.map(({ when }) => when ?? {})];
+  // Whether a check can run depends on the platform.
+  const own = checks.length === 0 ? [] : ['platform', 'init_system'];
+  const labels = [...new Set([...own, ...clauses.flatMap((clause) => Object.keys(clause))])];
   return (agent) => [
     ...labels.map((label) => labelOf(agent, label) ?? null),
     ...[...reads.values()].map((read) => factOf(read, agent)),

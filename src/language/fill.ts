@@ -137,6 +137,9 @@ export function compileBody(body: Body, kind: KnownKind, templates: ReadonlyMap<
   return { value: compile(Object.fromEntries(members)), unsettled: members.some(([, value]) => mentions(value)) };
 }
 
+/** Compiles any value whose texts may hold expressions. */
+export const compileValue = (value: unknown): CompiledBody => ({ value: compile(value), unsettled: mentions(value) });
+
 const constant = (value: unknown): Compiled => ({ type: 'constant', value });
 
 function compile(value: unknown): Compiled {

@@ -48,7 +48,7 @@ const expression = Type.String({
 });
 
 /** Returns the schema with an expression allowed in place of every constrained text, also in objects and lists. */
-function admitExpressions(schema: Type.TSchema): Type.TSchema {
+export function admitExpressions(schema: Type.TSchema): Type.TSchema {
   const shape = shapeOf(schema);
   if (shape.anyOf !== undefined) return { ...schema, anyOf: shape.anyOf.flatMap(branchesWith) };
   const { properties, patternProperties, items } = shape;

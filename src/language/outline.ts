@@ -27,6 +27,8 @@ export interface Outline {
   readonly supports: readonly OutlineClause[];
   readonly entries: readonly OutlineEntry[];
   readonly templates: readonly { readonly id: Named | null; readonly node: LocatedMap; readonly path: string }[];
+  /** Entries of `verify`. */
+  readonly checks: readonly { readonly node: LocatedMap; readonly path: string }[];
 }
 
 /** Reads the outline and reports every mistake inside bodies. */
@@ -44,6 +46,9 @@ export function readOutline(root: Located, kinds: KindSet, mistakes: MistakeList
       const path = `/templates/${index}`;
       return node.type === 'map' ? [{ id: named(member(node, 'id'), `${path}/id`), node, path }] : [];
     }),
+    checks: items(member(root, 'verify')).flatMap((node, index) =>
+      node.type === 'map' ? [{ node, path: `/verify/${index}` }] : [],
+    ),
   };
 }
 

@@ -3,9 +3,11 @@
 import { findCycles, stableOrder } from '../kernel/order.js';
 import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
+import type { DesiredCheck } from '../resources/checks/check.js';
 import type { DesiredResource } from '../resources/desired.js';
 import { keyInFamily } from '../resources/resource-key.js';
 import { clauseMatches, labelOf, showClause } from './clause.js';
+import { realizeChecks, tooManyChecks } from './compile-checks.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
 import type { AgentFacts, SecretSource } from './fill.js';
 import type { KindSet } from './kind-set.js';
@@ -29,6 +31,8 @@ export interface CompiledRequest extends Omit<ResolveRequest, 'modules'> {
 export interface Resolution {
   /** Resources in the order of application. Resolutions share bodies, which must not be changed. */
   readonly resources: readonly DesiredResource[];
+  /** Health checks, in the order of the modules. */
+  readonly checks: readonly DesiredCheck[];
   /** Names of the modules without duplicates. */
   readonly modules: readonly string[];
   readonly warnings: readonly ResolutionWarning[];
@@ -56,17 +60,22 @@ export function* resolveSteps({ modules: named, agent, secret }: CompiledRequest
   const errors: ResolutionError[] = [];
   const context = { agent, secret: once(secret), room: { left: MAX_FILLED }, errors };
   const realized: Realized[] = [];
+  const checks: DesiredCheck[] = [];
   for (const module of modules) {
     for (const resource of module.resources) {
       const one = realize(module, resource, context);
       if (one !== null) realized.push(one);
       yield;
     }
+    checks.push(...realizeChecks(module, context));
+    yield;
   }
+  const excess = tooManyChecks(checks);
+  if (excess !== null) errors.push(excess);
   throwErrors(errors);
   const merged = yield* merge(realized, errors);
   throwErrors(errors);
-  return { ...(yield* sequence(realized, merged)), modules: modules.map(({ name }) => name) };
+  return { ...(yield* sequence(realized, merged)), checks, modules: modules.map(({ name }) => name) };
 }
 
 /** Maximum number of clauses in an explanation. */

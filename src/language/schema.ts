@@ -3,11 +3,19 @@ import * as Type from 'typebox';
 import { MODULE_NAME_PATTERN } from '../kernel/ids.js';
 import { closed, optional } from '../kernel/schema.js';
 import { CATALOGUE } from '../resources/catalogue.js';
+import { CHECK_KINDS, CHECK_SCHEMAS, type CheckKind } from '../resources/checks/check-kinds.js';
 import type { Body } from '../resources/kind.js';
-import { type KindSet, kindSet } from './kind-set.js';
+import { admitExpressions, type KindSet, kindSet } from './kind-set.js';
 
 /** Maximum resources in one module (`docs/protocols/limits.md`). */
 export const MAX_RESOURCES = 2000;
+
+/** Maximum health checks in one module (`docs/protocols/limits.md`). */
+export const MAX_CHECKS = 100;
+
+/** Seconds: bounds and defaults of `within` and `timeout`. */
+export const CHECK_WITHIN = { standard: 30, maximum: 900 } as const;
+export const CHECK_TIMEOUT = { standard: 10, maximum: 120 } as const;
 
 export const ARCHES = ['x86_64', 'aarch64', 'armv7'] as const;
 export const INIT_SYSTEMS = ['systemd', 'openrc', 'init.d', 'launchd', 'scm'] as const;
@@ -65,8 +73,44 @@ const choiceSchema = (kinds: KindSet) =>
     }),
   );
 
-/** Returns the schema of a module with the given schema for the value of `resource`. */
-export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice) {
+const duration = (what: string) =>
+  Type.String({ pattern: '^[1-9]\\d{0,3}[sm]$', description: `A number with s or m, such as 30s or 2m: ${what}` });
+
+/** Schemas of the values below the kinds of a check. */
+type CheckValues = Readonly<Record<CheckKind, Type.TSchema>>;
+
+/** Returns the schema of an entry of `verify`; its values may be anything that `values` says. */
+function checkSchema<Values extends CheckValues>(values: Values) {
+  return closed(
+    {
+      name: optional(
+        Type.String({ minLength: 1, maxLength: 256, pattern: LINE, description: 'Label in reports, one line' }),
+      ),
+      when: Type.Optional(clauseSchema),
+      within: optional(duration('the time in which the check must pass once [default: 30s, maximum: 15m]')),
+      timeout: optional(duration('the time of one attempt [default: 10s, maximum: 2m]')),
+      script: Type.Optional(values.script),
+      http: Type.Optional(values.http),
+      tcp: Type.Optional(values.tcp),
+      unit: Type.Optional(values.unit),
+    },
+    {
+      title: 'Health check',
+      description: 'Exactly one of script, http, tcp and unit, which runs after an apply',
+      oneOf: CHECK_KINDS.map((kind) => ({ required: [kind] })),
+    },
+  );
+}
+
+const WRITTEN_CHECKS = {
+  script: admitExpressions(CHECK_SCHEMAS.script),
+  http: admitExpressions(CHECK_SCHEMAS.http),
+  tcp: admitExpressions(CHECK_SCHEMAS.tcp),
+  unit: admitExpressions(CHECK_SCHEMAS.unit),
+} as const;
+
+/** Returns the schema of a module with the given schemas for the value of `resource` and of checks. */
+export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice, checks: CheckValues = WRITTEN_CHECKS) {
   const variant = closed(
     { when: clauseSchema, resource: choice },
     { title: 'Variant', description: 'A resource for the agents that the clause matches' },
@@ -116,6 +160,12 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice) {
         }),
       ),
       templates: optional(Type.Array(templateSchema, { description: 'Named texts that resources use as content' })),
+      verify: optional(
+        Type.Array(checkSchema(checks), {
+          maxItems: MAX_CHECKS,
+          description: 'Health checks that run after an apply, which fails unless each of them passes',
+        }),
+      ),
     },
     { title: 'Module', description: 'A declarative list of resources' },
   );
@@ -127,6 +177,7 @@ export const moduleSchema = (kinds: KindSet) => moduleSchemaWith(choiceSchema(ki
 export type ModuleDefinition = Type.Static<ReturnType<typeof moduleSchema>>;
 export type ResourceEntry = NonNullable<ModuleDefinition['resources']>[number];
 export type Variant = NonNullable<ResourceEntry['variants']>[number];
+export type CheckEntry = NonNullable<ModuleDefinition['verify']>[number];
 export type Template = Type.Static<typeof templateSchema>;
 
 /** The kinds of the catalogue. */

@@ -6,8 +6,8 @@ import type { Host } from './host.js';
 import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
 
 /** The programs that run scripts. */
-const PROGRAMS = ['sh', 'bash', 'pwsh', 'powershell', 'cmd'] as const;
-type Program = (typeof PROGRAMS)[number];
+export const PROGRAMS = ['sh', 'bash', 'pwsh', 'powershell', 'cmd'] as const;
+export type Program = (typeof PROGRAMS)[number];
 
 const Text = (description: string) => Type.String({ minLength: 1, description });
 
@@ -88,7 +88,7 @@ export const script = defineResource<ScriptBody, ScriptFact>({
 });
 
 async function look(host: Host, { program }: ScriptBody, check: string | null): Promise<ScriptFact> {
-  const platforms = platformsOf(program);
+  const platforms = programPlatforms(program);
   if (!platforms.includes(host.platform)) {
     const message = `scripts of ${program} run on ${platforms.join(' and ')}, and this is a machine with ${host.platform}`;
     return { is: 'unknown', missing: false, refusal: { code: 'unsupported_on_platform', message } };
@@ -185,10 +185,11 @@ const FACTS: Readonly<Record<Program, ProgramFact>> = {
   },
 };
 
-const platformsOf = (program: Program): readonly Host['platform'][] => FACTS[program].platforms;
+/** Platforms on which scripts of the program run. */
+export const programPlatforms = (program: Program): readonly Host['platform'][] => FACTS[program].platforms;
 
 /** Returns the command for a text, with the agent's script timeout; a cancelled run ends it. */
-function scriptCommand(program: Program, text: string): Command {
+export function scriptCommand(program: Program, text: string): Command {
   const { argv, suffix, written } = FACTS[program];
   return { argv, script: { text: written(text), suffix }, timeoutSecs: 'script', lifetime: 'end' };
 }

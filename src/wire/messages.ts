@@ -1,6 +1,7 @@
 /** All messages of the agent link, one closed table per direction. No message names a node, because the socket's key does. */
 import * as Type from 'typebox';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
+import { CheckReportSchema, DesiredCheckSchema, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema } from '../resources/result.js';
 import { type Unchanged, UnchangedSchema } from '../resources/run-results.js';
@@ -22,7 +23,8 @@ export const AttributesSchema = Type.Record(
   { maxProperties: 64, additionalProperties: false },
 );
 
-const RUN_MODES = ['plan', 'apply', 'drift'] as const;
+/** `verify` runs only health checks; it goes to agents with that feature. */
+const RUN_MODES = ['plan', 'apply', 'drift', 'verify'] as const;
 
 /** How a run ended on the agent. */
 export const RUN_ENDS = ['succeeded', 'failed', 'cancelled', 'interrupted', 'refused'] as const;
@@ -94,6 +96,8 @@ const runFinished = closed({
   /** SHA-256 of a plan's observations and decisions; null for other modes. */
   observed: nullable(sha256),
   error: nullable(ErrorSchema),
+  /** Results of health checks, if the run had any and came to them. */
+  checks: optional(Type.Array(CheckReportSchema, { maxItems: MAX_RUN_CHECKS })),
 });
 
 /** The answer to `metrics_request`; null when metrics are disabled. */
@@ -193,6 +197,8 @@ const run = closed({
   expect: optional(sha256),
   /** True if the orchestrator takes unchanged results in short. */
   short_results: optional(Type.Boolean()),
+  /** Health checks to run after the resources; sent only to agents with the feature `verify`. */
+  verify: optional(Type.Array(DesiredCheckSchema, { maxItems: MAX_RUN_CHECKS })),
 });
 
 const runPart = closed({

@@ -1,5 +1,6 @@
 /** Cuts a run into messages of bounded size, and reassembles them. */
 import { Fault } from '../kernel/fault.js';
+import type { DesiredCheck } from '../resources/checks/check.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import { LINK_LIMITS } from './limits.js';
 import type { OrchestratorMessageOf } from './messages.js';
@@ -7,9 +8,11 @@ import type { OrchestratorMessageOf } from './messages.js';
 export interface RunContent {
   readonly resources: readonly DesiredResource[];
   readonly removals: readonly Removal[];
+  /** Health checks that run after the rest; absent when there are none. */
+  readonly verify?: readonly DesiredCheck[] | undefined;
 }
 
-type RunHead = Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'removals' | 'parts'>;
+type RunHead = Omit<OrchestratorMessageOf<'run'>, 'type' | 'resources' | 'removals' | 'parts' | 'verify'>;
 type RunMessage = OrchestratorMessageOf<'run' | 'run_part'>;
 
 interface CutOptions {
@@ -43,7 +46,14 @@ export function cutRun(
 }
 
 const messagesOf = (head: RunHead, content: RunContent, parts: readonly RunContent[]): readonly RunMessage[] => [
-  { type: 'run', ...head, resources: content.resources.length, removals: content.removals.length, parts: parts.length },
+  {
+    type: 'run',
+    ...head,
+    resources: content.resources.length,
+    removals: content.removals.length,
+    parts: parts.length,
+    ...(content.verify === undefined || content.verify.length === 0 ? {} : { verify: [...content.verify] }),
+  },
   ...parts.map(({ resources, removals }, part) => {
     const message: OrchestratorMessageOf<'run_part'> = {
       type: 'run_part',
@@ -93,6 +103,7 @@ export class RunAssembly {
     if (this.resources.length !== this.head.resources || this.removals.length !== this.head.removals) {
       throw new Fault('protocol_violation', `run ${part.run_id} does not hold as many resources as it announced`);
     }
-    return { resources: this.resources, removals: this.removals };
+    const { verify } = this.head;
+    return { resources: this.resources, removals: this.removals, ...(verify == null ? {} : { verify }) };
   }
 }

@@ -11,6 +11,7 @@ import { type Acceptance, Journal } from '../../src/agent/journal.js';
 import { processEntry } from '../../src/agent/pty/process-table.js';
 import { killSurvivors, writeLiveSessions } from '../../src/agent/terminal/survivors.js';
 import { readUpgrade, type UpgradeRecord, writeUpgrade } from '../../src/agent/upgrade/upgrade-record.js';
+import type { CheckReport } from '../../src/resources/checks/check.js';
 import type { RunItem } from '../../src/wire/messages.js';
 import { type Complete, describeReleased } from '../support/released.js';
 
@@ -46,6 +47,17 @@ const acceptance: Complete<Acceptance> = {
         origin: 'created',
       },
     ],
+    verify: [
+      {
+        module: 'site',
+        name: 'page',
+        kind: 'http',
+        within_secs: 30,
+        timeout_secs: 10,
+        body: { url: 'http://127.0.0.1/?key=********' },
+        taint: { '/url': [{ start: 22, end: 30, secret: 'TOKEN', tag: 'ab12' }] },
+      },
+    ],
   },
 };
 
@@ -74,6 +86,8 @@ const intent: Complete<Intent> = { index: 0, action: 'run', existed: false };
 const rerun: Complete<OwedTrigger> = { key: 'site/greet', field: 'rerun_on', run: RUNS[0] };
 const restart: Complete<OwedTrigger> = { key: 'site/web', field: 'restart_on', run: RUNS[0] };
 const memo: Complete<Memo> = { key: 'site/greet', memo: 'digest' };
+const check: Complete<CheckReport> = { index: 0, status: 'unhealthy', duration_ms: 30_000, reason: 'it answered 503' };
+
 const error: Complete<RunError> = { code: 'disk_full', message: 'the disk is full' };
 
 const WRITTEN: Readonly<Record<JournalRecord['t'], true>> = {
@@ -100,7 +114,7 @@ function writeJournal(directory: string): void {
   journal.intend(RUNS[0], [intent], { owed: [rerun, restart], memos: [memo, { key: 'site/gone', memo: 'x' }] });
   const { run: _, ...answered } = restart;
   journal.record(RUNS[0], [item], { paid: [answered], memos: [{ key: 'site/gone', memo: null }] });
-  journal.end(RUNS[0], 'failed', error);
+  journal.end(RUNS[0], 'failed', error, [check]);
   journal.accept({ ...acceptance, id: RUNS[1], generation: 42, content: { resources: [], removals: [] } });
   journal.end(RUNS[1], 'succeeded', null);
   journal.sync();
@@ -179,7 +193,7 @@ async function readSurvivors(directory: string): Promise<unknown> {
 describeReleased(import.meta.url, [
   {
     name: 'journal',
-    revision: 1,
+    revision: 2,
     version: 'VERSION in src/agent/journal/read-journal.ts',
     write: writeJournal,
     read: readJournal,

@@ -95,6 +95,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     resumeRollout: { params: { rollout_id: ulid() } },
     retryRollout: { params: { rollout_id: ulid() } },
     cancelRollout: { params: { rollout_id: ulid() } },
+    verifyAgent: node,
     planAgent: { ...node, body: { modules: ['sample'] } },
     applyAgent: { ...node, body: { modules: ['sample'], allow_removals: 0, wait: true } },
     checkDrift: node,

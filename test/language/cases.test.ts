@@ -106,7 +106,10 @@ describe('resolve', () => {
       const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
       return typeof value === 'string' ? { value, tag: 'a1b2' } : (value ?? null);
     };
-    return outcomeOf(() => resolve({ modules: parsed, agent: { ...agent, ...given }, secret }, kindsOf(kinds)));
+    return outcomeOf(() => {
+      const { checks, ...rest } = resolve({ modules: parsed, agent: { ...agent, ...given }, secret }, kindsOf(kinds));
+      return checks.length === 0 ? rest : { checks, ...rest };
+    });
   });
 });
 

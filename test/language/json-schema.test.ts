@@ -20,6 +20,7 @@ const KINDS = [
 const OF_THE_SHAPE: ReadonlySet<Diagnostic['code']> = new Set([
   ...(['unknown_key', 'missing_key', 'wrong_type', 'unquoted', 'misplaced_key'] as const),
   ...(['kind_missing', 'kind_ambiguous', 'unknown_kind', 'resource_missing', 'resource_ambiguous'] as const),
+  ...(['check_missing', 'check_ambiguous'] as const),
 ]);
 
 const validate = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, allErrors: true }).compile(

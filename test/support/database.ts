@@ -264,6 +264,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     rollout_id: 'text?',
     content_id: 'integer?',
     expect: 'text?',
+    checks_json: 'text?',
   },
   rollouts: {
     rollout_id: 'text',

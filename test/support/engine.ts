@@ -18,6 +18,7 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isNodeId, type NewId, type NodeId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import { type CheckReport, checkResults, verifyError } from '../../src/resources/checks/check.js';
 import type { Output, ResourceResult } from '../../src/resources/result.js';
 import { shortened } from '../../src/resources/run-results.js';
 import { encode, orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
@@ -333,6 +334,8 @@ export interface JournalledRun {
   cancelled: boolean;
   end: RunEnd;
   error: { code: string; message: string } | null;
+  /** Results of health checks; absent before they have run. */
+  checks?: readonly CheckReport[];
 }
 
 /** What the script makes of one resource instead of success. */
@@ -349,6 +352,10 @@ export class ScriptedAgent {
   readonly messages = new Map<string, string>();
   /** What scripts write, by identity. */
   readonly outputs = new Map<string, Output>();
+  /** Why health checks fail, by name. */
+  readonly unhealthy = new Map<string, string>();
+  /** Reports of health checks in place of its own, as a lying agent sends them. */
+  claims: readonly CheckReport[] | null = null;
   /** How often each item of each run was carried out. */
   readonly executions = new Map<string, number>();
   /** What was done in each apply, acknowledged or not. */
@@ -369,8 +376,11 @@ export class ScriptedAgent {
   features: readonly string[] | null = AGENT_FEATURES;
   private highest = [0, 0] as readonly [number, number];
   private assembly: RunAssembly | null = null;
-  private observing: { readonly id: string; readonly mode: 'plan' | 'drift'; readonly content: RunContent } | null =
-    null;
+  private observing: {
+    readonly id: string;
+    readonly mode: 'plan' | 'drift' | 'verify';
+    readonly content: RunContent;
+  } | null = null;
 
   constructor(nodeId: NodeId) {
     this.nodeId = nodeId;
@@ -526,7 +536,12 @@ export class ScriptedAgent {
 
   private finishAndTell(id: string, run: JournalledRun): void {
     const failed = run.items.some(({ result }) => result.status === 'failed' || result.status === 'skipped');
-    this.finish(run, run.cancelled ? 'cancelled' : failed ? 'failed' : 'succeeded');
+    const end = run.cancelled ? 'cancelled' : failed ? 'failed' : 'succeeded';
+    const { verify = [] } = run.content;
+    if (end === 'succeeded' && (verify.length > 0 || this.claims !== null)) run.checks = this.verify(run.content);
+    const error = verifyError(checkResults(verify, run.checks ?? []));
+    if (this.claims === null && error !== null) run.error = error;
+    this.finish(run, this.claims === null && error !== null ? 'failed' : end);
     this.tellEnd(id, run);
   }
 
@@ -539,8 +554,21 @@ export class ScriptedAgent {
     this.say({ type: 'run_results', run_id, from, items: [...(this.isBrief ? shortened(items, resources) : items)] });
   }
 
-  private tellEnd(run_id: string, { end, items, error }: JournalledRun): void {
-    this.say({ type: 'run_finished', run_id, end, results: items.length, observed: null, error });
+  private tellEnd(run_id: string, run: JournalledRun): void {
+    const { end, items, error } = run;
+    const checks = run.checks === undefined ? {} : { checks: [...run.checks] };
+    this.say({ type: 'run_finished', run_id, end, results: items.length, observed: null, error, ...checks });
+  }
+
+  /** Results of health checks. */
+  private verify({ verify = [] }: RunContent): readonly CheckReport[] {
+    return (
+      this.claims ??
+      verify.map(({ name }, index) => {
+        const reason = this.unhealthy.get(name) ?? null;
+        return { index, status: reason === null ? 'healthy' : 'unhealthy', duration_ms: 5, reason };
+      })
+    );
   }
 
   /** A plan or drift check in one go. */
@@ -554,6 +582,20 @@ export class ScriptedAgent {
     if (items.length > 0) this.tellResults(run_id, content, 0, items);
     const end = items.some(({ result }) => result.status === 'failed') ? 'failed' : 'succeeded';
     const observed = mode === 'plan' ? this.observed() : null;
+    if (mode === 'verify') {
+      const checks = [...this.verify(content)];
+      const error = verifyError(checkResults(content.verify ?? [], checks));
+      this.say({
+        type: 'run_finished',
+        run_id,
+        end: error ? 'failed' : 'succeeded',
+        results: 0,
+        observed,
+        error,
+        checks,
+      });
+      return;
+    }
     this.say({ type: 'run_finished', run_id, end, results: items.length, observed, error: null });
   }
 

@@ -108,6 +108,8 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   invalid_checkpoint: 'The text is not a checkpoint of this audit log.',
   stale_generation:
     'The agent has seen a newer operation: the store is an old backup. Restore it with `orch serve restore`.',
+  verify_failed:
+    'All was applied, and a health check of a module failed afterwards. Look at its reason, repair it, and run `orch verify NODE`.',
   not_converged: 'The resource still differs after the change. The message names what differs.',
   apply_failed: 'A change failed. The message has the error of the system.',
   observe_failed: 'The state of the resource cannot be read.',

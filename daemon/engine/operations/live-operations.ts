@@ -1,6 +1,7 @@
 /** Applies held in memory: those in progress, and interrupted ones whose agent still reports. */
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { ItemOutcome } from '../../../src/resources/believed-state.js';
+import type { CheckReport, CheckResult } from '../../../src/resources/checks/check.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
 import { countResults, type ItemResult, isUnchanged, type Unchanged } from '../../../src/resources/run-results.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
@@ -9,6 +10,7 @@ import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
 import { RunItems } from '../run-content.js';
 import type { StoredContent } from '../run-contents.js';
+import { reportedChecks } from './operation-checks.js';
 import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';
 
@@ -108,6 +110,8 @@ export class LiveOperation {
   lastMessageAt: number;
   private readonly taken: Outcome[];
   private waiting: RunEntry[] = [];
+  /** Results of the health checks; null before the agent has reported the end, and without checks. */
+  checks: readonly CheckResult[] | null = null;
   private readonly dispatch: RunContent | null;
   private readonly expect: string | null;
   private readonly size: number | null;
@@ -186,6 +190,18 @@ export class LiveOperation {
   /** Notes that the first waiting results are stored. */
   noteStored(entries: number): void {
     this.waiting = this.waiting.slice(entries);
+  }
+
+  /** True when the agent needs the feature `verify`. */
+  get hasChecks(): boolean {
+    return this.content.verify.length > 0;
+  }
+
+  /** Takes the results of the health checks. Throws `protocol_violation` for results of other checks. */
+  takeChecks(reports: readonly CheckReport[]): void {
+    const { content, dispatch } = this;
+    const results = reportedChecks({ checks: content.verify, reports, dispatch });
+    this.checks = this.hasChecks ? results : null;
   }
 
   /** Returns the messages that start the apply; null when its secrets are no longer known, so that it cannot be sent. */

@@ -1,6 +1,7 @@
 /** Moves applies from state to state: sends, cancels and ends them. */
 import { isFault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
+import { FEATURE_PURPOSES } from '../../../src/wire/features.js';
 import type { Core } from '../../core/core.js';
 import type { Party } from '../../core/domain-event.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
@@ -11,6 +12,9 @@ import type { LiveOperation, LiveOperations } from './live-operations.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 import { isActive, type OperationEvent, transition } from './operation-state.js';
+
+/** Why an apply was not sent to an agent that has been replaced by an older one. */
+const TOO_OLD = `the agent is too old to ${FEATURE_PURPOSES.verify}; upgrade it, and apply again`;
 
 interface OperationDriverOptions extends Pick<Core, 'logger'> {
   readonly link: AgentLink;
@@ -42,7 +46,9 @@ export class OperationDriver {
   send(operation: LiveOperation): void {
     const { link, sessions } = this.options;
     const messages = operation.messages();
-    if (messages !== null && sessions.isReady(operation.nodeId)) link.send(operation.nodeId, messages);
+    if (messages !== null && sessions.isReady(operation.nodeId) && this.isUnderstood(operation)) {
+      link.send(operation.nodeId, messages);
+    }
   }
 
   /** Sends queued operations of the agent, if the agent is ready and owes no report of an older one. */
@@ -99,7 +105,7 @@ export class OperationDriver {
       const reason = 'it holds secrets, which the orchestrator does not keep over a restart';
       await this.apply(operation, { type: 'undeliverable', reason });
     } else {
-      const reason = await this.refusal(operation);
+      const reason = this.isUnderstood(operation) ? await this.refusal(operation) : TOO_OLD;
       if (reason !== null) {
         await this.apply(operation, { type: 'undeliverable', reason });
         return;
@@ -107,6 +113,11 @@ export class OperationDriver {
       await this.apply(operation, { type: 'sent' });
       this.send(operation);
     }
+  }
+
+  /** Returns false for a run that the agent would carry out only in part: it may have been replaced by an older one. */
+  private isUnderstood({ hasChecks, nodeId }: LiveOperation): boolean {
+    return !hasChecks || this.options.sessions.can(nodeId, 'verify') === true;
   }
 
   /** Returns the reason why a stored operation may no longer be sent, or null. */

@@ -75,7 +75,11 @@ export class OperationReader {
     const head = await this.head(operationId);
     const items: ItemResult[] = [];
     for await (const page of this.storedFrom(head, 0)) items.push(...page.items);
-    return { ...this.view(head), resources: items.sort((a, b) => a.index - b.index).map(({ result }) => result) };
+    return {
+      ...this.view(head),
+      resources: items.sort((a, b) => a.index - b.index).map(({ result }) => result),
+      ...(head.checks === null ? {} : { checks: [...head.checks] }),
+    };
   }
 
   /** Returns the response to an apply, with the results so far. Throws `operation_not_found`. */

@@ -158,6 +158,8 @@ export class OperationRecords {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
     const { db, uow, clock } = this.options;
     const finishedAt = clock.now();
+    // What an agent has not reported is unknown, and not the same as a check that did not run.
+    const checks = by === 'agent' ? operation.checks : null;
     operation.reportedFailures = isReported(operation, end, by) ? operation.content.failures : [];
     const save = (change: (tx: Queryable, agent: AgentAtEnd | null) => Promise<boolean>) =>
       uow.write(async (tx, emit) => {
@@ -167,7 +169,13 @@ export class OperationRecords {
         await this.insertWaiting(tx, operation);
         await insertOperationResults(tx, operation.id, operation.outcomes.length, unsentResults(operation));
         const { state, error } = columnsOf(end);
-        await endOperation(tx, operation.id, { state, error, finished_at: finishedAt, summary: operation.summary() });
+        await endOperation(tx, operation.id, {
+          state,
+          error,
+          finished_at: finishedAt,
+          summary: operation.summary(),
+          checks,
+        });
         if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
         if (repaired !== null) emit(repairEvent(operation, repaired));
         return true;
@@ -176,7 +184,7 @@ export class OperationRecords {
     if (!isConfirmed || !(await save((tx, agent) => confirmBelievedState(tx, operation, agent)))) {
       const believed = await believedEnd(db, operation, finishedAt);
       await save(async (tx) => {
-        await saveBelievedState(tx, believed, end.state === 'succeeded');
+        await saveBelievedState(tx, believed, isApplied(operation, end));
         return true;
       });
     }
@@ -238,6 +246,11 @@ const isReported = ({ outcomes }: LiveOperation, end: OperationState, by: EndedB
   end.state !== 'interrupted' &&
   (outcomes.length > 0 || end.state !== 'failed' || end.error === null);
 
+/** Returns true when all was applied, even if a health check failed afterwards. */
+const isApplied = (operation: LiveOperation, end: OperationState): boolean =>
+  end.state === 'succeeded' ||
+  (end.state === 'failed' && end.error?.code === 'verify_failed' && isWholeSuccess(operation));
+
 /** Returns the results of removals that were not sent, with indices after those of the run. */
 const unsentResults = ({ reportedFailures, items }: LiveOperation): ItemResult[] =>
   reportedFailures.map((result, offset) => ({ index: items.count + offset, existed: null, result }));
@@ -259,6 +272,7 @@ function rowOf(operation: LiveOperation) {
     summary: operation.summary(),
     cancelled_by: null,
     content_id: operation.contentId,
+    checks: null,
   };
 }
 

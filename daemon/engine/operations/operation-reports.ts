@@ -1,6 +1,7 @@
 /** Processes agents' reports about applies: results in sequence, ends, and the contents of their journals. */
 import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
+import { verifyError } from '../../../src/resources/checks/check.js';
 import { withoutFirst } from '../../../src/resources/run-results.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunEntry } from '../../../src/wire/messages.js';
 import type { Core } from '../../core/core.js';
@@ -126,6 +127,7 @@ export class OperationReports {
       this.resume(operation);
       return;
     }
+    operation.takeChecks(message.checks ?? []);
     await driver.apply(operation, { type: 'finished', ...endOfReport(message, operation) }, 'agent');
     const isTold = link.send(operation.nodeId, [{ type: 'run_ack', run_id: operation.id }]);
     if (isTold) sessions.forgets(operation.nodeId, operation.id);
@@ -167,7 +169,9 @@ function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: 
   if (end === 'refused') {
     return { end, error: error ?? { code: 'apply_failed', message: 'the agent refused the apply without a reason' } };
   }
-  if (end !== 'succeeded') return { end, error };
+  const results = operation.checks ?? [];
+  if (end !== 'succeeded')
+    return { end, error: error?.code === 'verify_failed' ? (verifyError(results) ?? error) : error };
   const missing = operation.items.count - operation.outcomes.length;
   if (missing > 0) {
     const message = `the agent reported success, but ${missing} of ${operation.items.count} results are missing`;
@@ -175,7 +179,13 @@ function endOfReport({ end, error }: AgentMessageOf<'run_finished'>, operation: 
   }
   const isUnsent = operation.content.failures.length > 0;
   const failed = operation.outcomes.some(({ status }) => status !== 'unchanged' && status !== 'changed');
-  return failed || isUnsent ? { end: 'failed', error: null } : { end, error: null };
+  if (failed || isUnsent) return { end: 'failed', error: null };
+  const unknown = results.filter(({ status }) => status === 'not_run').length;
+  const unhealthy = verifyError(results);
+  if (unhealthy !== null) return { end: 'failed', error: unhealthy };
+  if (unknown === 0) return { end, error: null };
+  const message = `the agent reported success, but ${unknown} of ${results.length} health checks have no result`;
+  return { end: 'failed', error: { code: 'protocol_violation', message } };
 }
 
 /** Comparison of reported positions with stored ones. */

@@ -3,6 +3,7 @@
 import { expressionBuilder, sql, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
 import { Fault } from '../../../src/kernel/fault.js';
+import type { CheckResult } from '../../../src/resources/checks/check.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { Summary } from '../../../src/resources/result.js';
 import { type ItemResult, isUnchanged, itemsOf, type Unchanged } from '../../../src/resources/run-results.js';
@@ -22,6 +23,7 @@ interface OperationValues {
   readonly error: OperationError | null;
   /** Party that cancelled it; null for none. */
   readonly cancelled_by: Party | null;
+  readonly checks: readonly CheckResult[] | null;
 }
 
 const columns = jsonColumns<OperationValues>({
@@ -30,6 +32,7 @@ const columns = jsonColumns<OperationValues>({
   summary: true,
   error: true,
   cancelled_by: true,
+  checks: true,
 });
 
 export type OperationRow = Decoded<Row<'operations'>, OperationValues>;
@@ -63,6 +66,7 @@ const STORED = [
   'rollout_id',
   'content_id',
   'expect',
+  'checks_json',
 ] as const satisfies readonly (keyof OperationTable)[];
 
 const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0 };
@@ -110,19 +114,53 @@ export async function updateOperation(
 export async function endOperation(
   db: Queryable,
   operationId: string,
-  end: Pick<OperationRow, 'state' | 'error' | 'summary'> & { readonly finished_at: number },
+  end: Pick<OperationRow, 'state' | 'error' | 'summary' | 'checks'> & { readonly finished_at: number },
 ): Promise<void> {
   const error = end.error === null ? null : JSON.stringify(end.error);
-  await storeEnd(db, operationId, end.state, error, JSON.stringify(end.summary), end.finished_at);
+  const checks = end.checks === null ? null : JSON.stringify(end.checks);
+  await storeEnd(db, operationId, end.state, error, JSON.stringify(end.summary), end.finished_at, checks);
 }
 
 const storeEnd = preparedQuery(
-  (db, operationId: string, state: string, error_json: string | null, summary_json: string, finished_at: number) =>
+  (
+    db,
+    operationId: string,
+    ...[state, error_json, summary_json, finished_at, checks_json]: readonly [
+      state: string,
+      error_json: string | null,
+      summary_json: string,
+      finished_at: number,
+      checks_json: string | null,
+    ]
+  ) =>
     db
       .updateTable('operations')
-      .set({ state, error_json, summary_json, finished_at })
+      .set({ state, error_json, summary_json, finished_at, checks_json })
       .where('operation_id', '=', operationId),
 );
+
+/**
+ * Returns the newest apply after which all of its modules were applied: one that succeeded, or that only failed its health checks.
+ * Null without one. Leaves out operations with IDs below `since`, as `OperationFilter` does.
+ */
+export async function newestApplied(db: Queryable, nodeId: string, since: string): Promise<OperationRow | null> {
+  const row = await db
+    .selectFrom('operations')
+    .selectAll()
+    .where('node_id', '=', nodeId)
+    .where('operation_id', '>=', since)
+    .where('content_id', 'is not', null)
+    .where((on) =>
+      on.or([
+        on('state', '=', 'succeeded'),
+        on.and([on('state', '=', 'failed'), on(sql`json_extract(error_json, '$.code')`, '=', 'verify_failed')]),
+      ]),
+    )
+    .orderBy('operation_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined ? null : columns.decode(row);
+}
 
 interface OperationFilter {
   readonly nodeId?: string | undefined;

@@ -10,6 +10,7 @@ import {
   type Span,
 } from '../../kernel/tainted.js';
 import { escapePointer } from '../../kernel/validator.js';
+import type { DesiredResource } from '../../resources/desired.js';
 import type { FieldChange } from '../../resources/kind.js';
 import type { Target } from './target.js';
 
@@ -24,6 +25,11 @@ interface Replacement {
   readonly shown: string;
 }
 
+/** A resource, removal or check whose body may hold secrets. */
+interface Masked {
+  readonly source: Pick<DesiredResource, 'body' | 'taint'>;
+}
+
 export class Masking {
   private readonly body: Readonly<Record<string, unknown>>;
   private readonly taint: Readonly<Record<string, readonly Span[]>>;
@@ -31,7 +37,7 @@ export class Masking {
 
   private readonly hadSecrets: boolean;
 
-  constructor({ source, hadSecrets = false }: Pick<Target, 'source'> & Partial<Pick<Target, 'hadSecrets'>>) {
+  constructor({ source, hadSecrets = false }: Masked & Partial<Pick<Target, 'hadSecrets'>>) {
     this.hadSecrets = hadSecrets;
     this.body = source.body;
     this.taint = source.taint ?? {};

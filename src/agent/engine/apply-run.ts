@@ -2,6 +2,7 @@
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
+import { type CheckReport, checkResults, type DesiredCheck, verifyError } from '../../resources/checks/check.js';
 import type { Host } from '../../resources/host.js';
 import { countResults, shortened } from '../../resources/run-results.js';
 import type { RunEntry, RunItem } from '../../wire/messages.js';
@@ -9,6 +10,7 @@ import type { Notes } from '../converge/ledger.js';
 import { apply, type Outcome } from '../converge.js';
 import type { JournalledRun, RunError } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
+import { runChecks, stopOf } from '../verify/run-checks.js';
 import type { EngineReport } from './run-engine.js';
 
 interface ApplyRunOptions {
@@ -54,10 +56,22 @@ export class ApplyRun {
         onResults: (items, notes) => this.take(items, notes),
       }),
     );
-    this.finish(outcome);
+    this.finish(await this.verified(outcome));
   }
 
-  private async outcome(work: () => Promise<Outcome>): Promise<Pick<Outcome, 'end' | 'error'>> {
+  /** Runs the health checks after a successful apply. */
+  private async verified(outcome: Ended): Promise<Ended> {
+    const { run, createHost, clock, signal, report: tell } = this.options;
+    const { verify = [] } = run.content;
+    if (outcome.end !== 'succeeded' || verify.length === 0) return outcome;
+    // The results are final, and the checks may take minutes.
+    this.trySync();
+    const onAlive = () => tell({ type: 'run_accepted', run_id: run.id });
+    const checks = await runChecks(verify, { clock, signal, createHost, onAlive });
+    return { ...verifiedEnd(verify, checks, signal), checks };
+  }
+
+  private async outcome(work: () => Promise<Outcome>): Promise<Ended> {
     try {
       return await work();
     } catch (error) {
@@ -85,9 +99,9 @@ export class ApplyRun {
     }
   }
 
-  private finish({ end, error }: Pick<Outcome, 'end' | 'error'>): void {
+  private finish({ end, error, checks }: Ended): void {
     const { run, journal, report: tell, logger } = this.options;
-    journal.end(run.id, end, error && boundedError(error.code, error.message));
+    journal.end(run.id, end, error && boundedError(error.code, error.message), checks);
     try {
       journal.sync();
     } catch (cause) {
@@ -96,7 +110,8 @@ export class ApplyRun {
       journal.assumeWritten();
     }
     this.flush();
-    tell({ type: 'run_finished', run_id: run.id, end, results: run.items.length, observed: null, error: run.error });
+    const ended = endReport(run);
+    if (ended !== null) tell(ended);
   }
 
   /** Reports the results that the journal holds and the orchestrator has not received. */
@@ -108,6 +123,32 @@ export class ApplyRun {
     tell(...resultMessages(run.id, this.reported, entries));
     this.reported = run.items.length;
   }
+}
+
+/** How an apply ended, with the results of its health checks if it came to them. */
+interface Ended extends Pick<Outcome, 'end' | 'error'> {
+  readonly checks?: readonly CheckReport[];
+}
+
+/** Returns the end of a run after its health checks: also a stopped run has applied all of its resources. */
+export function verifiedEnd(
+  checks: readonly DesiredCheck[],
+  reports: readonly CheckReport[],
+  signal: AbortSignal,
+): Pick<Ended, 'end' | 'error'> {
+  const stop = stopOf(signal);
+  if (stop === 'cancelled') return { end: stop, error: null };
+  const message = 'the agent was stopped before its health checks had ended';
+  if (stop === 'interrupted') return { end: stop, error: { code: stop, message } };
+  const error = verifyError(checkResults(checks, reports));
+  return { end: error === null ? 'succeeded' : 'failed', error };
+}
+
+/** Returns the report of the end of an apply; null while it runs. */
+export function endReport({ id, end, items, error, checks }: JournalledRun): EngineReport | null {
+  if (end === null) return null;
+  const results = checks === undefined ? {} : { checks: [...checks] };
+  return { type: 'run_finished', run_id: id, end, results: items.length, observed: null, error, ...results };
 }
 
 /** Cuts an error's message to the limit of the link. */

@@ -9,7 +9,8 @@ import type { RunContent } from '../../wire/parts.js';
 import { drift, type Outcome, type Planned, plan, recover } from '../converge.js';
 import type { JournalledRun } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
-import { ApplyRun, boundedError, resultMessages, stopFault } from './apply-run.js';
+import { runChecks } from '../verify/run-checks.js';
+import { ApplyRun, boundedError, endReport, resultMessages, stopFault, verifiedEnd } from './apply-run.js';
 import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 
 interface EngineOptions {
@@ -93,6 +94,8 @@ export class Engine implements RunEngine {
     const refusal = this.refusalOf(head);
     if (refusal) this.refuse(head.run_id, ...refusal);
     else if (head.mode === 'apply') this.beginApply(head, content);
+    else if (head.mode === 'verify')
+      this.enqueue(head.run_id, false, (signal) => this.verify(head.run_id, content, signal));
     else this.enqueue(head.run_id, false, (signal) => this.observe(head, content, signal));
   }
 
@@ -174,6 +177,16 @@ export class Engine implements RunEngine {
     this.report({ type: 'run_finished', run_id: runId, end: outcome.end, results, observed, error });
   }
 
+  /** Runs health checks alone, and reports their results. */
+  private async verify(runId: string, { verify = [] }: RunContent, signal: AbortSignal): Promise<void> {
+    const { clock, createHost } = this.options;
+    const onAlive = () => this.report({ type: 'run_accepted', run_id: runId });
+    onAlive();
+    const checks = [...(await runChecks(verify, { clock, signal, createHost, onAlive }))];
+    const { end, error } = verifiedEnd(verify, checks, signal);
+    this.report({ type: 'run_finished', run_id: runId, end, results: 0, observed: null, error, checks });
+  }
+
   private async outcomeOf(
     runId: string,
     look: () => Promise<Planned | Outcome>,
@@ -202,7 +215,9 @@ export class Engine implements RunEngine {
     const { journal, logger } = this.options;
     logger.warn('an apply was interrupted', { run_id: run.id, results: run.items.length });
     journal.record(run.id, await this.missingItems(run));
-    journal.end(run.id, 'interrupted', boundedError('interrupted', 'the agent went down in the middle of it'));
+    const unverified = (run.content.verify ?? []).length > 0 ? '; its health checks did not run to the end' : '';
+    const error = boundedError('interrupted', `the agent went down in the middle of it${unverified}`);
+    journal.end(run.id, 'interrupted', error);
     try {
       journal.sync();
     } catch (error) {
@@ -234,10 +249,9 @@ export class Engine implements RunEngine {
     this.reportEnd(run);
   }
 
-  private reportEnd({ id, end, items, error }: JournalledRun): void {
-    if (end !== null) {
-      this.report({ type: 'run_finished', run_id: id, end, results: items.length, observed: null, error });
-    }
+  private reportEnd(run: JournalledRun): void {
+    const report = endReport(run);
+    if (report !== null) this.report(report);
   }
 
   private refuse(runId: string, code: FaultCode, message: string): void {

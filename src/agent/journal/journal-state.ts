@@ -1,5 +1,6 @@
 /** The state that the journal's records describe: unacknowledged applies, the ledger, and the newest accepted generation. */
 import { assertNever } from '../../kernel/fault.js';
+import type { CheckReport, DesiredCheck } from '../../resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../resources/desired.js';
 import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
@@ -17,6 +18,8 @@ export type JournalRecord =
       readonly generation: number;
       readonly resources: readonly DesiredResource[];
       readonly removals: readonly Removal[];
+      /** Absent without health checks. */
+      readonly verify?: readonly DesiredCheck[] | undefined;
     }
   /** Key of `digest`, generated once per machine. */
   | { readonly t: 'key'; readonly key: string }
@@ -26,7 +29,14 @@ export type JournalRecord =
   | ({ readonly t: 'notes' } & Notes)
   | { readonly t: 'intent'; readonly run: string; readonly intents: readonly Intent[] }
   | { readonly t: 'items'; readonly run: string; readonly items: readonly RunItem[] }
-  | { readonly t: 'end'; readonly run: string; readonly end: RunEnd; readonly error: RunError | null }
+  | {
+      readonly t: 'end';
+      readonly run: string;
+      readonly end: RunEnd;
+      readonly error: RunError | null;
+      /** Absent when no health check has a result. */
+      readonly checks?: readonly CheckReport[] | undefined;
+    }
   | { readonly t: 'ack'; readonly run: string };
 
 export interface RunError {
@@ -45,6 +55,8 @@ export interface JournalledRun {
   /** Null while the apply runs, or when its process died. */
   readonly end: RunEnd | null;
   readonly error: RunError | null;
+  /** Results of the health checks; absent without them. */
+  readonly checks?: readonly CheckReport[] | undefined;
 }
 
 type LastingRecord = Extract<JournalRecord, { readonly t: 'journal' | 'key' | 'owe' | 'notes' }>;
@@ -100,9 +112,10 @@ export class JournalState {
     const run = this.openRuns.get(record.run);
     switch (record.t) {
       case 'accepted': {
-        const { run: id, epoch, generation, resources, removals } = record;
-        const content = { resources, removals };
-        this.openRuns.set(id, { id, epoch, generation, content, intents: [], items: [], end: null, error: null });
+        const { run: id, epoch, generation, resources, removals, verify } = record;
+        const content = { resources, removals, ...(verify === undefined ? {} : { verify }) };
+        const nothing = { intents: [], items: [], end: null, error: null };
+        this.openRuns.set(id, { id, epoch, generation, content, ...nothing });
         return;
       }
       case 'intent':
@@ -112,7 +125,10 @@ export class JournalState {
         run?.items.push(...record.items);
         return;
       case 'end':
-        if (run) Object.assign(run, { end: record.end, error: record.error });
+        if (run) {
+          const { end, error, checks } = record;
+          Object.assign(run, { end, error, ...(checks === undefined ? {} : { checks }) });
+        }
         return;
       case 'ack':
         this.openRuns.delete(record.run);
@@ -166,11 +182,11 @@ export class JournalState {
 }
 
 function recordsOf(run: JournalledRun): readonly JournalRecord[] {
-  const { id, epoch, generation, content, intents, items, end, error } = run;
+  const { id, epoch, generation, content, intents, items, end, error, checks } = run;
   return [
     { t: 'accepted', run: id, epoch, generation, ...content },
     { t: 'intent', run: id, intents },
     { t: 'items', run: id, items },
-    ...(end === null ? [] : [{ t: 'end', run: id, end, error } as const]),
+    ...(end === null ? [] : [{ t: 'end', run: id, end, error, ...(checks === undefined ? {} : { checks }) } as const]),
   ];
 }

@@ -1,5 +1,6 @@
 /** Rules on expressions: valid syntax where they are filled in, a warning elsewhere. */
 import { escapePointer } from '../../kernel/validator.js';
+import { CHECK_KINDS } from '../../resources/checks/check-kinds.js';
 import { hasExpression, OPEN, parseText } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { isReference } from '../kind-set.js';
@@ -18,6 +19,12 @@ export function checkExpressions(context: RuleContext, text: string): void {
   for (const { node, path } of outline.templates) {
     const content = member(node, 'content');
     if (content) visit(content, `${path}/content`);
+  }
+  for (const { node, path } of outline.checks) {
+    for (const kind of CHECK_KINDS) {
+      const body = member(node, kind);
+      if (body) visit(body, `${path}/${kind}`);
+    }
   }
   warnElsewhere(outline.root, '', context);
 }
@@ -52,15 +59,17 @@ function openings(text: string): readonly number[] {
   return found;
 }
 
-/** Paths of bodies and of the content of templates. */
-const FILLED = /^\/resources\/\d+(\/variants\/\d+)?\/resource$|^\/templates\/\d+\/content$/;
+/** Paths of bodies, of the content of templates, and of bodies of checks. */
+const FILLED =
+  /^\/resources\/\d+(\/variants\/\d+)?\/resource$|^\/templates\/\d+\/content$|^\/verify\/\d+\/(script|http|tcp|unit)$/;
 
 function warnElsewhere(node: Located, path: string, context: RuleContext): void {
   if (FILLED.test(path)) return;
   if (node.type !== 'scalar') {
     for (const [key, child] of childrenOf(node)) warnElsewhere(child, `${path}/${escapePointer(key)}`, context);
   } else if (typeof node.value === 'string' && hasExpression(node.value)) {
-    const message = 'expressions are filled in only inside bodies of resources and in the content of templates';
+    const message =
+      'expressions are filled in only inside bodies of resources and checks, and in the content of templates';
     context.mistakes.warning('expression_ignored', message, path, node);
   }
 }

@@ -85,7 +85,7 @@ export function checkSupports({ outline, mistakes }: RuleContext): void {
 const isEmpty = (node: Located): boolean =>
   (node.type === 'list' && node.items.length === 0) || (node.type === 'scalar' && node.value === null);
 
-function checkClause(clause: Located | undefined, path: string, mistakes: RuleContext['mistakes']): void {
+export function checkClause(clause: Located | undefined, path: string, mistakes: RuleContext['mistakes']): void {
   checkDistro(clause, path, mistakes);
   if (clause?.type !== 'map') return;
   for (const [name, { key, value }] of clause.members) {

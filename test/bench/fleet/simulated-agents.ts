@@ -41,7 +41,7 @@ export interface SimulatorCounts {
   /** Moments at which agents were connected and approved, in Unix milliseconds. */
   readonly arrivals: readonly number[];
   readonly failedDials: number;
-  readonly runs: { readonly plan: number; readonly apply: number; readonly drift: number };
+  readonly runs: { readonly plan: number; readonly apply: number; readonly drift: number; readonly verify: number };
 }
 
 /** An agent that waits for approval. */
@@ -56,7 +56,7 @@ const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now()
 let connected = 0;
 let arrivals: number[] = [];
 let failedDials = 0;
-let runs = { plan: 0, apply: 0, drift: 0 };
+let runs = { plan: 0, apply: 0, drift: 0, verify: 0 };
 
 interface AgentOptions {
   readonly address: SimulatedAddress;
@@ -163,7 +163,7 @@ answerQuestions(async (question: SimulatorQuestion): Promise<SimulatorCounts | n
   else {
     arrivals = [];
     failedDials = 0;
-    runs = { plan: 0, apply: 0, drift: 0 };
+    runs = { plan: 0, apply: 0, drift: 0, verify: 0 };
   }
   return null;
 });

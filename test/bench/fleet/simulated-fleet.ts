@@ -104,6 +104,7 @@ export class SimulatedFleet {
         plan: sum(({ runs }) => runs.plan),
         apply: sum(({ runs }) => runs.apply),
         drift: sum(({ runs }) => runs.drift),
+        verify: sum(({ runs }) => runs.verify),
       },
     };
   }

@@ -1,0 +1,136 @@
+/** One attempt of a health check. */
+import { connect } from 'node:net';
+import { messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { validator } from '../../kernel/validator.js';
+import type { DesiredCheck } from '../../resources/checks/check.js';
+import {
+  CHECK_KINDS,
+  CHECK_SCHEMAS,
+  type CheckBodies,
+  type CheckKind,
+  checkPlatforms,
+} from '../../resources/checks/check-kinds.js';
+import { type Command, commandFailure, lastLines } from '../../resources/command.js';
+import type { Host } from '../../resources/host.js';
+import { scriptCommand } from '../../resources/script.js';
+import { requestHttp } from './http-attempt.js';
+import { observeUnit } from './unit-attempt.js';
+
+export type Attempt =
+  | { readonly is: 'healthy' }
+  | { readonly is: 'unhealthy'; readonly reason: string }
+  /** Another attempt would end the same way. */
+  | { readonly is: 'impossible'; readonly reason: string };
+
+export interface AttemptContext {
+  readonly host: Host;
+  /** Ends the attempt at once. */
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+}
+
+export const HEALTHY: Attempt = { is: 'healthy' };
+export const unhealthy = (reason: string): Attempt => ({ is: 'unhealthy', reason });
+export const impossible = (reason: string): Attempt => ({ is: 'impossible', reason });
+
+/** Makes an attempt. Never rejects. Its reasons may hold secrets. */
+export async function attempt(check: DesiredCheck, context: AttemptContext): Promise<Attempt> {
+  const kind = CHECK_KINDS.find((known) => known === check.kind);
+  if (kind === undefined || !isBody(kind, check.body)) {
+    return impossible(`this agent does not know such a check of kind ${check.kind}; upgrade the agent`);
+  }
+  try {
+    return await ATTEMPTS[kind](check.body as never, context, check);
+  } catch (error) {
+    return unhealthy(messageOf(error));
+  }
+}
+
+const isBody = (kind: CheckKind, body: DesiredCheck['body']): boolean =>
+  validator(CHECK_SCHEMAS[kind]).check(kind === 'unit' ? body.name : body);
+
+type Attempts = {
+  readonly [K in CheckKind]: (body: CheckBodies[K], context: AttemptContext, check: DesiredCheck) => Promise<Attempt>;
+};
+
+const ATTEMPTS: Attempts = {
+  script: runScript,
+  http: (body, context) => requestHttp(body, context),
+  tcp: (body, context) => connectTcp(body, context),
+  unit: (body, context) => observeUnit(body.name, context),
+};
+
+async function runScript(
+  { program, run }: CheckBodies['script'],
+  { host, timeoutMs }: AttemptContext,
+  check: DesiredCheck,
+): Promise<Attempt> {
+  const platforms = checkPlatforms('script', check.body);
+  if (platforms !== null && !platforms.includes(host.platform)) {
+    return impossible(
+      `scripts of ${program} run on ${platforms.join(' and ')}, and this is a machine with ${host.platform}`,
+    );
+  }
+  const command: Command = { ...scriptCommand(program, run), timeoutSecs: timeoutMs / 1000 };
+  const result = await host.run(command);
+  const { end } = result;
+  // The end of a secret may stand alone behind a gap in the output.
+  const lines = check.taint !== undefined && result.truncated ? '' : lastLines(result, 3);
+  const said = (sentence: string) => unhealthy(lines === '' ? sentence : `${sentence}: ${lines}`);
+  switch (end.how) {
+    case 'exited':
+      return end.code === 0 ? HEALTHY : said(`ended with status ${end.code}`);
+    case 'killed':
+      return said(`was ended by ${end.signal}`);
+    case 'timed-out':
+      return said(`did not end within ${seconds(timeoutMs)}`);
+    case 'cancelled':
+      return unhealthy('was stopped');
+    case 'not-started':
+      return unhealthy(commandFailure(command, result).message);
+  }
+}
+
+/** Formats milliseconds as seconds with one digit at most. */
+export const seconds = (milliseconds: number): string => `${Math.round(milliseconds / 100) / 10} s`;
+
+function connectTcp({ host, port }: CheckBodies['tcp'], { signal, timeoutMs }: AttemptContext): Promise<Attempt> {
+  const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return new Promise((resolve) => {
+    const socket = connect({ host, port: Number(port) });
+    const settle = (found: Attempt) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', stop);
+      socket.destroy();
+      resolve(found);
+    };
+    const timer = setTimeout(
+      () => settle(unhealthy(`${place} did not accept a connection within ${seconds(timeoutMs)}`)),
+      timeoutMs,
+    );
+    const stop = () => settle(unhealthy('was stopped'));
+    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) stop();
+    socket.once('connect', () => settle(HEALTHY));
+    socket.on('error', (error) => settle(unhealthy(`${place} ${connectionProblem(error)}`)));
+  });
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'refused the connection',
+  ECONNRESET: 'broke the connection',
+  EPIPE: 'broke the connection',
+  ENOTFOUND: 'cannot be found: its name has no address',
+  EAI_AGAIN: 'cannot be found: the name servers do not answer',
+  ETIMEDOUT: 'did not answer',
+  EHOSTUNREACH: 'cannot be reached',
+  ENETUNREACH: 'cannot be reached',
+};
+
+/** Returns what went wrong with a connection, as text after the place. */
+export function connectionProblem(error: unknown): string {
+  // A host with several addresses has one error for each of them.
+  const single = error instanceof AggregateError ? error.errors[0] : error;
+  const code = systemCodeOf(single) ?? '';
+  return PROBLEMS[code] ?? `failed: ${messageOf(single)}`;
+}
