@@ -47,6 +47,7 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
   'planAgent rate_limited': 'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'planAssignment rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'pauseRollout rollout_in_progress': 'needs a rollout that is being reverted: see test/engine/reverts.test.ts',
   'planRollout rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'checkDrift agent_timeout':
@@ -66,6 +67,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'state.apply_interrupted': 'engine/recovery.test.ts',
   'state.operations_pruned': 'engine/retention.test.ts',
   'state.outputs_pruned': 'engine/retention.test.ts',
+  'rollout.halted': 'engine/durable-rollouts.test.ts',
   'rollout.pruned': 'engine/retention.test.ts',
   'drift.detected': 'engine/plan-drift.test.ts',
   'drift.resolved': 'engine/plan-drift.test.ts',

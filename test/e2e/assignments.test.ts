@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { AssignmentDetail } from '../../src/contract/assignments.js';
 import type { Operation, State } from '../../src/contract/operations.js';
-import type { Rollout } from '../../src/contract/rollouts.js';
+import type { Rollout, RolloutRecord } from '../../src/contract/rollouts.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();
@@ -293,8 +293,8 @@ describe('a rollout over a selector with real agents', () => {
       const { operations } = await operationsOf(rollout_id);
       return operations.every(({ status }) => status === 'succeeded');
     }, 'the first agent is done');
-    const cancel = await sandbox.orch(['ops', 'cancel', '--rollout', rollout_id]);
-    expect(cancel.stderr).toContain('is under way');
+    const halted = await sandbox.json<RolloutRecord>(['api', 'GET', `/rollouts/${rollout_id}`]);
+    expect(halted).toMatchObject({ state: 'halted', reason: 'operator bob was removed', counts: { waiting: 2 } });
     expect((await operationsOf(rollout_id)).total).toBe(1);
   });
 
@@ -322,7 +322,16 @@ describe('a rollout over a selector with real agents', () => {
       'rollout',
     ]);
     const types = events.map(({ event_type }) => event_type);
-    expect(new Set(types)).toEqual(new Set(['rollout.applied', 'rollout.planned', 'rollout.cancelled']));
+    expect(new Set(types)).toEqual(
+      new Set([
+        'rollout.applied',
+        'rollout.planned',
+        'rollout.cancelled',
+        'rollout.halted',
+        'rollout.succeeded',
+        'rollout.failed',
+      ]),
+    );
     const own = events.filter(({ metadata }) => metadata.rollout_id === rollout_id);
     expect(own.map(({ event_type }) => event_type)).toEqual(['rollout.cancelled', 'rollout.applied']);
   });

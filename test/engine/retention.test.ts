@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
+import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { Retention, type RetentionDays } from '../../daemon/housekeeping.js';
 import { findNotification, insertNotification } from '../../daemon/notify/notification-store.js';
-import { type Bench, openBench } from '../support/engine.js';
+import { rejection } from '../support/database.js';
+import { ALICE, type Bench, openBench } from '../support/engine.js';
 
 const DAY = 86_400_000;
 
@@ -62,6 +64,33 @@ describe('retention', () => {
     bench.clock.advance(DAY);
     await job.run();
     expect(await left()).toEqual([3, 4, 5]);
+  });
+
+  it('deletes ended and halted rollouts with the operations, and keeps the others', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('site', { '/a': 'x' });
+    const target = { kind: 'agents', nodeIds: [agent.nodeId] } as const;
+    const begin = async (change: object = {}) => {
+      const pace = { ...DEFAULT_PACE, ...change };
+      const request = { target, modules: ['site'], allowRemovals: null, expect: null, pace };
+      const { id } = await bench.engine.rollouts.apply(request, ALICE);
+      await bench.settle();
+      return id;
+    };
+    await begin();
+    agent.mishaps.set('/a', 'fail');
+    const failed = await begin();
+    await bench.disconnect(agent);
+    const waiting = await begin({ whenOnlineSecs: 9_000_000 });
+    bench.clock.advance(2 * DAY);
+    const late = await begin();
+    await retention(bench, { rollouts: 1 }).run();
+    const { rollouts } = await bench.engine.rollouts.list({ limit: 9, offset: 0, state: null, assignment: null });
+    expect(rollouts.map(({ rollout_id }) => rollout_id)).toEqual([late, waiting]);
+    expect(bench.events.filter(({ type }) => type === 'rollout.pruned')).toMatchObject([{ metadata: { count: 2 } }]);
+    expect((await rejection(bench.engine.rollouts.get(failed))).code).toBe('rollout_not_found');
+    expect(await bench.db.selectFrom('rollout_agents').select('rollout_id').execute()).toHaveLength(2);
   });
 
   it('keeps what the managed state rests on, and what is under way', async () => {

@@ -230,7 +230,9 @@ export class RolloutRun {
   agentReady(nodeId: string): void {
     const agent = this.agents.ofNode(nodeId);
     if (agent === undefined || agent.row.state !== 'waiting' || agent.place === 'ready') return;
-    this.agents.makeReady(agent);
+    const isLate = agent.place === 'away' && !this.isAwaited();
+    if (isLate && this.row.state === 'running') this.conclude(agent, this.missed(agent));
+    else this.agents.makeReady(agent);
     this.wake();
   }
 
@@ -369,10 +371,13 @@ export class RolloutRun {
   /** Decides what becomes of an offline agent: it is waited for, left out, or unreachable. */
   private placeOffline(agent: RolloutMember): void {
     const { clock, returnsBy } = this.tools;
-    const { pace } = this.row;
     if (clock.monotonic() < returnsBy) this.agents.change(agent, { place: 'awaited', isStarting: false });
     else if (this.isAwaited()) this.agents.change(agent, { place: 'away', isStarting: false });
-    else this.conclude(agent, offlineResult(agent.row, pace.skipOffline));
+    else this.conclude(agent, this.missed(agent));
+  }
+
+  private missed({ row }: RolloutMember): RolloutAgentRow {
+    return offlineResult(row, this.row.pace.skipOffline);
   }
 
   private async begin(agent: RolloutMember): Promise<void> {

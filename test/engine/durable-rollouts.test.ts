@@ -1,0 +1,478 @@
+/** Rollouts that are paused, halted, retried and interrupted: what is stored, and what goes on. */
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
+import { deleteAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
+import { rejection } from '../support/database.js';
+import { ALICE, type Bench, nodeId, openBench, type ScriptedAgent } from '../support/engine.js';
+
+const BOB = { ...ALICE, actor: { id: 'b0b'.padEnd(32, '0'), name: 'bob', type: 'operator' } } as const;
+const MINUTE = 60_000;
+
+/** So many agents of one assignment; none works by itself. */
+async function fleet(count: number, options: Parameters<typeof openBench>[0] = {}) {
+  const bench = await openBench(options);
+  const agents: ScriptedAgent[] = [];
+  for (const digit of '123456789abcdef'.slice(0, count)) agents.push(await bench.agent(digit));
+  await bench.upload('site', { '/site': 'x' });
+  await bench.engine.assignments.create({ name: 'all', modules: ['site'], selector: '*', description: null }, ALICE);
+  for (const agent of agents) agent.diligent = false;
+  return { bench, agents };
+}
+
+/** Begins a rollout and lets everything come to rest. Returns its ID. */
+async function begin(bench: Bench, pace: Partial<RequestedPace> = {}, context = ALICE): Promise<string> {
+  const target = { kind: 'assignment', name: 'all' } as const;
+  const request = { target, modules: [], allowRemovals: null, expect: null, pace: { ...DEFAULT_PACE, ...pace } };
+  const run = await bench.engine.rollouts.apply(request, context);
+  await bench.settle();
+  return run.id;
+}
+
+const get = (bench: Bench, id: string) => bench.engine.rollouts.get(id);
+
+const states = async (bench: Bench, id: string) => (await get(bench, id)).agents.map(({ state }) => state);
+
+/** Lets agents work, and waits until everything has come to rest. */
+async function work(bench: Bench, ...agents: readonly (ScriptedAgent | undefined)[]): Promise<void> {
+  for (const agent of agents) if (agent !== undefined) agent.diligent = true;
+  await bench.settle();
+}
+
+/** Lets time pass, and the engine look at the clock. */
+async function pass(bench: Bench, ms: number): Promise<void> {
+  bench.clock.advance(ms);
+  await bench.engine.tick();
+  await bench.settle();
+}
+
+const runsOf = (agent: ScriptedAgent | undefined) => agent?.received.filter(({ type }) => type === 'run').length;
+
+async function restart(bench: Bench, agents: readonly ScriptedAgent[]): Promise<void> {
+  await bench.restart();
+  for (const agent of agents) agent.connect();
+  await bench.settle();
+}
+
+describe('a paused rollout', () => {
+  it('starts no other agent until it is resumed, and those in flight finish', async () => {
+    const { bench, agents } = await fleet(3);
+    const id = await begin(bench, { concurrency: 1 });
+    expect(await states(bench, id)).toEqual(['running', 'waiting', 'waiting']);
+    expect(await bench.engine.rollouts.pause(id, 'lunch', ALICE)).toMatchObject({ state: 'paused', reason: 'lunch' });
+    await work(bench, ...agents);
+    expect(await states(bench, id)).toEqual(['succeeded', 'waiting', 'waiting']);
+    expect((await rejection(bench.engine.rollouts.retry(id, ALICE))).code).toBe('rollout_in_progress');
+    await restart(bench, agents);
+    expect(await get(bench, id)).toMatchObject({ state: 'paused', reason: 'lunch', counts: { waiting: 2 } });
+    expect(await bench.engine.rollouts.resume(id, BOB)).toMatchObject({ state: 'running', reason: null });
+    await bench.settle();
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded', requested_by: ALICE.actor.id });
+    const started = bench.events.filter(({ type }) => type === 'state.apply_started');
+    expect(started.map(({ actor }) => actor.name)).toEqual(['alice', 'bob', 'bob']);
+    expect(bench.events.filter(({ type }) => type.startsWith('rollout.'))).toMatchObject([
+      {
+        type: 'rollout.paused',
+        actor: ALICE.actor,
+        summary: 'alice paused a rollout of assignment all on 3 agents: lunch',
+      },
+      { type: 'rollout.resumed', actor: BOB.actor, summary: 'bob resumed a rollout of assignment all on 3 agents' },
+      { type: 'rollout.succeeded', summary: 'a rollout of assignment all on 3 agents has succeeded' },
+    ]);
+    const { rollouts } = bench.engine;
+    for (const refused of [rollouts.pause(id, null, ALICE), rollouts.resume(id, ALICE), rollouts.cancel(id, ALICE)]) {
+      expect(await rejection(refused)).toMatchObject({
+        code: 'rollout_finished',
+        hint: `see what it did: orch rollouts show ${id}`,
+      });
+    }
+    expect((await rejection(bench.engine.rollouts.retry(id, ALICE))).message).toContain('nothing to retry');
+  });
+
+  it('is cancelled with the agents that wait', async () => {
+    const { bench, agents } = await fleet(3);
+    const id = await begin(bench, { concurrency: 1 });
+    await bench.engine.rollouts.pause(id, null, ALICE);
+    await bench.while(bench.engine.rollouts.cancel(id, ALICE));
+    expect(await get(bench, id)).toMatchObject({ state: 'cancelled', finished_at: null });
+    expect((await rejection(bench.engine.rollouts.retry(id, ALICE))).message).toContain('agents in flight');
+    await work(bench, ...agents);
+    const { agents: ended, ...record } = await get(bench, id);
+    expect(record).toMatchObject({ state: 'cancelled', finished_at: expect.any(Number) });
+    expect(ended.map(({ state, error }) => [state, error?.message])).toEqual([
+      ['failed', 'the apply was cancelled'],
+      ['skipped', 'not started: alice cancelled the rollout'],
+      ['skipped', 'not started: alice cancelled the rollout'],
+    ]);
+  });
+});
+
+describe('a halted rollout', () => {
+  it('goes on when it is resumed, and its bound counts anew', async () => {
+    const { bench, agents } = await fleet(4);
+    agents[0]?.mishaps.set('/site', 'fail');
+    agents[2]?.mishaps.set('/site', 'fail');
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { maxFailures: 1 });
+    expect(await get(bench, id)).toMatchObject({ state: 'halted', reason: '1 agent has failed', finished_at: null });
+    await restart(bench, agents);
+    expect(await states(bench, id)).toEqual(['failed', 'waiting', 'waiting', 'waiting']);
+    await bench.engine.rollouts.resume(id, ALICE);
+    await bench.settle();
+    expect(await states(bench, id)).toEqual(['failed', 'succeeded', 'failed', 'waiting']);
+    expect(await get(bench, id)).toMatchObject({ state: 'halted' });
+    await bench.engine.rollouts.resume(id, ALICE);
+    await bench.settle();
+    expect(await get(bench, id)).toMatchObject({ state: 'failed', reason: '2 agents did not succeed' });
+    expect(bench.eventTypes('rollout.')).toEqual([
+      'rollout.halted',
+      'rollout.resumed',
+      'rollout.halted',
+      'rollout.resumed',
+      'rollout.failed',
+    ]);
+  });
+
+  it('is retried: the agents that failed wait again', async () => {
+    const { bench, agents } = await fleet(3);
+    agents[0]?.mishaps.set('/site', 'fail');
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { canary: 1 });
+    expect(await get(bench, id)).toMatchObject({
+      state: 'halted',
+      reason: '1 of 1 canary agents did not succeed',
+      wave: { number: 1, of: 2 },
+    });
+    agents[0]?.mishaps.clear();
+    expect(await bench.engine.rollouts.retry(id, BOB)).toMatchObject({ state: 'running', counts: { waiting: 3 } });
+    await bench.settle();
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded', reason: null, wave: { number: 2, of: 2 } });
+  });
+
+  it('can leave a canary behind that failed', async () => {
+    const { bench, agents } = await fleet(3);
+    agents[0]?.mishaps.set('/site', 'fail');
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { canary: 1 });
+    await bench.engine.rollouts.resume(id, ALICE);
+    await bench.settle();
+    expect(await states(bench, id)).toEqual(['failed', 'succeeded', 'succeeded']);
+    expect(await get(bench, id)).toMatchObject({ state: 'failed' });
+  });
+});
+
+describe('an ended rollout', () => {
+  it('is retried for agents that failed, were offline, or were left out', async () => {
+    const { bench, agents } = await fleet(3);
+    const [first, second, third] = agents;
+    first?.mishaps.set('/site', 'fail');
+    if (second) await bench.disconnect(second);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench);
+    expect(await states(bench, id)).toEqual(['failed', 'unreachable', 'succeeded']);
+    first?.mishaps.clear();
+    second?.connect();
+    await bench.settle();
+    await bench.engine.rollouts.retry(id, ALICE);
+    await bench.settle();
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded', counts: { succeeded: 3 } });
+    expect([runsOf(first), runsOf(second), runsOf(third)]).toEqual([2, 1, 1]);
+    const { operations } = await bench.engine.operations.list({ limit: 9, offset: 0, status: null, rollout: id });
+    expect(operations).toHaveLength(4);
+  });
+
+  it('is listed by state and assignment, newest first', async () => {
+    const { bench, agents } = await fleet(1);
+    await work(bench, ...agents);
+    const ids = [await begin(bench), await begin(bench), await begin(bench, { concurrency: 1 })];
+    const page = { limit: 2, offset: 0, state: null, assignment: null };
+    const listed = await bench.engine.rollouts.list(page);
+    expect([listed.total, listed.rollouts.map(({ rollout_id }) => rollout_id)]).toEqual([3, [ids[2], ids[1]]]);
+    expect((await bench.engine.rollouts.list({ ...page, offset: 2 })).rollouts).toHaveLength(1);
+    expect((await bench.engine.rollouts.list({ ...page, state: 'running' })).total).toBe(0);
+    expect((await bench.engine.rollouts.list({ ...page, state: 'succeeded', assignment: 'all' })).total).toBe(3);
+    expect((await bench.engine.rollouts.list({ ...page, assignment: 'none' })).rollouts).toEqual([]);
+    expect((await rejection(bench.engine.operations.detail(ids[0] ?? ''))).hint).toBe(
+      `that is a rollout: orch rollouts show ${ids[0]}`,
+    );
+  });
+});
+
+describe('a restart', () => {
+  it('halts rollouts where the settings say so, and agents in flight finish', async () => {
+    const { bench, agents } = await fleet(3, { onRestart: () => 'halt' });
+    const id = await begin(bench, { concurrency: 1 });
+    await restart(bench, agents);
+    expect(await get(bench, id)).toMatchObject({ state: 'halted', reason: 'the orchestrator restarted' });
+    await work(bench, ...agents);
+    expect(await states(bench, id)).toEqual(['succeeded', 'waiting', 'waiting']);
+    await bench.engine.rollouts.resume(id, ALICE);
+    await bench.settle();
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded' });
+  });
+
+  it('halts the rollouts of an operator who may no longer apply', async () => {
+    const { bench, agents } = await fleet(2, { mayApply: async ({ id }) => id === BOB.actor.id });
+    const id = await begin(bench, { concurrency: 1 });
+    await restart(bench, agents);
+    const reason = 'operator alice was removed or may no longer apply';
+    expect(await get(bench, id)).toMatchObject({ state: 'halted', reason });
+    await work(bench, ...agents);
+    await bench.engine.rollouts.resume(id, BOB);
+    await bench.settle();
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded' });
+  });
+
+  it('waits for agents to return, and takes them for offline after two minutes', async () => {
+    const { bench, agents } = await fleet(3);
+    const id = await begin(bench, { concurrency: 1 });
+    await bench.restart();
+    for (const agent of agents) agent.diligent = true;
+    agents[0]?.connect();
+    await bench.settle();
+    expect(await states(bench, id)).toEqual(['succeeded', 'waiting', 'waiting']);
+    agents[1]?.connect();
+    await bench.settle();
+    await pass(bench, MINUTE);
+    expect(await states(bench, id)).toEqual(['succeeded', 'succeeded', 'waiting']);
+    await pass(bench, MINUTE);
+    expect(await states(bench, id)).toEqual(['succeeded', 'succeeded', 'unreachable']);
+    expect(await get(bench, id)).toMatchObject({ state: 'failed' });
+  });
+
+  it('finishes a cancelled rollout whose agents are in flight', async () => {
+    const { bench, agents } = await fleet(2);
+    const id = await begin(bench, { concurrency: 1 });
+    await bench.while(bench.engine.rollouts.cancel(id, ALICE));
+    await restart(bench, agents);
+    await work(bench, ...agents);
+    expect(await get(bench, id)).toMatchObject({ state: 'cancelled', finished_at: expect.any(Number) });
+    expect(await states(bench, id)).toEqual(['failed', 'skipped']);
+  });
+
+  it('holds on to a rollout while the store refuses to be written', async () => {
+    const { bench, agents } = await fleet(3);
+    const id = await begin(bench, { concurrency: 1 });
+    bench.isStoreBroken = true;
+    await work(bench, ...agents);
+    await pass(bench, 1000);
+    bench.isStoreBroken = false;
+    agents[0]?.disconnect();
+    bench.engine.traffic.disconnected(nodeId('1'));
+    agents[0]?.connect();
+    await bench.settle();
+    await pass(bench, 1000);
+    await pass(bench, 1000);
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded', counts: { succeeded: 3 } });
+  });
+});
+
+describe('waves', () => {
+  it('follow one another, with a soak between them that a restart does not prolong', async () => {
+    const { bench, agents } = await fleet(5);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { waves: [1, '50%'], soakSecs: 600 });
+    const soaking = await get(bench, id);
+    expect(soaking.pace.waves).toEqual([1, 2, 2]);
+    expect(soaking.wave).toEqual({ number: 1, of: 3, soaking_until: Math.floor(bench.clock.now() / 1000) + 600 });
+    await pass(bench, 4 * MINUTE);
+    await restart(bench, agents);
+    expect((await get(bench, id)).wave).toEqual(soaking.wave);
+    await pass(bench, 6 * MINUTE - 1);
+    expect(await get(bench, id)).toMatchObject({ counts: { succeeded: 1, waiting: 4 } });
+    await pass(bench, 1);
+    expect(await get(bench, id)).toMatchObject({ wave: { number: 2 }, counts: { succeeded: 3, waiting: 2 } });
+    await pass(bench, 10 * MINUTE);
+    expect(await get(bench, id)).toMatchObject({ state: 'running', wave: { number: 3 }, counts: { succeeded: 5 } });
+    await pass(bench, 10 * MINUTE);
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded', wave: { number: 3, soaking_until: null } });
+  });
+
+  it('soak by the time that passes, whatever the clock says', async () => {
+    const { bench, agents } = await fleet(2);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { canary: 1, soakSecs: 600 });
+    bench.clock.setWall(bench.clock.now() + 24 * 60 * MINUTE);
+    await pass(bench, MINUTE);
+    expect(await get(bench, id)).toMatchObject({ counts: { succeeded: 1, waiting: 1 } });
+    bench.clock.setWall(bench.clock.now() - 48 * 60 * MINUTE);
+    await pass(bench, 9 * MINUTE);
+    expect(await get(bench, id)).toMatchObject({ counts: { succeeded: 2 } });
+  });
+
+  it('soak at most once more in full when the clock was set back while the orchestrator was stopped', async () => {
+    const { bench, agents } = await fleet(2);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { canary: 1, soakSecs: 600 });
+    bench.clock.setWall(bench.clock.now() - 24 * 60 * MINUTE);
+    await restart(bench, agents);
+    await pass(bench, 9 * MINUTE);
+    expect(await get(bench, id)).toMatchObject({ counts: { succeeded: 1 } });
+    await pass(bench, MINUTE);
+    expect(await get(bench, id)).toMatchObject({ counts: { succeeded: 2 } });
+  });
+
+  it('that do not ascend are refused', async () => {
+    const { bench } = await fleet(1);
+    expect(await rejection(begin(bench, { waves: ['50%', '10%'] }))).toMatchObject({
+      code: 'invalid_body',
+      message: 'the waves do not ascend: 10% comes after 50%',
+    });
+  });
+});
+
+describe('offline agents', () => {
+  it('are skipped on request, and do not count', async () => {
+    const { bench, agents } = await fleet(3);
+    if (agents[0]) await bench.disconnect(agents[0]);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { maxFailures: 1, skipOffline: true });
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded', counts: { skipped: 1, succeeded: 2 } });
+  });
+
+  it('are waited for, hold up no wave, and are applied when they return, also after a restart', async () => {
+    const { bench, agents } = await fleet(4);
+    const [first, second, third, fourth] = agents;
+    for (const agent of [first, third]) if (agent) await bench.disconnect(agent);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { canary: 2, whenOnlineSecs: 3600 });
+    // One canary has succeeded, so the one that is away holds nothing up.
+    expect(await states(bench, id)).toEqual(['waiting', 'succeeded', 'waiting', 'succeeded']);
+    expect(await get(bench, id)).toMatchObject({ state: 'running' });
+    third?.connect();
+    await bench.settle();
+    expect(await states(bench, id)).toEqual(['waiting', 'succeeded', 'succeeded', 'succeeded']);
+    await bench.restart();
+    for (const agent of [second, third, fourth]) agent?.connect();
+    await bench.settle();
+    await pass(bench, 30 * MINUTE);
+    first?.connect();
+    await bench.settle();
+    expect(await get(bench, id)).toMatchObject({ state: 'succeeded' });
+    expect(agents.map(runsOf)).toEqual([1, 1, 1, 1]);
+  });
+
+  it('hold up the next wave as long as no agent of theirs was applied', async () => {
+    const { bench, agents } = await fleet(3);
+    for (const agent of agents) await bench.disconnect(agent);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { canary: 1, whenOnlineSecs: 3600 });
+    agents[2]?.connect();
+    await bench.settle();
+    expect(await states(bench, id)).toEqual(['waiting', 'waiting', 'waiting']);
+    agents[0]?.connect();
+    await bench.settle();
+    expect(await states(bench, id)).toEqual(['succeeded', 'waiting', 'succeeded']);
+  });
+
+  it.each(['with', 'without'])('are unreachable when their time is over, %s a clock that is set back', async (how) => {
+    const { bench, agents } = await fleet(2);
+    if (agents[0]) await bench.disconnect(agents[0]);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { whenOnlineSecs: 600 });
+    if (how === 'with') bench.clock.setWall(bench.clock.now() - 60 * MINUTE);
+    await pass(bench, 10 * MINUTE - 1);
+    expect(await states(bench, id)).toEqual(['waiting', 'succeeded']);
+    await pass(bench, 1);
+    expect(await states(bench, id)).toEqual(['unreachable', 'succeeded']);
+    agents[0]?.connect();
+    await bench.settle();
+    expect(runsOf(agents[0])).toBe(0);
+    expect(await get(bench, id)).toMatchObject({ state: 'failed' });
+  });
+
+  it('are not started when the clock was set beyond their time, and not after a halt', async () => {
+    const { bench, agents } = await fleet(3);
+    if (agents[0]) await bench.disconnect(agents[0]);
+    for (const agent of agents) agent.diligent = true;
+    const late = await begin(bench, { whenOnlineSecs: 600 });
+    bench.clock.setWall(bench.clock.now() + 60 * MINUTE);
+    agents[0]?.connect();
+    await bench.settle();
+    expect(runsOf(agents[0])).toBe(0);
+    expect(await states(bench, late)).toEqual(['unreachable', 'succeeded', 'succeeded']);
+    if (agents[0]) await bench.disconnect(agents[0]);
+    agents[1]?.mishaps.set('/site', 'fail');
+    const halted = await begin(bench, { whenOnlineSecs: 600, maxFailures: 1 });
+    agents[0]?.connect();
+    await bench.settle();
+    expect(await states(bench, halted)).toEqual(['waiting', 'failed', 'waiting']);
+    expect(runsOf(agents[0])).toBe(0);
+  });
+});
+
+describe('agents that change during a rollout', () => {
+  it('are left out when they are rejected or removed, also while they are waited for', async () => {
+    const { bench, agents } = await fleet(4);
+    if (agents[2]) await bench.disconnect(agents[2]);
+    const id = await begin(bench, { concurrency: 1, whenOnlineSecs: 3600 });
+    if (agents[1]) await bench.reject(agents[1]);
+    await work(bench, ...agents);
+    expect(await states(bench, id)).toEqual(['succeeded', 'skipped', 'waiting', 'succeeded']);
+    await deleteAgent(bench.db, nodeId('3'));
+    await bench.engine.traffic.revoked(nodeId('3'));
+    await bench.settle();
+    const { agents: ended, state } = await get(bench, id);
+    expect(ended.map(({ error }) => error?.code ?? null)).toEqual([
+      null,
+      'agent_not_approved',
+      'agent_not_found',
+      null,
+    ]);
+    expect(state).toBe('succeeded');
+  });
+
+  it('in flight end as failed when they are removed', async () => {
+    const { bench, agents } = await fleet(2);
+    const id = await begin(bench);
+    if (agents[0]) await bench.reject(agents[0]);
+    await work(bench, agents[1]);
+    const { agents: ended, state } = await get(bench, id);
+    expect([state, ...ended.map(({ error }) => error?.message ?? null)]).toEqual([
+      'failed',
+      'the agent was rejected or removed',
+      null,
+    ]);
+  });
+
+  it('keep the name that they had when it began', async () => {
+    const { bench, agents } = await fleet(2);
+    const id = await begin(bench, { concurrency: 1 });
+    await updateAgent(bench.db, nodeId('2'), { name: 'renamed' });
+    await work(bench, ...agents);
+    expect((await get(bench, id)).agents.map(({ name, state }) => [name, state])).toEqual([
+      ['web-1', 'succeeded'],
+      ['web-2', 'succeeded'],
+    ]);
+  });
+});
+
+describe('two rollouts', () => {
+  it('that meet on one machine apply to it one at a time, and the second says why it did not', async () => {
+    const { bench, agents } = await fleet(2);
+    const first = await begin(bench);
+    const second = await begin(bench, {}, BOB);
+    await work(bench, ...agents);
+    expect(await states(bench, first)).toEqual(['succeeded', 'succeeded']);
+    const { agents: missed } = await get(bench, second);
+    expect(missed.map(({ state, error }) => [state, error?.code])).toEqual([
+      ['failed', 'operation_in_progress'],
+      ['failed', 'operation_in_progress'],
+    ]);
+    await bench.engine.rollouts.retry(second, BOB);
+    await bench.settle();
+    expect(await states(bench, second)).toEqual(['succeeded', 'succeeded']);
+    expect(agents.map(runsOf)).toEqual([2, 2]);
+  });
+});
+
+describe('the operator of a rollout', () => {
+  it('takes no further agent with them when they are removed', async () => {
+    const { bench, agents } = await fleet(3);
+    const [mine, theirs] = [await begin(bench, { concurrency: 1 }), await begin(bench, { canary: 1 }, BOB)];
+    await bench.engine.rollouts.operatorRemoved(ALICE.actor);
+    await work(bench, ...agents);
+    expect(await get(bench, mine)).toMatchObject({ state: 'halted', reason: 'operator alice was removed' });
+    expect(await states(bench, mine)).toEqual(['succeeded', 'waiting', 'waiting']);
+    expect((await get(bench, theirs)).reason).toBe('1 of 1 canary agents did not succeed');
+  });
+});
