@@ -184,6 +184,7 @@ export type LiveValue =
   | 'operator'
   | 'secret'
   | 'operation'
+  | 'rollout'
   | 'drift'
   | 'window'
   | 'channel'
@@ -291,6 +292,44 @@ export const integer = (placeholder: string, summary: string, minimum = 0): Opti
       return number;
     },
   });
+
+/** Makes an option that takes a number of agents of at least `minimum`, or a share of them such as `10%`. */
+export const share = (placeholder: string, summary: string, minimum: number): Option<number | string | undefined> =>
+  option({
+    summary,
+    placeholder,
+    parse: (given, name) => {
+      const value = given.at(-1);
+      return value === undefined ? undefined : parseShare(value, name, minimum);
+    },
+  });
+
+/** Makes an option that takes numbers and shares of agents between commas. */
+export const listOfShares = (placeholder: string, summary: string): Option<readonly (number | string)[] | undefined> =>
+  option({
+    summary,
+    placeholder,
+    parse: (given, name) => {
+      const value = given.at(-1);
+      return value?.split(',').map((part) => parseShare(part.trim(), name, 1));
+    },
+  });
+
+/** Throws `usage`. */
+function parseShare(text: string, name: string, minimum: number): number | string {
+  const [, digits, percent] = /^(\d{1,9})(%?)$/.exec(text) ?? [];
+  const number = Number(digits);
+  if (percent === '%' && number >= 1 && number <= 100) return `${number}%`;
+  if (percent === '' && number >= minimum) return number;
+  if (percent === '%') throw new Fault('usage', `${name} takes a share from 1% to 100%, not "${text}"`);
+  throw new Fault(
+    'usage',
+    `${name} takes a number of agents of at least ${minimum}, or a share of them, not "${text}"`,
+    {
+      hint: name === '--waves' ? 'such as --waves 1,10%,100%' : `such as ${name} 2 or ${name} 10%`,
+    },
+  );
+}
 
 /** Makes an option that may be repeated. */
 export const list = (placeholder: string, summary: string, extra: Extra = {}): Option<readonly string[]> =>

@@ -6,8 +6,9 @@ import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
 import { requireConsent } from '../runs/consent.js';
-import { confirmAndApply, planAgent } from '../runs/one-agent.js';
-import { applyFleet, paceOptions, planFleet } from '../runs/rollout.js';
+import { confirmAndApply, confirmAndDetach, planAgent } from '../runs/one-agent.js';
+import { applyPaceOptions, choosePace, needsRollout, paceFlags, planPaceOptions } from '../runs/pace.js';
+import { applyFleet, planFleet } from '../runs/rollout.js';
 import { runOutcome } from '../runs/run-view.js';
 import { applyPlan, isPlanFile, requirePlanName, savePlan } from '../runs/saved-plan.js';
 
@@ -17,6 +18,7 @@ export const applyModules = defineCommand({
     'orch apply web-01 -f site.orch.yaml',
     'orch apply web-01 web-02 -m nginx --yes',
     'orch apply --assignment web --canary 1 --max-failures 3',
+    'orch apply --assignment web --waves 1,10%,100% --soak 5m --yes',
     'orch apply --selector role=web -m nginx --yes',
     'orch apply next.orchplan',
     'orch apply --local -f site.orch.yaml',
@@ -28,7 +30,9 @@ export const applyModules = defineCommand({
     'since rejects it (exit status 6).',
     '--local needs no orchestrator: it applies to this machine, records the result, and later removes resources that are no',
     'longer declared. There, Ctrl-C, SIGTERM and SIGHUP stop at the next resource; results are recorded in any case.',
-    'Over several agents the orchestrator walks, even if you disconnect: see orch ops list --rollout ID.',
+    'Over several agents it begins a rollout, which goes on without you and survives a restart of the orchestrator:',
+    'see orch rollouts. It ends with 3 if the rollout halts, is cancelled or is reverted, and with 5 if the only failures',
+    'are offline agents. With a bound (--canary, --waves or --max-failures) never more agents are in flight than may fail.',
     'Ctrl-C leaves the operation or the rollout running and shows how to watch and cancel it; Ctrl-C twice cancels it,',
     'SIGTERM never.',
     'Files of -f are uploaded when the apply starts: after the answer, or at once with --yes. A saved plan with files of -f',
@@ -40,33 +44,35 @@ export const applyModules = defineCommand({
   options: {
     ...moduleOptions,
     ...fleetOptions,
-    ...paceOptions,
+    ...applyPaceOptions,
     ...localOptions,
     allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
     detailedExitcode: flag('end with 2 if resources changed'),
   },
-  run: async (context, { allowRemovals = null, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
+  run: async (context, { allowRemovals = null, detailedExitcode: detailed, detach, ...choice }) => {
     const { nodes, allowEmpty } = choice;
     requireConsent(context);
-    const here = localChoice({ ...choice, others: { ...fleetFlags(choice), '-m': choice.module.length > 0 } });
+    const others = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
+    const here = localChoice({ ...choice, others });
     if (here !== null) {
       const { applyLocal } = await import('../local/run-local.js');
-      return applyLocal(context, { ...here, allowRemovals, detailed: detailedExitcode });
+      return applyLocal(context, { ...here, allowRemovals, detailed });
     }
     requireOneChoice(choice, 'apply');
+    const pace = choosePace(choice);
     const api = await context.api();
-    const detailed = detailedExitcode;
-    const pace = { concurrency, canary, maxFailures };
     if (nodes.some(isPlanFile)) {
-      return applyPlan(context, api, { path: onlyPlanFile(nodes, choice), pace, allowRemovals, detailed });
+      return applyPlan(context, api, { path: onlyPlanFile(nodes, choice), pace, allowRemovals, detach, detailed });
     }
     const modules = await chooseModules(context, choice);
     const target = await chooseTarget(api, choice, context);
-    if (target.kind !== 'agent') {
-      const order = { fleet: target, modules, pace, allowEmpty, allowRemovals, detailed };
-      return applyFleet(context, api, order);
+    if (target.kind !== 'agent' || needsRollout(pace)) {
+      const fleet = target.kind === 'agent' ? ({ kind: 'agents', agents: [target.agent] } as const) : target;
+      return applyFleet(context, api, { fleet, modules, pace, allowEmpty, allowRemovals, detach, detailed });
     }
-    const run = await confirmAndApply(context, api, { agent: target.agent, modules, allowRemovals });
+    const order = { agent: target.agent, modules, allowRemovals };
+    if (detach) return confirmAndDetach(context, api, order);
+    const run = await confirmAndApply(context, api, order);
     return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
   },
 });
@@ -102,13 +108,15 @@ export const planModules = defineCommand({
   options: {
     ...moduleOptions,
     ...fleetOptions,
-    ...paceOptions,
+    ...planPaceOptions,
     ...localOptions,
     out: text('FILE', 'save the plan to a file that ends in .orchplan, for orch apply', { completes: 'file' }),
     detailedExitcode: flag('end with 2 if the plan has changes'),
   },
   run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
-    const others = { '--out': out !== undefined, ...fleetFlags(choice), '-m': choice.module.length > 0 };
+    const pace = { concurrency, canary, maxFailures };
+    const named = { ...fleetFlags(choice), ...paceFlags(pace), '-m': choice.module.length > 0 };
+    const others = { '--out': out !== undefined, ...named };
     const here = localChoice({ ...choice, others });
     if (here !== null) return (await import('../local/run-local.js')).planLocal(context, here, detailedExitcode);
     requireOneChoice(choice, 'plan');
@@ -122,7 +130,6 @@ export const planModules = defineCommand({
       if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
       return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
     }
-    const pace = { concurrency, canary, maxFailures };
     const order = { fleet: target, modules, pace, allowEmpty: choice.allowEmpty, detailed };
     const { outcome, runs } = await planFleet(context, api, order);
     if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });

@@ -21,6 +21,7 @@ import { agentHandle } from '../format.js';
 import { optionsBeside } from '../global-options.js';
 import { allAgents } from '../list-pages.js';
 import { linesOf, textLines } from '../outcome.js';
+import { rolloutSubject } from '../runs/rollout-record.js';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
@@ -183,6 +184,11 @@ const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Pr
     (await api.call('listOperations', { signal })).operations.map(({ operation_id, status, node_name }) => ({
       word: operation_id,
       summary: `${status} ${node_name ?? ''}`,
+    })),
+  rollout: async (api, signal) =>
+    (await api.call('listRollouts', { signal })).rollouts.map((rollout) => ({
+      word: rollout.rollout_id,
+      summary: `${rollout.state} ${rolloutSubject(rollout)}`,
     })),
   terminal: async (api, signal) =>
     (await api.call('listTerminals', { signal })).map(({ session_id, status, operator, node_name }) => ({

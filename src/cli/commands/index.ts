@@ -45,6 +45,7 @@ const operator = () => import('./operator.js');
 const ops = () => import('./ops.js');
 const packages = () => import('./package.js');
 const profile = () => import('./profile.js');
+const rollouts = () => import('./rollouts.js');
 const secrets = () => import('./secrets.js');
 const serve = () => import('./serve.js');
 const service = () => import('./service.js');
@@ -143,6 +144,17 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('metrics', 'show the measurements of an agent', async () => (await metrics()).showMetrics),
   entry('top', 'watch the whole fleet live', async () => (await metrics()).showFleet),
   entry('explain', 'show the origin of a resource on an agent', async () => (await state()).explainResource),
+  entry('rollouts list', 'list rollouts', async () => (await rollouts()).listRollouts),
+  entry('rollouts show', 'show one rollout with its agents', async () => (await rollouts()).showRollout),
+  entry('rollouts watch', 'follow a rollout to its end', async () => (await rollouts()).watchRollouts),
+  entry('rollouts pause', 'start no further agent for now', async () => (await rollouts()).pauseRollout),
+  entry('rollouts resume', 'continue a paused or halted rollout', async () => (await rollouts()).resumeRollout),
+  entry(
+    'rollouts retry',
+    'apply again to the agents of a rollout that did not succeed',
+    async () => (await rollouts()).retryRollout,
+  ),
+  entry('rollouts cancel', 'end a rollout at the next resource', async () => (await rollouts()).cancelRollout),
   entry('ops list', 'list operations', async () => (await ops()).listOperations),
   entry('ops show', 'show one operation with its resources', async () => (await ops()).showOperation),
   entry('ops watch', 'follow an operation to its end', async () => (await ops()).watchOperation),
@@ -246,6 +258,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'enroll', summary: 'manage tokens that enrol new machines' },
   { path: 'module', summary: 'manage modules: declarative lists of resources' },
   { path: 'assignments', summary: 'manage which agents get which modules', standard: 'list' },
+  { path: 'rollouts', summary: 'follow, pause, resume and cancel applies on many agents', standard: 'list' },
   { path: 'ops', summary: 'list, follow and cancel applies', standard: 'list' },
   { path: 'term', summary: 'open terminals on agents, and read their recordings', standard: 'list', fallback: 'open' },
   {
@@ -273,7 +286,20 @@ export const SECTIONS: readonly (readonly [title: string, words: readonly string
   ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics', 'top']],
   [
     'Modules',
-    ['module', 'assignments', 'sync', 'plan', 'apply', 'drift', 'state', 'impact', 'explain', 'ops', 'secrets'],
+    [
+      'module',
+      'assignments',
+      'sync',
+      'plan',
+      'apply',
+      'drift',
+      'state',
+      'impact',
+      'explain',
+      'rollouts',
+      'ops',
+      'secrets',
+    ],
   ],
   ['Terminals', ['term', 'exec']],
   ['Records', ['maintenance', 'notifications', 'channels', 'audit']],

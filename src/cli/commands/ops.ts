@@ -1,9 +1,10 @@
 /** The commands of `orch ops`. */
-import type { SuccessBody } from '../../client/api-client.js';
+import type { ApiClient, SuccessBody } from '../../client/api-client.js';
 import type { Operation, OperationDetail } from '../../contract/operations.js';
 import { Fault, isFault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
 import { argument, choice, defineCommand, integer, optionalArgument, text } from '../define-command.js';
-import { count, formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
+import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
 import { resolveNode } from '../nodes/resolve-node.js';
 import {
   fieldsOf,
@@ -20,7 +21,9 @@ import {
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { countLines, outputLines, planLines } from '../render/plan-lines.js';
 import { createRunProgress, followRun } from '../runs/follow-run.js';
+import { expectingOperation, expectingRollout } from '../runs/other-id.js';
 import { runOutcome } from '../runs/run-view.js';
+import { cancelOneRollout } from './rollouts.js';
 
 export const operationArgument = argument('ID', 'operation ID, as "orch ops" shows it', 'operation');
 
@@ -45,7 +48,7 @@ export const listOperations = defineCommand({
   options: {
     agent: text('NODE', 'filter by agent', { completes: 'node' }),
     status: choice('STATUS', RUN_STATUSES, 'filter by status'),
-    rollout: text('ID', 'filter by rollout'),
+    rollout: text('ID', 'filter by rollout', { completes: 'rollout' }),
     limit: integer('N', 'maximum number, newest first [50]', 1),
     offset: integer('N', 'number of newest operations to skip'),
   },
@@ -57,6 +60,7 @@ export const listOperations = defineCommand({
     const body = one
       ? await api.call('listAgentOperations', { params: { node_id: one.node_id }, query, signal })
       : await api.call('listOperations', { query, signal });
+    if (rollout !== undefined && body.total === 0) await requireRollout(context, api, rollout);
     const shown = body.offset + body.operations.length;
     if (shown < body.total) context.note(`${shown} of ${body.total}; more with --offset ${shown}`);
     return {
@@ -78,7 +82,7 @@ export const showOperation = defineCommand({
   args: { id: operationArgument },
   run: async (context, { id }) => {
     const api = await context.api();
-    const operation = await api.call('getOperation', { params: { operation_id: id }, signal: context.signal });
+    const operation = await readOperation(context, api, id);
     return {
       body: operation,
       names: [operation.operation_id],
@@ -97,7 +101,7 @@ export const watchOperation = defineCommand({
     const { signal, globals } = context;
     const api = await context.api();
     const params = { operation_id: id };
-    const operation = await api.call('getOperation', { params, signal });
+    const operation = await readOperation(context, api, id);
     const agent = await resolveNode(api, operation.node_id, { signal });
     const progress = createRunProgress(context, 'apply', 1);
     let printed = 0;
@@ -122,32 +126,29 @@ export const cancelOperation = defineCommand({
   examples: ['orch ops cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T', 'orch ops cancel --rollout 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
   detail: [
     'Stops a running script. Finishes any other resource in progress, and starts no further one.',
-    '--rollout cancels the operations of a rollout, and starts no further agent.',
+    '--rollout does the same as "orch rollouts cancel".',
   ],
   access: 'operator',
   args: { id: optionalArgument('ID', 'operation ID, as "orch ops" shows it', 'operation') },
-  options: { rollout: text('ID', 'cancel a rollout') },
+  options: { rollout: text('ID', 'cancel a rollout', { completes: 'rollout' }) },
   run: async (context, { id, rollout }) => {
     const { signal } = context;
     if ((id === undefined) === (rollout === undefined)) {
       throw new Fault('usage', 'name an operation, or a rollout with --rollout: one of them');
     }
+    if (rollout !== undefined) return cancelOneRollout(context, rollout);
+    const operationId = id ?? '';
     const api = await context.api();
-    if (id === undefined) {
-      const cancelled = await api.call('cancelRollout', { params: { rollout_id: rollout ?? '' }, signal });
-      return {
-        body: cancelled,
-        names: cancelled.cancelled,
-        view: lines(
-          `Rollout ${rollout} starts no further agent, and ${count(cancelled.cancelled.length, 'operation')} of it stop at the next resource. See: orch ops list --rollout ${rollout}`,
-        ),
-      };
-    }
-    const operation = await api.call('cancelOperation', { params: { operation_id: id }, signal });
+    const params = { operation_id: operationId };
+    const operation = await expectingOperation(context, api, operationId, () =>
+      api.call('cancelOperation', { params, signal }),
+    );
     return {
       body: operation,
       names: [operation.operation_id],
-      view: lines(`Operation ${operation.operation_id} stops at the next resource. Watch it: orch ops watch ${id}`),
+      view: lines(
+        `Operation ${operation.operation_id} stops at the next resource. Watch it: orch ops watch ${operation.operation_id}`,
+      ),
     };
   },
 });
@@ -161,7 +162,7 @@ export const showOutput = defineCommand({
   run: async (context, { id }) => {
     const { signal } = context;
     const api = await context.api();
-    const { node_id } = await api.call('getOperation', { params: { operation_id: id }, signal });
+    const { node_id } = await readOperation(context, api, id);
     const body = await api.call('getOperationOutput', { params: { node_id, operation_id: id }, signal });
     const scripts = Object.keys(body.output).sort();
     return {
@@ -174,6 +175,17 @@ export const showOutput = defineCommand({
     };
   },
 });
+
+/** Throws `rollout_not_found`, so that a mistyped ID is no rollout without operations. */
+async function requireRollout(context: Context, api: ApiClient, id: string): Promise<void> {
+  const params = { rollout_id: id };
+  await expectingRollout(context, api, id, () => api.call('getRollout', { params, signal: context.signal }));
+}
+
+const readOperation = (context: Context, api: ApiClient, id: string) =>
+  expectingOperation(context, api, id, () =>
+    api.call('getOperation', { params: { operation_id: id }, signal: context.signal }),
+  );
 
 /** Follows again after the session expired: the next attempt logs in again and restarts the stream. */
 async function overSessions<T>(follow: () => Promise<T>): Promise<T> {
@@ -218,6 +230,7 @@ export const operationTable = (
     { title: 'AT', wide: true },
     { title: 'TOOK', wide: true },
     { title: 'BY', wide: true },
+    { title: 'ROLLOUT', wide: true },
     { title: 'ERROR', wide: true },
   ],
   rows: operations.map((operation) => [
@@ -231,6 +244,7 @@ export const operationTable = (
     formatTime(operation.started_at),
     textOrNone(durationOf(operation)),
     nameOf(operation.requested_by),
+    textOrNone(operation.rollout_id),
     textOrNone(operation.error?.message),
   ]),
   empty: filtered

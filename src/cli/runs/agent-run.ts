@@ -2,7 +2,7 @@
 import type { Agent } from '../../contract/agents.js';
 import type { RolloutResult } from '../../contract/rollouts.js';
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
-import { type Fault, isFaultCode } from '../../kernel/fault.js';
+import { type Fault, isFault, isFaultCode } from '../../kernel/fault.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 
 export type Result = RunResult | DriftDetail;
@@ -56,6 +56,10 @@ export function standingOf(run: AgentRun): AgentStanding {
   if (status === EXIT.done) return 'succeeded';
   return status === EXIT.offline ? 'unreachable' : 'failed';
 }
+
+/** Returns whether an agent had no result because it is offline. */
+export const isOffline = (run: AgentRun): boolean =>
+  hasResult(run) ? standingOf(run) === 'unreachable' : isFault(run.fault, 'agent_not_connected', 'not_delivered');
 
 /** Returns the JSON body of a fleet. */
 export function runsBody(runs: readonly AgentRun[]) {

@@ -1,9 +1,9 @@
 /** Consent to an apply: shows the plans, and asks before anything is changed. */
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { agentName, count } from '../format.js';
+import { agentName, count, formatDuration } from '../format.js';
 import { resourceName } from '../render/plan-lines.js';
-import { type AgentRun, hasResult } from './agent-run.js';
+import { type AgentRun, hasResult, type RunAgent } from './agent-run.js';
 import { runsView } from './run-view.js';
 
 /** Throws `confirmation_required` before any request if consent is needed and there is no terminal. */
@@ -14,6 +14,9 @@ export function requireConsent({ prompt, globals }: Context): void {
   });
 }
 
+/** Maximum number of listed agents; the rest is counted. */
+const NAMED = 10;
+
 type Planned = Extract<AgentRun, { readonly result: unknown }>;
 
 interface Consented {
@@ -22,8 +25,19 @@ interface Consented {
   readonly missed: readonly AgentRun[];
 }
 
+/** Offline agents that are applied to, without a plan, when they return. */
+interface Awaiting {
+  readonly awaited: readonly RunAgent[];
+  /** Seconds for which they are waited for. */
+  readonly secs: number;
+}
+
 /** Shows plans that have changes or failed, and asks for consent. Throws `cancelled`. */
-export async function consentTo(context: Context, plans: readonly AgentRun[]): Promise<Consented> {
+export async function consentTo(
+  context: Context,
+  plans: readonly AgentRun[],
+  awaiting: Awaiting = { awaited: [], secs: 0 },
+): Promise<Consented> {
   context.progress.end();
   const planned = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
   const missed = plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded');
@@ -31,8 +45,18 @@ export async function consentTo(context: Context, plans: readonly AgentRun[]): P
   if (changing.length > 0 || missed.length > 0) {
     await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose }));
   }
-  if (changing.length > 0) await context.prompt.consent(questionFor(changing));
+  const question = [...awaitedLines(awaiting), ...(changing.length > 0 ? [questionFor(changing)] : [])];
+  if (changing.length > 0) await context.prompt.consent(question.join('\n'));
+  else if (question.length > 0) await context.prompt.consent([...question, 'Begin?'].join('\n'));
   return { planned, missed };
+}
+
+function awaitedLines({ awaited, secs }: Awaiting): readonly string[] {
+  const names = awaited.slice(0, NAMED).map(agentName).join(', ');
+  const more = awaited.length > NAMED ? ` and ${awaited.length - NAMED} more` : '';
+  return awaited.length === 0
+    ? []
+    : [`Not planned, and applied to if back within ${formatDuration(secs)}: ${names}${more}.`];
 }
 
 /** Returns the question, which names each removal. */

@@ -1,7 +1,7 @@
 /** Follows the stream of a plan or an apply of one agent, and shows the progress of runs. */
 import type { RunEvent, RunResult } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
-import type { ResourceResult } from '../../resources/result.js';
+import type { ResourceResult, Summary } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { agentName, count } from '../format.js';
 import { isNoteworthy, type RunKind, resourceName } from '../render/plan-lines.js';
@@ -10,9 +10,13 @@ import { type AgentRun, hasResult, type RunAgent, standingOf } from './agent-run
 /** The members of a resource that the progress shows. */
 type ShownResource = Pick<ResourceResult, 'kind' | 'identity' | 'status'>;
 
-interface RunProgress {
+export interface RunProgress {
   resource(agent: RunAgent, resource: ShownResource): void;
   finished(run: AgentRun): void;
+  /** Reports the end of an agent whose result is not at hand. */
+  ended(agent: RunAgent, words: string): void;
+  /** Shows what the whole rollout does now, such as its wave; '' for nothing. */
+  stage(words: string): void;
 }
 
 /** Resources of one agent so far. */
@@ -27,7 +31,8 @@ const FOUND: Readonly<Record<RunKind, string>> = { plan: 'to change', apply: 'ch
 
 /** Reports progress: by resource for a single agent, by agent for several. `agents` is their number. */
 export function createRunProgress({ progress, globals }: Context, kind: RunKind, agents: number): RunProgress {
-  let finished = 0;
+  const finished = new Set<string>();
+  let stage = '';
   let resources = 0;
   let changes = 0;
   const counts = new Map<string, Counts>();
@@ -40,9 +45,16 @@ export function createRunProgress({ progress, globals }: Context, kind: RunKind,
   };
   const tell = (last: () => string) => {
     progress.live(() => {
-      const done = agents === 1 ? '' : `${bar(finished, agents)} ${finished} of ${count(agents, 'agent')}, `;
-      return `${DOING[kind]}: ${done}${count(resources, 'resource')}, ${count(changes, 'change')}  ${last()}`;
+      const { size } = finished;
+      const done = agents === 1 ? '' : `${bar(size, agents)} ${size} of ${count(agents, 'agent')}, `;
+      const now = stage === '' ? '' : `${stage}, `;
+      return `${DOING[kind]}: ${done}${now}${count(resources, 'resource')}, ${count(changes, 'change')}  ${last()}`;
     });
+  };
+  const ended = (agent: RunAgent, words: string) => {
+    finished.add(agent.node_id);
+    tell(() => agentName(agent));
+    if (agents > 1) progress.step(`${agentName(agent)}: ${words}`);
   };
   return {
     resource: (agent, resource) => {
@@ -57,23 +69,28 @@ export function createRunProgress({ progress, globals }: Context, kind: RunKind,
       if (globals.verbose || isNoteworthy(resource)) progress.step(name());
     },
     finished: (run) => {
-      finished += 1;
       if (hasResult(run)) {
         const all = run.result.resources;
         report(run.agent, { resources: all.length, changes: all.filter(isNoteworthy).length });
       }
-      tell(() => agentName(run.agent));
-      if (agents > 1) progress.step(`${agentName(run.agent)}: ${standing(run, kind)}`);
+      ended(run.agent, standing(run, kind));
+    },
+    ended,
+    stage: (words) => {
+      if (words === stage) return;
+      stage = words;
+      tell(() => '');
+      if (words !== '') progress.step(words);
     },
   };
 }
 
-function standing(run: AgentRun, kind: RunKind): string {
-  if (!hasResult(run)) return run.fault.message;
-  const { changed, pending, failed, unchanged } = run.result.summary;
-  const counts = `${changed + pending} ${FOUND[kind]}, ${failed} failed, ${unchanged} unchanged`;
-  return `${standingOf(run)} (${counts})`;
-}
+const standing = (run: AgentRun, kind: RunKind): string =>
+  hasResult(run) ? `${standingOf(run)} (${summaryWords(run.result.summary, kind)})` : run.fault.message;
+
+/** Returns the numbers of resources in words. */
+export const summaryWords = ({ changed, pending, failed, unchanged }: Summary, kind: RunKind): string =>
+  `${changed + pending} ${FOUND[kind]}, ${failed} failed, ${unchanged} unchanged`;
 
 const WIDTH = 20;
 const bar = (done: number, all: number): string => {

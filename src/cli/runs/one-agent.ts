@@ -4,10 +4,13 @@ import type { Agent } from '../../contract/agents.js';
 import type { RunResult } from '../../contract/runs.js';
 import { messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
+import { agentName } from '../format.js';
 import { planBody, type RunModules, storeModules } from '../modules/send-modules.js';
+import { lines, type Outcome } from '../outcome.js';
 import { consentTo } from './consent.js';
 import { createRunProgress, followRun } from './follow-run.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
+import { runOutcome } from './run-view.js';
 
 interface FinishedRun {
   readonly agent: Agent;
@@ -36,14 +39,32 @@ interface AgentChoice {
 /** Asks for consent, stores the modules and applies them. A plan without changes needs no consent; its apply records what is managed. */
 export async function confirmAndApply(context: Context, api: ApiClient, choice: AgentChoice): Promise<FinishedRun> {
   const { agent, modules, allowRemovals } = choice;
-  const plan = context.globals.yes ? null : await planAgent(context, api, { agent, modules });
-  if (plan !== null) {
-    const { missed } = await consentTo(context, [plan]);
-    if (missed.length > 0) return plan;
-  }
+  const { plan, isAgreed } = await agreedPlan(context, api, choice);
+  if (plan !== null && !isAgreed) return plan;
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
   return applyAgent(context, api, { agent, modules: modules.names, allowRemovals, expect });
+}
+
+/** Plans and asks, except with --yes. A plan without agreement failed. Throws `cancelled`. */
+async function agreedPlan(context: Context, api: ApiClient, { agent, modules }: AgentChoice) {
+  if (context.globals.yes) return { plan: null, isAgreed: true } as const;
+  const plan = await planAgent(context, api, { agent, modules });
+  const { missed } = await consentTo(context, [plan]);
+  return { plan, isAgreed: missed.length === 0 } as const;
+}
+
+const outcomeOptions = ({ globals }: Context) =>
+  ({ kind: 'apply', detailed: false, verbose: globals.verbose }) as const;
+
+/** Begins an apply on one agent, after the same consent, and does not follow it. */
+export async function confirmAndDetach(context: Context, api: ApiClient, choice: AgentChoice): Promise<Outcome> {
+  const { agent, modules, allowRemovals } = choice;
+  const { plan, isAgreed } = await agreedPlan(context, api, choice);
+  if (plan !== null && !isAgreed) return runOutcome([plan], outcomeOptions(context));
+  await storeModules(context, api, modules);
+  const expect = plan === null ? null : plan.result.plan_hash;
+  return detachAgent(context, api, { agent, modules: modules.names, allowRemovals, expect });
 }
 
 interface ApplyOrder {
@@ -53,6 +74,24 @@ interface ApplyOrder {
   readonly allowRemovals: number | null;
   /** Hash of the approved plan; null with --yes. */
   readonly expect: string | null;
+}
+
+/** Begins an apply of stored modules on one agent, and does not follow it. */
+export async function detachAgent(context: Context, api: ApiClient, order: ApplyOrder): Promise<Outcome> {
+  const { agent, modules, allowRemovals, expect } = order;
+  const body = { modules: [...modules], allow_removals: allowRemovals, expect, wait: false };
+  const params = { node_id: agent.node_id };
+  const result = await api.call('applyAgent', { params, body, signal: context.signal });
+  const { operation_id: id } = result;
+  return {
+    body: result,
+    names: id === null ? [] : [id],
+    view: lines(
+      `Operation ${id} has begun on ${agentName(agent)}.`,
+      `  watch it:  orch ops watch ${id}`,
+      `  cancel it: orch ops cancel ${id}`,
+    ),
+  };
 }
 
 /** Applies stored modules to one agent. */

@@ -1,33 +1,19 @@
 /** `plan` and `apply` on many agents: the orchestrator walks over them, and this end follows. */
 import type { ApiClient } from '../../client/api-client.js';
-import { ROLLOUT_CONCURRENCY } from '../../contract/rollout-concurrency.js';
-import type { Rollout, RolloutEvent, RolloutResult } from '../../contract/rollouts.js';
-import type { RunResult } from '../../contract/runs.js';
-import { Fault, isFault, isFaultCode } from '../../kernel/fault.js';
+import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { integer } from '../define-command.js';
+import { EXIT, type ExitStatus } from '../exit-status.js';
+import { agentName, count } from '../format.js';
 import { planBody, type RunModules, storeModules } from '../modules/send-modules.js';
 import { chooseAgents, type Fleet, requireAgents } from '../nodes/choose-agents.js';
-import type { Outcome } from '../outcome.js';
-import type { RunKind } from '../render/plan-lines.js';
-import { type AgentRun, type RunAgent, runsBody } from './agent-run.js';
+import { lines, linesOf, type Outcome, stack } from '../outcome.js';
+import { type AgentRun, exitStatusOfRuns, isOffline, type RunAgent, runsBody, standingOf } from './agent-run.js';
 import { consentTo } from './consent.js';
-import { createRunProgress } from './follow-run.js';
+import { followRequest, type RolloutRuns } from './follow-rollout.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
-import { runOutcome } from './run-view.js';
-
-export const paceOptions = {
-  concurrency: integer('N', `most agents at a time [${ROLLOUT_CONCURRENCY.standard}]; a bound starts with one`, 1),
-  canary: integer('N', 'number of connected agents that go first; the rest starts when all of them have succeeded'),
-  maxFailures: integer('N', 'start no further agent once N have failed; never more in flight than may still fail', 1),
-} as const;
-
-/** Pace of a rollout; undefined members take the defaults of the orchestrator. */
-export interface Pace {
-  readonly concurrency?: number | undefined;
-  readonly canary?: number | undefined;
-  readonly maxFailures?: number | undefined;
-}
+import { type Pace, paceBody } from './pace.js';
+import { nextStepLines, rolloutSentence } from './rollout-record.js';
+import { runOutcome, runsView } from './run-view.js';
 
 interface RolloutOrder {
   readonly fleet: Fleet;
@@ -56,49 +42,75 @@ export async function planFleet(
 export async function applyFleet(
   context: Context,
   api: ApiClient,
-  choice: RolloutChoice & { readonly allowRemovals: number | null },
+  choice: RolloutChoice & { readonly allowRemovals: number | null; readonly detach: boolean },
 ): Promise<Outcome> {
   const options = { ...choice, kind: 'apply' } as const;
   const { fleet, expect, missed } = await agreed(context, api, choice);
-  if (fleet === null) return rolloutOutcome(context, { rollout: null, runs: missed }, options);
+  if (fleet === null) return rolloutOutcome(context, { rollout: null, record: null, runs: missed }, options);
   await storeModules(context, api, choice.modules);
   const { names } = choice.modules;
-  const { rollout, runs } = await applyRollout(context, api, { ...choice, fleet, modules: names, expect });
-  if (missed.length === 0) requireAgents(runs.length, wordsOf(choice));
-  return rolloutOutcome(context, { rollout, runs: [...runs, ...missed] }, options);
+  const order = { ...choice, fleet, modules: names, expect };
+  if (choice.detach) return detachedRollout(context, api, { ...order, missed });
+  const applied = await applyRollout(context, api, order);
+  if (missed.length === 0) requireAgents(applied.runs.length, wordsOf(choice));
+  return rolloutOutcome(context, { ...applied, runs: [...applied.runs, ...missed] }, options);
 }
 
 interface Agreed {
   /** Agents to apply to; null for none. */
   readonly fleet: Fleet | null;
-  /** Hashes of the approved plans by node ID; null with --yes. */
-  readonly expect: Readonly<Record<string, string>> | null;
-  /** Agents without a plan. */
+  /** Hashes of the approved plans by node ID, null for agents that are applied to without one; null with --yes. */
+  readonly expect: Expected | null;
+  /** Agents without a plan that are left out. */
   readonly missed: readonly AgentRun[];
 }
 
+type Expected = Readonly<Record<string, string | null>>;
+
 async function agreed(context: Context, api: ApiClient, choice: RolloutChoice): Promise<Agreed> {
-  const { fleet } = choice;
+  const { fleet, pace } = choice;
   if (context.globals.yes) {
     const matches = choice.modules.files.length === 0 || (await hasAgents(context, api, choice));
     return { fleet: matches ? fleet : null, expect: null, missed: [] };
   }
   const { runs } = await planRollout(context, api, { ...choice, pace: {} });
   requireAgents(runs.length, wordsOf(choice));
-  const { planned, missed } = await consentTo(context, runs);
+  const { whenOnlineSecs } = pace;
+  const awaited = whenOnlineSecs === undefined ? [] : runs.filter(isOffline).map(({ agent }) => agent);
+  const { planned, missed } = await consentTo(context, runs, { awaited, secs: whenOnlineSecs ?? 0 });
   const hashes = planned.flatMap(({ agent, result }) =>
     'plan_hash' in result && result.plan_hash !== null ? [[agent, result.plan_hash] as const] : [],
   );
-  const agents = hashes.map(([agent]) => agent);
+  const hashed = hashes.map(([agent]) => agent);
+  const agents = [...hashed, ...awaited];
   // Consent was given for these agents, so a selector is not evaluated again.
   const consented: Fleet = fleet.kind === 'assignment' ? fleet : { kind: 'agents', agents };
   return {
     fleet: agents.length === 0 ? null : consented,
-    expect: Object.fromEntries(hashes.map(([{ node_id }, hash]) => [node_id, hash])),
+    expect: Object.fromEntries([
+      ...hashes.map(([{ node_id }, hash]) => [node_id, hash] as const),
+      ...awaited.map(({ node_id }) => [node_id, null] as const),
+    ]),
     missed: [
-      ...missed,
-      ...planned.filter(({ agent }) => !agents.includes(agent)).map(({ agent }) => withoutHash(agent)),
+      ...missed
+        .filter(({ agent }) => !awaited.includes(agent))
+        .map((run) => (pace.skipOffline && isOffline(run) ? skippedRun(run) : run)),
+      ...planned.filter(({ agent }) => !hashed.includes(agent)).map(({ agent }) => withoutHash(agent)),
     ],
+  };
+}
+
+/** Returns an offline agent as one that --skip-offline leaves out. */
+function skippedRun({ agent }: AgentRun): AgentRun {
+  const error = {
+    code: 'agent_not_connected',
+    message: `${agentName(agent)} is offline, so it is skipped`,
+    hint: null,
+  };
+  return {
+    agent,
+    fault: new Fault('agent_not_connected', error.message),
+    reported: { node_id: agent.node_id, name: agent.name, status: 'skipped', operation_id: null, summary: null, error },
   };
 }
 
@@ -122,12 +134,6 @@ const wordsOf = ({ fleet, allowEmpty }: Pick<RolloutChoice, 'fleet' | 'allowEmpt
   allowEmpty,
 });
 
-interface RolloutRuns {
-  /** Null if no rollout was started. */
-  readonly rollout: Rollout | null;
-  readonly runs: readonly AgentRun[];
-}
-
 interface OutcomeOptions {
   readonly kind: 'plan' | 'apply';
   readonly fleet: Fleet;
@@ -137,16 +143,36 @@ interface OutcomeOptions {
 /** Builds the outcome of a rollout. Its body adds each agent's complete result to that of the API. */
 export function rolloutOutcome(
   { globals }: Context,
-  { rollout, runs }: RolloutRuns,
+  applied: RolloutRuns,
   { kind, fleet, detailed }: OutcomeOptions,
 ): Outcome {
+  const { rollout, record, runs } = applied;
   const body = {
     assignment: fleet.kind === 'assignment' ? fleet.assignment : null,
     selector: fleet.kind === 'selector' ? fleet.selector : (rollout?.selector ?? null),
     rollout_id: rollout?.rollout_id ?? null,
+    ...(record === null ? {} : { state: record.state, reason: record.reason }),
     ...runsBody(runs),
   };
-  return { ...runOutcome(runs, { kind, detailed, verbose: globals.verbose, fleet: true }), body };
+  const outcome = runOutcome(runs, { kind, detailed, verbose: globals.verbose, fleet: true });
+  if (record === null) return { ...outcome, body };
+  const end = linesOf([rolloutSentence(record), ...nextStepLines(record)]);
+  return {
+    ...outcome,
+    body,
+    view: stack(runsView(runs, { kind, verbose: globals.verbose }), end),
+    exitStatus: exitStatusOf(applied, detailed),
+  };
+}
+
+function exitStatusOf({ record, runs }: RolloutRuns, detailed: boolean): ExitStatus {
+  if (record?.state === 'halted' || record?.state === 'cancelled' || record?.state === 'reverted') {
+    return EXIT.partlyFailed;
+  }
+  // Skipped agents of a rollout that succeeded were to be skipped.
+  const hasSucceeded = record?.state === 'succeeded';
+  const status = exitStatusOfRuns(hasSucceeded ? runs.filter((run) => standingOf(run) !== 'skipped') : runs, detailed);
+  return record?.state === 'failed' && status === EXIT.done ? EXIT.partlyFailed : status;
 }
 
 /** Plans on a fleet. Stores nothing. */
@@ -157,7 +183,7 @@ function planRollout(context: Context, api: ApiClient, { fleet, modules, pace }:
     fleet.kind === 'assignment'
       ? api.stream('planAssignment', { params: { name: fleet.assignment }, body, signal })
       : api.stream('planRollout', { body: { ...chosenBody(fleet), ...body }, signal });
-  return follow(context, { kind: 'plan', fleet }, stream);
+  return followRequest(context, { kind: 'plan', fleet }, stream);
 }
 
 interface ApplyOrder {
@@ -167,36 +193,42 @@ interface ApplyOrder {
   readonly pace: Pace;
   readonly allowRemovals: number | null;
   /** Hashes of the approved plans by node ID; null with --yes. */
-  readonly expect: Readonly<Record<string, string>> | null;
+  readonly expect: Expected | null;
 }
 
 /** Applies stored modules to a fleet. Ctrl-C leaves the rollout running, twice cancels it. */
 export async function applyRollout(context: Context, api: ApiClient, order: ApplyOrder): Promise<RolloutRuns> {
-  const { fleet, modules, pace, allowRemovals, expect } = order;
+  const { fleet } = order;
   let id: string | null = null;
   const left = leaving(context, {
     tell: (last) => {
-      if (id === null) return context.note('Interrupted. The rollout may have begun; see: orch ops');
-      context.note(`Rollout ${id} goes on without you, as long as the orchestrator runs.`);
-      context.note(`  watch it:  orch ops list --rollout ${id}`);
-      context.note(`  cancel it: orch ops cancel --rollout ${id}`);
+      if (id === null) return context.note('Interrupted. The rollout may have begun; see: orch rollouts');
+      context.note(`Rollout ${id} goes on without you, also when the orchestrator restarts.`);
+      context.note(`  watch it:  orch rollouts watch ${id}`);
+      context.note(`  pause it:  orch rollouts pause ${id}`);
+      context.note(`  cancel it: orch rollouts cancel ${id}`);
       if (!last) context.note(`Press Ctrl-C again ${WITHIN} to cancel it.`);
     },
     cancel: async () => {
       if (id === null) return;
-      await api.call('cancelRollout', { params: { rollout_id: id } });
-      context.note(`Rollout ${id} is being cancelled: no further agent begins.`);
+      try {
+        await api.call('cancelRollout', { params: { rollout_id: id } });
+        context.note(`Rollout ${id} is being cancelled: no further agent begins.`);
+      } catch (error) {
+        context.warn(`rollout ${id} could not be cancelled: ${messageOf(error)}`);
+      }
     },
   });
   try {
     const { signal } = left;
-    const body = { ...paceBody(context, pace), modules: [...modules], allow_removals: allowRemovals, expect };
+    const body = applyBody(context, order);
     const stream =
       fleet.kind === 'assignment'
         ? api.stream('applyAssignment', { params: { name: fleet.assignment }, body, signal })
         : api.stream('applyRollout', { body: { ...chosenBody(fleet), ...body }, signal });
-    const work = follow(context, { kind: 'apply', fleet }, stream, (started) => {
+    const work = followRequest(context, { kind: 'apply', fleet }, stream, (started, agents) => {
       id = started;
+      context.note(`Rollout ${id} on ${count(agents, 'agent')}`);
     });
     return await Promise.race([work, left.promise]);
   } finally {
@@ -204,81 +236,49 @@ export async function applyRollout(context: Context, api: ApiClient, order: Appl
   }
 }
 
+interface DetachedOrder extends ApplyOrder {
+  /** Agents without a plan, which are left out. */
+  readonly missed: readonly AgentRun[];
+  readonly allowEmpty: boolean;
+}
+
+/** Begins a rollout and does not follow it. */
+export async function detachedRollout(context: Context, api: ApiClient, order: DetachedOrder): Promise<Outcome> {
+  const { signal } = context;
+  const { fleet, missed } = order;
+  const body = { ...applyBody(context, order), wait: false };
+  const rollout =
+    fleet.kind === 'assignment'
+      ? await api.call('applyAssignment', { params: { name: fleet.assignment }, body, signal })
+      : await api.call('applyRollout', { body: { ...chosenBody(fleet), ...body }, signal });
+  const { rollout_id: id, summary } = rollout;
+  if (missed.length === 0) requireAgents(summary.agents, wordsOf(order));
+  return {
+    body: rollout,
+    names: [id],
+    view: stack(
+      missed.length === 0 ? lines() : runsView(missed, { kind: 'apply', verbose: context.globals.verbose }),
+      lines(
+        `Rollout ${id} has begun on ${count(summary.agents, 'agent')}.`,
+        `  watch it:  orch rollouts watch ${id}`,
+        `  cancel it: orch rollouts cancel ${id}`,
+      ),
+    ),
+    exitStatus: exitStatusOfRuns(
+      missed.filter((run) => standingOf(run) !== 'skipped'),
+      false,
+    ),
+  };
+}
+
+const applyBody = (context: Context, { modules, pace, allowRemovals, expect }: ApplyOrder) => ({
+  ...paceBody(context, pace),
+  modules: [...modules],
+  allow_removals: allowRemovals,
+  expect,
+});
+
 const chosenBody = (fleet: Exclude<Fleet, { readonly kind: 'assignment' }>) =>
   fleet.kind === 'selector'
     ? { selector: fleet.selector, agents: null }
     : { selector: null, agents: fleet.agents.map(({ node_id }) => node_id) };
-
-const paceBody = ({ streams }: Context, pace: Pace) => ({
-  concurrency: pace.concurrency ?? null,
-  canary: pace.canary ?? null,
-  max_failures: pace.maxFailures ?? null,
-  // Only a live line shows single resources.
-  progress: streams.stderr.isTTY === true,
-});
-
-type Lines = AsyncIterable<Exclude<RolloutEvent, { readonly event: 'error' }>>;
-
-interface Followed {
-  readonly kind: RunKind;
-  readonly fleet: Fleet;
-}
-
-async function follow(
-  context: Context,
-  { kind, fleet }: Followed,
-  stream: Lines,
-  onStarted: (id: string) => void = () => {},
-): Promise<RolloutRuns> {
-  const known = new Map(fleet.kind === 'agents' ? fleet.agents.map((agent) => [agent.node_id, agent] as const) : []);
-  const agentOf = ({ node_id, name }: Pick<RolloutResult, 'node_id' | 'name'>): RunAgent =>
-    known.get(node_id) ?? { node_id, name, initial_hostname: '' };
-  const runs = new Map<string, AgentRun>();
-  let progress = createRunProgress(context, kind, 0);
-  let id: string | null = null;
-  try {
-    for await (const line of stream) {
-      if (line.event === 'started') {
-        id = line.rollout_id;
-        onStarted(id);
-        progress = createRunProgress(context, kind, line.agents);
-      } else if (line.event === 'resource') {
-        progress.resource(agentOf(line), line.resource);
-      } else if (line.event === 'agent') {
-        const run = runOf(agentOf(line.agent), line.agent);
-        runs.set(line.agent.node_id, run);
-        progress.finished(run);
-      } else if (line.event === 'result') {
-        return { rollout: line.result, runs: line.result.results.flatMap((one) => runs.get(one.node_id) ?? []) };
-      }
-    }
-  } catch (error) {
-    throw id !== null && kind === 'apply' && isFault(error, 'unreachable', 'unauthenticated') ? lost(id, error) : error;
-  }
-  throw id === null || kind !== 'apply'
-    ? new Fault('unreachable', 'the orchestrator ended the answer too early')
-    : lost(id);
-}
-
-function runOf(agent: RunAgent, reported: RolloutResult & { readonly result: RunResult | null }): AgentRun {
-  if (reported.result !== null) return { agent, result: reported.result };
-  const { code, message, hint } = reported.error ?? {
-    code: 'internal',
-    message: `it ${reported.status}, without a reason`,
-    hint: null,
-  };
-  const data = reported.operation_id === null ? {} : { operation_id: reported.operation_id };
-  const options = hint === null ? { data } : { data, hint };
-  return { agent, fault: new Fault(isFaultCode(code) ? code : 'internal', message, options), reported };
-}
-
-/** Returns the fault of a lost stream. `cause` is `unauthenticated` for an expired session, else the connection error. */
-function lost(id: string, cause?: Fault): Fault {
-  const isExpired = isFault(cause, 'unauthenticated');
-  const what = isExpired ? 'the session ended' : 'the connection broke';
-  return new Fault(isExpired ? 'unauthenticated' : 'unreachable', `${what} while rollout ${id} was under way`, {
-    hint: `agents that have begun go on, and the others begin unless the orchestrator has stopped: orch ops list --rollout ${id}`,
-    cause,
-    data: { rollout_id: id },
-  });
-}

@@ -19,8 +19,9 @@ import type { Outcome } from '../outcome.js';
 import { readTextFile } from '../text-files.js';
 import { type AgentRun, hasResult } from './agent-run.js';
 import { questionFor } from './consent.js';
-import { applyAgent } from './one-agent.js';
-import { applyRollout, type Pace, rolloutOutcome } from './rollout.js';
+import { applyAgent, detachAgent } from './one-agent.js';
+import { needsRollout, type Pace } from './pace.js';
+import { applyRollout, detachedRollout, rolloutOutcome } from './rollout.js';
 import { runOutcome, runsView } from './run-view.js';
 
 interface PlanToSave {
@@ -65,6 +66,7 @@ interface PlanToApply {
   readonly path: string;
   readonly pace: Pace;
   readonly allowRemovals: number | null;
+  readonly detach: boolean;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;
 }
@@ -76,7 +78,7 @@ interface PlanToApply {
 export async function applyPlan(
   context: Context,
   api: ApiClient,
-  { path, pace, allowRemovals, detailed }: PlanToApply,
+  { path, pace, allowRemovals, detach, detailed }: PlanToApply,
 ): Promise<Outcome> {
   const plan = readPlanFile(path);
   await requireSameOrchestrator(context, api, plan);
@@ -91,12 +93,16 @@ export async function applyPlan(
   await storeSources(context, api, plan);
   const order = { modules: plan.agents[0]?.modules ?? [], allowRemovals };
   const [agent, ...others] = agents;
-  if (agent !== undefined && others.length === 0) {
-    const run = await applyAgent(context, api, { ...order, agent, expect: hashes.get(agent.node_id) ?? null });
+  if (agent !== undefined && others.length === 0 && !needsRollout(pace)) {
+    const single = { ...order, agent, expect: hashes.get(agent.node_id) ?? null };
+    if (detach) return detachAgent(context, api, single);
+    const run = await applyAgent(context, api, single);
     return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
   }
   const fleet = { kind: 'agents', agents } as const;
-  const applied = await applyRollout(context, api, { ...order, fleet, pace, expect: Object.fromEntries(hashes) });
+  const whole = { ...order, fleet, pace, expect: Object.fromEntries(hashes) };
+  if (detach) return detachedRollout(context, api, { ...whole, missed: [], allowEmpty: false });
+  const applied = await applyRollout(context, api, whole);
   return rolloutOutcome(context, applied, { kind: 'apply', fleet, detailed });
 }
 

@@ -1,0 +1,184 @@
+/** Words about a stored rollout: its state, its progress, and what to do next. */
+import type { RolloutAgent, RolloutRecord } from '../../contract/rollouts.js';
+import { isFaultCode } from '../../kernel/fault.js';
+import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
+import { count, formatTime } from '../format.js';
+import { type Line, type Span, styled } from '../outcome.js';
+
+export type RolloutState = RolloutRecord['state'];
+
+/** States for `--state`. The compiler checks them against the contract. */
+const states = {
+  running: true,
+  paused: true,
+  halted: true,
+  reverting: true,
+  succeeded: true,
+  failed: true,
+  cancelled: true,
+  reverted: true,
+} satisfies Readonly<Record<RolloutState, true>>;
+
+const isState = (word: string): word is RolloutState => Object.hasOwn(states, word);
+
+export const ROLLOUT_STATES: readonly RolloutState[] = Object.keys(states).filter(isState);
+
+const STYLES: Readonly<Record<RolloutState, 'good' | 'bad' | 'warn' | 'accent'>> = {
+  running: 'accent',
+  paused: 'warn',
+  halted: 'bad',
+  reverting: 'accent',
+  succeeded: 'good',
+  failed: 'bad',
+  cancelled: 'warn',
+  reverted: 'warn',
+};
+
+export const rolloutState = ({ state }: Pick<RolloutRecord, 'state'>): Span => styled(STYLES[state], state);
+
+/** Returns what chose the agents, or the modules if they were named. */
+export function rolloutSubject({ assignment, selector, modules, counts }: RolloutRecord): string {
+  if (assignment !== null) return assignment;
+  if (selector !== null) return selector;
+  return modules.length > 0 ? modules.join(' ') : count(counts.agents, 'agent');
+}
+
+/** Returns the agents that succeeded of all agents, such as `7/12`. */
+export const rolloutProgress = ({ counts }: RolloutRecord): string => `${counts.succeeded}/${counts.agents}`;
+
+/** Returns the wave such as `2/3`; '' for a rollout in a single wave. */
+export const waveFraction = ({ wave }: RolloutRecord): string =>
+  wave === null || wave.of < 2 ? '' : `${wave.number}/${wave.of}`;
+
+/** Returns the number of agents that did not succeed, except skipped ones. */
+export const rolloutFailures = ({ counts }: RolloutRecord): number => counts.failed + counts.unreachable;
+
+/** Returns the place such as ` in wave 2 of 3`; '' for a rollout in a single wave. */
+export const inWave = ({ wave }: RolloutRecord): string =>
+  wave === null || wave.of < 2 ? '' : ` in wave ${wave.number} of ${wave.of}`;
+
+/** Returns what the rollout does now, such as `wave 2 of 3, soaking until …`; '' for a rollout in a single wave. */
+export function rolloutStage({ state, wave, reason }: RolloutRecord): string {
+  if (state !== 'running') return reason === null ? state : `${state}: ${reason}`;
+  if (wave === null) return '';
+  const place = wave.of < 2 ? [] : [`wave ${wave.number} of ${wave.of}`];
+  const soak = wave.soaking_until === null ? [] : [`soaking until ${formatTime(wave.soaking_until)}`];
+  return [...place, ...soak].join(', ');
+}
+
+type Counts = RolloutRecord['counts'];
+
+/** Names of the numbers of agents, those that need attention first. */
+const COUNTED: readonly (readonly [keyof Counts, string, Parameters<typeof styled>[0] | null])[] = [
+  ['failed', 'failed', 'bad'],
+  ['unreachable', 'offline', 'bad'],
+  ['reverted', 'reverted', 'warn'],
+  ['running', 'running', 'accent'],
+  ['waiting', 'waiting', null],
+  ['skipped', 'skipped', 'warn'],
+  ['succeeded', 'succeeded', 'good'],
+];
+
+export function countsLine({ counts }: RolloutRecord): Line {
+  const parts = COUNTED.filter(([key]) => counts[key] > 0).map(([key, word, style]): Span => {
+    const text = `${counts[key]} ${word}`;
+    return style === null ? text : styled(style, text);
+  });
+  return [`${counts.agents}: `, ...parts.flatMap((part, index) => (index === 0 ? [part] : [', ', part]))];
+}
+
+/** Returns whether the rollout neither runs nor will by itself. */
+export const isSettled = ({ state }: Pick<RolloutRecord, 'state'>): boolean =>
+  state !== 'running' && state !== 'reverting' && state !== 'paused';
+
+/** Returns a sentence about the end of a rollout, or about its present state. */
+export function rolloutSentence(rollout: RolloutRecord): Line {
+  const { rollout_id: id, state, reason } = rollout;
+  const why = reason === null ? '' : `: ${reason}`;
+  const head = styled('strong', `Rollout ${id}`);
+  switch (state) {
+    case 'running':
+      return [head, ' is running.'];
+    case 'reverting':
+      return [head, ' is being ', rolloutWord('reverted', state), why];
+    case 'cancelled':
+    case 'reverted':
+      return [head, ' was ', rolloutState(rollout), why];
+    case 'paused':
+      return [head, ' is ', rolloutState(rollout), inWave(rollout), why];
+    case 'halted':
+      return [head, ' has ', rolloutState(rollout), inWave(rollout), why];
+    case 'succeeded':
+    case 'failed':
+      return [head, ' has ', rolloutState(rollout), why];
+  }
+}
+
+const rolloutWord = (word: string, state: RolloutState): Span => styled(STYLES[state], word);
+
+/** A command that may follow, what for, and its effect. */
+interface NextStep {
+  readonly label: string;
+  readonly command: string;
+  readonly effect: string;
+}
+
+/** Returns the commands that may follow. */
+export function nextSteps({ rollout_id: id, state, counts }: RolloutRecord): readonly NextStep[] {
+  const again = counts.failed + counts.unreachable + counts.skipped;
+  const watch = { label: 'watch it', command: `orch rollouts watch ${id}`, effect: '' };
+  const cancel = { label: 'cancel it', command: `orch rollouts cancel ${id}`, effect: '' };
+  const resume = {
+    label: 'resume it',
+    command: `orch rollouts resume ${id}`,
+    effect: counts.waiting === 0 ? '' : `${agentsWait(counts.waiting)}`,
+  };
+  const retry = {
+    label: 'try again',
+    command: `orch rollouts retry ${id}`,
+    effect: `${count(again, 'agent')} did not succeed`,
+  };
+  const tryAgain = again > 0 ? [retry] : [];
+  switch (state) {
+    case 'running':
+      return [watch, { ...watch, label: 'pause it', command: `orch rollouts pause ${id}` }, cancel];
+    case 'paused':
+      return [resume, cancel];
+    case 'halted':
+      return [resume, ...tryAgain, cancel];
+    case 'reverting':
+      return [watch];
+    default:
+      return tryAgain;
+  }
+}
+
+const agentsWait = (number: number): string => `${count(number, 'agent')} ${number === 1 ? 'waits' : 'wait'}`;
+
+/** Returns a line for each command that may follow. */
+export function nextStepLines(rollout: RolloutRecord): readonly Line[] {
+  const steps = nextSteps(rollout);
+  const width = steps.reduce((most, { label }) => Math.max(most, label.length + 1), 0);
+  return steps.map(({ label, command, effect }) => [
+    `  ${`${label}:`.padEnd(width)} ${command}`,
+    effect === '' ? '' : styled('dim', `  ${effect}`),
+  ]);
+}
+
+/** Returns the exit status of a rollout, like that of the apply which began it. */
+export function exitStatusOfRollout(rollout: RolloutRecord, agents: readonly RolloutAgent[]): ExitStatus {
+  const { state } = rollout;
+  if (state === 'halted' || state === 'cancelled' || state === 'reverted') return EXIT.partlyFailed;
+  if (state !== 'failed') return EXIT.done;
+  const failures = agents.flatMap(({ state, error }) => {
+    if (state === 'unreachable') return [EXIT.offline];
+    if (state !== 'failed') return [];
+    const status = error !== null && isFaultCode(error.code) ? exitStatusOfCode(error.code) : EXIT.error;
+    return [status === EXIT.error ? EXIT.partlyFailed : status];
+  });
+  const [first] = failures;
+  if (first === undefined) return EXIT.partlyFailed;
+  const areAlike = failures.every((status) => status === first);
+  if (!areAlike) return EXIT.partlyFailed;
+  return first === EXIT.offline || failures.length === agents.length ? first : EXIT.partlyFailed;
+}
