@@ -1,5 +1,6 @@
 /** The views of `orch top`. */
 import type { Operation } from '../../contract/operations.js';
+import type { RolloutRecord } from '../../contract/rollouts.js';
 import { auditLine } from '../commands/audit.js';
 import { sessionLabel } from '../commands/term.js';
 import { agentName, count, formatAge, formatDuration, NONE } from '../format.js';
@@ -15,6 +16,13 @@ import {
   type View,
 } from '../outcome.js';
 import { bar, percent, sparkline } from '../render/chart.js';
+import {
+  rolloutFailures,
+  rolloutProgress,
+  rolloutStage,
+  rolloutState,
+  rolloutSubject,
+} from '../runs/rollout-record.js';
 import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHistory } from './fleet.js';
 
 const BAR = 8;
@@ -26,7 +34,7 @@ const HIGH = 90;
 const RAISED = 75;
 
 /** Returns a line with all totals. */
-export function totalsLine({ agents, operations, terminals }: FleetSnapshot): Line {
+export function totalsLine({ agents, rollouts, operations, terminals }: FleetSnapshot): Line {
   const approved = agents.filter(({ agent }) => agent.status === 'approved');
   const up = approved.filter(({ agent }) => agent.connected).length;
   const pending = agents.filter(({ agent }) => agent.status === 'pending').length;
@@ -38,6 +46,7 @@ export function totalsLine({ agents, operations, terminals }: FleetSnapshot): Li
     ...(approved.length > up ? [', ', styled('bad', `${approved.length - up} offline`)] : []),
     ...(pending > 0 ? [', ', styled('warn', `${pending} pending`)] : []),
     ...(rejected > 0 ? [`, ${rejected} rejected`] : []),
+    rollouts.length === 0 ? '' : `   ${count(rollouts.length, 'rollout')}`,
     `   ${count(operations.length, 'operation')}`,
     terminals === null ? '' : `   ${count(terminals.length, 'terminal')}`,
   ];
@@ -88,11 +97,16 @@ export const snapshotView = (options: AgentTableOptions, now: number): View =>
     ...sections(options.fleet, now, Number.POSITIVE_INFINITY),
   ]);
 
-/** Returns operations, terminals and events, each with its `most` newest lines. */
-export function sections({ operations, terminals, events }: FleetSnapshot, now: number, most: number): readonly View[] {
+/** Returns rollouts, operations, terminals and events, each with its `most` newest lines. */
+export function sections(
+  { rollouts, operations, terminals, events }: FleetSnapshot,
+  now: number,
+  most: number,
+): readonly View[] {
   const part = (title: string, all: readonly Line[]): readonly View[] =>
     all.length === 0 ? [] : [headed(title, linesOf(all.slice(0, most)))];
   return [
+    ...part('Running rollouts', rollouts.map(rolloutLine)),
     ...part(
       'Running operations',
       operations.map((operation) => operationLine(operation, now)),
@@ -108,6 +122,19 @@ export function sections({ operations, terminals, events }: FleetSnapshot, now: 
       ),
     ),
     ...part('Newest events', events.map(auditLine)),
+  ];
+}
+
+function rolloutLine(rollout: RolloutRecord): Line {
+  const failures = rolloutFailures(rollout);
+  const stage = rollout.state === 'running' ? rolloutStage(rollout) : '';
+  return [
+    `${rollout.rollout_id}  `,
+    rolloutState(rollout),
+    `  ${rolloutProgress(rollout)}`,
+    failures === 0 ? '' : styled('bad', `, ${failures} failed`),
+    stage === '' ? '' : `, ${stage}`,
+    `  ${rolloutSubject(rollout)}`,
   ];
 }
 

@@ -3,6 +3,7 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { AuditEvent } from '../../contract/audit.js';
 import type { Operation } from '../../contract/operations.js';
+import type { RolloutRecord } from '../../contract/rollouts.js';
 import type { TerminalSession } from '../../contract/terminal.js';
 import { isFault } from '../../kernel/fault.js';
 import type { MetricsSample } from '../../kernel/schema.js';
@@ -18,6 +19,8 @@ export interface FleetAgent {
 
 export interface FleetSnapshot {
   readonly agents: readonly FleetAgent[];
+  /** Rollouts that are running or being reverted, newest first. */
+  readonly rollouts: readonly RolloutRecord[];
   /** Running operations. */
   readonly operations: readonly Operation[];
   /** Open sessions; null if the role does not permit it. */
@@ -29,9 +32,10 @@ export interface FleetSnapshot {
 const EVENTS = 10;
 
 export async function readFleet(api: ApiClient, signal: AbortSignal): Promise<FleetSnapshot> {
-  const [agents, metrics, operations, terminals, audit] = await Promise.all([
+  const [agents, metrics, rollouts, operations, terminals, audit] = await Promise.all([
     allAgents(api, { signal }),
     api.call('listLatestMetrics', { signal }),
+    activeRollouts(api, signal),
     api.call('listOperations', { query: { status: 'running' }, signal }),
     activeTerminals(api, signal),
     api.call('listAuditEvents', { query: { limit: EVENTS }, signal }),
@@ -39,10 +43,25 @@ export async function readFleet(api: ApiClient, signal: AbortSignal): Promise<Fl
   const samples = new Map(metrics.map(({ node_id, sample }) => [node_id, sample]));
   return {
     agents: agents.map((agent) => ({ agent, sample: samples.get(agent.node_id) ?? null })),
+    rollouts,
     operations: operations.operations,
     terminals,
     events: audit.events,
   };
+}
+
+/** Returns none if the orchestrator is older than stored rollouts. */
+async function activeRollouts(api: ApiClient, signal: AbortSignal): Promise<readonly RolloutRecord[]> {
+  try {
+    const lists = await Promise.all(
+      (['running', 'reverting'] as const).map((state) => api.call('listRollouts', { query: { state }, signal })),
+    );
+    const all = lists.flatMap(({ rollouts }) => rollouts);
+    return all.toSorted((a, b) => (a.rollout_id < b.rollout_id ? 1 : -1));
+  } catch (error) {
+    if (isFault(error, 'not_found')) return [];
+    throw error;
+  }
 }
 
 async function activeTerminals(api: ApiClient, signal: AbortSignal): Promise<readonly TerminalSession[] | null> {
@@ -55,7 +74,7 @@ async function activeTerminals(api: ApiClient, signal: AbortSignal): Promise<rea
 }
 
 /** Returns the JSON body of a snapshot. */
-export const fleetBody = ({ agents, operations, terminals, events }: FleetSnapshot): unknown => ({
+export const fleetBody = ({ agents, rollouts, operations, terminals, events }: FleetSnapshot): unknown => ({
   agents: agents.map(({ agent, sample }) => ({
     node_id: agent.node_id,
     name: agent.name,
@@ -63,6 +82,7 @@ export const fleetBody = ({ agents, operations, terminals, events }: FleetSnapsh
     connected: agent.connected,
     sample,
   })),
+  rollouts,
   operations,
   terminals,
   events,

@@ -80,21 +80,22 @@ interface Shown {
 function screenView(shown: Shown, { rows, columns }: LiveScreen, { clock }: Context): View {
   const { fleet, history, problem, sort, skipped } = shown;
   const below = sections(fleet, clock.now(), PART);
-  const parts = {
-    operations: fleet.operations.length,
-    terminals: fleet.terminals?.length ?? 0,
-    events: fleet.events.length,
-  };
+  const lengths = [fleet.rollouts, fleet.operations, fleet.terminals ?? [], fleet.events].map(({ length }) => length);
   // Each section has an empty line above it and a heading.
-  const used = Object.values(parts).reduce((sum, length) => sum + (length === 0 ? 0 : 2 + Math.min(length, PART)), 0);
-  const left = rows - ABOVE - used;
-  const isTight = left < PART;
-  const most = Math.max(1, isTight ? rows - ABOVE : left);
+  const heights = lengths.filter((length) => length > 0).map((length) => 2 + Math.min(length, PART));
+  let left = rows - ABOVE;
+  let fitting = 0;
+  for (const height of heights) {
+    if (left - height < PART) break;
+    left -= height;
+    fitting += 1;
+  }
+  const most = Math.max(1, left);
   const sorted = sortFleet(fleet.agents, sort);
   return stackOf([
     linesOf([titleLine(shown, clock.now()), totalsLine(fleet), ...(problem === null ? [] : [styled('bad', problem)])]),
     agentTable({ fleet, history, agents: sorted.slice(skipped, skipped + most), columns }),
-    ...(isTight ? [] : below),
+    ...below.slice(0, fitting),
   ]);
 }
 
