@@ -8,6 +8,7 @@ import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../sup
 import {
   agents,
   applied,
+  appliedStream,
   db,
   driftDetail,
   inSync,
@@ -305,7 +306,7 @@ describe('orch apply', () => {
   it('applies to several, tells each as it finishes, and leaves out those that could not be planned', async () => {
     const bodies: unknown[] = [];
     const offline = missed(db, 'unreachable', 'agent_not_connected', `agent ${db.node_id} is not connected`);
-    const finished = streamed([reported(web1, done), reported(web2, done)]);
+    const finished = appliedStream([reported(web1, done), reported(web2, done)]);
     api.answer({
       planRollout: streamed([reported(web1, runResult(planned)), reported(web2, runResult(planned)), offline]),
       applyRollout: ({ body }) => {
@@ -321,6 +322,7 @@ describe('orch apply', () => {
     expectGolden('apply-fleet', ran.stdout);
     const plain = await run(['apply', 'web-01', 'web-02', '--yes']);
     expect(plain.stderr.trim().split('\n')).toEqual([
+      `Rollout ${ulid(9)} on 2 agents`,
       'web-01: succeeded (6 changed, 0 failed, 1 unchanged)',
       'web-02: succeeded (6 changed, 0 failed, 1 unchanged)',
     ]);

@@ -7,6 +7,7 @@ import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../sup
 import {
   agents,
   applied,
+  appliedStream,
   db,
   driftDetail,
   inSync,
@@ -14,7 +15,6 @@ import {
   OFFLINE,
   partlyApplied,
   planned,
-  type Reported,
   readings,
   reported,
   rolloutOf,
@@ -146,7 +146,7 @@ describe('orch plan --assignment', () => {
   });
 
   it('takes an assignment without agents for a mistake, unless told otherwise', async () => {
-    api.answer({ planAssignment: streamed([]), applyAssignment: streamed([]) });
+    api.answer({ planAssignment: streamed([]), applyAssignment: appliedStream([]) });
     const refused = await run(['plan', '--assignment', 'web']);
     expect(refused.status).toBe(1);
     expect(refused.stderr).toContain('no approved agent matches the selector of assignment web');
@@ -166,7 +166,7 @@ describe('orch apply --assignment', () => {
       applyAssignment: ({ body, headers }) => {
         bodies.push(body);
         expect(headers['idempotency-key']).toBeDefined();
-        return streamed([done(web1, 1), failed, missed(db, ...SKIPPED)]);
+        return appliedStream([done(web1, 1), failed, missed(db, ...SKIPPED)], { assignment: 'web' });
       },
     });
     const pace = ['--concurrency', '4', '--canary', '1', '--max-failures', '1'];
@@ -191,7 +191,7 @@ describe('orch apply --assignment', () => {
       planAssignment: streamed([plan(web1), plan(web2), missed(db, ...OFFLINE)]),
       applyAssignment: ({ body }) => {
         bodies.push(body);
-        return streamed([done(web1, 1), done(web2, 2)]);
+        return appliedStream([done(web1, 1), done(web2, 2)], { assignment: 'web' });
       },
     });
     const answers = [{ at: 'Apply this to 2 agents?', type: 'y\r' }];
@@ -228,8 +228,8 @@ describe('orch apply --assignment', () => {
     const ran = await run(['apply', '--assignment', 'web', '--yes'], { columns: 100, interrupts, onError });
     release();
     expect(ran.status).toBe(130);
-    expect(ran.stderr).toContain(`watch it:  orch ops list --rollout ${ulid(9)}`);
-    expect(ran.stderr).toContain(`cancel it: orch ops cancel --rollout ${ulid(9)}`);
+    expect(ran.stderr).toContain(`watch it:  orch rollouts watch ${ulid(9)}`);
+    expect(ran.stderr).toContain(`cancel it: orch rollouts cancel ${ulid(9)}`);
     expect(api.requests).toContain(`POST /rollouts/${ulid(9)}/cancel`);
   });
 
@@ -237,7 +237,7 @@ describe('orch apply --assignment', () => {
     api.answer({ applyAssignment: { lines: [{ event: 'started', rollout_id: ulid(9), agents: 2 }] } });
     const ran = await run(['apply', '--assignment', 'web', '--yes']);
     expect(ran.status).toBe(69);
-    expect(ran.stderr).toContain(`orch ops list --rollout ${ulid(9)}`);
+    expect(ran.stderr).toContain(`orch rollouts watch ${ulid(9)}`);
   });
 });
 
@@ -250,18 +250,18 @@ describe('a selector', () => {
     const asked: string[] = [];
     const bodies: unknown[] = [];
     const keep =
-      (results: readonly Reported[]) =>
+      (reply: Reply) =>
       ({ body }: { readonly body: unknown }) => {
         bodies.push(body);
-        return streamed(results, { selector });
+        return reply;
       };
     api.answer({
       listAgents: ({ query }) => {
         asked.push(`${query.status} ${query.filter}`);
         return { body: agents.filter(({ name }) => name?.startsWith('web')) };
       },
-      planRollout: keep([plan(web1), plan(web2)]),
-      applyRollout: keep([done(web1, 1), done(web2, 2)]),
+      planRollout: keep(streamed([plan(web1), plan(web2)], { selector })),
+      applyRollout: keep(appliedStream([done(web1, 1), done(web2, 2)], { selector })),
       checkDrift: ({ params }) => ({ body: driftDetail(inSync, { node_id: params.node_id ?? '' }) }),
     });
     expect((await golden('plan-selector', ['plan', '-l', selector, '-m', 'site'])).status).toBe(0);
@@ -278,7 +278,7 @@ describe('a selector', () => {
   });
 
   it('that matches nothing is a mistake, unless told otherwise', async () => {
-    api.answer({ listAgents: { body: [] }, planRollout: streamed([]), applyRollout: streamed([]) });
+    api.answer({ listAgents: { body: [] }, planRollout: streamed([]), applyRollout: appliedStream([]) });
     for (const argv of [['drift'], ['plan'], ['apply', '--yes']]) {
       const refused = await run([...argv, '-l', 'role=none']);
       expect(refused.status).toBe(1);
@@ -339,7 +339,7 @@ describe('a selector', () => {
       planRollout: streamed([plan(web1), plan(web2), missed(db, ...OFFLINE)], { selector }),
       applyRollout: ({ body }) => {
         bodies.push(body);
-        return streamed([done(web1, 1), failed(web2)]);
+        return appliedStream([done(web1, 1), failed(web2)]);
       },
     });
     const answers = [{ at: 'Apply this to 2 agents?', type: 'y\r' }];
@@ -361,7 +361,7 @@ describe('a selector', () => {
     const busy = missed(web1, 'failed', 'operation_in_progress', 'operation X is in progress on web-01');
     const hint = 'wait for it, or cancel it: orch ops cancel X';
     const refused = { ...busy, error: busy.error && { ...busy.error, hint } };
-    api.answer({ applyRollout: streamed([refused, missed(web2, ...SKIPPED)], { selector }) });
+    api.answer({ applyRollout: appliedStream([refused, missed(web2, ...SKIPPED)], { selector }) });
     const argv = ['apply', '-l', selector, '--yes', '--canary', '1', '--max-failures', '1'];
     expect((await golden('apply-selector-stopped', argv)).status).toBe(3);
   });
@@ -393,7 +393,7 @@ describe('a selector', () => {
     const ran = await run(['apply', '-l', selector, '--yes'], { columns: 120, interrupts, onError });
     release();
     expect(ran).toMatchObject({ status: 130, stdout: '' });
-    expect(ran.stderr).toContain(`Rollout ${ulid(9)} goes on without you, as long as the orchestrator runs.`);
+    expect(ran.stderr).toContain(`Rollout ${ulid(9)} goes on without you, also when the orchestrator restarts.`);
     expect(api.requests.slice(before).filter((request) => request.includes('cancel'))).toEqual([]);
   });
 });

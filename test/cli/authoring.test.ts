@@ -6,6 +6,7 @@ import type { State } from '../../src/contract/operations.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   applied,
+  appliedStream,
   missed,
   module as moduleAnswer,
   planned,
@@ -264,7 +265,7 @@ describe('a plan in a file', () => {
     api.answer({
       applyRollout: ({ body }) => {
         sent.push(body);
-        return streamed([done(web1), done(web2)]);
+        return appliedStream([done(web1), done(web2)]);
       },
     });
     expect((await golden('apply-plan-no-terminal', ['apply', path])).status).toBe(64);
@@ -307,9 +308,9 @@ describe('a plan in a file', () => {
     await plan(path);
     const stale = (agent: typeof web1) =>
       missed(agent, 'failed', 'plan_stale', 'what is to be applied is no longer what the plan showed');
-    api.answer({ applyRollout: streamed([stale(web1), stale(web2)]) });
+    api.answer({ applyRollout: appliedStream([stale(web1), stale(web2)]) });
     expect((await golden('apply-plan-stale', ['apply', path, '--yes'])).status).toBe(6);
-    api.answer({ applyRollout: streamed([done(web1), stale(web2)]) });
+    api.answer({ applyRollout: appliedStream([done(web1), stale(web2)]) });
     expect((await run(['apply', path, '--yes'])).status).toBe(3);
   });
 

@@ -3,8 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runOrch } from '../support/cli.js';
 import {
   agents,
+  appliedStream,
   driftDetail,
   events,
+  haltedRollout,
   missed,
   module,
   operations,
@@ -13,6 +15,7 @@ import {
   planned,
   readings,
   reported,
+  rollouts,
   runLines,
   runResult,
   state,
@@ -27,7 +30,7 @@ const EVIL = '\x1b]52;c;cm0=\x07\x9b2J\u202e\r\n\u200b';
 
 /** Texts that the schemas pin to a form, or that find things again. */
 const PINNED =
-  /^(node_id|operator_id|operation_id|drift_id|id|public_key|status|action|kind|role|plan_hash|origin|trigger|severity|next_cursor|name|username|event|sha256)$/;
+  /^(node_id|operator_id|operation_id|drift_id|id|public_key|status|action|kind|role|plan_hash|origin|trigger|severity|next_cursor|name|username|event|sha256|rollout_id|state|on_failure)$/;
 
 /** The value with every free text made hostile. */
 function poisoned<T>(value: T, key = ''): T {
@@ -52,6 +55,8 @@ const answers: Answers = {
   listOperations: {
     body: { operations: poisoned(operations).map(({ resources: _, ...rest }) => rest), total: 9, limit: 3, offset: 0 },
   },
+  listRollouts: { body: { rollouts: poisoned(rollouts), total: 9, limit: 3, offset: 0 } },
+  getRollout: { body: poisoned(haltedRollout) },
   getOperation: ({ headers }) =>
     headers.accept?.includes('ndjson') ? { lines: runLines(result) } : { body: poisoned(operations[0]) },
   getOperationOutput: {
@@ -67,6 +72,7 @@ const answers: Answers = {
     poisoned({ ...reported(web1, result), operation_id: null }),
     poisoned(missed(web2, 'failed', 'agent_timeout', 'it says nothing')),
   ]),
+  applyRollout: poisoned(appliedStream([missed(web2, 'failed', 'agent_timeout', 'it says nothing')])),
   applyAgent: { lines: runLines({ ...result, operation_id: ulid(1) }) },
   checkDrift: { problem: 'internal', detail: `went wrong${EVIL}`, more: { errors: [{ path: '/', message: EVIL }] } },
   setAgentStatus: { body: poisoned({ ...pending, status: 'approved', name: 'web-03' }) },
@@ -94,6 +100,10 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['ops', 'show', ulid(2)],
   ['ops', 'watch', ulid(2)],
   ['ops', 'output', ulid(1)],
+  ['rollouts'],
+  ['rollouts', 'show', ulid(8)],
+  ['rollouts', 'watch', ulid(8)],
+  ['apply', 'web-01', 'web-02', '--yes'],
   ['drift', 'show', ulid(7)],
   ['drift', 'web-01'],
   ['audit'],

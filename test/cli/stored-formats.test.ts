@@ -5,7 +5,18 @@ import type { BelievedState } from '../../src/cli/local/believed-state-schema.js
 import { loadState, saveState } from '../../src/cli/local/local-state.js';
 import { RunResultSchema } from '../../src/contract/runs.js';
 import { Home, runOrch } from '../support/cli.js';
-import { applied, planned, readings, reported, runResult, streamed, ulid, web1, web2 } from '../support/cli-world.js';
+import {
+  applied,
+  appliedStream,
+  planned,
+  readings,
+  reported,
+  runResult,
+  streamed,
+  ulid,
+  web1,
+  web2,
+} from '../support/cli-world.js';
 import { loggedIn, startFakeApi } from '../support/fake-api.js';
 import { type Complete, describeReleased } from '../support/released.js';
 
@@ -56,7 +67,9 @@ async function orchestrated(argv: readonly string[], home: Home): Promise<readon
         const { agents, expect, modules, allow_removals } = body as SentApply;
         for (const node_id of agents)
           sent.push({ node_id, body: { expect: expect[node_id], modules, allow_removals } });
-        return streamed([web1, web2].map((agent) => reported(agent, runResult(applied, { operation_id: ulid(1) }))));
+        return appliedStream(
+          [web1, web2].map((agent) => reported(agent, runResult(applied, { operation_id: ulid(1) }))),
+        );
       },
     });
     const { status, stderr } = await runOrch(argv, { env: { ...loggedIn(api), ...home.env, NO_COLOR: '1' } });

@@ -3,7 +3,13 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import type { Operation, OperationDetail, State } from '../../src/contract/operations.js';
 import type { Operator } from '../../src/contract/operators.js';
-import type { Rollout, RolloutResult } from '../../src/contract/rollouts.js';
+import type {
+  Rollout,
+  RolloutAgent,
+  RolloutDetail,
+  RolloutRecord,
+  RolloutResult,
+} from '../../src/contract/rollouts.js';
 import type { DriftDetail, DriftRecord, RunResult } from '../../src/contract/runs.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
 import type { Answers, Reply } from './fake-api.js';
@@ -370,6 +376,14 @@ export const readings: Answers = {
       },
     },
   },
+  listRollouts: ({ query }) => {
+    const found = rollouts.filter(({ state }) => !query.state || state === query.state);
+    return { body: { rollouts: found, total: found.length, limit: 50, offset: 0 } };
+  },
+  getRollout: ({ params }) =>
+    params.rollout_id === ulid(8)
+      ? { body: haltedRollout }
+      : { problem: 'rollout_not_found', detail: `there is no rollout "${params.rollout_id}"` },
   listDrift: { body: { records: driftRecords } },
   listAgentDrift: { body: { records: driftRecords.slice(0, 1) } },
   getDrift: { body: driftDetail(planned.slice(0, 3)) },
@@ -429,11 +443,140 @@ export function rolloutOf(
   };
 }
 
-/** The stream of a rollout over these agents. */
-export const streamed = (results: readonly Reported[], chosen: ChosenBy = {}) => ({
+const stream = (results: readonly Reported[], chosen: ChosenBy, records: readonly RolloutRecord[]) => ({
   lines: [
     { event: 'started', rollout_id: ulid(9), agents: results.length },
     ...results.map((agent) => ({ event: 'agent', agent })),
+    ...records.map((rollout) => ({ event: 'rollout', rollout })),
     { event: 'result', result: rolloutOf(results, chosen) },
   ],
 });
+
+/** The stream of a plan of these agents. */
+export const streamed = (results: readonly Reported[], chosen: ChosenBy = {}) => stream(results, chosen, []);
+
+/** The stream of an apply on these agents. It halts if an agent was not started, else it ends by itself. */
+export function appliedStream(
+  results: readonly Reported[],
+  chosen: ChosenBy = {},
+  fields: Partial<RolloutRecord> = {},
+) {
+  const { summary } = rolloutOf(results, chosen);
+  const { succeeded, failed, unreachable, skipped, agents: all } = summary;
+  const counts = { agents: all, waiting: skipped, running: 0, succeeded, failed, unreachable, skipped: 0, reverted: 0 };
+  const state = skipped > 0 ? 'halted' : failed + unreachable > 0 ? 'failed' : 'succeeded';
+  const reasons = { halted: '1 agent has failed', failed: `${failed + unreachable} agents did not succeed` };
+  const reason = state === 'succeeded' ? null : reasons[state];
+  return stream(results, chosen, [rolloutRecord({ state, reason, counts, ...chosen, ...fields })]);
+}
+
+/** A rollout in a single wave that succeeded. */
+export const rolloutRecord = (fields: Partial<RolloutRecord> = {}): RolloutRecord => ({
+  rollout_id: ulid(9),
+  state: 'succeeded',
+  reason: null,
+  assignment: null,
+  selector: null,
+  modules: ['site'],
+  requested_by: operators[0]?.operator_id ?? '',
+  started_at: AT,
+  finished_at: AT + 125,
+  pace: {
+    concurrency: 32,
+    canary: 0,
+    waves: [2],
+    soak_secs: 0,
+    max_failures: null,
+    on_failure: 'halt',
+    skip_offline: false,
+    expires_at: null,
+  },
+  wave: null,
+  counts: { agents: 2, waiting: 0, running: 0, succeeded: 2, failed: 0, unreachable: 0, skipped: 0, reverted: 0 },
+  ...fields,
+});
+
+const rolloutAgent = (fields: Partial<RolloutAgent> & Pick<RolloutAgent, 'name'>): RolloutAgent => ({
+  node_id: hex('5', 32),
+  wave: 1,
+  state: 'succeeded',
+  operation_id: null,
+  summary: null,
+  error: null,
+  ...fields,
+});
+
+const refused = (name: string, number: number): RolloutAgent =>
+  rolloutAgent({
+    name,
+    wave: 2,
+    state: 'failed',
+    operation_id: ulid(number),
+    summary: summarize(partlyApplied),
+    error: {
+      code: 'removal_guard',
+      message: `the apply would remove 12 resources of ${name}`,
+      hint: 'look at them, and allow them: --allow-removals 12',
+    },
+  });
+
+/** A rollout in waves that halted: agents failed alike, one is offline, the others wait. */
+export const haltedRollout: RolloutDetail = {
+  ...rolloutRecord({
+    rollout_id: ulid(8),
+    state: 'halted',
+    reason: '3 of 12 agents of wave 2 did not succeed',
+    assignment: 'web',
+    modules: [],
+    finished_at: null,
+    pace: {
+      concurrency: 16,
+      canary: 1,
+      waves: [1, 11, 28],
+      soak_secs: 300,
+      max_failures: 3,
+      on_failure: 'halt',
+      skip_offline: false,
+      expires_at: null,
+    },
+    wave: { number: 2, of: 3, soaking_until: null },
+    counts: { agents: 40, waiting: 28, running: 0, succeeded: 9, failed: 2, unreachable: 1, skipped: 0, reverted: 0 },
+  }),
+  agents: [
+    ...Array.from({ length: 9 }, (_, at) =>
+      rolloutAgent({ name: `web-0${at + 1}`, wave: at === 0 ? 1 : 2, operation_id: ulid(10 + at) }),
+    ),
+    refused('web-10', 20),
+    refused('web-11', 21),
+    rolloutAgent({
+      name: 'web-12',
+      wave: 2,
+      state: 'unreachable',
+      error: { code: 'agent_not_connected', message: 'agent web-12 is not connected', hint: null },
+    }),
+    ...Array.from({ length: 28 }, (_, at) => rolloutAgent({ name: `web-${at + 13}`, wave: 3, state: 'waiting' })),
+  ],
+};
+
+/** One rollout of each kind, newest first. */
+export const rollouts: readonly RolloutRecord[] = [
+  rolloutRecord({
+    rollout_id: ulid(7),
+    state: 'running',
+    selector: 'role=web,env=production,datacenter=frankfurt',
+    finished_at: null,
+    wave: { number: 2, of: 4, soaking_until: AT + 300 },
+    counts: {
+      agents: 1200,
+      waiting: 880,
+      running: 32,
+      succeeded: 288,
+      failed: 0,
+      unreachable: 0,
+      skipped: 0,
+      reverted: 0,
+    },
+  }),
+  (({ agents: _, ...record }) => record)(haltedRollout),
+  rolloutRecord(),
+];

@@ -24,7 +24,7 @@ export const listRollouts = defineCommand({
   detail: ['DONE is the number of agents that succeeded, of all agents. Plans are not listed.'],
   access: 'viewer',
   options: {
-    state: choice('STATE', ROLLOUT_STATES, 'filter by state'),
+    state: choice('STATE', ROLLOUT_STATES, 'only those in it'),
     assignment: text('ASSIGNMENT', 'filter by assignment', { completes: 'assignment' }),
     limit: integer('N', 'maximum number, newest first [50]', 1),
     offset: integer('N', 'number of newest rollouts to skip'),
@@ -79,8 +79,8 @@ export const showRollout = defineCommand({
 export const watchRollouts = defineCommand({
   examples: ['orch rollouts watch 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
   detail: [
-    'Follows until the rollout has ended or halted, also while the orchestrator restarts, and then shows it. Ends as the apply',
-    'would: with 0 if it succeeded, with 5 if the only failures are offline agents, else with 3 (see orch help exit-codes).',
+    'Follows until the rollout has ended or halted, also while the orchestrator restarts, and then shows it. Ends like the',
+    'apply: with 0 if it succeeded, with 5 if the only failures are offline agents, and usually with 3 otherwise.',
     'Ctrl-C stops watching; the rollout continues.',
   ],
   access: 'viewer',
@@ -185,8 +185,8 @@ export const retryRollout = defineCommand({
 export const cancelRollout = defineCommand({
   examples: ['orch rollouts cancel 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
   detail: [
-    'Starts no further agent, and cancels the applies in flight at the next resource. A paused or halted rollout ends. It undoes',
-    'nothing on agents that have begun.',
+    'Starts no further agent, and cancels the applies in flight at the next resource. Also ends a paused or halted rollout.',
+    'Undoes nothing on agents that have begun.',
   ],
   access: 'operator',
   args: { id: rolloutArgument },

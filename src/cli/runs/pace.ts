@@ -20,19 +20,19 @@ const ON_FAILURE: readonly OnFailure[] = Object.keys(onFailures).filter(isOnFail
 
 /** Options of plan and apply. */
 export const planPaceOptions = {
-  concurrency: share('N|%', `most agents at a time [${ROLLOUT_CONCURRENCY.standard}]; a bound starts with one`, 1),
-  canary: share('N|%', 'connected agents that go first; the rest starts when all of them have succeeded', 0),
-  maxFailures: share(
-    'N|%',
-    'start no further agent once so many have failed; never more in flight than may still fail',
+  concurrency: share(
+    'N',
+    `most agents at a time, or a share [${ROLLOUT_CONCURRENCY.standard}]; a bound starts with one`,
     1,
   ),
+  canary: share('N', 'agents that go first, or a share such as 10%; all must succeed before the rest starts', 0),
+  maxFailures: share('N', 'start no further agent after N failures, or a share; never more in flight than may fail', 1),
 } as const;
 
 export const applyPaceOptions = {
   ...planPaceOptions,
   waves: listOfShares('LIST', 'go in waves up to these totals of agents, such as 1,10%,100%'),
-  soak: text('TIME', 'time between a wave and the check of its agents, before the next wave, such as 5m'),
+  soak: text('TIME', 'wait so long after each wave, then check its agents, such as 5m'),
   onFailure: choice('WHAT', ON_FAILURE, 'at a bound, halt the rollout or revert its wave [halt]'),
   skipOffline: flag('skip offline agents, which count as failures otherwise'),
   whenOnline: flag('wait for offline agents, and apply when they return'),

@@ -34,7 +34,9 @@ const STYLES: Readonly<Record<RolloutState, 'good' | 'bad' | 'warn' | 'accent'>>
   reverted: 'warn',
 };
 
-export const rolloutState = ({ state }: Pick<RolloutRecord, 'state'>): Span => styled(STYLES[state], state);
+/** Renders a state; one of a newer orchestrator has no colour. */
+export const rolloutState = ({ state }: Pick<RolloutRecord, 'state'>, word: string = state): Span =>
+  isState(state) ? styled(STYLES[state], word) : word;
 
 /** Returns what chose the agents, or the modules if they were named. */
 export function rolloutSubject({ assignment, selector, modules, counts }: RolloutRecord): string {
@@ -54,11 +56,13 @@ export const waveFraction = ({ wave }: RolloutRecord): string =>
 export const rolloutFailures = ({ counts }: RolloutRecord): number => counts.failed + counts.unreachable;
 
 /** Returns the place such as ` in wave 2 of 3`; '' for a rollout in a single wave. */
-export const inWave = ({ wave }: RolloutRecord): string =>
+const inWave = ({ wave }: RolloutRecord): string =>
   wave === null || wave.of < 2 ? '' : ` in wave ${wave.number} of ${wave.of}`;
 
-/** Returns what the rollout does now, such as `wave 2 of 3, soaking until …`; '' for a rollout in a single wave. */
-export function rolloutStage({ state, wave, reason }: RolloutRecord): string {
+/** Returns what the rollout does now, such as `wave 2 of 3, soaking until …`; '' if it has ended or halted. */
+export function rolloutStage(rollout: RolloutRecord): string {
+  const { state, wave, reason } = rollout;
+  if (isSettled(rollout)) return '';
   if (state !== 'running') return reason === null ? state : `${state}: ${reason}`;
   if (wave === null) return '';
   const place = wave.of < 2 ? [] : [`wave ${wave.number} of ${wave.of}`];
@@ -91,30 +95,26 @@ export function countsLine({ counts }: RolloutRecord): Line {
 export const isSettled = ({ state }: Pick<RolloutRecord, 'state'>): boolean =>
   state !== 'running' && state !== 'reverting' && state !== 'paused';
 
+/** Words before and for each state in a sentence. */
+const SENTENCES: Readonly<Record<RolloutState, readonly [before: string, word: string]>> = {
+  running: ['is', 'running'],
+  paused: ['is', 'paused'],
+  halted: ['has', 'halted'],
+  reverting: ['is being', 'reverted'],
+  succeeded: ['has', 'succeeded'],
+  failed: ['has', 'failed'],
+  cancelled: ['was', 'cancelled'],
+  reverted: ['was', 'reverted'],
+};
+
 /** Returns a sentence about the end of a rollout, or about its present state. */
 export function rolloutSentence(rollout: RolloutRecord): Line {
   const { rollout_id: id, state, reason } = rollout;
-  const why = reason === null ? '' : `: ${reason}`;
-  const head = styled('strong', `Rollout ${id}`);
-  switch (state) {
-    case 'running':
-      return [head, ' is running.'];
-    case 'reverting':
-      return [head, ' is being ', rolloutWord('reverted', state), why];
-    case 'cancelled':
-    case 'reverted':
-      return [head, ' was ', rolloutState(rollout), why];
-    case 'paused':
-      return [head, ' is ', rolloutState(rollout), inWave(rollout), why];
-    case 'halted':
-      return [head, ' has ', rolloutState(rollout), inWave(rollout), why];
-    case 'succeeded':
-    case 'failed':
-      return [head, ' has ', rolloutState(rollout), why];
-  }
+  const [before, word] = isState(state) ? SENTENCES[state] : ['is', state];
+  const isStopped = state === 'paused' || state === 'halted';
+  const end = `${isStopped ? inWave(rollout) : ''}${reason === null ? '.' : `: ${reason}`}`;
+  return [styled('strong', `Rollout ${id}`), ` ${before} `, rolloutState(rollout, word), end];
 }
-
-const rolloutWord = (word: string, state: RolloutState): Span => styled(STYLES[state], word);
 
 /** A command that may follow, what for, and its effect. */
 interface NextStep {
@@ -124,7 +124,7 @@ interface NextStep {
 }
 
 /** Returns the commands that may follow. */
-export function nextSteps({ rollout_id: id, state, counts }: RolloutRecord): readonly NextStep[] {
+function nextSteps({ rollout_id: id, state, counts }: RolloutRecord): readonly NextStep[] {
   const again = counts.failed + counts.unreachable + counts.skipped;
   const watch = { label: 'watch it', command: `orch rollouts watch ${id}`, effect: '' };
   const cancel = { label: 'cancel it', command: `orch rollouts cancel ${id}`, effect: '' };

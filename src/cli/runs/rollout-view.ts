@@ -83,7 +83,7 @@ export function rolloutDetails(rollout: RolloutDetail, { nameOf, verbose }: Roll
       ['Requested by', nameOf(rollout.requested_by)],
       ['Started', formatTime(rollout.started_at)],
       ['Finished', textOrNone(formatTime(rollout.finished_at))],
-      ['Pace', paceWords(rollout)],
+      ...paceFields(rollout),
       ...(wave === null ? [] : [['Wave', waveWords(wave)] as const]),
       ['Agents', countsLine(rollout)],
     ]),
@@ -97,19 +97,20 @@ function waveWords({ number, of, soaking_until }: NonNullable<RolloutRecord['wav
   return `${number} of ${of}${soak}`;
 }
 
-function paceWords({ pace }: RolloutRecord): string {
+/** Returns the pace in short fields, so that each fits a terminal. */
+function paceFields({ pace }: RolloutRecord): readonly (readonly [string, string])[] {
   const { canary, waves, soak_secs, concurrency, max_failures, on_failure, skip_offline, expires_at } = pace;
   const isBound = canary > 0 || waves.length > 1 || max_failures !== null;
+  const failures = max_failures === null ? '' : `, at most ${count(max_failures, 'failure')}`;
+  const ofCanaries = canary > 0 ? ', canaries first' : '';
+  const soak = soak_secs > 0 ? `, each with a soak of ${formatDuration(soak_secs)}` : '';
   return [
-    `at most ${concurrency} at a time`,
-    ...(canary > 0 ? [`canary ${canary}`] : []),
-    ...(waves.length > 1 ? [`waves of ${waves.join(', ')}`] : []),
-    ...(soak_secs > 0 ? [`soak ${formatDuration(soak_secs)}`] : []),
-    ...(max_failures === null ? [] : [`at most ${count(max_failures, 'failure')}`]),
-    ...(isBound ? [`on failure ${on_failure}`] : []),
-    ...(skip_offline ? ['skips offline agents'] : []),
-    ...(expires_at === null ? [] : [`waits for offline agents until ${formatTime(expires_at)}`]),
-  ].join('; ');
+    ['Pace', `at most ${concurrency} at a time${failures}`],
+    ...(waves.length > 1 ? [['Waves', `${waves.join(', ')}${ofCanaries}${soak}`] as const] : []),
+    ...(isBound ? [['On failure', on_failure] as const] : []),
+    ...(skip_offline ? [['If offline', 'skipped'] as const] : []),
+    ...(expires_at === null ? [] : [['If offline', `awaited until ${formatTime(expires_at)}`] as const]),
+  ];
 }
 
 type AgentState = RolloutAgent['state'];

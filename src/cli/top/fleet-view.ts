@@ -19,9 +19,9 @@ import { bar, percent, sparkline } from '../render/chart.js';
 import {
   rolloutFailures,
   rolloutProgress,
-  rolloutStage,
   rolloutState,
   rolloutSubject,
+  waveFraction,
 } from '../runs/rollout-record.js';
 import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHistory } from './fleet.js';
 
@@ -127,13 +127,14 @@ export function sections(
 
 function rolloutLine(rollout: RolloutRecord): Line {
   const failures = rolloutFailures(rollout);
-  const stage = rollout.state === 'running' ? rolloutStage(rollout) : '';
+  const wave = waveFraction(rollout);
+  const soak = rollout.wave?.soaking_until == null ? '' : ', soaking';
   return [
     `${rollout.rollout_id}  `,
     rolloutState(rollout),
     `  ${rolloutProgress(rollout)}`,
     failures === 0 ? '' : styled('bad', `, ${failures} failed`),
-    stage === '' ? '' : `, ${stage}`,
+    wave === '' ? soak : `  wave ${wave}${soak}`,
     `  ${rolloutSubject(rollout)}`,
   ];
 }

@@ -56,7 +56,9 @@ export async function watchFleet(context: Context, api: ApiClient, first: Sort):
       await pause(REFRESH, signal);
       if (signal.aborted) break;
       try {
-        fleet = await readFleet(api, AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]));
+        const reading = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE)]);
+        setMaxListeners(0, reading);
+        fleet = await readFleet(api, reading);
         history.add(fleet);
         problem = null;
       } catch (error) {
