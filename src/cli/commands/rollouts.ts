@@ -24,7 +24,7 @@ export const listRollouts = defineCommand({
   detail: ['DONE is the number of agents that succeeded, of all agents. Plans are not listed.'],
   access: 'viewer',
   options: {
-    state: choice('STATE', ROLLOUT_STATES, 'only those in it'),
+    state: choice('STATE', ROLLOUT_STATES, 'in this state'),
     assignment: text('ASSIGNMENT', 'filter by assignment', { completes: 'assignment' }),
     limit: integer('N', 'maximum number, newest first [50]', 1),
     offset: integer('N', 'number of newest rollouts to skip'),

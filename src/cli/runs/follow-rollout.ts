@@ -125,7 +125,7 @@ export async function watchRollout(context: Context, api: ApiClient, first: Roll
   const shown = new Map<string, string>();
   let attempts = 0;
   let detail = first;
-  while (!isSettled(detail)) {
+  while (!isOver(detail)) {
     try {
       for await (const line of api.stream('getRollout', { params, query, signal })) {
         attempts = 0;
@@ -139,11 +139,14 @@ export async function watchRollout(context: Context, api: ApiClient, first: Roll
       attempts += 1;
       if (attempts > (isFault(error, 'unauthenticated') ? 1 : ATTEMPTS)) throw lost(first.rollout_id, error);
     }
-    if (!isSettled(detail)) await sleep(PAUSE_MS, undefined, { signal });
+    if (!isOver(detail)) await sleep(PAUSE_MS, undefined, { signal });
   }
   context.progress.end();
   return detail;
 }
+
+/** Returns whether nothing more happens by itself; applies in flight of a halted rollout still end. */
+const isOver = (rollout: RolloutRecord): boolean => isSettled(rollout) && rollout.counts.running === 0;
 
 type Line = Lines extends AsyncIterable<infer L> ? Exclude<L, { readonly event: 'result' }> : never;
 
