@@ -6,7 +6,7 @@ import type { OutputStream } from './printer.js';
 import { cutToWidth, sanitizeLine } from './terminal-text.js';
 
 export interface Progress {
-  /** Replaces the live line. Does nothing, and makes no line, without a terminal or too soon after the last one. */
+  /** Replaces the live line, at once or a little later. Does nothing without a terminal. A line that another one replaces is not made. */
   live(lineOf: () => Line): void;
   /** Prints a finished step as a plain line. Does nothing on a terminal. */
   step(line: Line): void;
@@ -31,22 +31,38 @@ export function createProgress({ stderr, paint, shown, clock }: ProgressOptions)
   if (!shown) return { live: () => {}, step: () => {}, end: () => {} };
   let drawn = false;
   let last = Number.NEGATIVE_INFINITY;
+  let next: (() => Line) | null = null;
+  let timer: NodeJS.Timeout | null = null;
   const erase = () => {
     if (drawn) stderr.write(ERASE);
     drawn = false;
   };
+  const draw = () => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    if (next === null) return;
+    last = clock.monotonic();
+    erase();
+    // A wrapped line could not be erased.
+    stderr.write(cutToWidth(sanitizeLine(plainText(next())), (stderr.columns ?? 80) - 1));
+    next = null;
+    drawn = true;
+  };
   return {
     live: (lineOf) => {
-      if (!stderr.isTTY || clock.monotonic() - last < PACE) return;
-      last = clock.monotonic();
-      erase();
-      // A wrapped line could not be erased.
-      stderr.write(cutToWidth(sanitizeLine(plainText(lineOf())), (stderr.columns ?? 80) - 1));
-      drawn = true;
+      if (!stderr.isTTY) return;
+      next = lineOf;
+      const wait = PACE - (clock.monotonic() - last);
+      if (wait <= 0) draw();
+      else timer ??= setTimeout(draw, wait).unref();
     },
     step: (line) => {
       if (!stderr.isTTY) stderr.write(`${paint.line(line)}\n`);
     },
-    end: erase,
+    end: () => {
+      next = null;
+      draw();
+      erase();
+    },
   };
 }
