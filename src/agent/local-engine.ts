@@ -1,16 +1,18 @@
 /** The engine and the journal of this machine without a link, for `--local`. */
 import type { Clock } from '../kernel/clock.js';
 import { type FaultCode, isFault, messageOf } from '../kernel/fault.js';
+import type { CheckReport } from '../resources/checks/check.js';
 import { maskResource } from '../resources/tainted-body.js';
 import type { RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
 import type { Notes, Precautions } from './converge/ledger.js';
 import { apply, drift, type Outcome, plan } from './converge.js';
-import { boundedError } from './engine/apply-run.js';
+import { boundedError, verifiedEnd } from './engine/apply-run.js';
 import { thisHost } from './host/this-host.js';
 import { forgetLoss } from './journal/journal-loss.js';
 import { Journal } from './journal.js';
+import { runChecks } from './verify/run-checks.js';
 
 interface LocalRunOptions {
   /** Stops the run at the next resource boundary. */
@@ -47,11 +49,11 @@ export function openLocalEngine(directory: string, clock: Clock) {
       return drift(content, host, { ...own, ...options });
     },
     /** Each change is in the journal before it is made, and each result before it is passed on. */
-    apply: async (content: RunContent, options: LocalApplyOptions): Promise<Outcome> => {
+    apply: async (content: RunContent, options: LocalApplyOptions): Promise<Verified> => {
       const { operationId, onResults, beforeChanges, ...rest } = options;
       const [host, own] = tools(options);
       const record = new ApplyRecord(journal, operationId, content);
-      const outcome = await apply(content, host, {
+      const applied = await apply(content, host, {
         ...own,
         ...rest,
         runId: operationId,
@@ -64,6 +66,7 @@ export function openLocalEngine(directory: string, clock: Clock) {
           onResults(items);
         },
       });
+      const outcome = await verified(applied, content, { clock, directory, signal: options.signal });
       const error = record.end(outcome);
       return error === null || outcome.error !== null ? outcome : { ...outcome, end: 'failed', error };
     },
@@ -77,6 +80,29 @@ export function openLocalEngine(directory: string, clock: Clock) {
       sync(journal);
     },
   };
+}
+
+/** The outcome of an apply with the reports of its health checks. */
+interface Verified extends Outcome {
+  readonly checks?: readonly CheckReport[];
+}
+
+interface VerifyTools {
+  readonly clock: Clock;
+  readonly directory: string;
+  readonly signal: AbortSignal;
+}
+
+/** Runs the health checks after a successful apply. */
+async function verified(
+  outcome: Outcome,
+  { verify = [] }: RunContent,
+  { clock, directory, signal }: VerifyTools,
+): Promise<Verified> {
+  if (outcome.end !== 'succeeded' || verify.length === 0) return outcome;
+  const createHost = (own: AbortSignal) => thisHost({ signal: own, dataDir: directory });
+  const checks = await runChecks(verify, { clock, signal, createHost });
+  return { ...outcome, ...verifiedEnd(verify, checks, signal), checks };
 }
 
 /** An apply that enters the journal with its first change. One that changes nothing leaves no trace there. */

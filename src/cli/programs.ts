@@ -1,5 +1,6 @@
 /** The programs that the command line starts: `bin` passes them in as functions. */
 import type { FaultCode } from '../kernel/fault.js';
+import type { CheckReport, DesiredCheck } from '../resources/checks/check.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import type { Output, ResourceResult } from '../resources/result.js';
 import type { DoctorCheck } from './doctor/check.js';
@@ -95,6 +96,8 @@ export interface LocalContent {
   readonly resources: readonly DesiredResource[];
   /** Removals in order of their original application. */
   readonly removals: readonly Removal[];
+  /** Health checks, which an apply runs last; absent without any. */
+  readonly verify?: readonly DesiredCheck[];
 }
 
 export interface LocalItem {
@@ -125,6 +128,8 @@ export interface LocalOutcome {
   readonly end: 'succeeded' | 'failed' | 'cancelled' | 'interrupted' | 'refused';
   readonly results: readonly LocalItem[];
   readonly error: { readonly code: FaultCode; readonly message: string } | null;
+  /** Reports about the health checks of an apply that came to them. */
+  readonly checks?: readonly CheckReport[];
 }
 
 /** An apply in the agent's journal, which the believed state may not contain yet. */

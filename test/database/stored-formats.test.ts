@@ -35,6 +35,7 @@ import { silentLogger } from '../../src/kernel/logger.js';
 import { compileModule } from '../../src/language/compile-module.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
+import type { CheckResult, DesiredCheck } from '../../src/resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import {
   type Output,
@@ -58,6 +59,23 @@ const body = { path: '/etc/motd', content: 'one ********' };
 const taint = { '/content': [{ start: 4, end: 12, secret: 'TOKEN', tag: 'ab12' }] };
 const resource: Complete<DesiredResource> = { ...address, body, taint, after: [], triggers: { rerun_on: [0] } };
 const removal: Complete<Removal> = { ...address, body, taint, origin: 'created' };
+const check: Complete<DesiredCheck> = {
+  module: 'site',
+  name: 'page',
+  kind: 'http',
+  within_secs: 30,
+  timeout_secs: 10,
+  body: { url: 'http://127.0.0.1/' },
+  taint: {},
+};
+const checked: Complete<CheckResult> = {
+  module: 'site',
+  name: 'page',
+  kind: 'http',
+  status: 'unhealthy',
+  duration_ms: 30_000,
+  reason: 'it answered 503',
+};
 const error = { code: 'disk_full', message: 'the disk is full' };
 const result: Complete<ResourceResult> = {
   ...address,
@@ -113,6 +131,8 @@ resources:
     resource: {file-unix: {path: /etc/site/greet, template: greeting}}
   - id: run
     resource: {script: {program: sh, apply: "true", rerun_on: [conf]}}
+verify:
+  - {name: page, within: 1m, timeout: 5s, when: {distro: debian}, http: {url: "http://\${{ agent.name }}/"}}
 `;
 
 /** Writes the texts of JSON columns and of values in `meta`, and the schema of their store. */
@@ -129,10 +149,12 @@ function writeColumns(directory: string): void {
       failures: [result],
       ad_hoc: ['site'],
       secrets,
+      verify: [check],
     },
     'operations.summary_json': summary,
     'operations.error_json': error,
     'operations.cancelled_by_json': party,
+    'operations.checks_json': [checked],
     'operation_results.result_json': result,
     'operation_outputs.output': output,
     'applied_resources.body_json': body,
@@ -153,7 +175,7 @@ function writeColumns(directory: string): void {
     ...Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, JSON.stringify(value)])),
     'operations.expect': 'c'.repeat(64),
     'meta.engine.generation': '2.41',
-    schema: '14',
+    schema: '16',
   };
   writeFileSync(join(directory, 'columns.json'), JSON.stringify(texts, null, 1));
 }
@@ -178,7 +200,10 @@ async function readColumns(directory: string): Promise<unknown> {
   const operation = some(await findOperation(db, id));
   const contents = new RunContents();
   const clock = new ManualClock();
-  const { content } = some(await loadOperation({ db, clock, contents }, id));
+  const { content: stored } = some(await loadOperation({ db, clock, contents }, id));
+  // Earlier releases know no health checks.
+  const { verify, ...rest } = stored;
+  const content = { ...rest, ...(verify.length > 0 && { verify }) };
   const applied = await listAppliedResources(db, NODE);
   const module = compileModule({ name: 'site', definition: JSON.parse(text('module_revisions.definition_json')) });
   const attributes = {
@@ -188,8 +213,10 @@ async function readColumns(directory: string): Promise<unknown> {
     hostname: 'web',
   };
   const agent = { node_id: NODE, name: 'web-01', attributes, tags: { role: 'web' } };
+  const resolved = resolveCompiled({ modules: [module], agent, secret: () => ({ value: 'abc', tag: 'ab12' }) });
   return {
     operation: operationView(operation),
+    ...(operation.checks !== null && { checks: operation.checks }),
     results: (await listOperationResults(db, id))
       .flatMap((row) => resultsOf(row, content.resources))
       .map(({ result }) => result),
@@ -200,7 +227,8 @@ async function readColumns(directory: string): Promise<unknown> {
     secret: secretView(some(await findSecret(db, 'TOKEN'))),
     backup: parseNote(text('meta.backup')),
     epoch: epochOf(text('meta.engine.generation')),
-    resolved: resolveCompiled({ modules: [module], agent, secret: () => ({ value: 'abc', tag: 'ab12' }) }).resources,
+    resolved: resolved.resources,
+    ...(resolved.checks.length > 0 && { resolvedChecks: resolved.checks }),
   };
 }
 
@@ -277,7 +305,7 @@ function readMarks(directory: string): unknown {
 describeReleased(import.meta.url, [
   {
     name: 'columns',
-    revision: 3,
+    revision: 4,
     version: null,
     shapes: { unchanged: UnchangedSchema, result: ResourceResultSchema, output: OutputSchema },
     write: writeColumns,

@@ -19,6 +19,7 @@ import {
   type View,
 } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
+import { checkLines } from '../render/check-lines.js';
 import { countLines, outputLines, planLines } from '../render/plan-lines.js';
 import { createRunProgress, followRun } from '../runs/follow-run.js';
 import { expectingOperation, expectingRollout } from '../runs/other-id.js';
@@ -269,6 +270,7 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
     linesOf([
       ...planLines(operation.resources, { verbose, details: true }),
       ...countLines('apply', operation, operation.finished_at !== null),
+      ...checkLines(operation.checks ?? [], verbose),
     ]),
   );
 

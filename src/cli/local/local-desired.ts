@@ -6,6 +6,7 @@ import { finish } from '../../kernel/steps.js';
 import { type CompiledRequest, resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
 import { noLongerDesired } from '../../resources/believed-state.js';
+import type { DesiredCheck } from '../../resources/checks/check.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
@@ -35,7 +36,7 @@ export async function localDesired(session: LocalSession, files: readonly string
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
   }
   const { secret, state } = session;
-  const { modules, resources, warnings } = await resolveFiles(session, files);
+  const { modules, resources, verify, warnings } = await resolveFiles(session, files);
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   refuseLargeRun(
     { resources, removals: removed },
@@ -44,6 +45,7 @@ export async function localDesired(session: LocalSession, files: readonly string
   return {
     modules,
     resources,
+    ...(verify.length > 0 && { verify }),
     removed,
     ...reviveRemovals(
       removed.map(({ operation_id: _operation, ...removal }) => removal),
@@ -54,6 +56,7 @@ export async function localDesired(session: LocalSession, files: readonly string
 }
 
 interface ResolvedFiles extends KeptResolution {
+  readonly verify: readonly DesiredCheck[];
   readonly warnings: RunResult['warnings'];
 }
 
@@ -65,9 +68,9 @@ async function resolveFiles(
   const files = readModuleFiles(paths);
   const input = { sources: files.map(({ source }) => source), facts };
   const kept = findResolution(machine.dataDir, input);
-  if (kept !== null) return { ...kept, warnings: [] };
+  if (kept !== null) return { ...kept, verify: [], warnings: [] };
   let hasSecrets = false;
-  const { read, resources, warnings } = await resolveModules(await localModules(machine.dataDir, files), {
+  const { read, resources, checks, warnings } = await resolveModules(await localModules(machine.dataDir, files), {
     agent: facts,
     secret: (name) => {
       hasSecrets = true;
@@ -75,10 +78,13 @@ async function resolveFiles(
     },
   });
   const modules = read.map(({ name }) => name);
-  if (!hasSecrets && warnings.length === 0) keepResolution(machine.dataDir, input, { modules, resources });
+  // A kept resolution has no health checks, so that its form is that of earlier versions.
+  if (!hasSecrets && warnings.length === 0 && checks.length === 0)
+    keepResolution(machine.dataDir, input, { modules, resources });
   return {
     modules,
     resources,
+    verify: checks,
     warnings: warnings.map(({ module, path, message }) => {
       const place = read.find(({ name }) => name === module)?.locate?.(path) ?? { line: 1, column: 1 };
       return { module, path, message, ...place };

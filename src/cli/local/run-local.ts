@@ -5,6 +5,7 @@ import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import { idAbove } from '../../kernel/rising-ids.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
+import { checkResults, pendingChecks } from '../../resources/checks/check.js';
 import type { DesiredResource } from '../../resources/desired.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import { summarize } from '../../resources/result.js';
@@ -224,7 +225,9 @@ interface RunParts extends Times {
 export function runResultOf({ agent }: LocalSession, parts: RunParts): RunResult {
   const { desired, outcome, operationId, startedAt, finishedAt } = parts;
   const resources = [...outcome.results.map(({ result }) => result), ...desired.failures];
-  const done = operationId === null ? 'pending' : 'changed';
+  const isPlan = operationId === null;
+  const done = isPlan ? 'pending' : 'changed';
+  const { verify = [] } = desired;
   return {
     operation_id: operationId,
     node_id: agent.node_id,
@@ -238,6 +241,7 @@ export function runResultOf({ agent }: LocalSession, parts: RunParts): RunResult
       total: desired.resources.length + desired.removals.length + desired.failures.length,
     },
     resources,
+    ...(verify.length > 0 && { checks: isPlan ? pendingChecks(verify) : checkResults(verify, outcome.checks ?? []) }),
     warnings: desired.warnings,
     plan_hash: null,
     error: outcome.error,

@@ -1,4 +1,6 @@
 /** The view and the outcome of runs: agents with equal results in one group, and the totals last. */
+
+import type { CheckResult } from '../../resources/checks/check.js';
 import { agentHandle, agentName, count } from '../format.js';
 import {
   type Line,
@@ -11,6 +13,7 @@ import {
   textLines,
   type View,
 } from '../outcome.js';
+import { checkLines } from '../render/check-lines.js';
 import { spansOf } from '../render/paint.js';
 import { countLines, planLines, type RunKind } from '../render/plan-lines.js';
 import { type AgentRun, exitStatusOfRuns, hasResult, type Result, runsBody, standingOf } from './agent-run.js';
@@ -44,7 +47,8 @@ const isNoteworthyRun = (run: AgentRun): boolean =>
 function sameness(run: AgentRun): unknown {
   if (!hasResult(run)) return [run.fault.code, withoutAgent(run.fault.message, run)];
   const { status, resources, error, summary } = run.result;
-  return [status, error, summary, resources.map(({ duration_ms: _, ...resource }) => resource)];
+  const checks = checksOf(run.result).map(({ duration_ms: _, ...check }) => check);
+  return [status, error, summary, checks, resources.map(({ duration_ms: _, ...resource }) => resource)];
 }
 
 const withoutAgent = (text: string, { agent }: AgentRun): string =>
@@ -69,8 +73,11 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
       ],
     ),
     ...countLines(kind, first.result),
+    ...checkLines(checksOf(first.result), verbose),
   ];
 }
+
+const checksOf = (result: Result): readonly CheckResult[] => ('checks' in result ? (result.checks ?? []) : []);
 
 const hintLines = (hint = ''): readonly Line[] =>
   textLines(hint).map((line, index) => [styled('dim', index === 0 ? '  hint: ' : '        '), ...spansOf(line)]);

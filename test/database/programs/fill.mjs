@@ -138,7 +138,7 @@ await uow.write(async (tx, emit) => {
     uploaded_at: start,
     uploaded_by: operator_id,
   });
-  const content = { resources: [], removals: [], failures: [], adHoc: new Set(['motd']), secrets: {} };
+  const content = { resources: [], removals: [], failures: [], adHoc: new Set(['motd']), secrets: {}, verify: [] };
   const content_id = await putRunContent(tx, finish(encodeContent(content)));
   await insertOperation(tx, {
     operation_id,
@@ -160,6 +160,7 @@ await uow.write(async (tx, emit) => {
     rollout_id,
     content_id,
     expect: null,
+    checks: [{ module: 'motd', name: 'page', kind: 'http', status: 'healthy', duration_ms: 7, reason: null }],
   });
   await insertRollout(
     tx,
