@@ -200,9 +200,10 @@ export const applyRolloutBody = {
     Type.Integer({ minimum: 0, description: 'Maximum removals on each agent, in place of the removal guard' }),
   ),
   expect: optional(
-    Type.Record(Type.String(), Type.String({ pattern: PLAN_HASH }), {
+    Type.Record(Type.String(), nullable(Type.String({ pattern: PLAN_HASH })), {
       maxProperties: ROLLOUT_AGENTS,
-      description: 'plan_hash by node_id: apply to these agents alone, and only what those plans showed',
+      description:
+        'plan_hash by node_id: apply to these agents alone, and only what those plans showed; null for an agent without a plan',
     }),
   ),
   wait: optional(Type.Boolean({ description: 'false answers 202 with the rollout at once' })),

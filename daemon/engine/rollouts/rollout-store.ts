@@ -69,10 +69,9 @@ const agentOf = (row: Row<'rollout_agents'>): RolloutAgentRow => {
 
 /** Returns the row of an agent that waits for its turn. */
 export const waitingAgent = (
-  agent: Pick<RolloutAgentRow, 'rollout_id' | 'position' | 'node_id' | 'name' | 'wave'> & { readonly expect?: string },
+  agent: Pick<RolloutAgentRow, 'rollout_id' | 'position' | 'node_id' | 'name' | 'wave' | 'expect'>,
 ): RolloutAgentRow => ({
   ...agent,
-  expect: agent.expect ?? null,
   state: 'waiting',
   forgiven: 0,
   operation_id: null,

@@ -74,8 +74,8 @@ export interface PlanRolloutRequest extends RolloutRequest {
 export interface ApplyRolloutRequest extends RolloutRequest {
   /** Number of removals allowed per agent; null for the removal guard. */
   readonly allowRemovals: number | null;
-  /** `plan_hash` by node ID: limits the rollout to these agents, each only while its plan still holds. */
-  readonly expect: Readonly<Record<string, string>> | null;
+  /** `plan_hash` by node ID, null for an agent without a plan: limits the rollout to these agents, each while its plan holds. */
+  readonly expect: Readonly<Record<string, string | null>> | null;
 }
 
 type FollowOptions = Omit<ConstructorParameters<typeof RolloutStream>[0], 'operations'>;
@@ -212,7 +212,7 @@ export class Rollouts {
         node_id,
         name,
         wave: waveOf[position] ?? 1,
-        ...(expect?.[node_id] === undefined ? {} : { expect: expect[node_id] }),
+        expect: expect?.[node_id] ?? null,
       }),
     );
     await uow.write(async (tx, emit) => {
