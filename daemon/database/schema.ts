@@ -161,6 +161,8 @@ export interface OperationTable {
   expect: string | null;
   /** Results of its health checks, as the agent reported them; null for none. */
   checks_json: string | null;
+  /** Earlier operation whose desired state it applies, or `nothing`; null for an apply of modules. */
+  restores: string | null;
 }
 
 export interface RolloutTable {
@@ -309,6 +311,43 @@ export interface DriftTable {
   error_json: string | null;
   /** Content whose resources were compared; null when the results are not in short. */
   content_id: number | null;
+  /** Number of resources whose drift was snoozed. */
+  snoozed: Generated<number>;
+  /** Number of resources whose drift was accepted. */
+  accepted: Generated<number>;
+}
+
+/** Times in which drift of some resources does not count. */
+interface DriftSnoozeTable {
+  snooze_id: string;
+  node_id: string;
+  /** Addresses of the resources; null for all of the agent. */
+  resources_json: string | null;
+  reason: string;
+  created_at: number;
+  /** Operator ID. */
+  created_by: string;
+  ends_at: number;
+}
+
+/** Resources whose drift does not count while the machine stays as it was then. */
+interface DriftAcceptTable {
+  node_id: string;
+  family: string;
+  identity_key: string;
+  module: string;
+  kind: string;
+  identity: string;
+  /** Apply that the believed state reflected; it counts until another apply changes that. */
+  operation_id: string;
+  /** Hash of what the agent observed of the resource. */
+  observed: string;
+  /** Record with the accepted drift. */
+  drift_id: string;
+  reason: string | null;
+  accepted_at: number;
+  /** Operator ID. */
+  accepted_by: string;
 }
 
 /** Append-only hash chain. */
@@ -527,6 +566,8 @@ export interface Database {
   applied_resources: AppliedResourceTable;
   secrets: SecretTable;
   drift_records: DriftTable;
+  drift_snoozes: DriftSnoozeTable;
+  drift_accepts: DriftAcceptTable;
   audit_events: AuditTable;
   audit_marks: AuditMarkTable;
   idempotency_keys: IdempotencyTable;

@@ -35,7 +35,7 @@ export function* reviveApplied(applied: readonly DesiredResource[], source: Secr
 }
 
 /** Returns the names of all secrets in the resources. */
-export function* secretsOf(applied: readonly DesiredResource[]): Steps<ReadonlySet<string>> {
+export function* secretsOf(applied: readonly Pick<DesiredResource, 'taint'>[]): Steps<ReadonlySet<string>> {
   return new Set((yield* mapped(applied, (resource) => secretsIn(resource))).flat());
 }
 

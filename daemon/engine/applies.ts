@@ -1,6 +1,7 @@
 /** Starts and cancels applies. */
 
 import { setImmediate } from 'node:timers/promises';
+import { NOTHING } from '../../src/contract/run-targets.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
@@ -14,6 +15,7 @@ import { type AppliedResourceRow, removalOf } from './applied-resource-store.js'
 import type { CurrentAssignments } from './assignments/assignment-store.js';
 import { removalCauses } from './assignments/removal-causes.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
+import type { ApplyTarget } from './earlier-content.js';
 import type { Lanes } from './lanes.js';
 import type { ApplyLease, Leases } from './leases.js';
 import { findModuleHeads } from './modules/module-store.js';
@@ -42,7 +44,10 @@ interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
 
 interface ApplyRequest {
   readonly nodeId: string;
+  /** Modules beside those of assignments; empty with `to`. */
   readonly modules: readonly string[];
+  /** What the apply brings back in place of modules; null for modules. */
+  readonly to?: ApplyTarget | null;
   /** Number of removals that the caller allows; null for the removal guard. */
   readonly allowRemovals: number | null;
   /** `plan_hash` of the plan that the apply must still match; null without a plan. */
@@ -61,6 +66,8 @@ interface RolloutOfApply {
 interface StartedApply {
   readonly operationId: string;
   readonly warnings: RunResult['warnings'];
+  /** Remarks about an earlier desired state. */
+  readonly notes: readonly string[];
 }
 
 export class Applies {
@@ -72,7 +79,8 @@ export class Applies {
 
   /**
    * Stores an apply and sends it; cancels a running plan or drift check of the agent. Throws the faults of `AgentGate.pass` and
-   * of module resolution, `operation_in_progress`, `assignment_changed`, `agent_too_old`, `removal_guard` and
+   * of module resolution or of `DesiredSets.earlier`, `operation_in_progress`, `assignment_changed`, `agent_too_old`,
+   * `removal_guard` and
    * `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
@@ -81,7 +89,11 @@ export class Applies {
     const id = newId();
     const lease = leases.takeForApply(agent.nodeId, id);
     try {
-      const desired = await desiredSets.of(db, agent.row, { named: request.modules });
+      const { to = null, modules } = request;
+      const desired =
+        to === null
+          ? await desiredSets.of(db, agent.row, { named: modules })
+          : await desiredSets.earlier(db, agent, to);
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
@@ -89,7 +101,7 @@ export class Applies {
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
       const plan = { id, agent, desired, dispatch, expect, context, rollout: request.rollout ?? null };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
-      return { operationId: id, warnings: desired.warnings };
+      return { operationId: id, warnings: desired.warnings, notes: desired.notes };
     } catch (error) {
       lease.release();
       throw error;
@@ -118,7 +130,8 @@ export class Applies {
         id,
         nodeId,
         nodeName: agent.row.name,
-        modules: desired.modules.map(({ name }) => name),
+        modules: desired.names,
+        restores: desired.restores,
         assignments: desired.assignments,
         rollout,
         content: desired.content,
@@ -149,8 +162,8 @@ export class Applies {
   private async guard(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {
     const { db, removalGuard, assignments } = this.options;
     const limit = removalGuard();
-    const { managed, modules } = desired;
-    const named = new Set(modules.map(({ name }) => name));
+    const { managed, modules, restores } = desired;
+    const named = new Set(desired.names);
     const failed = new Set(desired.content.failures.map((result) => resourceKey(result)));
     const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
     const isRemoved = (row: AppliedResourceRow) => removesSomething(removalOf(row));
@@ -168,7 +181,10 @@ export class Applies {
     const known = new Set(
       (await findModuleHeads(db, [...new Set(rows.map(({ module }) => module))])).map(({ name }) => name),
     );
-    const causes = await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments });
+    const causes =
+      restores === null
+        ? await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments })
+        : rows.map(() => (restores === NOTHING ? 'nothing is desired' : `operation ${restores} did not have it`));
     throw removalGuardFault({
       reason,
       agent: agentLabel(agent),
@@ -178,7 +194,7 @@ export class Applies {
         kind,
         identity,
         cause: causes[index] ?? '',
-        isLeftOut: known.has(module) && !named.has(module),
+        isLeftOut: restores === null && known.has(module) && !named.has(module),
       })),
       isLocal: false,
     });
@@ -224,8 +240,8 @@ function expectedObservation(hash: string, current: string): string {
 /**
  * Throws `assignment_changed` when the rollout's assignment no longer matches: the apply would remove the rollout's own modules.
  */
-function refuseStranger(agent: KnownAgent, { assignments }: DesiredSet, assignment: string | null): void {
-  if (assignment === null || assignments.includes(assignment)) return;
+function refuseStranger(agent: KnownAgent, { assignments, restores }: DesiredSet, assignment: string | null): void {
+  if (assignment === null || restores !== null || assignments.includes(assignment)) return;
   throw new Fault('assignment_changed', `assignment ${assignment} no longer matches ${agentLabel(agent)}`, {
     hint: 'the assignment or a tag has changed since the rollout began',
     data: { assignment },

@@ -2,29 +2,47 @@
 
 import { sql } from 'kysely';
 import type { RunResult } from '../../src/contract/runs.js';
+import { Fault } from '../../src/kernel/fault.js';
 import { SizedCache } from '../../src/kernel/sized-cache.js';
 import { mapped } from '../../src/kernel/steps.js';
 import type { AgentFacts } from '../../src/language/fill.js';
-import { type RevivedRemovals, reviveRemovals, secretsOfRemovals } from '../../src/language/revive.js';
+import {
+  type RevivedRemovals,
+  refusalOf,
+  revive,
+  reviveRemovals,
+  secretsIn,
+  secretsOfRemovals,
+} from '../../src/language/revive.js';
+import { STANDARD_KINDS } from '../../src/language/schema.js';
 import { noLongerDesired } from '../../src/resources/believed-state.js';
 import type { DesiredCheck } from '../../src/resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import { keyText } from '../../src/resources/resource-key.js';
-import { maskResource } from '../../src/resources/tainted-body.js';
+import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import type { Tags } from '../fleet/tag-store.js';
+import type { KnownAgent } from './agent-gate.js';
 import type { AgentSecrets, ResolvedSecrets } from './agent-secrets.js';
 import { type AppliedResourceRow, listAppliedResources, removalOf } from './applied-resource-store.js';
+import { secretsOf } from './applied-secrets.js';
 import { ASSIGNMENTS_REVISION, type CurrentAssignments } from './assignments/assignment-store.js';
+import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
-import { type EncodedContent, encodeContent, type StoredContent } from './run-contents.js';
+import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from './run-contents.js';
 
 export interface DesiredSet {
-  /** Modules without duplicates, in the order of application. */
+  /** Modules without duplicates, in the order of application; none for an earlier desired state. */
   readonly modules: readonly CurrentModule[];
+  /** Names of its modules. */
+  readonly names: readonly string[];
+  /** Earlier operation whose desired state it is, or `nothing`; null for modules. */
+  readonly restores: string | null;
+  /** Remarks about an earlier desired state. */
+  readonly notes: readonly string[];
   /** Names of the assignments that match the agent. */
   readonly assignments: readonly string[];
   /** With secrets, as an apply sends them. */
@@ -45,6 +63,8 @@ export interface DesiredSet {
   readonly warnings: RunResult['warnings'];
 }
 
+type Unmanaged = Omit<DesiredSet, 'removals' | 'removed' | 'managed' | 'isConfirmation'>;
+
 /** Modules that a request adds to those of the assignments. */
 interface ModuleRequest {
   readonly named: readonly string[];
@@ -57,6 +77,7 @@ interface DesiredSetsOptions {
   readonly assignments: CurrentAssignments;
   readonly secrets: AgentSecrets;
   readonly lanes: Lanes;
+  readonly contents: RunContents;
 }
 
 interface Resolving {
@@ -85,7 +106,7 @@ export class DesiredSets {
    * lane, because it waits for that lane. Throws `module_not_found` and the faults of `resolve`.
    */
   async of(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<DesiredSet> {
-    const { current, assignments: all, secrets, lanes } = this.options;
+    const { current, assignments: all, secrets } = this.options;
     const named = [...new Set([...names, ...sent.map(({ name }) => name)])];
     const inputs = await inputsOf(db, agent.node_id);
     const assignments = await all.matching(db, agent, inputs);
@@ -100,26 +121,75 @@ export class DesiredSets {
       adHoc,
       resolved,
     });
-    const set = {
+    return this.withManaged(db, agent, inputs, {
       modules,
+      names: modules.map(({ name }) => name),
+      restores: null,
+      notes: [],
       assignments: assignments.map(({ name }) => name),
       resources,
       verify,
-      removals: [],
       content,
       encoded,
-      removed: [],
-      managed: [],
-      isConfirmation: false,
       warnings,
+    });
+  }
+
+  /**
+   * Returns the desired state of an earlier operation as a desired set, with the present values of its secrets. Must not be
+   * called in the agent's lane. Throws the faults of `earlierContent`, `secret_unavailable` and
+   * `expression_error`.
+   */
+  async earlier(db: Queryable, agent: KnownAgent, to: ApplyTarget): Promise<DesiredSet> {
+    const { assignments: all, contents, secrets } = this.options;
+    const { row } = agent;
+    const earlier = await earlierContent(db, contents, { agent, to });
+    const inputs = await inputsOf(db, row.node_id);
+    const assignments = await all.matching(db, row, inputs);
+    const always = new Set(assignments.flatMap((assignment) => assignment.modules));
+    const names = await inSlices(secretsOf([...earlier.resources, ...earlier.verify]));
+    const { source, hashes } = await secrets.resolve(db, row, names);
+    const refusal = refusalOf([...names], source);
+    if (refusal !== null) throw secretGone(earlier, refusal);
+    const resources = await inSlices(mapped(earlier.resources, (resource) => revive(resource, source)));
+    const verify = earlier.verify.map((check) => revive(check, source));
+    const invalid = resources
+      .filter(isTainted)
+      .find(({ kind, body }) => !STANDARD_KINDS.get(kind)?.resolved.check(body));
+    if (invalid !== undefined) throw invalidNow(earlier, invalid);
+    const content: StoredContent = {
+      resources: await inSlices(mapped(resources, maskResource)),
+      removals: [],
+      failures: [],
+      adHoc: new Set(earlier.modules.filter((name) => !always.has(name))),
+      secrets: Object.fromEntries(hashes),
+      verify: verify.map(maskResource),
     };
+    return this.withManaged(db, row, inputs, {
+      modules: [],
+      names: earlier.modules,
+      restores: restoresOf(to),
+      notes: notesOf(earlier, { hashes, assignments: assignments.map(({ name }) => name) }),
+      assignments: [],
+      resources,
+      verify,
+      content,
+      encoded: await inSlices(encodeContent(content)),
+      warnings: [],
+    });
+  }
+
+  /** Adds the managed resources to a set, and removals of those that it does not contain. */
+  private async withManaged(db: Queryable, agent: AgentRow, inputs: Inputs, set: Unmanaged): Promise<DesiredSet> {
+    const { resources, content, encoded } = set;
     const isConfirmation = inputs.stateSha256 === encoded.sha256;
-    if (isConfirmation) return { ...set, isConfirmation };
+    const unmanaged = { ...set, removals: [], removed: [], managed: [], isConfirmation };
+    if (isConfirmation) return unmanaged;
     // Holding the lane keeps every apply of the agent from ending during the read.
-    const managed = await lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
+    const managed = await this.options.lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
     const removed = await inSlices(noLongerDesired(managed, keyText, resources));
-    if (removed.length === 0) return { ...set, managed };
-    return { ...set, managed, removed, ...(await this.withRemovals(db, agent, content, removed)) };
+    if (removed.length === 0) return { ...unmanaged, managed };
+    return { ...unmanaged, managed, removed, ...(await this.withRemovals(db, agent, content, removed)) };
   }
 
   /** Resolves the modules. Agents with the same modules and the same facts in them share the result, if it holds no secrets. */
@@ -194,6 +264,44 @@ export class DesiredSets {
     return located;
   }
 }
+
+/** Returns the remarks of an operator's interest. `hashes` are those of the present values. */
+function notesOf(
+  { label, notes, secrets }: EarlierContent,
+  { hashes, assignments }: { readonly hashes: ResolvedSecrets['hashes']; readonly assignments: readonly string[] },
+): readonly string[] {
+  const changed = [...hashes].filter(([name, hash]) => secrets[name] !== undefined && secrets[name] !== hash);
+  const names = changed.map(([name]) => name);
+  const many = assignments.length > 1;
+  return [
+    ...notes,
+    ...(names.length === 0
+      ? []
+      : [
+          names.length === 1
+            ? `the present value of ${names[0]} differs from that of ${label}`
+            : `the present values of ${names.join(', ')} differ from those of ${label}`,
+        ]),
+    ...(assignments.length === 0
+      ? []
+      : [
+          `${many ? 'assignments' : 'assignment'} ${assignments.join(', ')} ${many ? 'match' : 'matches'} this agent: the next apply without --to brings the assigned modules back`,
+        ]),
+  ];
+}
+
+/** Says that a resource does not accept the present value of a secret. */
+const invalidNow = ({ label }: EarlierContent, { kind, identity, taint = {} }: DesiredResource): Fault =>
+  new Fault(
+    'expression_error',
+    `${kind} ${identity} of ${label} does not accept the present value of a secret in ${Object.keys(taint).join(', ')} (it is not shown)`,
+    { hint: `correct the secret: ${secretsIn({ taint }).join(', ')}` },
+  );
+
+const secretGone = ({ label }: EarlierContent, refusal: string): Fault =>
+  new Fault('secret_unavailable', `${refusal}, and ${label} needs it`, {
+    hint: 'create the secret or change its restriction, or apply modules instead: orch secrets list',
+  });
 
 const factsOf = ({ node_id, name, attributes }: AgentRow, tags: Tags): AgentFacts => ({
   node_id,

@@ -42,6 +42,8 @@ const HEAD = [
   'summary_json',
   'error_json',
   'content_id',
+  'snoozed',
+  'accepted',
 ] as const satisfies readonly (keyof DriftTable)[];
 
 /** Stored in the place of a summary that follows from the resources, because all of them are unchanged ones in short. */

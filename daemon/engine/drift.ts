@@ -262,6 +262,8 @@ function rowOf(
     resources: contentId === null ? results : shortResults(results, resources),
     error,
     content_id: contentId,
+    snoozed: 0,
+    accepted: 0,
   };
 }
 

@@ -89,7 +89,7 @@ export class Engine implements Service {
     const assignments = new CurrentAssignments();
     const current = new CurrentModules(parser);
     const contents = new RunContents();
-    const desiredSets = new DesiredSets({ current, assignments, secrets, lanes });
+    const desiredSets = new DesiredSets({ current, assignments, secrets, lanes, contents });
     const records = new OperationRecords({ ...options, epoch });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed });

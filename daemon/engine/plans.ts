@@ -9,10 +9,11 @@ import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from './ag
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { changedSecretNotes, secretsOfRows } from './applied-secrets.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
+import type { ApplyTarget } from './earlier-content.js';
 import type { Leases } from './leases.js';
 import { type SentModule, sentNote } from './modules/current-modules.js';
 import { Observation, type Observations, type Observed, underLease } from './observations.js';
-import { agentParty, listModules } from './operations/apply-events.js';
+import { agentParty, restoresMetadata, wantedText } from './operations/apply-events.js';
 import { runContent } from './run-content.js';
 
 interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
@@ -25,7 +26,10 @@ interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
 
 interface PlanRequest {
   readonly nodeId: string;
+  /** Modules beside those of assignments; empty with `to`. */
   readonly modules: readonly string[];
+  /** What to bring back in place of modules; null for modules. */
+  readonly to?: ApplyTarget | null;
   /** Modules whose texts came with the request. */
   readonly sent?: readonly SentModule[];
   readonly signal: AbortSignal;
@@ -43,8 +47,8 @@ export class Plans {
   }
 
   /**
-   * Runs a plan and returns its result. Throws the faults of `AgentGate.pass` and of module resolution, and
-   * `operation_in_progress`. Throws `cancelled` when an apply starts, `agent_not_connected` when the connection is lost, and
+   * Runs a plan and returns its result. Throws the faults of `AgentGate.pass`, of module resolution or of
+   * `DesiredSets.earlier`, and `operation_in_progress`. Throws `cancelled` when an apply starts, `agent_not_connected` when the connection is lost, and
    * `agent_timeout`.
    */
   async plan(request: PlanRequest, context: RequestContext): Promise<RunResult> {
@@ -52,14 +56,18 @@ export class Plans {
     const agent = await gate.pass(request.nodeId);
     return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
       const startedAt = clock.now();
-      const desired = await desiredSets.of(db, agent.row, { named: request.modules, sent: request.sent ?? [] });
+      const { to = null, modules, sent = [] } = request;
+      const desired =
+        to === null
+          ? await desiredSets.of(db, agent.row, { named: modules, sent })
+          : await desiredSets.earlier(db, agent, to);
       const noted = changedSecretNotes(
         secretsOfRows(desired.managed),
         new Map(Object.entries(desired.content.secrets)),
       );
       const onResult = (result: ResourceResult) => request.onResult(noted(result));
       const observation = this.observation(agent, desired, onResult);
-      await this.audit(agent, desired, request.sent ?? [], context);
+      await this.audit(agent, desired, sent, context);
       request.onStarted();
       for (const failure of desired.content.failures) request.onResult(failure);
       const found = await observations.run(observation, signal);
@@ -90,7 +98,7 @@ export class Plans {
     context: RequestContext,
   ): Promise<void> {
     const { uow, secrets } = this.options;
-    const names = desired.modules.map(({ name }) => name);
+    const { names, restores } = desired;
     const { suffix, metadata } = sentNote(sent);
     await uow.write(async (tx, emit) => {
       const agent = await approvedAgent(tx, known.nodeId);
@@ -98,8 +106,8 @@ export class Plans {
         eventOfRequest(context, {
           type: 'state.planned',
           target: agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }),
-          summary: `${context.actor.name} planned ${listModules(names)} on ${agentLabel(agent)}${suffix}`,
-          metadata: { modules: names, ...metadata },
+          summary: `${context.actor.name} planned ${wantedText({ modules: names, restores })} on ${agentLabel(agent)}${suffix}`,
+          metadata: { modules: [...names], ...restoresMetadata(restores), ...metadata },
         }),
       );
       const use = {
@@ -129,7 +137,7 @@ function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned
     node_id: agent.nodeId,
     status: end === 'succeeded' && desired.content.failures.length === 0 ? 'succeeded' : 'failed',
     has_changes: results.some(({ status }) => status === 'pending'),
-    modules: desired.modules.map(({ name }) => name),
+    modules: [...desired.names],
     started_at: toSeconds(startedAt),
     finished_at: toSeconds(finishedAt),
     summary: {
@@ -141,8 +149,16 @@ function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned
     warnings: desired.warnings,
     plan_hash: observed.observed === null ? null : planHash(desired.encoded.sha256, observed.observed),
     error,
+    ...earlierMembers(desired),
   };
 }
+
+/** Returns the members of a result that only an earlier desired state has. */
+export const earlierMembers = ({
+  restores,
+  notes,
+}: Pick<DesiredSet, 'restores' | 'notes'>): Pick<RunResult, 'restores' | 'notes'> =>
+  restores === null ? {} : { restores, notes: [...notes] };
 
 /** Returns the hash of a plan: of the content that an apply would store, and of what the agent observed. */
 const planHash = (desired: string, observed: string): string => `${desired}.${observed}`;

@@ -1,6 +1,9 @@
 /** HTTP handlers of plan, apply and drift. */
+
+import type { BodyOf } from '../../src/contract/route.js';
 import { DRIFT_LIST_LIMIT, type RunEvent, type runRoutes } from '../../src/contract/runs.js';
 import { clampLimit } from '../../src/contract/shapes.js';
+import { Fault } from '../../src/kernel/fault.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
 import { type Applies, refuseStale } from './applies.js';
@@ -35,6 +38,7 @@ export const runHandlers = (services: RunServices): HandlersFor<Routes> => ({
 const planAgent =
   ({ plans, sources }: RunServices): Handler<Routes['planAgent']> =>
   async ({ params, body, context, signal, stream }) => {
+    refuseBoth(body);
     let written = Promise.resolve();
     const write = (line: RunEvent) => {
       written = written.then(() => stream?.(line));
@@ -43,6 +47,7 @@ const planAgent =
       {
         nodeId: params.node_id,
         modules: body.modules,
+        to: body.to ?? null,
         sent: await sources(body.sources ?? []),
         signal,
         onStarted: () => write({ event: 'started', operation_id: null }),
@@ -58,25 +63,35 @@ const planAgent =
 const applyAgent =
   ({ applies, operations }: RunServices): Handler<Routes['applyAgent']> =>
   async ({ params, body, context, signal, stream }) => {
-    const { operationId, warnings } = await applies.start(
+    refuseBoth(body);
+    const { operationId, ...remarks } = await applies.start(
       {
         nodeId: params.node_id,
         modules: body.modules,
+        to: body.to ?? null,
         allowRemovals: body.allow_removals ?? null,
         expect: body.expect ?? null,
       },
       context,
     );
-    if (body.wait === false) return { status: 202, body: await operations.result(operationId, warnings) };
+    if (body.wait === false) return { status: 202, body: await operations.result(operationId, remarks) };
     await stream?.({ event: 'started', operation_id: operationId });
     for await (const resource of operations.follow(operationId, { signal, ignoresSilence: false })) {
       await stream?.({ event: 'resource', resource });
     }
-    const result = await operations.result(operationId, warnings);
+    const result = await operations.result(operationId, remarks);
     refuseStale(result);
     await stream?.({ event: 'result', result });
     return { status: 200, body: result };
   };
+
+/** Throws `bad_request` for a request that names an earlier operation and modules. */
+function refuseBoth({ to, modules, sources }: BodyOf<Routes['planAgent']>): void {
+  if (to == null || modules.length + (sources?.length ?? 0) === 0) return;
+  throw new Fault('bad_request', '`to` takes the desired state of an earlier operation, and so it excludes modules', {
+    hint: 'send either `to`, or `modules` and `sources`',
+  });
+}
 
 type DriftRoutes = Pick<Routes, 'checkDrift' | 'listAgentDrift' | 'getLatestDrift' | 'listDrift' | 'getDrift'>;
 

@@ -40,6 +40,7 @@ export class StateReader {
     return {
       node_id: agent.nodeId,
       operation_id: agent.row.state_operation_id,
+      ...(last == null || last.restores === null ? {} : { restores: last.restores }),
       applied: applied.map((row) => appliedView(row, confirmed)),
       pending_removals: (desired?.removed ?? []).map((row) => appliedView(row, confirmed)),
       unapplied: missing.map(({ module, kind, identity }) => ({ module, kind, identity })),

@@ -185,6 +185,7 @@ export type LiveValue =
   | 'secret'
   | 'operation'
   | 'rollout'
+  | 'operation-of-node'
   | 'drift'
   | 'window'
   | 'channel'

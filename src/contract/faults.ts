@@ -99,6 +99,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   operation_not_found: entry(404, 'Operation not found'),
   operation_in_progress: entry(409, 'Operation in progress'),
   operation_finished: entry(409, 'Operation finished'),
+  operation_unsuitable: entry(409, 'Operation unsuitable'),
   removal_guard: entry(409, 'Removal guard'),
   plan_stale: entry(409, 'Plan is stale'),
   stale_generation: entry(500, 'Older than what the agent has seen'),

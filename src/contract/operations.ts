@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { route } from './route.js';
-import { ChecksSchema, RunEventSchema, RunStatusSchema } from './runs.js';
+import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema } from './runs.js';
 import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
 
 export const OperationSchema = closed({
@@ -21,6 +21,7 @@ export const OperationSchema = closed({
   finished_at: nullable(Seconds),
   summary: SummarySchema,
   error: nullable(ErrorSchema),
+  restores: optional(RestoresSchema),
 });
 export type Operation = Type.Static<typeof OperationSchema>;
 
@@ -43,6 +44,7 @@ const AppliedSchema = closed({
 export const StateSchema = closed({
   node_id: KeyId,
   operation_id: nullable(Ulid),
+  restores: optional(RestoresSchema),
   applied: Type.Array(AppliedSchema),
   pending_removals: Type.Array(AppliedSchema),
   unapplied: Type.Array(closed({ module: Type.String(), kind: Type.String(), identity: Type.String() })),

@@ -5,12 +5,17 @@ import { CheckResultSchema } from '../resources/checks/check.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { WarningSchema } from './modules.js';
 import { route } from './route.js';
+import { NOTHING } from './run-targets.js';
 import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
 
 export const RunStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', 'interrupted', 'cancelled']);
 
 /** Health checks of a run; absent when it has none. */
 export const ChecksSchema = Type.Optional(Type.Array(CheckResultSchema));
+/** Origin of a desired state that no module of today gives. */
+export const RestoresSchema = Type.String({
+  description: `operation_id of the earlier operation whose desired state this is, or \`${NOTHING}\`; absent for modules`,
+});
 
 /** The answer to plan and apply. */
 export const RunResultSchema = closed({
@@ -28,6 +33,10 @@ export const RunResultSchema = closed({
   /** Hash of a plan, which an apply accepts as `expect`; null for an apply. */
   plan_hash: nullable(Type.String()),
   error: nullable(ErrorSchema),
+  restores: optional(RestoresSchema),
+  notes: optional(
+    Type.Array(Type.String(), { description: 'Remarks about the desired state of an earlier operation' }),
+  ),
 });
 export type RunResult = Type.Static<typeof RunResultSchema>;
 
@@ -47,6 +56,15 @@ export const PLAN_HASH = '^[0-9a-f]{64}\\.[0-9a-f]{64}$';
 
 const runBody = {
   modules: Type.Array(Type.String({ minLength: 1, maxLength: 128 }), { maxItems: 1000, description: 'Module names' }),
+};
+
+/** The earlier operation of a plan or an apply, in place of modules. */
+const toBody = {
+  to: optional({
+    ...Ulid,
+    description:
+      'operation_id of an earlier operation of this agent: its desired state, with the present values of secrets, in place of modules',
+  }),
 };
 
 /** Maximum bytes of a plan request with modules as text, enough for all modules of one run. */
@@ -105,6 +123,8 @@ const RESOLUTION_FAULTS = [
   'secret_unavailable',
   'expression_error',
 ] as const;
+/** Faults of `to`. */
+const EARLIER_FAULTS = ['operation_not_found', 'operation_unsuitable'] as const;
 const DISPATCH_FAULTS = ['agent_not_found', 'agent_not_approved', 'agent_not_connected', 'agent_timeout'] as const;
 
 export const runRoutes = {
@@ -116,7 +136,7 @@ export const runRoutes = {
     path: '/agents/{node_id}/plan',
     access: 'operator',
     params: NodeParams,
-    body: closed({ ...runBody, sources: optional(SourcesSchema) }),
+    body: closed({ ...runBody, ...toBody, sources: optional(SourcesSchema) }),
     bodyBytes: PLAN_BODY_BYTES,
     answers: { 200: RunResultSchema },
     stream: RunEventSchema,
@@ -127,6 +147,7 @@ export const runRoutes = {
       'rate_limited',
       'operation_in_progress',
       'cancelled',
+      ...EARLIER_FAULTS,
     ],
   }),
   applyAgent: route({
@@ -139,6 +160,7 @@ export const runRoutes = {
     params: NodeParams,
     body: closed({
       ...runBody,
+      ...toBody,
       allow_removals: optional(
         Type.Integer({ minimum: 0, description: 'Maximum removals, in place of the removal guard' }),
       ),
@@ -156,6 +178,7 @@ export const runRoutes = {
       'operation_in_progress',
       'removal_guard',
       'plan_stale',
+      ...EARLIER_FAULTS,
     ],
   }),
   verifyAgent: route({

@@ -153,6 +153,7 @@ const FAULT_CODES = [
   'operation_not_found',
   'operation_in_progress',
   'operation_finished',
+  'operation_unsuitable',
   'removal_guard',
   'plan_stale',
   'stale_generation',

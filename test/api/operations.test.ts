@@ -179,6 +179,7 @@ describe('a running orchestrator', () => {
   it('plans, applies, checks and tells of it', async () => {
     const operationId = await runs.runs(world);
     await runs.records(world, operationId);
+    await runs.foreignOperation(world, operationId);
     await runs.busyAgent(world);
   });
 

@@ -83,6 +83,51 @@ describe('orch plan', () => {
     await golden('plan-verbose', ['plan', 'web-01', '-m', 'site', '-v']);
   });
 
+  it('goes back to an earlier operation of one agent', async () => {
+    const bodies: unknown[] = [];
+    const notes = [
+      `operation ${ulid(1)} failed: its desired state may never have been reached on this machine`,
+      'assignment web matches this agent: the next apply without --to brings the assigned modules back',
+    ];
+    const back = { restores: ulid(1), notes };
+    api.answer({
+      planAgent: ({ body }) => {
+        bodies.push(body);
+        return streamOf(runResult(planned.slice(0, 2), back));
+      },
+      applyAgent: ({ body }) => {
+        bodies.push(body);
+        return streamOf(runResult(applied.slice(0, 2), { ...back, operation_id: ulid(2) }));
+      },
+    });
+    expect((await golden('plan-to', ['plan', 'web-01', '--to', ulid(1)])).status).toBe(0);
+    expect((await golden('apply-to', ['apply', 'web-01', '--to', ulid(1), '--yes'])).status).toBe(0);
+    expect(bodies).toEqual([
+      { modules: [], to: ulid(1) },
+      { modules: [], to: ulid(1), allow_removals: null, expect: null },
+    ]);
+    const file = home.file('back.orchplan');
+    const hash = `${'a'.repeat(64)}.${'b'.repeat(64)}`;
+    api.answer({ planAgent: streamOf(runResult(planned.slice(0, 2), { ...back, plan_hash: hash })) });
+    expect((await run(['plan', 'web-01', '--to', ulid(1), '--out', file])).status).toBe(0);
+    expect((await run(['apply', file, '--yes'])).status).toBe(0);
+    expect(bodies.at(-1)).toEqual({ modules: [], to: ulid(1), allow_removals: null, expect: hash });
+  });
+
+  it('goes back with one named agent only, and without modules', async () => {
+    await golden('plan-to-modules', ['plan', 'web-01', '--to', ulid(1), '-m', 'site']);
+    await golden('apply-to-fleet', ['apply', 'web-01', 'web-02', '--to', ulid(1), '--yes']);
+    for (const argv of [
+      ['apply', '--assignment', 'web', '--to', ulid(1), '--yes'],
+      ['apply', 'next.orchplan', '--to', ulid(1), '--yes'],
+      ['apply', '--local', '--to', ulid(1), '--yes'],
+      ['apply', '--to', ulid(1), '--yes'],
+      ['plan', 'web-01', '--to', ulid(1), '--canary', '1'],
+    ]) {
+      expect((await run(argv)).status, argv.join(' ')).toBe(64);
+    }
+  });
+
   it('colours it on request', async () => {
     api.answer({ planAgent: streamOf(runResult(planned)) });
     const { stdout } = await run(['plan', 'web-01', '-m', 'site'], { env: { FORCE_COLOR: '1', NO_COLOR: '' } });

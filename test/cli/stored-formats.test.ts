@@ -94,8 +94,8 @@ async function withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {
 describeReleased(import.meta.url, [
   {
     name: 'saved-plan',
-    // Revision 1 is version 1 of the format, without sources.
-    revision: 2,
+    // Revision 1 is version 1 of the format, without sources. Revision 3 adds operations to go back to.
+    revision: 3,
     version: 'VERSION in src/cli/runs/saved-plan.ts',
     shapes: { result: RunResultSchema },
     write: (directory) =>

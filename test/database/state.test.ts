@@ -87,6 +87,8 @@ describe('drift records', () => {
         resources: [unchanged('/f')],
         error: null,
         content_id: null,
+        snoozed: 0,
+        accepted: 0,
       });
     await record('D1', node('a'), 'drifted', 100);
     await record('D2', node('b'), 'drifted', 200);

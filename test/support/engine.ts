@@ -9,6 +9,7 @@ import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-
 import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
 import { risingIds } from '../../daemon/database/rising-ids.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
+import type { ApplyTarget } from '../../daemon/engine/earlier-content.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
 import { locateIn, parseText, type TextParser } from '../../daemon/engine/modules/text-parser.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
@@ -84,6 +85,12 @@ export const inlineParser: TextParser = {
   parse: async (content) => parseText(content),
   locate: async (content, pointers) => locateIn(content, pointers),
 };
+
+interface StartOptions {
+  readonly allowRemovals?: number;
+  readonly expect?: string;
+  readonly to?: ApplyTarget;
+}
 
 export class Bench {
   readonly clock = new ManualClock();
@@ -247,14 +254,11 @@ export class Bench {
   }
 
   /** Starts an apply without waiting for it. */
-  async start(
-    agent: ScriptedAgent,
-    modules: readonly string[],
-    more: { allowRemovals?: number; expect?: string } = {},
-  ) {
+  async start(agent: ScriptedAgent, modules: readonly string[], more: StartOptions = {}) {
     const request = {
       nodeId: agent.nodeId,
       modules,
+      to: more.to ?? null,
       allowRemovals: more.allowRemovals ?? null,
       expect: more.expect ?? null,
     };
@@ -262,11 +266,7 @@ export class Bench {
   }
 
   /** Applies and returns the operation when everything has come to rest. */
-  async apply(
-    agent: ScriptedAgent,
-    modules: readonly string[],
-    more: { allowRemovals?: number; expect?: string } = {},
-  ) {
+  async apply(agent: ScriptedAgent, modules: readonly string[], more: StartOptions = {}) {
     const id = await this.start(agent, modules, more);
     await this.settle();
     return this.engine.operations.detail(id);
@@ -275,6 +275,14 @@ export class Bench {
   async plan(agent: ScriptedAgent, modules: readonly string[], signal: AbortSignal = new AbortController().signal) {
     const nothing = () => undefined;
     const request = { nodeId: agent.nodeId, modules, signal, onStarted: nothing, onResult: nothing };
+    return this.while(this.engine.plans.plan(request, ALICE));
+  }
+
+  /** Plans the desired state of an earlier operation. */
+  async planBack(agent: ScriptedAgent, to: ApplyTarget) {
+    const nothing = () => undefined;
+    const { signal } = new AbortController();
+    const request = { nodeId: agent.nodeId, modules: [], to, signal, onStarted: nothing, onResult: nothing };
     return this.while(this.engine.plans.plan(request, ALICE));
   }
 

@@ -95,6 +95,8 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   operation_in_progress:
     'Another plan, apply or drift check runs on the agent, or the orchestrator is at its limit. Wait, or cancel it.',
   operation_finished: 'The operation has ended, so it cannot be cancelled.',
+  operation_unsuitable:
+    'An apply cannot go back to this operation: it is one of another agent, or its desired state is not stored.',
   removal_guard: 'The apply would remove more resources than permitted. Permit it with `--allow-removals N`.',
   plan_stale: 'The machine, a module, a tag or a secret has changed since the plan. Plan again.',
   not_delivered: 'The apply did not reach the agent in time. Nothing was changed.',

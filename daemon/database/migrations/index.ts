@@ -16,6 +16,7 @@ import { smallerIndexes } from './0014-smaller-indexes.js';
 import { agentUpgrades } from './0015-agent-upgrades.js';
 import { rollouts } from './0016-rollouts.js';
 import { verify } from './0017-verify.js';
+import { drift } from './0018-drift.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -36,4 +37,5 @@ export const MIGRATIONS: readonly Migration[] = [
   agentUpgrades,
   rollouts,
   verify,
+  drift,
 ];

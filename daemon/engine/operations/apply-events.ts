@@ -1,4 +1,5 @@
 /** Builds the audit events of applies. */
+import { NOTHING } from '../../../src/contract/run-targets.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import type { Summary } from '../../../src/resources/result.js';
 import { type DomainEvent, type EventType, type Party, SYSTEM } from '../../core/domain-event.js';
@@ -22,6 +23,15 @@ export function listModules(names: readonly string[]): string {
   const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : '';
   return `${names.length === 1 ? 'module' : 'modules'} ${shown}${more}`;
 }
+
+/** Describes what an apply brings: modules, or the desired state of an earlier operation. */
+export function wantedText({ modules, restores }: Pick<OperationFacts, 'modules' | 'restores'>): string {
+  if (restores === null) return listModules(modules);
+  return restores === NOTHING ? 'no desired state' : `the desired state of operation ${restores}`;
+}
+
+/** Returns the metadata of an earlier desired state. */
+export const restoresMetadata = (restores: string | null): JsonObject => (restores === null ? {} : { restores });
 
 const ENDS = {
   succeeded: ['state.apply_succeeded', 'succeeded'],
@@ -47,6 +57,7 @@ export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): 
   const metadata: JsonObject = {
     operation_id: facts.id,
     modules: [...facts.modules],
+    ...restoresMetadata(facts.restores),
     requested_by: facts.requestedBy,
     request_id: facts.requestId,
     cancelled_by: cancelledBy?.id ?? null,
@@ -54,7 +65,7 @@ export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): 
     error_code: error?.code ?? null,
   };
   const name = target.name === '' ? target.id : target.name;
-  const what = `the apply of ${listModules(facts.modules)} on ${name} ${verb}: ${countsOf(summary)}`;
+  const what = `the apply of ${wantedText(facts)} on ${name} ${verb}: ${countsOf(summary)}`;
   return { type, actor, target, summary: what, metadata };
 }
 

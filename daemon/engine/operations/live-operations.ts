@@ -55,6 +55,8 @@ export interface OperationFacts {
   readonly nodeId: NodeId;
   readonly nodeName: string | null;
   readonly modules: readonly string[];
+  /** Earlier operation whose desired state it applies, or `nothing`; null for modules. */
+  readonly restores: string | null;
   readonly requestedBy: string;
   readonly requestId: string;
   /** Unix milliseconds. */

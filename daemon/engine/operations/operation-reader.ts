@@ -53,6 +53,12 @@ interface FollowOptions {
   readonly ignoresSilence: boolean;
 }
 
+/** What the start of an apply remarked. */
+interface Remarks {
+  readonly warnings: RunResult['warnings'];
+  readonly notes: readonly string[];
+}
+
 export type EndedOperation = Pick<Operation, 'operation_id' | 'status' | 'summary' | 'error'>;
 
 /** Rows of results read at a time. */
@@ -82,11 +88,14 @@ export class OperationReader {
     };
   }
 
-  /** Returns the response to an apply, with the results so far. Throws `operation_not_found`. */
-  async result(operationId: string, warnings: RunResult['warnings']): Promise<RunResult> {
+  /**
+   * Returns the response to an apply, with the results so far and the remarks of its start. Throws `operation_not_found`.
+   */
+  async result(operationId: string, { warnings = [], notes = [] }: Partial<Remarks> = {}): Promise<RunResult> {
     const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = await this.detail(operationId);
     const has_changes = detail.resources.some(({ status }) => status === 'changed');
-    return { ...detail, has_changes, warnings, plan_hash: null };
+    const remarks = detail.restores === undefined ? {} : { notes: [...notes] };
+    return { ...detail, has_changes, warnings: [...warnings], plan_hash: null, ...remarks };
   }
 
   /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`. */
@@ -254,7 +263,7 @@ const getOperation =
       for await (const resource of operations.follow(operation_id, { signal, ignoresSilence: true })) {
         await stream({ event: 'resource', resource });
       }
-      const result = await operations.result(operation_id, []);
+      const result = await operations.result(operation_id);
       await stream({ event: 'result', result });
     }
     return { status: 200, body: await operations.detail(operation_id) };

@@ -20,7 +20,15 @@ import {
 import { latestDriftState } from '../drift-store.js';
 import type { Epoch } from '../epoch.js';
 import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
-import { agentParty, type EndedBy, endEvent, isEnd, listModules, repairEvent } from './apply-events.js';
+import {
+  agentParty,
+  type EndedBy,
+  endEvent,
+  isEnd,
+  repairEvent,
+  restoresMetadata,
+  wantedText,
+} from './apply-events.js';
 import { LiveOperation } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
@@ -37,6 +45,8 @@ interface NewOperation {
   readonly nodeId: NodeId;
   readonly nodeName: string | null;
   readonly modules: readonly string[];
+  /** Earlier operation whose desired state it applies, or `nothing`; null for modules. */
+  readonly restores: string | null;
   readonly assignments: readonly string[];
   /** Its rollout, with what that stores in the same transaction; null outside a rollout. */
   readonly rollout: { readonly id: string; onStored(tx: Queryable, operationId: string): Promise<void> } | null;
@@ -67,7 +77,7 @@ export class OperationRecords {
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
     const { id, nodeId, nodeName, modules, assignments, rollout, content, encoded, expect, dispatch } = operation;
-    const { isConfirmation } = operation;
+    const { isConfirmation, restores } = operation;
     const queued: OperationState = { state: 'queued' };
     const number = epoch.next();
     const facts = {
@@ -75,6 +85,7 @@ export class OperationRecords {
       nodeId,
       nodeName,
       modules,
+      restores,
       requestedBy: context.actor.id,
       requestId: context.requestId,
       startedAt: clock.now(),
@@ -229,8 +240,8 @@ function startEvent({ facts }: LiveOperation, context: RequestContext) {
   return eventOfRequest(context, {
     type: 'state.apply_started',
     target,
-    summary: `${context.actor.name} started an apply of ${listModules(facts.modules)} on ${target.name || target.id}`,
-    metadata: { operation_id: facts.id, modules: [...facts.modules] },
+    summary: `${context.actor.name} started an apply of ${wantedText(facts)} on ${target.name || target.id}`,
+    metadata: { operation_id: facts.id, modules: [...facts.modules], ...restoresMetadata(facts.restores) },
   });
 }
 
@@ -263,6 +274,7 @@ function rowOf(operation: LiveOperation) {
     node_name: facts.nodeName,
     ...columnsOf(state),
     modules: facts.modules,
+    restores: facts.restores,
     requested_by: facts.requestedBy,
     request_id: facts.requestId,
     started_at: facts.startedAt,

@@ -289,5 +289,6 @@ export function operationView(row: OperationRow, summary?: Summary): Operation {
     finished_at: row.finished_at === null ? null : toSeconds(row.finished_at),
     summary: summary ?? row.summary,
     error: row.error,
+    ...(row.restores === null ? {} : { restores: row.restores }),
   };
 }

@@ -67,6 +67,7 @@ const STORED = [
   'content_id',
   'expect',
   'checks_json',
+  'restores',
 ] as const satisfies readonly (keyof OperationTable)[];
 
 const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0 };
@@ -82,16 +83,22 @@ export async function findOperation(db: Queryable, operationId: string): Promise
   return row === undefined ? null : columns.decode(row);
 }
 
-/** Returns the fault of an operation that does not exist; says so when the ID is that of a rollout. */
-export async function operationNotFound(db: Queryable, operationId: string): Promise<Fault> {
+/** Returns the fault of an operation that does not exist; its hint says so when the ID is that of a rollout. */
+export async function operationNotFound(
+  db: Queryable,
+  operationId: string,
+  otherwise = 'see what there is: orch ops list',
+): Promise<Fault> {
   const rollout = await db
     .selectFrom('rollouts')
     .select('rollout_id')
     .where('rollout_id', '=', operationId)
     .executeTakeFirst();
-  const hint =
-    rollout === undefined ? 'see what there is: orch ops list' : `that is a rollout: orch rollouts show ${operationId}`;
-  return new Fault('operation_not_found', `there is no operation "${operationId}"`, { hint });
+  const hint = rollout === undefined ? otherwise : `that is a rollout: orch rollouts show ${operationId}`;
+  return new Fault('operation_not_found', `there is no operation "${operationId}"`, {
+    hint,
+    data: { operation_id: operationId },
+  });
 }
 
 const operationById = preparedQuery((db, operationId: string) =>

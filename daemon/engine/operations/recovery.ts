@@ -69,6 +69,7 @@ async function restore({ db, clock, contents }: Tools, row: OperationRow): Promi
     nodeId,
     nodeName: row.node_name,
     modules: row.modules,
+    restores: row.restores,
     requestedBy: row.requested_by,
     requestId: row.request_id,
     startedAt: row.started_at,

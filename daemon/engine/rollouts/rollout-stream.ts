@@ -104,7 +104,7 @@ export class RolloutStream implements RunWatcher {
   /** Returns the complete result; null when the operation was deleted for its age. */
   private async resultOf(run: RolloutRun, operationId: string) {
     try {
-      return await this.options.operations.result(operationId, run.warnings.get(operationId) ?? []);
+      return await this.options.operations.result(operationId, { warnings: run.warnings.get(operationId) ?? [] });
     } catch (error) {
       if (!isFault(error, 'operation_not_found')) throw error;
       return null;

@@ -12,6 +12,10 @@ import { applyFleet, planFleet } from '../runs/rollout.js';
 import { runOutcome } from '../runs/run-view.js';
 import { applyPlan, isPlanFile, requirePlanName, savePlan } from '../runs/saved-plan.js';
 
+const operationOption = text('OPERATION', 'bring back the desired state of an earlier operation of the agent', {
+  completes: 'operation-of-node',
+});
+
 /** `orch apply`: applies modules to agents, a saved plan, or modules to this machine. */
 export const applyModules = defineCommand({
   examples: [
@@ -21,6 +25,7 @@ export const applyModules = defineCommand({
     'orch apply --assignment web --waves 1,10%,100% --soak 5m --yes',
     'orch apply --selector role=web -m nginx --yes',
     'orch apply next.orchplan',
+    'orch apply web-01 --to 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
     'orch apply --local -f site.orch.yaml',
   ],
   detail: [
@@ -37,6 +42,8 @@ export const applyModules = defineCommand({
     'SIGTERM never.',
     'Files of -f are uploaded when the apply starts: after the answer, or at once with --yes. A saved plan with files of -f',
     'uploads them then, too. The modules of -m come before those of -f.',
+    '--to brings back the desired state of an earlier operation of the agent, with the present values of its secrets.',
+    'The next apply without --to brings the assigned modules back.',
   ],
   access: 'operator',
   consent: true,
@@ -46,12 +53,14 @@ export const applyModules = defineCommand({
     ...fleetOptions,
     ...applyPaceOptions,
     ...localOptions,
+    to: operationOption,
     allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
     detailedExitcode: flag('end with 2 if resources changed'),
   },
-  run: async (context, { allowRemovals = null, detailedExitcode: detailed, detach, ...choice }) => {
+  run: async (context, { allowRemovals = null, detailedExitcode: detailed, detach, to, ...choice }) => {
     const { nodes, allowEmpty } = choice;
     requireConsent(context);
+    refuseBeside(to, { ...choice, detach });
     const others = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
     const here = localChoice({ ...choice, others });
     if (here !== null) {
@@ -70,12 +79,35 @@ export const applyModules = defineCommand({
       const fleet = target.kind === 'agent' ? ({ kind: 'agents', agents: [target.agent] } as const) : target;
       return applyFleet(context, api, { fleet, modules, pace, allowEmpty, allowRemovals, detach, detailed });
     }
-    const order = { agent: target.agent, modules, allowRemovals };
+    const order = { agent: target.agent, modules, to: to ?? null, allowRemovals };
     if (detach) return confirmAndDetach(context, api, order);
     const run = await confirmAndApply(context, api, order);
     return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
   },
 });
+
+/** Options that name many agents or modules. */
+type Beside = Parameters<typeof fleetFlags>[0] &
+  Parameters<typeof paceFlags>[0] &
+  ModuleChoice & {
+    readonly nodes: readonly string[];
+    readonly local: boolean;
+  };
+
+/** Throws `usage` for `--to` beside modules, a saved plan or anything but one named agent. */
+function refuseBeside(to: string | undefined, beside: Beside): void {
+  if (to === undefined) return;
+  const { nodes, module, file, local } = beside;
+  const { '--detach': _, ...pace } = paceFlags(beside);
+  const flags = { '-m': module.length > 0, '-f': file.length > 0, '--local': local, ...fleetFlags(beside), ...pace };
+  const [other] = Object.entries(flags).flatMap(([name, isGiven]) => (isGiven ? [name] : []));
+  // Without an agent, the general check of the command names what is missing.
+  if (other === undefined && nodes.length <= 1 && !nodes.some(isPlanFile)) return;
+  const what = other ?? (nodes.some(isPlanFile) ? 'a saved plan' : 'several agents');
+  throw new Fault('usage', `--to excludes ${what}: it goes back to an operation of one named agent`, {
+    hint: 'orch apply NODE --to OPERATION; see its operations: orch ops list --agent NODE',
+  });
+}
 
 /** Returns the path of a saved plan. Throws `usage` if anything else is named beside it. */
 function onlyPlanFile(nodes: readonly string[], { module, file }: ModuleChoice): string {
@@ -94,6 +126,7 @@ export const planModules = defineCommand({
     'orch plan --assignment web',
     'orch plan --selector "role=web,env=prod" -m nginx',
     'orch plan web-01 -m nginx --out next.orchplan',
+    'orch plan web-01 --to 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
     'orch plan --local -f site.orch.yaml --tag role=web',
   ],
   detail: [
@@ -110,10 +143,12 @@ export const planModules = defineCommand({
     ...fleetOptions,
     ...planPaceOptions,
     ...localOptions,
+    to: operationOption,
     out: text('FILE', 'save the plan to a file that ends in .orchplan, for orch apply', { completes: 'file' }),
     detailedExitcode: flag('end with 2 if the plan has changes'),
   },
-  run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, ...choice }) => {
+  run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, to, ...choice }) => {
+    refuseBeside(to, { ...choice, concurrency, canary, maxFailures });
     const pace = { concurrency, canary, maxFailures };
     const named = { ...fleetFlags(choice), ...paceFlags(pace), '-m': choice.module.length > 0 };
     const others = { '--out': out !== undefined, ...named };
@@ -126,8 +161,9 @@ export const planModules = defineCommand({
     const detailed = detailedExitcode;
     const target = await chooseTarget(api, choice, context);
     if (target.kind === 'agent') {
-      const runs = [await planAgent(context, api, { agent: target.agent, modules })];
-      if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
+      const run = await planAgent(context, api, { agent: target.agent, modules, to: to ?? null });
+      const runs = [run];
+      if (out !== undefined) await savePlan(context, api, { path: out, modules, to: to ?? null, runs });
       return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
     }
     const order = { fleet: target, modules, pace, allowEmpty: choice.allowEmpty, detailed };

@@ -20,6 +20,7 @@ import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
 import { agentHandle } from '../format.js';
 import { optionsBeside } from '../global-options.js';
 import { allAgents } from '../list-pages.js';
+import { resolveNode } from '../nodes/resolve-node.js';
 import { linesOf, textLines } from '../outcome.js';
 import { rolloutSubject } from '../runs/rollout-record.js';
 
@@ -103,10 +104,14 @@ async function allCandidates(
   const command = await found.entry.load();
   const options = optionsOf(command);
   const pending = optionBefore(before.at(-1), options);
-  if (pending) return valueCandidates(context, pending.completes, pending.choices);
+  const given = wordsOf(found.rest, options);
+  if (pending) return valueCandidates(context, { live: pending.completes, choices: pending.choices, given });
   if (current.startsWith('-')) return optionCandidates(options);
   const argument = nextArgument(command, found.rest, options);
-  return [...subcommands, ...(await valueCandidates(context, argument?.completes ?? null, null))];
+  return [
+    ...subcommands,
+    ...(await valueCandidates(context, { live: argument?.completes ?? null, choices: null, given })),
+  ];
 }
 
 const describeWord = (path: string, word: string): Candidate => ({
@@ -131,24 +136,28 @@ function optionBefore(word: string | undefined, options: Options): Option<unknow
 
 /** Returns the next positional argument. */
 function nextArgument({ args }: Command, rest: readonly string[], options: Options) {
-  let given = 0;
-  for (const [index, word] of rest.entries()) {
-    if (!word.startsWith('-') && optionBefore(rest[index - 1], options) === null) given += 1;
-  }
+  const given = wordsOf(rest, options).length;
   const all = Object.values(args).filter(({ dashed }) => !dashed);
   if (all.length < Object.keys(args).length && rest.includes('--')) return undefined;
   const last = all.at(-1);
   return all[given] ?? (last?.many ? last : undefined);
 }
 
-async function valueCandidates(
-  context: Context,
-  live: LiveValue | null,
-  choices: readonly string[] | null,
-): Promise<readonly Candidate[]> {
+/** Returns the positional words among the words after a command. */
+const wordsOf = (rest: readonly string[], options: Options): readonly string[] =>
+  rest.filter((word, index) => !word.startsWith('-') && optionBefore(rest[index - 1], options) === null);
+
+interface Wanted {
+  readonly live: LiveValue | null;
+  readonly choices: readonly string[] | null;
+  /** Positional words so far. */
+  readonly given: readonly string[];
+}
+
+async function valueCandidates(context: Context, { live, choices, given }: Wanted): Promise<readonly Candidate[]> {
   if (choices) return choices.map((word) => ({ word, summary: '' }));
   if (live === 'file') return [{ word: ':file', summary: '' }];
-  return live === null ? [] : liveValues(context, live);
+  return live === null ? [] : liveValues(context, live, given);
 }
 
 type Live = Exclude<LiveValue, 'file' | 'profile'>;
@@ -156,7 +165,10 @@ type Live = Exclude<LiveValue, 'file' | 'profile'>;
 /** Milliseconds that a completion may take. */
 const PATIENCE = 2000;
 
-const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Promise<readonly Candidate[]>>> = {
+/** Returns the candidates; `given` holds the positional words so far. */
+type Source = (api: ApiClient, signal: AbortSignal, given: readonly string[]) => Promise<readonly Candidate[]>;
+
+const SOURCES: Readonly<Record<Live, Source>> = {
   node: async (api, signal) =>
     (await allAgents(api, { signal })).map((agent) => ({
       word: agentHandle(agent),
@@ -190,6 +202,15 @@ const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Pr
       word: rollout.rollout_id,
       summary: `${rollout.state} ${rolloutSubject(rollout)}`,
     })),
+  'operation-of-node': async (api, signal, [node]) => {
+    if (node === undefined) return SOURCES.operation(api, signal, []);
+    const { node_id } = await resolveNode(api, node, { signal });
+    const { operations } = await api.call('listAgentOperations', { params: { node_id }, signal });
+    return operations.map(({ operation_id, status, modules }) => ({
+      word: operation_id,
+      summary: `${status} ${modules.join(' ')}`,
+    }));
+  },
   terminal: async (api, signal) =>
     (await api.call('listTerminals', { signal })).map(({ session_id, status, operator, node_name }) => ({
       word: session_id,
@@ -208,13 +229,17 @@ const SOURCES: Readonly<Record<Live, (api: ApiClient, signal: AbortSignal) => Pr
 };
 
 /** Returns the candidates of a kind of value. Returns none on failure, because a completion must not print errors. */
-export async function liveValues(context: Context, live: Exclude<LiveValue, 'file'>): Promise<readonly Candidate[]> {
+export async function liveValues(
+  context: Context,
+  live: Exclude<LiveValue, 'file'>,
+  given: readonly string[] = [],
+): Promise<readonly Candidate[]> {
   try {
     if (live === 'profile') {
       const { byName } = await loadProfiles(profilesPath(context.env));
       return Object.entries(byName).map(([word, { url }]) => ({ word, summary: url }));
     }
-    return await SOURCES[live](await context.api(), AbortSignal.timeout(PATIENCE));
+    return await SOURCES[live](await context.api(), AbortSignal.timeout(PATIENCE), given);
   } catch {
     return [];
   }

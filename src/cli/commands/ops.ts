@@ -23,7 +23,7 @@ import { checkLines } from '../render/check-lines.js';
 import { countLines, outputLines, planLines } from '../render/plan-lines.js';
 import { createRunProgress, followRun } from '../runs/follow-run.js';
 import { expectingOperation, expectingRollout } from '../runs/other-id.js';
-import { runOutcome } from '../runs/run-view.js';
+import { restoredName, runOutcome } from '../runs/run-view.js';
 import { cancelOneRollout } from './rollouts.js';
 
 export const operationArgument = argument('ID', 'operation ID, as "orch ops" shows it', 'operation');
@@ -84,6 +84,11 @@ export const showOperation = defineCommand({
   run: async (context, { id }) => {
     const api = await context.api();
     const operation = await readOperation(context, api, id);
+    if (operation.finished_at !== null) {
+      context.note(
+        `Go back to this desired state with: orch apply ${operation.node_name ?? operation.node_id} --to ${id}`,
+      );
+    }
     return {
       body: operation,
       names: [operation.operation_id],
@@ -262,6 +267,7 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
       ['Modules', textOrNone(operation.modules.join(' '))],
       ...(operation.assignments.length === 0 ? [] : [['Assignments', operation.assignments.join(' ')] as const]),
       ...(operation.rollout_id === null ? [] : [['Rollout', operation.rollout_id] as const]),
+      ...(operation.restores == null ? [] : [['Back to', restoredName(operation.restores)] as const]),
       ['Requested by', nameOf(operation.requested_by)],
       ['Started', formatTime(operation.started_at)],
       ['Finished', textOrNone(formatTime(operation.finished_at))],

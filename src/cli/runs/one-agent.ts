@@ -21,11 +21,12 @@ interface FinishedRun {
 export async function planAgent(
   context: Context,
   api: ApiClient,
-  { agent, modules }: { readonly agent: Agent; readonly modules: RunModules },
+  { agent, modules, to }: Pick<AgentChoice, 'agent' | 'modules' | 'to'>,
 ): Promise<FinishedRun> {
   const progress = createRunProgress(context, 'plan', 1);
   const params = { node_id: agent.node_id };
-  const stream = api.stream('planAgent', { params, body: planBody(modules), signal: context.signal });
+  const body = to === null ? planBody(modules) : { modules: [], to };
+  const stream = api.stream('planAgent', { params, body, signal: context.signal });
   const result = await followRun(stream, { resource: (resource) => progress.resource(agent, resource) });
   return { agent, result };
 }
@@ -33,23 +34,25 @@ export async function planAgent(
 interface AgentChoice {
   readonly agent: Agent;
   readonly modules: RunModules;
+  /** Earlier operation whose desired state replaces modules; null for modules. */
+  readonly to: string | null;
   readonly allowRemovals: number | null;
 }
 
 /** Asks for consent, stores the modules and applies them. A plan without changes needs no consent; its apply records what is managed. */
 export async function confirmAndApply(context: Context, api: ApiClient, choice: AgentChoice): Promise<FinishedRun> {
-  const { agent, modules, allowRemovals } = choice;
+  const { agent, modules, to, allowRemovals } = choice;
   const { plan, isAgreed } = await agreedPlan(context, api, choice);
   if (plan !== null && !isAgreed) return plan;
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return applyAgent(context, api, { agent, modules: modules.names, allowRemovals, expect });
+  return applyAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect });
 }
 
 /** Plans and asks, except with --yes. A plan without agreement failed. Throws `cancelled`. */
-async function agreedPlan(context: Context, api: ApiClient, { agent, modules }: AgentChoice) {
+async function agreedPlan(context: Context, api: ApiClient, choice: AgentChoice) {
   if (context.globals.yes) return { plan: null, isAgreed: true } as const;
-  const plan = await planAgent(context, api, { agent, modules });
+  const plan = await planAgent(context, api, choice);
   const { missed } = await consentTo(context, [plan]);
   return { plan, isAgreed: missed.length === 0 } as const;
 }
@@ -59,27 +62,36 @@ const outcomeOptions = ({ globals }: Context) =>
 
 /** Begins an apply on one agent, after the same consent, and does not follow it. */
 export async function confirmAndDetach(context: Context, api: ApiClient, choice: AgentChoice): Promise<Outcome> {
-  const { agent, modules, allowRemovals } = choice;
+  const { agent, modules, to, allowRemovals } = choice;
   const { plan, isAgreed } = await agreedPlan(context, api, choice);
   if (plan !== null && !isAgreed) return runOutcome([plan], outcomeOptions(context));
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return detachAgent(context, api, { agent, modules: modules.names, allowRemovals, expect });
+  return detachAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect });
 }
 
 interface ApplyOrder {
   readonly agent: Agent;
   /** Names of stored modules. */
   readonly modules: readonly string[];
+  /** Earlier operation whose desired state replaces modules; null for modules. */
+  readonly to: string | null;
   readonly allowRemovals: number | null;
   /** Hash of the approved plan; null with --yes. */
   readonly expect: string | null;
 }
 
-/** Begins an apply of stored modules on one agent, and does not follow it. */
+const applyBody = ({ modules, to, allowRemovals, expect }: ApplyOrder) => ({
+  modules: [...modules],
+  ...(to === null ? {} : { to }),
+  allow_removals: allowRemovals,
+  expect,
+});
+
+/** Begins an apply of stored modules, or of an earlier desired state, on one agent, and does not follow it. */
 export async function detachAgent(context: Context, api: ApiClient, order: ApplyOrder): Promise<Outcome> {
-  const { agent, modules, allowRemovals, expect } = order;
-  const body = { modules: [...modules], allow_removals: allowRemovals, expect, wait: false };
+  const { agent } = order;
+  const body = { ...applyBody(order), wait: false };
   const params = { node_id: agent.node_id };
   const result = await api.call('applyAgent', { params, body, signal: context.signal });
   const { operation_id: id } = result;
@@ -94,9 +106,9 @@ export async function detachAgent(context: Context, api: ApiClient, order: Apply
   };
 }
 
-/** Applies stored modules to one agent. */
+/** Applies stored modules, or an earlier desired state, to one agent. */
 export async function applyAgent(context: Context, api: ApiClient, order: ApplyOrder): Promise<FinishedRun> {
-  const { agent, modules, allowRemovals, expect } = order;
+  const { agent } = order;
   let operation: string | null = null;
   const left = leaving(context, {
     tell: (last) => tellHowToGoOn(context, operation, last),
@@ -108,7 +120,7 @@ export async function applyAgent(context: Context, api: ApiClient, order: ApplyO
     const progress = createRunProgress(context, 'apply', 1);
     const stream = api.stream('applyAgent', {
       params: { node_id: agent.node_id },
-      body: { modules: [...modules], allow_removals: allowRemovals, expect },
+      body: applyBody(order),
       signal: left.signal,
     });
     const work = followRun(stream, {

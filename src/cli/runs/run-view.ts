@@ -1,5 +1,6 @@
 /** The view and the outcome of runs: agents with equal results in one group, and the totals last. */
 
+import { NOTHING } from '../../contract/run-targets.js';
 import type { CheckResult } from '../../resources/checks/check.js';
 import { agentHandle, agentName, count } from '../format.js';
 import {
@@ -61,6 +62,7 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
   if (!hasResult(first)) return [[head, ': ', styled('bad', first.fault.message)], ...hintLines(first.fault.hint)];
   const { resources, error } = first.result;
   const warnings = 'warnings' in first.result ? first.result.warnings : [];
+  const notes = 'notes' in first.result ? (first.result.notes ?? []) : [];
   return [
     [head, ...headSpans(group, first.result, kind)],
     // An apply shows no details: the operator has seen the plan, or skipped it.
@@ -72,6 +74,7 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
         `${warning.module}:${warning.line}:${warning.column}: ${warning.message}`,
       ],
     ),
+    ...notes.map((note): Line => [styled('warn', '  note: '), note]),
     ...countLines(kind, first.result),
     ...checkLines(checksOf(first.result), verbose),
   ];
@@ -84,12 +87,22 @@ const hintLines = (hint = ''): readonly Line[] =>
 
 const SUCCESSES: readonly string[] = ['succeeded', 'in_sync', 'drifted'];
 
-/** Renders an unsuccessful status, and the operation of a single apply. */
-function headSpans(group: readonly AgentRun[], { status, operation_id }: Result, kind: RunKind): readonly Span[] {
+/** Renders an unsuccessful status, the operation of a single apply, and the operation that it goes back to. */
+function headSpans(group: readonly AgentRun[], result: Result, kind: RunKind): readonly Span[] {
+  const { status, operation_id } = result;
+  const restores = 'restores' in result ? result.restores : undefined;
   const unusual = SUCCESSES.includes(status) ? [] : [styled('bad', ` ${status}`)];
   const named = group.length === 1 && kind === 'apply' && operation_id !== null;
-  return [...unusual, ...(named ? [styled('dim', `  operation ${operation_id}`)] : [])];
+  return [
+    ...unusual,
+    ...(named ? [styled('dim', `  operation ${operation_id}`)] : []),
+    ...(restores == null ? [] : [styled('accent', `  back to ${restoredName(restores)}`)]),
+  ];
 }
+
+/** Names an earlier desired state. */
+export const restoredName = (restores: string): string =>
+  restores === NOTHING ? 'no desired state' : `the desired state of operation ${restores}`;
 
 function namesOf(group: readonly AgentRun[]): string {
   const names = group.map(({ agent }) => agentName(agent));

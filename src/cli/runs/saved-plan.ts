@@ -6,7 +6,7 @@ import * as Type from 'typebox';
 import type { ApiClient } from '../../client/api-client.js';
 import { writeOwnFile } from '../../client/operator-files.js';
 import { RunResultSchema } from '../../contract/runs.js';
-import { KeyId, PublicKey, Seconds } from '../../contract/shapes.js';
+import { KeyId, PublicKey, Seconds, Ulid } from '../../contract/shapes.js';
 import { toSeconds } from '../../kernel/clock.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
 import { closed, nullable, optional } from '../../kernel/schema.js';
@@ -28,11 +28,17 @@ interface PlanToSave {
   readonly path: string;
   /** Named modules. */
   readonly modules: RunModules;
+  /** Earlier operation that is planned in place of modules. */
+  readonly to?: string | null;
   readonly runs: readonly AgentRun[];
 }
 
 /** Writes a plan. Warns about agents without a complete plan, and leaves them out. Writes nothing if no agent has one. */
-export async function savePlan(context: Context, api: ApiClient, { path, modules, runs }: PlanToSave): Promise<void> {
+export async function savePlan(
+  context: Context,
+  api: ApiClient,
+  { path, modules, to, runs }: PlanToSave,
+): Promise<void> {
   const saved = runs.map((run) => savedAgent(run, modules.names));
   const agents = saved.filter((one) => one !== null);
   for (const [index, run] of runs.entries()) {
@@ -42,7 +48,13 @@ export async function savePlan(context: Context, api: ApiClient, { path, modules
   const { public_key } = await api.call('getStatus', { signal: context.signal });
   const orchestrator = { public_key, url: api.url.href.replace(/\/$/, '') };
   const sources = await sourcesOf(context, api, modules);
-  writePlanFile(path, { created_at: toSeconds(context.clock.now()), orchestrator, sources, agents });
+  writePlanFile(path, {
+    created_at: toSeconds(context.clock.now()),
+    orchestrator,
+    ...(to == null ? {} : { to }),
+    sources,
+    agents,
+  });
   context.progress.end();
   context.note(`Saved the plan of ${count(agents.length, 'agent')}. Apply exactly this with: orch apply ${path}`);
 }
@@ -91,7 +103,7 @@ export async function applyPlan(
   });
   if (!context.globals.yes) await ask(context, plan, planned);
   await storeSources(context, api, plan);
-  const order = { modules: plan.agents[0]?.modules ?? [], allowRemovals };
+  const order = { modules: plan.agents[0]?.modules ?? [], to: plan.to ?? null, allowRemovals };
   const [agent, ...others] = agents;
   if (agent !== undefined && others.length === 0 && !needsRollout(pace)) {
     const single = { ...order, agent, expect: hashes.get(agent.node_id) ?? null };
@@ -162,6 +174,8 @@ const SavedPlanSchema = closed({
   orchplan: Type.Union([Type.Literal(1), Type.Literal(VERSION)]),
   created_at: Seconds,
   orchestrator: closed({ public_key: PublicKey, url: Type.String() }),
+  /** Earlier operation that is planned in place of modules, on one agent. */
+  to: optional(Ulid),
   /** Files of -f, which the apply uploads. */
   sources: optional(
     Type.Array(
@@ -233,11 +247,14 @@ function readPlanFile(path: string): SavedPlan {
   throw invalid(path, problem ? `${problem.path || '/'} ${problem.message}` : 'it has another shape');
 }
 
-/** Throws `invalid_plan_file` unless all agents have the same modules, as in every plan that `savePlan` writes. */
+/**
+ * Throws `invalid_plan_file` unless all agents have the same modules and only one goes back to an operation, as in every plan that
+ * `savePlan` writes.
+ */
 function requireSameModules(path: string, plan: SavedPlan): SavedPlan {
   const lists = new Set(plan.agents.map(({ modules }) => JSON.stringify(modules)));
-  if (lists.size === 1) return plan;
-  throw invalid(path, 'its agents have different modules');
+  if (lists.size === 1 && (plan.to == null || plan.agents.length === 1)) return plan;
+  throw invalid(path, 'its agents have different modules, or go back to one operation');
 }
 
 function parse(path: string, text: string): unknown {

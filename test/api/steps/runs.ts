@@ -5,6 +5,7 @@ import type { Call, World } from '../world.js';
 import { upload } from './desired.js';
 
 const LINES = { accept: 'application/x-ndjson' };
+const ABSENT_OPERATION = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
 const ABSENT = { params: { node_id: 'f'.repeat(32) } };
 
 const script = (id: string, apply: string) => [`- id: ${id}`, `  resource: {script: {program: sh, apply: '${apply}'}}`];
@@ -38,6 +39,11 @@ export async function refusedRuns(world: World): Promise<void> {
       await world.refuses(id, { params: { node_id: connected }, body: { modules } }, code);
     }
   }
+  for (const id of ['planAgent', 'applyAgent']) {
+    const params = { node_id: connected };
+    await world.refuses(id, { params, body: { modules: [], to: ABSENT_OPERATION } }, 'operation_not_found');
+    await world.refuses(id, { params, body: { modules: ['one'], to: ABSENT_OPERATION } }, 'bad_request');
+  }
   await world.refuses('checkDrift', { params: { node_id: connected } }, 'no_snapshot');
   for (const id of ['planAgent', 'applyAgent', 'checkDrift']) {
     const body = id === 'checkDrift' ? {} : { body: { modules: [] } };
@@ -68,10 +74,32 @@ export async function runs(world: World): Promise<string> {
     'plan_stale',
   );
   await world.gives('applyAgent', { params, body, headers: LINES }, 200);
+  const back = { modules: [], to: applied.operation_id };
+  const planned = await world.gives('planAgent', { params, body: back }, 200);
+  if (planned.restores !== applied.operation_id) throw new Error(`not back: ${JSON.stringify(planned)}`);
+  await world.gives('applyAgent', { params, body: { ...back, expect: planned.plan_hash } }, 200);
+  await world.gives('applyAgent', { params, body }, 200);
   await world.refuses('applyAgent', { params, body: { modules: [] } }, 'removal_guard');
   await world.gives('applyAgent', { params, body: { ...body, wait: false } }, 202);
   await until(async () => (await world.call('checkDrift', { params })).status === 200, 'the agent was checked');
   return applied.operation_id;
+}
+
+/** Another agent cannot go back to an operation that is not its own. */
+export async function foreignOperation(world: World, to: string): Promise<void> {
+  const { nodeId, agent } = await world.startAgent('stranger');
+  const node = { params: { node_id: nodeId } };
+  try {
+    await world.gives('setAgentStatus', { ...node, body: { status: 'approved', name: 'stranger' } }, 200);
+    await until(async () => (await world.call('getAgent', node)).json.connected, 'the other agent is connected');
+    for (const id of ['planAgent', 'applyAgent']) {
+      await world.refuses(id, { ...node, body: { modules: [], to } }, 'operation_unsuitable');
+    }
+    await world.gives('setAgentStatus', { ...node, body: { status: 'rejected' } }, 200);
+    await world.gives('removeAgent', node, 204);
+  } finally {
+    await agent.stop();
+  }
 }
 
 /** An apply keeps everything else away, and ends a plan that is under way. */

@@ -161,6 +161,7 @@ await uow.write(async (tx, emit) => {
     content_id,
     expect: null,
     checks: [{ module: 'motd', name: 'page', kind: 'http', status: 'healthy', duration_ms: 7, reason: null }],
+    restores: null,
   });
   await insertRollout(
     tx,
@@ -279,7 +280,37 @@ await uow.write(async (tx, emit) => {
     resources: [],
     error: null,
     content_id,
+    snoozed: 0,
+    accepted: 0,
   });
+  const motd = { module: 'motd', kind: 'file-unix', identity: '/etc/motd' };
+  await tx
+    .insertInto('drift_snoozes')
+    .values({
+      snooze_id: newId(),
+      node_id,
+      resources_json: JSON.stringify([motd]),
+      reason: 'until the move',
+      created_at: start,
+      created_by: operator_id,
+      ends_at: start + 3_600_000,
+    })
+    .execute();
+  await tx
+    .insertInto('drift_accepts')
+    .values({
+      node_id,
+      family: 'file',
+      identity_key: '/etc/motd',
+      ...motd,
+      operation_id,
+      observed: '0'.repeat(64),
+      drift_id: newId(),
+      reason: null,
+      accepted_at: start,
+      accepted_by: operator_id,
+    })
+    .execute();
   const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
   await reserveIdempotencyKey(tx, reservation, 0);
 });
