@@ -6,12 +6,13 @@ import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/co
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
-import { type ResourceResult, type Summary, summarize } from '../../src/resources/result.js';
+import { type Summary, summarize } from '../../src/resources/result.js';
 import { countResults, isUnchanged, itemsOf, shortened, type Unchanged } from '../../src/resources/run-results.js';
 import type { EventType } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { DriftTable, Queryable, Row } from '../database/schema.js';
+import { type DriftResult, isDrifted, resultView } from './drift-results.js';
 import type { Observed } from './observations.js';
 import type { OperationError } from './operations/operation-state.js';
 import { deleteUnusedContents } from './run-contents.js';
@@ -19,7 +20,7 @@ import { deleteUnusedContents } from './run-contents.js';
 interface DriftValues {
   readonly summary: Summary;
   /** Results in the order of the resources; with a `content_id`, those of unchanged resources in short. */
-  readonly resources: readonly (ResourceResult | Unchanged)[];
+  readonly resources: readonly (DriftResult | Unchanged)[];
   readonly error: OperationError | null;
 }
 
@@ -221,6 +222,8 @@ export function driftView(row: DriftHead): DriftRecord {
     finished_at: toSeconds(row.finished_at),
     has_changes: row.has_changes === 1,
     summary: row.summary,
+    snoozed: row.snoozed,
+    accepted: row.accepted,
     error: row.error,
   };
 }
@@ -228,12 +231,18 @@ export function driftView(row: DriftHead): DriftRecord {
 /** @param sent the resources of the record's content */
 export const driftDetail = (row: DriftRow, sent: readonly DesiredResource[]): DriftDetail => ({
   ...driftView(row),
-  resources: row.resources.flatMap((one) => (isUnchanged(one) ? itemsOf(one, sent).map(({ result }) => result) : one)),
+  resources: resultsOf(row, sent).map(resultView),
 });
+
+/** Returns all results of a record. @param sent the resources of its content */
+export const resultsOf = (row: DriftRow, sent: readonly DesiredResource[]): readonly DriftResult[] =>
+  row.resources.flatMap((one): readonly DriftResult[] =>
+    isUnchanged(one) ? itemsOf(one, sent).map(({ result }) => result) : [one],
+  );
 
 /** Returns the results with those of unchanged resources in short. `results` has one for each resource, in their order. */
 export const shortResults = (
-  results: readonly ResourceResult[],
+  results: readonly DriftResult[],
   resources: readonly DesiredResource[],
 ): DriftValues['resources'] =>
   shortened(
@@ -242,18 +251,21 @@ export const shortResults = (
   ).map((one) => (isUnchanged(one) ? one : one.result));
 
 /** Types of the events that a drift check emits. */
-type DriftEventType = Exclude<Extract<EventType, `drift.${string}`>, 'drift.pruned'>;
+type DriftEventType = Extract<EventType, 'drift.checked' | 'drift.detected' | 'drift.resolved' | 'drift.failed'>;
 
 export interface DriftOutcome {
   readonly status: DriftStatus;
-  readonly results: readonly ResourceResult[];
+  readonly results: readonly DriftResult[];
   readonly error: OperationError | null;
 }
 
-/** Derives the outcome of a finished check. Any difference counts as drift, even if other resources could not be observed. */
+/**
+ * Derives the outcome of a finished check. Any difference without an excuse counts as drift, even if other resources could not be
+ * observed.
+ */
 export function outcomeOf({ results, end, error }: Observed): DriftOutcome {
-  if (results.some(({ status }) => status === 'pending')) return { status: 'drifted', results, error };
-  if (end === 'succeeded' && results.every(({ status }) => status === 'unchanged')) {
+  if (results.some(isDrifted)) return { status: 'drifted', results, error };
+  if (end === 'succeeded' && results.every(({ status }) => status === 'unchanged' || status === 'pending')) {
     return { status: 'in_sync', results, error };
   }
   const failed = results.filter(({ status }) => status === 'failed').length;

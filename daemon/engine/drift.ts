@@ -12,6 +12,9 @@ import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from './agent-
 import { appliedResource, listAppliedResources } from './applied-resource-store.js';
 import { type AppliedSecrets, changedSecretNotes, reviveApplied, secretsOf, secretsOfRows } from './applied-secrets.js';
 import { hashesOf, stateContentOf } from './believed-state.js';
+import { likelyCauses } from './drift-causes.js';
+import { excused } from './drift-excuses.js';
+import { countExcuses, isDrifted, resultView } from './drift-results.js';
 import {
   type DriftOutcome,
   type DriftRow,
@@ -157,7 +160,7 @@ export class Drift {
     check: Check,
     signal: AbortSignal,
   ): Promise<{ readonly outcome: DriftOutcome; readonly contentId: number | null; readonly thrown: unknown }> {
-    const { db, observations, secrets, lanes } = this.options;
+    const { db, clock, observations, secrets, lanes } = this.options;
     const { nodeId, row } = check.agent;
     try {
       const applied = await lanes.enter(nodeId, () => this.believed(nodeId));
@@ -173,7 +176,8 @@ export class Drift {
       const observation = new Observation({ runId: check.driftId, nodeId, mode: 'drift', content, size, onResult });
       const found = await observations.run(observation, signal);
       const noted = changedSecretNotes(applied.secrets, resolved.hashes);
-      const results = [...found.results.map(noted), ...failures];
+      const judged = await excused(db, { nodeId, now: clock.now() }, found.results);
+      const results = [...judged.map((result) => ({ ...result, ...noted(result) })), ...failures];
       const isWhole = failures.length === 0 && found.results.length === resources.length;
       const contentId = isWhole ? applied.contentId : null;
       return { outcome: outcomeOf({ ...found, results }), contentId, thrown: null };
@@ -203,7 +207,15 @@ export class Drift {
   private async detail(row: DriftRow): Promise<DriftDetail> {
     const { db, contents } = this.options;
     const content = row.content_id === null ? null : await contents.get(db, row.content_id);
-    return driftDetail(row, content?.resources ?? []);
+    return this.withCauses(driftDetail(row, content?.resources ?? []));
+  }
+
+  /** Adds what ran on the machine when files were changed. */
+  private async withCauses(detail: DriftDetail): Promise<DriftDetail> {
+    const { node_id, operation_id, finished_at, resources: given } = detail;
+    const query = { nodeId: node_id, appliedBy: operation_id, until: finished_at };
+    const resources = await likelyCauses(this.options.db, query, given);
+    return { ...detail, resources };
   }
 
   private async noteSecrets({ agent, driftId, request }: Check, { hashes }: ResolvedSecrets): Promise<void> {
@@ -230,7 +242,8 @@ export class Drift {
       if (wasInSync && outcome.status === 'in_sync' && check.request.requestedBy === null) return;
       for (const type of driftEvents(outcome.status, before)) emit(eventOf(type, check, outcome));
     });
-    return { ...driftView(row), resources: [...outcome.results] };
+    const detail = { ...driftView(row), resources: outcome.results.map(resultView) };
+    return check.request.requestedBy === null ? detail : this.withCauses(detail);
   }
 }
 
@@ -257,13 +270,13 @@ function rowOf(
     operation_id: operationId,
     started_at: startedAt,
     finished_at: finishedAt,
-    has_changes: results.some((result) => result.status === 'pending') ? 1 : 0,
+    has_changes: results.some(isDrifted) ? 1 : 0,
     summary: summarize(results),
     resources: contentId === null ? results : shortResults(results, resources),
     error,
     content_id: contentId,
-    snoozed: 0,
-    accepted: 0,
+    snoozed: countExcuses(results, 'snoozed'),
+    accepted: countExcuses(results, 'accepted'),
   };
 }
 
@@ -277,18 +290,25 @@ const TEXTS = {
 function eventOf(type: keyof typeof TEXTS, check: Check, { status, results, error }: DriftOutcome) {
   const { agent, driftId, operationId, request } = check;
   const counts = summarize(results);
-  const found = status === 'drifted' ? `: ${counts.pending} of ${counts.total} resources differ` : '';
+  const [snoozed, accepted] = [countExcuses(results, 'snoozed'), countExcuses(results, 'accepted')];
+  const excused = [
+    ...(snoozed > 0 ? [`${snoozed} snoozed`] : []),
+    ...(accepted > 0 ? [`${accepted} accepted`] : []),
+  ].join(', ');
+  const found = status === 'drifted' ? `: ${results.filter(isDrifted).length} of ${counts.total} resources differ` : '';
+  const text = type === 'drift.resolved' && excused !== '' ? 'has no drift that counts any more' : TEXTS[type];
   return {
     type,
     actor: request.requestedBy?.actor ?? SYSTEM,
     target: agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }),
-    summary: `${agentLabel(agent)} ${TEXTS[type]}${found}${error === null ? '' : `: ${error.message}`}`,
+    summary: `${agentLabel(agent)} ${text}${found}${excused === '' ? '' : ` (${excused})`}${error === null ? '' : `: ${error.message}`}`,
     metadata: {
       drift_id: driftId,
       operation_id: operationId,
       status,
       trigger: request.requestedBy === null ? 'scheduled' : 'manual',
       summary: { ...counts },
+      ...(excused === '' ? {} : { snoozed, accepted }),
       ...(request.requestedBy === null ? {} : { request_id: request.requestedBy.requestId }),
     },
   };

@@ -12,6 +12,7 @@ import { CurrentAssignments } from './assignments/assignment-store.js';
 import { Assignments } from './assignments/assignments.js';
 import { DesiredSets } from './desired-set.js';
 import { Drift } from './drift.js';
+import { DriftExcuses } from './drift-excuses.js';
 import { ENGINE_LIMITS, type EngineLimits } from './engine-limits.js';
 import { Epoch } from './epoch.js';
 import { Lanes } from './lanes.js';
@@ -66,6 +67,7 @@ export class Engine implements Service {
   readonly plans: Plans;
   readonly drift: Drift;
   readonly verifications: Verifications;
+  readonly driftExcuses: DriftExcuses;
   readonly state: StateReader;
   readonly traffic: AgentTraffic;
   private readonly recovery: Recovery;
@@ -107,6 +109,7 @@ export class Engine implements Service {
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
     this.verifications = new Verifications({ ...shared, sessions });
+    this.driftExcuses = new DriftExcuses(shared);
     const { plans, applies } = this;
     this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations });
     this.state = new StateReader({ db, desiredSets, lanes, contents });

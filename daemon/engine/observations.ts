@@ -8,6 +8,7 @@ import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/message
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { AgentLink, EngineMessage } from '../fleet/connection-registry.js';
+import type { DriftResult } from './drift-results.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { Leases } from './leases.js';
 import { RunItems } from './run-content.js';
@@ -64,7 +65,7 @@ export class Observations {
     }
     entry.lastMessageAt = this.options.clock.monotonic();
     if (message.type === 'run_results') observation.take(message);
-    if (message.type === 'run_finished') observation.finish(message);
+    if (message.type === 'run_finished') observation.finish(message, this.options.clock.now());
     return true;
   }
 
@@ -117,7 +118,7 @@ const endless = ({ mode, nodeId, timeoutMs }: Observation): Fault =>
 /** Result of a finished plan or drift check, as reported by the agent. */
 export interface Observed {
   /** Results in the order of the run. */
-  readonly results: readonly ResourceResult[];
+  readonly results: readonly DriftResult[];
   readonly end: AgentMessageOf<'run_finished'>['end'];
   /** SHA-256 of what a plan observed; null if the agent sent none. */
   readonly observed: string | null;
@@ -191,15 +192,30 @@ export class Observation {
     for (const { result } of checked) this.onResult(result);
   }
 
-  /** Resolves the outcome. Throws `protocol_violation` when the number of results is wrong. */
-  finish({ end, results, observed, error, checks }: AgentMessageOf<'run_finished'>): void {
+  /**
+   * Resolves the outcome. Throws `protocol_violation` when the number of results is wrong.
+   * @param now time of arrival in Unix milliseconds
+   */
+  finish(
+    { end, results, observed, error, checks, traces = [], clock = null }: AgentMessageOf<'run_finished'>,
+    now: number,
+  ): void {
     if (results !== this.received.length) {
       throw violation(this.runId, `${results} results in all after ${this.received.length}`);
     }
     const complete = this.received.length === this.items.count;
     if (end === 'succeeded' && !complete) throw violation(this.runId, 'success without all results');
     const ordered = [...this.received].sort((a, b) => a.index - b.index);
-    this.resolve({ results: ordered.map((item) => item.result), end, observed, error, checks: checks ?? [] });
+    // The agent's clock may be wrong: its times count from its own present.
+    const ahead = clock === null ? 0 : now - clock;
+    const known = new Map(traces?.map((trace) => [trace.index, trace]));
+    const traced = ({ index, result }: ItemResult): DriftResult => {
+      const trace = this.mode === 'drift' && result.status === 'pending' ? known.get(index) : undefined;
+      if (trace === undefined) return result;
+      const changedAt = trace.changed_at === null ? null : trace.changed_at + ahead;
+      return { ...result, trace: { observed: trace.observed, changedAt } };
+    };
+    this.resolve({ results: ordered.map(traced), end, observed, error, checks: checks ?? [] });
   }
 
   fail(fault: Fault): void {

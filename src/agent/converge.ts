@@ -1,19 +1,18 @@
 /** Plan, apply, drift check and recovery of one run on one Host, without journal and link. */
 
-import { createHash } from 'node:crypto';
 import type { FaultCode } from '../kernel/fault.js';
-import { canonicalJson } from '../kernel/json.js';
 import type { Host } from '../resources/host.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import { applyGroup, type Intend, type Intent } from './converge/apply-group.js';
 import { type Examined, failed } from './converge/examined.js';
+import { Fingerprint } from './converge/fingerprint.js';
 import { groupsToApply, groupsToRemove } from './converge/grouping.js';
-import { Masking } from './converge/masking.js';
 import { refusalOf } from './converge/observations.js';
 import { Run, type RunOptions, yieldToEventLoop } from './converge/run.js';
 import type { Finding } from './converge/run-item.js';
 import { isRemoval, type Refusal, type Target } from './converge/target.js';
+import { type Trace, Tracer } from './converge/tracer.js';
 
 export interface Outcome {
   readonly end: Extract<RunEnd, 'succeeded' | 'failed' | 'cancelled' | 'interrupted' | 'refused'>;
@@ -26,6 +25,11 @@ export interface Outcome {
 export interface Planned extends Outcome {
   /** SHA-256 in hex of all observations and decisions, for `expect` of an apply; null when the plan was stopped. */
   readonly observed: string | null;
+}
+
+export interface Compared extends Outcome {
+  /** Traces of drifted resources, of the first ones where there are many. */
+  readonly traces: readonly Trace[];
 }
 
 export interface ApplyOptions extends RunOptions {
@@ -50,14 +54,19 @@ export async function plan(content: RunContent, host: Host, options: RunOptions)
 }
 
 /** Compares the machine with the applied state; `pending` results have drifted. Writes nothing. */
-export async function drift(content: RunContent, host: Host, options: RunOptions): Promise<Outcome> {
+export async function drift(content: RunContent, host: Host, options: RunOptions): Promise<Compared> {
   const run = new Run({ resources: content.resources, removals: [] }, host, {
     ...options,
     purpose: 'drift',
     isIndependent: true,
   });
-  await look(run, (examined) => inDrift(predicted(examined)));
-  return ended(run);
+  const tracer = new Tracer(host);
+  await look(run, (examined) => {
+    const finding = inDrift(predicted(examined));
+    if (finding.status === 'pending') tracer.add(examined);
+    return finding;
+  });
+  return { ...ended(run), traces: tracer.traces };
 }
 
 /** Brings the machine into the desired state. Resources that a signal leaves out are reported as skipped. */
@@ -146,41 +155,6 @@ function inDrift(finding: Finding): Finding {
   const { error, ...rest } = finding;
   if (!error || !CHANGED.has(error.code)) return finding;
   return { ...rest, action: 'update', status: 'pending', reason: error.message };
-}
-
-/** A hash of the observations and decisions of a plan: equal while an apply would do exactly what the plan showed. */
-class Fingerprint {
-  private readonly hash = createHash('sha256');
-
-  /** Adds a resource; called in the order of the run. */
-  add(examined: Examined): void {
-    this.hash.update(
-      `${canonicalJson('finding' in examined ? digestOfFinding(examined) : digestOfPending(examined))}\n`,
-    );
-  }
-
-  /** Returns 64 hex digits; nothing can be added afterwards. */
-  digest(): string {
-    return this.hash.digest('hex');
-  }
-}
-
-function digestOfFinding({ finding }: Extract<Examined, { finding: unknown }>): unknown {
-  const { target, action, status, error, existed } = finding;
-  return { index: target.index, action, status, code: error?.code, existed };
-}
-
-/** Masks secrets, because the hash of a short secret could be found by trying all values. */
-function digestOfPending({ pending }: Extract<Examined, { pending: unknown }>): unknown {
-  const { target, change, existed } = pending;
-  const masking = new Masking(target);
-  return {
-    index: target.index,
-    action: change.action,
-    changes: change.changes.map((one) => masking.change(one)),
-    text: change.text && masking.texts(change.text),
-    existed,
-  };
 }
 
 /** Arguments of `recover`: what an apply whose process died had announced and reported. */

@@ -5,6 +5,7 @@ import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
 import { channelRoutes } from './channels.js';
 import { discoveryRoutes } from './discovery.js';
+import { driftExcuseRoutes } from './drift-excuses.js';
 import { enrolmentTokenRoutes } from './enrolment-tokens.js';
 import { maintenanceWindowRoutes } from './maintenance-windows.js';
 import { metricsRoutes } from './metrics.js';
@@ -35,6 +36,7 @@ export const CONTRACT = {
   ...assignmentRoutes,
   ...rolloutRoutes,
   ...runRoutes,
+  ...driftExcuseRoutes,
   ...operationRoutes,
   ...secretRoutes,
   ...channelRoutes,

@@ -107,6 +107,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   interrupted: entry(409, 'Interrupted'),
   cancelled: entry(409, 'Cancelled'),
   drift_not_found: entry(404, 'Drift record not found'),
+  drift_unacceptable: entry(409, 'Drift cannot be accepted'),
+  snooze_not_found: entry(404, 'Snooze not found'),
   no_snapshot: entry(409, 'Nothing applied yet'),
   verify_failed: entry(409, 'Health check failed'),
   not_converged: entry(500, 'Not converged'),

@@ -13,6 +13,7 @@ import { AgentSchema } from './agents.js';
 import { AssignmentDetailSchema, AssignmentSchema } from './assignments.js';
 import { AuditEventSchema, AuditVerificationSchema } from './audit.js';
 import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
+import { DriftAcceptSchema, DriftSnoozeSchema } from './drift-excuses.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { NotificationListSchema, NotificationSchema } from './notifications.js';
@@ -26,7 +27,14 @@ import {
   RolloutResultSchema,
   RolloutSchema,
 } from './rollouts.js';
-import { DriftDetailSchema, DriftRecordSchema, RunEventSchema, RunResultSchema, RunStatusSchema } from './runs.js';
+import {
+  DriftDetailSchema,
+  DriftRecordSchema,
+  DriftResourceSchema,
+  RunEventSchema,
+  RunResultSchema,
+  RunStatusSchema,
+} from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
 import { ProblemSchema, StringMap } from './shapes.js';
 import { StatusSchema } from './status.js';
@@ -94,8 +102,11 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Channel: ChannelSchema,
   ChannelTest: ChannelTestSchema,
   Delivery: DeliverySchema,
+  DriftAccept: DriftAcceptSchema,
   DriftDetail: DriftDetailSchema,
   DriftRecord: DriftRecordSchema,
+  DriftResource: DriftResourceSchema,
+  DriftSnooze: DriftSnoozeSchema,
   Error: ErrorSchema,
   FieldChange: FieldChangeSchema,
   Module: ModuleSchema,

@@ -91,6 +91,45 @@ export type RunEvent = Type.Static<typeof RunEventSchema>;
 
 export const DRIFT_STATUSES = ['drifted', 'in_sync', 'failed', 'cancelled'] as const;
 
+const LIKELY_CAUSE_KINDS = ['terminal', 'command', 'apply'] as const;
+
+/** Something that ran on the machine when the resource was changed. */
+const LikelyCauseSchema = closed({
+  kind: Type.Enum(LIKELY_CAUSE_KINDS),
+  id: Type.String({ description: 'session_id or operation_id' }),
+  by: Type.String({ description: 'Username, or operator_id for an apply' }),
+  started_at: Seconds,
+  ended_at: nullable(Seconds),
+  offset_secs: nullable(
+    Type.Integer({ description: 'Place of the change in the recording of a terminal session; null without one' }),
+  ),
+});
+export type LikelyCause = Type.Static<typeof LikelyCauseSchema>;
+
+const DriftExcuseSchema = closed({
+  kind: Type.Enum(['snoozed', 'accepted']),
+  by: Type.String({ description: 'operator_id' }),
+  reason: nullable(Type.String()),
+  until: nullable(Type.Integer({ description: 'End of the snooze; null for accepted drift' })),
+});
+export type DriftExcuse = Type.Static<typeof DriftExcuseSchema>;
+
+/** A resource in a drift record. */
+export const DriftResourceSchema = closed({
+  ...ResourceResultSchema.properties,
+  excuse: optional({ ...DriftExcuseSchema, description: 'Why this difference did not count; absent: it counted' }),
+  changed_at: optional({
+    ...Seconds,
+    description: 'Last change of the file, as far as the machine tells; by the clock of the orchestrator',
+  }),
+  likely_causes: optional(
+    Type.Array(LikelyCauseSchema, {
+      description: 'What ran on the machine at `changed_at`, latest first; not proved to be the cause',
+    }),
+  ),
+});
+export type DriftResource = Type.Static<typeof DriftResourceSchema>;
+
 export const DriftRecordSchema = closed({
   drift_id: Ulid,
   node_id: KeyId,
@@ -102,13 +141,15 @@ export const DriftRecordSchema = closed({
   finished_at: Seconds,
   has_changes: Type.Boolean(),
   summary: SummarySchema,
+  snoozed: Type.Integer({ description: 'Number of different resources that were snoozed' }),
+  accepted: Type.Integer({ description: 'Number of different resources whose drift was accepted' }),
   error: nullable(ErrorSchema),
 });
 export type DriftRecord = Type.Static<typeof DriftRecordSchema>;
 
 export const DriftDetailSchema = closed({
   ...DriftRecordSchema.properties,
-  resources: Type.Array(ResourceResultSchema),
+  resources: Type.Array(DriftResourceSchema),
 });
 export type DriftDetail = Type.Static<typeof DriftDetailSchema>;
 

@@ -161,6 +161,8 @@ const FAULT_CODES = [
   'interrupted',
   'cancelled',
   'drift_not_found',
+  'drift_unacceptable',
+  'snooze_not_found',
   'no_snapshot',
   // what one resource can fail with on the machine
   'verify_failed',

@@ -138,6 +138,14 @@ export interface Accounts {
 
 export type Ownership = Pick<Metadata, 'uid' | 'gid'>;
 
+/** Time and size of an object in the file system. */
+export interface FileStamp {
+  readonly isDirectory: boolean;
+  /** Last change of content or attributes in Unix milliseconds, which no program sets; by the clock of the machine. */
+  readonly changedAt: number;
+  readonly size: number;
+}
+
 export interface Host {
   readonly platform: 'linux' | 'macos' | 'windows';
   /** Returns the current users and groups. */
@@ -151,6 +159,8 @@ export interface Host {
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]>;
   /** Runs a program to its end and captures its output. Never throws; failures are in the result. */
   run(command: Command): Promise<CommandResult>;
+  /** Returns when the object at a path was last changed; null where there is none, or where the path may not be followed. */
+  stamp?(path: string): FileStamp | null;
   /** Removes temporary files that a dead run left beside these paths. */
   removeTemporaries?(paths: readonly string[]): void;
 }

@@ -98,6 +98,22 @@ const runFinished = closed({
   error: nullable(ErrorSchema),
   /** Results of health checks, if the run had any and came to them. */
   checks: optional(Type.Array(CheckReportSchema, { maxItems: MAX_RUN_CHECKS })),
+  /** Drift checks only: what is there instead of drifted resources, of at most the first thousand. */
+  traces: optional(
+    Type.Array(
+      closed({
+        /** Position of the resource in the run. */
+        index: count,
+        /** Hash that stays the same while the resource stays exactly as it is; null when nothing tells that. */
+        observed: nullable(sha256),
+        /** Unix milliseconds of the last change by the clock of the machine; null when unknown. */
+        changed_at: nullable(Type.Integer()),
+      }),
+      { maxItems: 1_000 },
+    ),
+  ),
+  /** Drift checks only: clock of the machine in Unix milliseconds. */
+  clock: optional(Type.Integer()),
 });
 
 /** The answer to `metrics_request`; null when metrics are disabled. */

@@ -69,8 +69,6 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'state.outputs_pruned': 'engine/retention.test.ts',
   'rollout.halted': 'engine/durable-rollouts.test.ts',
   'rollout.pruned': 'engine/retention.test.ts',
-  'drift.detected': 'engine/plan-drift.test.ts',
-  'drift.resolved': 'engine/plan-drift.test.ts',
   'drift.failed': 'engine/plan-drift.test.ts',
   'drift.pruned': 'engine/retention.test.ts',
   'secret.used': 'secrets/resolving.test.ts',
@@ -179,6 +177,7 @@ describe('a running orchestrator', () => {
   it('plans, applies, checks and tells of it', async () => {
     const operationId = await runs.runs(world);
     await runs.records(world, operationId);
+    await runs.driftExcuses(world);
     await runs.foreignOperation(world, operationId);
     await runs.busyAgent(world);
   });

@@ -103,6 +103,24 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     getLatestDrift: node,
     listDrift: { query: { limit: '5', status: 'in_sync' } },
     getDrift: { params: { drift_id: ulid() } },
+    listDriftExcuses: { query: { node: agents.connected } },
+    snoozeDrift: {
+      ...node,
+      body: {
+        resources: [{ module: 'sample', kind: 'file-unix', identity: '/sample' }],
+        ends_at: hour,
+        reason: 'a sample',
+      },
+    },
+    endDriftSnooze: { params: { snooze_id: ulid() } },
+    acceptDrift: {
+      ...node,
+      body: {
+        drift_id: ulid(),
+        resources: [{ module: 'sample', kind: 'file-unix', identity: '/sample' }],
+        reason: 'a sample',
+      },
+    },
     getState: node,
     listAgentOperations: { ...node, query: { limit: '5', offset: '0', status: 'succeeded', rollout: ulid() } },
     getOperationOutput: { params: { ...node.params, ...operation.params } },

@@ -10,7 +10,7 @@ import type {
   RolloutRecord,
   RolloutResult,
 } from '../../src/contract/rollouts.js';
-import type { DriftDetail, DriftRecord, RunResult } from '../../src/contract/runs.js';
+import type { DriftDetail, DriftRecord, DriftResource, RunResult } from '../../src/contract/runs.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
 import type { Answers, Reply } from './fake-api.js';
 
@@ -197,7 +197,7 @@ export const runLines = (result: RunResult): readonly unknown[] => [
 
 export const streamOf = (result: RunResult): Reply => ({ lines: runLines(result) });
 
-export function driftDetail(resources: readonly ResourceResult[], fields: Partial<DriftDetail> = {}): DriftDetail {
+export function driftDetail(resources: readonly DriftResource[], fields: Partial<DriftDetail> = {}): DriftDetail {
   const summary = summarize(resources);
   return {
     drift_id: ulid(7),
@@ -210,6 +210,8 @@ export function driftDetail(resources: readonly ResourceResult[], fields: Partia
     finished_at: AT + 1,
     has_changes: summary.pending > 0,
     summary,
+    snoozed: 0,
+    accepted: 0,
     error: null,
     resources: [...resources],
     ...fields,

@@ -186,6 +186,7 @@ export class Bench {
       agentRow({ node_id: id, name, attributes, created_at: this.clock.now(), created_id: this.newId() }),
     );
     const agent = this.fleet.add(id);
+    agent.now = () => this.clock.now();
     if (connected) {
       agent.connect();
       await this.settle();
@@ -378,6 +379,12 @@ export class ScriptedAgent {
   diligent = true;
   /** Says nothing about what it is asked. */
   mute = false;
+  /** Reports what it knows of drifted resources, as agents do since revision 4 of the protocol. */
+  isTracing = true;
+  /** Times of the last changes of files in Unix milliseconds, by the clock of the machine. */
+  readonly changes = new Map<string, number>();
+  /** Clock of the machine. */
+  now: () => number = () => 0;
   /** Reports unchanged results in short where it may. */
   isBrief = true;
   /** Announced in the inventory; null for an agent that knows no features. */
@@ -604,7 +611,22 @@ export class ScriptedAgent {
       });
       return;
     }
-    this.say({ type: 'run_finished', run_id, end, results: items.length, observed, error: null });
+    const traced = mode === 'drift' && this.isTracing ? { traces: this.tracesOf(items), clock: this.now() } : {};
+    this.say({ type: 'run_finished', run_id, end, results: items.length, observed, error: null, ...traced });
+  }
+
+  private tracesOf(items: readonly RunItem[]) {
+    return items
+      .filter(({ result }) => result.status === 'pending')
+      .map(({ index, result: { identity, sensitive } }) => ({
+        index,
+        observed: sensitive
+          ? null
+          : createHash('sha256')
+              .update(this.machine.get(identity) ?? 'gone')
+              .digest('hex'),
+        changed_at: this.changes.get(identity) ?? null,
+      }));
   }
 
   private item({ resources, removals }: RunContent, index: number, change: boolean): RunItem {

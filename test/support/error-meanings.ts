@@ -103,6 +103,9 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   interrupted: 'The agent or its machine stopped in the middle. The next apply continues.',
   cancelled: 'An operator cancelled it, or the client disconnected.',
   drift_not_found: 'There is no drift record with this ID.',
+  drift_unacceptable:
+    'The drift cannot be accepted: it is not in the newest check, or nothing tells a further change of the resource.',
+  snooze_not_found: 'There is no snooze with this ID that has not ended.',
   no_snapshot: 'Nothing was ever applied on the agent, so there is nothing to compare with.',
   invalid_filter: 'A filter of a list has a wrong value.',
   invalid_cursor: 'The cursor is not from this list. Begin with the first page.',

@@ -6,7 +6,7 @@ import type { Host } from '../../resources/host.js';
 import { shortened } from '../../resources/run-results.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
-import { drift, type Outcome, type Planned, plan, recover } from '../converge.js';
+import { type Compared, drift, type Outcome, type Planned, plan, recover } from '../converge.js';
 import type { JournalledRun } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
 import { runChecks } from '../verify/run-checks.js';
@@ -174,7 +174,8 @@ export class Engine implements RunEngine {
     );
     const error = outcome.error && boundedError(outcome.error.code, outcome.error.message);
     const observed = 'observed' in outcome ? outcome.observed : null;
-    this.report({ type: 'run_finished', run_id: runId, end: outcome.end, results, observed, error });
+    const traced = 'traces' in outcome ? { traces: [...outcome.traces], clock: clock.now() } : {};
+    this.report({ type: 'run_finished', run_id: runId, end: outcome.end, results, observed, error, ...traced });
   }
 
   /** Runs health checks alone, and reports their results. */
@@ -189,8 +190,8 @@ export class Engine implements RunEngine {
 
   private async outcomeOf(
     runId: string,
-    look: () => Promise<Planned | Outcome>,
-  ): Promise<Omit<Planned, 'results'> | Omit<Outcome, 'results'>> {
+    look: () => Promise<Planned | Compared>,
+  ): Promise<Omit<Planned, 'results'> | Omit<Compared, 'results'> | Omit<Outcome, 'results'>> {
     try {
       return await look();
     } catch (error) {

@@ -16,6 +16,7 @@ import { systemCodeOf } from '../../kernel/fault.js';
 import {
   type Exposure,
   type FileContent,
+  type FileStamp,
   MAX_CONTENT_BYTES,
   MAX_ENTRIES,
   type Metadata,
@@ -77,6 +78,21 @@ function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): Pa
   }
   return open(at, request, { buffer, exposureOf });
 }
+
+/** Returns the time and size of the object at a path; null where there is none. Never throws. */
+export function stampAt(walk: SafeWalk, path: string): FileStamp | null {
+  if (problemOfUnixPath(path) !== null) return null;
+  try {
+    const parent = walk.directory(parentOf(path));
+    if (parent.kind !== 'directory') return null;
+    return stampOf(lstatSync(`${parent.held.at}${path.slice(path.lastIndexOf('/'))}`, { throwIfNoEntry: false }));
+  } catch {
+    return null;
+  }
+}
+
+export const stampOf = (stats: Stats | undefined): FileStamp | null =>
+  stats === undefined ? null : { isDirectory: stats.isDirectory(), changedAt: stats.ctimeMs, size: stats.size };
 
 /** Returns the missing parent directories; none when another object has the name of the first. */
 function missingOn(walk: SafeWalk, path: string): { readonly missing?: readonly string[] } {

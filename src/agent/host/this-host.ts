@@ -1,13 +1,21 @@
 /** The real Hosts of Linux, macOS and Windows. Each run needs a new one: a Host remembers which directories it has tidied. */
 import { Fault } from '../../kernel/fault.js';
 import type { Command, CommandResult } from '../../resources/command.js';
-import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../resources/host.js';
+import type {
+  Accounts,
+  FileStamp,
+  FileStep,
+  Host,
+  ObserveRequest,
+  PathFact,
+  StepOutcome,
+} from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../resources/windows/windows-path.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { commit } from './commit.js';
-import { observe } from './observe.js';
+import { observe, stampAt } from './observe.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
 import { ScriptDirectories } from './script-directory.js';
 import { Temporaries } from './temporaries.js';
@@ -68,6 +76,15 @@ export class UnixHost implements Host {
     const walk = new SafeWalk(this.reach);
     try {
       return observe(walk, requests);
+    } finally {
+      walk.close();
+    }
+  }
+
+  stamp(path: string): FileStamp | null {
+    const walk = new SafeWalk(this.reach);
+    try {
+      return stampAt(walk, path);
     } finally {
       walk.close();
     }

@@ -275,6 +275,8 @@ export function driftDetailOf({ agent }: LocalSession, parts: DriftParts): Drift
     started_at: toSeconds(startedAt),
     finished_at: toSeconds(finishedAt),
     has_changes: resources.some((resource) => resource.status === 'pending'),
+    snoozed: 0,
+    accepted: 0,
     summary: summarize(resources),
     error,
     resources,

@@ -1,5 +1,5 @@
 /** Plans, applies, drift checks and operations of the agent that is connected. */
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { until } from '../../support/orch.js';
 import type { Call, World } from '../world.js';
 import { upload } from './desired.js';
@@ -83,6 +83,32 @@ export async function runs(world: World): Promise<string> {
   await world.gives('applyAgent', { params, body: { ...body, wait: false } }, 202);
   await until(async () => (await world.call('checkDrift', { params })).status === 200, 'the agent was checked');
   return applied.operation_id;
+}
+
+/** Drift that does not count: the directory of the module is changed by hand. */
+export async function driftExcuses(world: World): Promise<void> {
+  const params = { node_id: world.agents.connected };
+  const path = world.sandbox.path('site');
+  const resources = [{ module: 'site', kind: 'directory-unix', identity: path }];
+  const ends_at = 3600 + Math.floor(Date.now() / 1000);
+  const snooze = { resources, ends_at, reason: 'the API tests' };
+  await world.refuses('snoozeDrift', { ...ABSENT, body: snooze }, 'agent_not_found');
+  const strange = [{ ...resources[0], identity: '/strange' }];
+  await world.refuses('snoozeDrift', { params, body: { ...snooze, resources: strange } }, 'resource_not_found');
+  const { snooze_id } = await world.gives('snoozeDrift', { params, body: snooze }, 201);
+  await world.gives('listDriftExcuses', { query: { node: params.node_id } }, 200);
+  await world.refuses('listDriftExcuses', { query: { node: 'f'.repeat(32) } }, 'agent_not_found');
+  await world.gives('endDriftSnooze', { params: { snooze_id } }, 204);
+  await world.refuses('endDriftSnooze', { params: { snooze_id } }, 'snooze_not_found');
+  rmSync(path, { recursive: true });
+  const { drift_id } = await world.gives('checkDrift', { params }, 200);
+  const accept = { drift_id, resources };
+  await world.refuses('acceptDrift', { ...ABSENT, body: accept }, 'agent_not_found');
+  await world.refuses('acceptDrift', { params, body: { ...accept, drift_id: ABSENT_OPERATION } }, 'drift_not_found');
+  await world.refuses('acceptDrift', { params, body: { ...accept, resources: strange } }, 'drift_unacceptable');
+  await world.gives('acceptDrift', { params, body: accept }, 200);
+  const checked = await world.gives('checkDrift', { params }, 200);
+  if (checked.accepted !== 1) throw new Error(`not accepted: ${JSON.stringify(checked)}`);
 }
 
 /** Another agent cannot go back to an operation that is not its own. */

@@ -1,0 +1,100 @@
+/** Snoozed and accepted drift: differences that do not count. */
+import * as Type from 'typebox';
+import { closed, nullable, optional } from '../kernel/schema.js';
+import { route } from './route.js';
+import { KeyId, NodeParams, Seconds, Ulid } from './shapes.js';
+
+const ResourceAddressSchema = closed({ module: Type.String(), kind: Type.String(), identity: Type.String() });
+export type DriftedAddress = Type.Static<typeof ResourceAddressSchema>;
+
+const Reason = Type.String({ pattern: '\\S', minLength: 1, maxLength: 512 });
+
+export const DriftSnoozeSchema = closed({
+  snooze_id: Ulid,
+  node_id: KeyId,
+  resources: nullable(Type.Array(ResourceAddressSchema, { description: 'Null for all resources of the agent' })),
+  reason: Type.String(),
+  ends_at: Seconds,
+  created_at: Seconds,
+  created_by: Type.String({ description: 'operator_id' }),
+});
+export type DriftSnooze = Type.Static<typeof DriftSnoozeSchema>;
+
+export const DriftAcceptSchema = closed({
+  node_id: KeyId,
+  ...ResourceAddressSchema.properties,
+  reason: nullable(Type.String()),
+  drift_id: Type.String({ description: 'Record with the accepted drift' }),
+  accepted_at: Seconds,
+  accepted_by: Type.String({ description: 'operator_id' }),
+});
+export type DriftAccept = Type.Static<typeof DriftAcceptSchema>;
+
+/** Maximum resources of one snooze or one acceptance. */
+const RESOURCES = 1_000;
+
+export const driftExcuseRoutes = {
+  listDriftExcuses: route({
+    id: 'listDriftExcuses',
+    summary: 'Snoozes that have not ended, and accepted drift that still counts as accepted',
+    tag: 'drift',
+    method: 'GET',
+    path: '/drift-excuses',
+    access: 'viewer',
+    query: closed({ node: optional(Type.String({ description: 'node_id' })) }),
+    answers: {
+      200: closed({ snoozes: Type.Array(DriftSnoozeSchema), accepts: Type.Array(DriftAcceptSchema) }),
+    },
+    faults: ['agent_not_found'],
+  }),
+  snoozeDrift: route({
+    id: 'snoozeDrift',
+    summary: 'Let drift of an agent, or of some of its resources, not count until a time',
+    tag: 'drift',
+    method: 'POST',
+    path: '/agents/{node_id}/drift/snoozes',
+    access: 'operator',
+    params: NodeParams,
+    body: closed({
+      resources: optional(
+        Type.Array(ResourceAddressSchema, {
+          minItems: 1,
+          maxItems: RESOURCES,
+          description: 'Managed resources; absent: all of the agent, also later ones',
+        }),
+      ),
+      ends_at: Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'Unix time in seconds (UTC)' }),
+      reason: Reason,
+    }),
+    answers: { 201: DriftSnoozeSchema },
+    statuses: { resource_not_found: 404 },
+    faults: ['agent_not_found', 'resource_not_found'],
+  }),
+  endDriftSnooze: route({
+    id: 'endDriftSnooze',
+    summary: 'End a snooze now',
+    tag: 'drift',
+    method: 'DELETE',
+    path: '/drift-snoozes/{snooze_id}',
+    access: 'operator',
+    params: closed({ snooze_id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    answers: { 204: null },
+    faults: ['snooze_not_found'],
+  }),
+  acceptDrift: route({
+    id: 'acceptDrift',
+    summary: 'Take the state that a drift check found as the expected one, until the next apply or the next difference',
+    tag: 'drift',
+    method: 'POST',
+    path: '/agents/{node_id}/drift/accepts',
+    access: 'operator',
+    params: NodeParams,
+    body: closed({
+      drift_id: { ...Ulid, description: 'The newest drift record of the agent that has a result' },
+      resources: Type.Array(ResourceAddressSchema, { minItems: 1, maxItems: RESOURCES }),
+      reason: optional(Reason),
+    }),
+    answers: { 200: Type.Array(DriftAcceptSchema) },
+    faults: ['agent_not_found', 'drift_not_found', 'drift_unacceptable'],
+  }),
+} as const;
