@@ -1,0 +1,198 @@
+/** What is at paths, saved and put back in real directories. */
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type SavedPath, SavedPaths } from '../../../src/agent/snapshot/saved-paths.js';
+import { makeSnapshotDirectory, snapshotDirectory } from '../../../src/agent/snapshot/snapshot-record.js';
+import { isRoot, needs, place } from '../../support/agent.js';
+
+async function save(...paths: readonly string[]) {
+  const dataDir = place();
+  makeSnapshotDirectory(dataDir);
+  const saved = await new SavedPaths({ dataDir }).save(paths);
+  return {
+    dataDir,
+    saved,
+    putBack: async () => {
+      const reasons: (string | null)[] = [];
+      // Another process puts it back, from JSON alone.
+      const known = JSON.parse(JSON.stringify(saved)) as readonly (SavedPath | string)[];
+      for (const one of known.toReversed())
+        reasons.push(typeof one === 'string' ? one : await new SavedPaths({ dataDir }).putBack(one));
+      return reasons.toReversed();
+    },
+  };
+}
+
+const modeOf = (path: string): number => lstatSync(path).mode & 0o7777;
+
+describe('a saved path', () => {
+  it('returns with content, mode and time, even when it was replaced or deleted', async () => {
+    const root = place();
+    const [replaced, deleted] = [join(root, 'replaced'), join(root, 'deleted')];
+    const bytes = Buffer.from([0, 255, 10, 13, 128]);
+    for (const path of [replaced, deleted]) {
+      writeFileSync(path, bytes);
+      chmodSync(path, 0o4751);
+    }
+    const { mtimeMs } = statSync(replaced);
+    const { putBack } = await save(replaced, deleted);
+    rmSync(deleted);
+    writeFileSync(replaced, 'another');
+    chmodSync(replaced, 0o600);
+    expect(await putBack()).toEqual([null, null]);
+    for (const path of [replaced, deleted]) {
+      expect(readFileSync(path)).toEqual(bytes);
+      expect(modeOf(path)).toBe(0o4751);
+    }
+    expect(Math.round(statSync(replaced).mtimeMs)).toBe(Math.round(mtimeMs));
+    expect(readdirSync(root).sort()).toEqual(['deleted', 'replaced']);
+  });
+
+  it('returns to its owner and group', async (context) => {
+    needs(context, isRoot, 'root');
+    const path = join(place(), 'owned');
+    writeFileSync(path, 'x');
+    chownSync(path, 1234, 2345);
+    const { putBack } = await save(path);
+    writeFileSync(path, 'y');
+    chownSync(path, 0, 0);
+    expect(await putBack()).toEqual([null]);
+    expect(statSync(path)).toMatchObject({ uid: 1234, gid: 2345 });
+    expect(readFileSync(path, 'utf8')).toBe('x');
+  });
+
+  it('keeps its access list and attributes', async (context) => {
+    const path = join(place(), 'listed');
+    writeFileSync(path, 'x');
+    const isSet = spawnSync('setfacl', ['-m', 'u:1234:r', path]).status === 0;
+    needs(context, isSet, 'setfacl and a file system with access lists');
+    const list = () => spawnSync('getfacl', ['-n', '--absolute-names', path], { encoding: 'utf8' }).stdout;
+    const before = list();
+    const { putBack } = await save(path);
+    rmSync(path);
+    writeFileSync(path, 'y');
+    expect(await putBack()).toEqual([null]);
+    expect(list()).toBe(before);
+  });
+
+  it('is absent again, with the directories that were made for it', async () => {
+    const root = place();
+    const [shallow, deep] = [join(root, 'new'), join(root, 'a/b/new')];
+    const { saved, putBack } = await save(shallow, deep);
+    expect(saved[1]).toMatchObject({ type: 'absent', missing: [join(root, 'a'), join(root, 'a/b')] });
+    mkdirSync(join(root, 'a/b'), { recursive: true });
+    for (const path of [shallow, deep]) writeFileSync(path, 'x');
+    expect(await putBack()).toEqual([null, null]);
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  it('leaves a directory in which something else is by now, and says so', async () => {
+    const root = place();
+    const made = join(root, 'made');
+    const { putBack } = await save(made);
+    mkdirSync(made);
+    writeFileSync(join(made, 'theirs'), 'x');
+    expect(await putBack()).toEqual(['the directory was made by the apply and is not empty now']);
+    expect(existsSync(join(made, 'theirs'))).toBe(true);
+  });
+
+  it('is a link or a directory again', async () => {
+    const root = place();
+    const [link, directory] = [join(root, 'link'), join(root, 'directory')];
+    symlinkSync('/nowhere', link);
+    mkdirSync(directory, { mode: 0o750 });
+    chmodSync(directory, 0o2750);
+    const { putBack } = await save(link, directory);
+    rmSync(link);
+    writeFileSync(link, 'a file');
+    rmSync(directory, { recursive: true });
+    expect(await putBack()).toEqual([null, null]);
+    expect(readlinkSync(link)).toBe('/nowhere');
+    expect(modeOf(directory)).toBe(0o2750);
+  });
+
+  it('is not written again when the apply has not changed it', async () => {
+    const path = join(place(), 'same');
+    writeFileSync(path, 'x');
+    const { ino } = statSync(path);
+    const { putBack } = await save(path);
+    expect(await putBack()).toEqual([null]);
+    expect(statSync(path).ino).toBe(ino);
+  });
+
+  it('is never written through a link that took the place of its directory', async () => {
+    const root = place();
+    const [directory, elsewhere] = [join(root, 'directory'), join(root, 'elsewhere')];
+    mkdirSync(directory);
+    mkdirSync(elsewhere);
+    chmodSync(root, 0o777);
+    writeFileSync(join(directory, 'file'), 'x');
+    const { putBack } = await save(join(directory, 'file'));
+    rmSync(directory, { recursive: true });
+    symlinkSync(elsewhere, directory);
+    expect((await putBack())[0]).toContain('symbolic link');
+    expect(readdirSync(elsewhere)).toEqual([]);
+  });
+
+  it('is private in the snapshot', async () => {
+    const path = join(place(), 'secret');
+    writeFileSync(path, 'x', { mode: 0o644 });
+    const { dataDir } = await save(path);
+    const directory = snapshotDirectory(dataDir);
+    expect(modeOf(directory)).toBe(0o700);
+    expect(modeOf(join(directory, '1'))).toBe(0o600);
+  });
+
+  it('is not saved when it is neither file nor directory', async (context) => {
+    const path = join(place(), 'pipe');
+    needs(context, spawnSync('mkfifo', [path]).status === 0, 'mkfifo');
+    expect((await save(path)).saved).toEqual(['it is neither a file nor a directory']);
+  });
+});
+
+describe('the room for a snapshot', () => {
+  it('is asked for before anything is copied', () => {
+    const dataDir = place();
+    const path = join(place(), 'large');
+    writeFileSync(path, Buffer.alloc(1024 * 1024));
+    const paths = new SavedPaths({ dataDir, freeBytes: () => 16.5 * 1024 ** 2 });
+    expect(() => paths.requireRoom([path])).toThrow(
+      /no room in .* it takes 17 MiB, and 17 MiB are free, so nothing was changed/,
+    );
+    expect(() => paths.requireRoom([join(path, '..', 'absent')])).not.toThrow();
+  });
+
+  it('has a limit of its own', () => {
+    const root = place();
+    const path = join(root, 'huge');
+    writeFileSync(path, '');
+    spawnSync('truncate', ['-s', '300M', path]);
+    expect(() => new SavedPaths({ dataDir: place() }).requireRoom([path])).toThrow(/at most 256 MiB/);
+  });
+
+  it('does not care for other names of a file', async () => {
+    const root = place();
+    writeFileSync(join(root, 'one'), 'x');
+    linkSync(join(root, 'one'), join(root, 'two'));
+    const { putBack } = await save(join(root, 'one'));
+    writeFileSync(join(root, 'one'), 'y');
+    expect(await putBack()).toEqual([null]);
+    expect(readFileSync(join(root, 'two'), 'utf8')).toBe('y');
+  });
+});

@@ -1,0 +1,231 @@
+/** Applies that cut a booted machine off: the agent undoes them by itself, and the machine is as before. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import type { OperationDetail } from '../../src/contract/operations.js';
+import type { RunResult } from '../../src/contract/runs.js';
+import { until } from '../support/orch.js';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { type Entry, entry } from './local-orch.js';
+import { describeHosts } from './requirements.js';
+
+const unit = (name: string) => readFileSync(fileURLToPath(new URL(`units/${name}.service`, import.meta.url)), 'utf8');
+
+const SNAPSHOT = '/var/lib/orch-agent/snapshot';
+const GUARD = '/etc/systemd/system/orch-agent-restore.service';
+const OPEN =
+  '#!/usr/sbin/nft -f\nflush ruleset\ntable inet filter {\n  chain input { type filter hook input priority 0; }\n}\n';
+/** Lets the present connection live, and no new one. */
+const CLOSED = OPEN.replace(
+  'priority 0; }',
+  'priority 0; }\n  chain output { type filter hook output priority 0; tcp dport 4747 ct state new drop; }',
+);
+
+const script = (apply: string): Entry =>
+  entry('script', { program: 'sh', manages: 'a step', apply: `touch /root/begun; ${apply}`, check: 'false' });
+
+describeHosts('an apply that has to be confirmed', () => {
+  let fleet: Fleet;
+  let control: BootedHost;
+  let web: BootedHost;
+  let node: string;
+
+  const orch = (...args: readonly string[]) => control.run(['orch', ...args], { timeoutMs: 120_000 });
+  const json = async <T>(...args: readonly string[]): Promise<T> => {
+    const { status, stdout, stderr } = await orch(...args, '-o', 'json');
+    if (status !== 0) throw new Error(`orch ${args.join(' ')} ended with ${status}:\n${stderr}${stdout}`);
+    return JSON.parse(stdout) as T;
+  };
+  const sh = async (line: string) => (await web.run(['sh', '-c', line])).stdout;
+  const isThere = async (path: string) => (await web.run(['test', '-e', path])).status === 0;
+  const declare = (...resources: readonly Entry[]) =>
+    control.writeFile(
+      '/root/site.orch.yaml',
+      JSON.stringify({ name: 'site', supports: [{ platform: 'linux' }], resources }),
+    );
+  /** Applies what was declared, and returns the exit status with the result. */
+  const apply = async (within: string) => {
+    const words = ['apply', 'web-01', '-f', '/root/site.orch.yaml', '--yes', '--confirm-within', within, '-o', 'json'];
+    const { status, stdout, stderr } = await orch(...words, '--allow-removals', '99');
+    if (!stdout.startsWith('{')) throw new Error(`no result, status ${status}:\n${stderr}${stdout}`);
+    return { exit: status, run: JSON.parse(stdout) as RunResult };
+  };
+  /** Begins an apply without waiting for its end, and returns as soon as its script has begun. */
+  const begin = async (secs: number): Promise<string> => {
+    await sh('rm -f /root/begun');
+    expect(await orch('module', 'push', '/root/site.orch.yaml')).toMatchObject({ status: 0 });
+    const body = JSON.stringify({ modules: ['site'], wait: false, allow_removals: 99, confirm_secs: secs });
+    const { operation_id: id } = await json<RunResult>('api', 'POST', `/agents/${node}/apply`, '--data', body);
+    await until(() => isThere('/root/begun'), 'the script has begun');
+    return id ?? '';
+  };
+  const ended = async (id: string): Promise<OperationDetail> => {
+    let operation: OperationDetail | undefined;
+    await until(async () => {
+      operation = await json<OperationDetail>('ops', 'show', id).catch(() => undefined);
+      return operation !== undefined && operation.finished_at !== null;
+    }, `operation ${id} has ended`);
+    if (operation === undefined) throw new Error('it has ended');
+    return operation;
+  };
+  const serve = async (verb: 'start' | 'stop') =>
+    expect(await control.run(['systemctl', verb, 'orch-serve'])).toMatchObject({ status: 0 });
+  const isAwaiting = () =>
+    until(
+      async () => (await sh(`cat ${SNAPSHOT}/record.json`)).includes('"state":"awaiting"'),
+      'the apply awaits its confirmation',
+    );
+  const isConnected = () =>
+    until(
+      async () => (await json<Agent[]>('agents', 'list').catch(() => [])).some(({ connected }) => connected),
+      'the agent is connected',
+    );
+  /** Everything about files that an apply could change. */
+  const look = (...paths: readonly string[]) =>
+    sh(`for f in ${paths.join(' ')}; do stat -c '%n %U %G %a %F' $f; sha256sum $f; done 2>&1`);
+  const nothingIsLeft = async () => {
+    await until(async () => !(await isThere(SNAPSHOT)), 'the snapshot is deleted');
+    await until(async () => !(await isThere(GUARD)), 'the guard is removed');
+  };
+
+  beforeAll(async () => {
+    fleet = await startFleet({ hosts: ['orch', 'web-01'], packages: ['nftables'] });
+    control = fleet.host('orch');
+    web = fleet.host('web-01');
+    expect(await orch('operator', 'init')).toMatchObject({ status: 0 });
+    await control.writeFile('/etc/systemd/system/orch-serve.service', unit('orch-serve'));
+    expect(await control.run(['systemctl', 'enable', '--now', 'orch-serve'])).toMatchObject({ status: 0 });
+    await until(async () => (await orch('status')).stderr.includes('--tls-fingerprint'), 'the API answers');
+    const fingerprint = /--tls-fingerprint ([0-9a-f:]{64,})/.exec((await orch('status')).stderr)?.[1] as string;
+    const url = ['--url', 'https://127.0.0.1:4748', '--tls-fingerprint', fingerprint];
+    expect(await orch('profile', 'create', 'here', ...url)).toMatchObject({ status: 0 });
+    const { public_key: key } = await json<{ public_key: string }>('status');
+    await web.writeFile(
+      '/etc/orch/agent.env',
+      `ORCHESTRATOR=${control.address}:4747\nORCHESTRATOR_KEY=${key}\n`,
+      '0600',
+    );
+    await web.writeFile('/etc/systemd/system/orch-agent.service', unit('orch-agent'));
+    await web.writeFile('/etc/nftables.conf', OPEN, '0755');
+    await web.writeFile(
+      '/etc/systemd/network/10-eth0.network',
+      `[Match]\nName=eth0\n[Network]\nAddress=${web.address}/24\n`,
+      '0640',
+    );
+    await sh(
+      'chgrp systemd-network /etc/systemd/network/10-eth0.network; systemctl enable --now nftables systemd-networkd',
+    );
+    expect(await web.run(['systemctl', 'enable', '--now', 'orch-agent'])).toMatchObject({ status: 0 });
+    await until(async () => (await json<Agent[]>('agents', 'list')).length === 1, 'the machine waits');
+    node = (await json<Agent[]>('agents', 'list'))[0]?.node_id as string;
+    expect(await orch('agents', 'approve', node, '--name', 'web-01', '--yes')).toMatchObject({ status: 0 });
+    await isConnected();
+  });
+
+  afterAll(async () => {
+    await fleet?.stop();
+  });
+
+  it('stays when the machine comes back, and leaves nothing behind', async () => {
+    await sh(`ln -s /etc ${SNAPSHOT}`);
+    await declare(entry('file-unix', { path: '/etc/motd', content: 'hello\n' }));
+    const { exit, run } = await apply('60s');
+    expect({ exit, status: run.status, error: run.error }).toEqual({ exit: 0, status: 'succeeded', error: null });
+    expect(await sh('cat /etc/motd')).toBe('hello\n');
+    expect(await isThere('/etc/passwd')).toBe(true);
+    await nothingIsLeft();
+  });
+
+  it('is undone when the firewall lets no new connection through', async () => {
+    const before = await look('/etc/nftables.conf', '/etc/motd');
+    await declare(
+      entry('file-unix', { path: '/etc/motd', content: 'closed\n' }),
+      entry('file-unix', { path: '/etc/nftables.conf', content: CLOSED, mode: '0600' }, { id: 'rules' }),
+      entry('service-systemd', { name: 'nftables', running: true, restart_on: ['rules'] }),
+    );
+    const { exit, run } = await apply('10s');
+    expect(run.error?.message).toContain('did not come back within 10 s');
+    expect({ exit, status: run.status }).toEqual({ exit: 7, status: 'rolled_back' });
+    expect(run.restored).toMatchObject({ restored: 3, not_restored: 0 });
+    expect(await look('/etc/nftables.conf', '/etc/motd')).toBe(before);
+    expect(await sh('nft list ruleset')).not.toContain('drop');
+    await nothingIsLeft();
+    expect(await json('ops', 'list', '--status', 'rolled_back')).toHaveLength(1);
+  });
+
+  it('is undone when the machine loses its address', async () => {
+    const path = '/etc/systemd/network/10-eth0.network';
+    const before = await look(path);
+    await declare(
+      entry('file-unix', { path: '/etc/motd', content: 'hello\n' }),
+      entry('file-unix', { path, content: '[Match]\nName=eth0\n[Network]\nAddress=10.99.0.1/24\n' }, { id: 'net' }),
+      entry('service-systemd', { name: 'systemd-networkd', running: true, restart_on: ['net'] }),
+    );
+    const { exit, run } = await apply('10s');
+    expect({ exit, status: run.status, left: run.restored?.not_restored }).toEqual({
+      exit: 7,
+      status: 'rolled_back',
+      left: 0,
+    });
+    expect(await look(path)).toBe(before);
+    expect(await sh('ip -4 addr show eth0')).toContain(`${web.address}/24`);
+    await nothingIsLeft();
+  });
+
+  it('is undone from outside when the agent does not start any more', async () => {
+    const path = '/etc/systemd/system/orch-agent.service';
+    const before = await look(path);
+    await declare(
+      entry('file-unix', { path: '/etc/motd', content: 'hello\n' }),
+      entry('file-unix', { path, content: '[Service]\nExecStart=/bin/false\n' }),
+      script('systemctl daemon-reload; systemctl restart --no-block orch-agent'),
+    );
+    const { exit, run } = await apply('10s');
+    expect(run.error?.message).toContain('the agent did not start any more');
+    expect({ exit, status: run.status }).toEqual({ exit: 7, status: 'rolled_back' });
+    expect(run.restored?.resources[0]).toMatchObject({
+      kind: 'script',
+      reason: 'what a script has done cannot be undone',
+    });
+    expect(await look(path)).toBe(before);
+    expect(await sh('systemctl show orch-agent -p ActiveState --value')).toBe('active\n');
+    await nothingIsLeft();
+  });
+
+  it('is confirmed by an agent that was killed and has come back in time', async () => {
+    await declare(entry('file-unix', { path: '/etc/motd', content: 'killed\n' }), script('sleep 3'));
+    const id = await begin(120);
+    await serve('stop');
+    await isAwaiting();
+    await sh('systemctl kill -s KILL orch-agent');
+    await serve('start');
+    expect(await ended(id)).toMatchObject({ status: 'succeeded' });
+    expect(await sh('cat /etc/motd')).toBe('killed\n');
+    await nothingIsLeft();
+  });
+
+  it('is undone when the orchestrator is away for too long', async () => {
+    await declare(entry('file-unix', { path: '/etc/motd', content: 'away\n' }), script('sleep 3'));
+    const id = await begin(10);
+    await serve('stop');
+    await until(async () => (await sh('cat /etc/motd')) === 'killed\n', 'the file is as before');
+    await serve('start');
+    expect(await ended(id)).toMatchObject({ status: 'rolled_back', restored: { restored: 1, not_restored: 1 } });
+    await nothingIsLeft();
+  });
+
+  it('is undone before the agent speaks when the machine was started anew', async () => {
+    await declare(entry('file-unix', { path: '/etc/motd', content: 'booted\n' }), script('sleep 3'));
+    const id = await begin(600);
+    await serve('stop');
+    await isAwaiting();
+    await web.reboot();
+    await until(async () => (await sh('cat /etc/motd')) === 'killed\n', 'the file is as before');
+    await serve('start');
+    expect(await ended(id)).toMatchObject({ status: 'rolled_back' });
+    await isConnected();
+    await nothingIsLeft();
+  });
+});
