@@ -60,6 +60,7 @@ const { outputFiles, metafile } = await build({
     worker: 'dist/src/agent/engine/worker.js',
     'terminal-host': 'dist/src/agent/terminal/terminal-host.js',
     'upgrade-trial': 'dist/src/agent/upgrade/upgrade-trial.js',
+    'snapshot-guard-main': 'dist/src/agent/snapshot/snapshot-guard-main.js',
     emulator: 'dist/daemon/terminal/emulator/emulator.js',
     // What writes recordings, and what searches them.
     'recording-worker': 'dist/daemon/terminal/recordings/recording-worker.js',

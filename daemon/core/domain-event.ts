@@ -89,6 +89,7 @@ export const EVENT_SEVERITY = {
   'state.apply_failed': 'warning',
   'state.apply_interrupted': 'warning',
   'state.apply_cancelled': 'notice',
+  'state.apply_rolled_back': 'warning',
   'state.operations_pruned': 'info',
   'state.outputs_pruned': 'info',
   'drift.checked': 'info',

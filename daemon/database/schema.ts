@@ -136,7 +136,7 @@ export interface OperationTable {
   node_name: string | null;
   /**
    * State of `engine/operations/operation-state.ts`: queued, dispatched, running, recovering, succeeded, failed,
-   * interrupted, cancelled.
+   * interrupted, cancelled, rolled_back.
    */
   state: string;
   modules_json: string;
@@ -163,6 +163,16 @@ export interface OperationTable {
   checks_json: string | null;
   /** Earlier operation whose desired state it applies, or `nothing`; null for an apply of modules. */
   restores: string | null;
+  /** Seconds in which the agent has to come back; null without a confirmation. */
+  confirm_secs: number | null;
+  /** Unix milliseconds at which the agent came back; null before. */
+  confirmed_at: number | null;
+  /** 1 if the agent keeps what the apply replaced. */
+  keeps_snapshot: Generated<number>;
+  /** Operation whose kept snapshot the agent puts back first; null for none. */
+  puts_back: string | null;
+  /** What the agent has put back; null for nothing. */
+  restored_json: string | null;
 }
 
 export interface RolloutTable {

@@ -19,7 +19,7 @@ import type { ApplyTarget } from './earlier-content.js';
 import type { Lanes } from './lanes.js';
 import type { ApplyLease, Leases } from './leases.js';
 import { findModuleHeads } from './modules/module-store.js';
-import type { LiveOperations } from './operations/live-operations.js';
+import { type LiveOperations, needsUndoing, type Undoing } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
 import type { OperationRecords } from './operations/operation-records.js';
 import { parseState } from './operations/operation-state.js';
@@ -54,6 +54,18 @@ interface ApplyRequest {
   readonly expect: string | null;
   /** The rollout of the apply; its assignment, if it has one, must still match the agent. */
   readonly rollout?: RolloutOfApply;
+  /**
+   * Seconds after the apply in which the agent has to come back on a new connection, or it undoes the apply; the shortest of this
+   * and those of the modules counts [default: those of the modules].
+   */
+  readonly confirmSecs?: number | null;
+  /** True to keep what the apply replaces on the agent until its next apply. */
+  readonly keepsSnapshot?: boolean;
+  /**
+   * Operation whose kept snapshot the agent puts back first. Without such a snapshot the apply goes on and its result says so. A
+   * confirmation does not apply then, because undoing a return brings back what was left.
+   */
+  readonly putsBack?: string | null;
 }
 
 interface RolloutOfApply {
@@ -79,9 +91,8 @@ export class Applies {
 
   /**
    * Stores an apply and sends it; cancels a running plan or drift check of the agent. Throws the faults of `AgentGate.pass` and
-   * of module resolution or of `DesiredSets.earlier`, `operation_in_progress`, `assignment_changed`, `agent_too_old`,
-   * `removal_guard` and
-   * `plan_stale`.
+   * of module resolution or of `DesiredSets.earlier`, `agent_too_old`, `operation_in_progress`, `assignment_changed`,
+   * `removal_guard` and `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
     const { db, newId, gate, sessions, leases, lanes, desiredSets } = this.options;
@@ -95,11 +106,14 @@ export class Applies {
           ? await desiredSets.of(db, agent.row, { named: modules })
           : await desiredSets.earlier(db, agent, to);
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
+      const undoing = undoingOf(request, desired);
+      if (needsUndoing(undoing)) this.options.sessions.require(agent, 'confirm');
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
-      const plan = { id, agent, desired, dispatch, expect, context, rollout: request.rollout ?? null };
+      const rollout = request.rollout ?? null;
+      const plan = { id, agent, desired, dispatch, expect, context, rollout, undoing };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
       return { operationId: id, warnings: desired.warnings, notes: desired.notes };
     } catch (error) {
@@ -122,7 +136,7 @@ export class Applies {
 
   private async begin(plan: Beginning, lease: ApplyLease): Promise<void> {
     const { sessions, live, records, driver, logger } = this.options;
-    const { id, agent, desired, dispatch, expect, context, rollout } = plan;
+    const { id, agent, desired, dispatch, expect, context, rollout, undoing } = plan;
     const { nodeId } = agent;
     const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
     const operation = await records.create(
@@ -140,6 +154,7 @@ export class Applies {
         dispatch,
         isSentAtOnce,
         isConfirmation: desired.isConfirmation,
+        undoing,
       },
       context,
     );
@@ -217,6 +232,18 @@ interface Beginning {
   readonly expect: string | null;
   readonly context: RequestContext;
   readonly rollout: RolloutOfApply | null;
+  readonly undoing: Undoing;
+}
+
+function undoingOf({ confirmSecs, keepsSnapshot, putsBack }: ApplyRequest, { modules }: DesiredSet): Undoing {
+  const asked = [confirmSecs ?? null, ...modules.map(({ compiled }) => compiled.confirmSecs)];
+  const known = asked.filter((secs) => secs !== null);
+  const isReturn = putsBack != null;
+  return {
+    confirmSecs: known.length === 0 || isReturn ? null : Math.min(...known),
+    keepsSnapshot: keepsSnapshot ?? false,
+    putsBack: putsBack ?? null,
+  };
 }
 
 /** Throws `plan_stale` when an agent has refused an apply because the machine differs from the plan; it changed nothing then. */

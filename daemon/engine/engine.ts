@@ -105,7 +105,7 @@ export class Engine implements Service {
     this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
     this.applies = new Applies({ ...shared, assignments, sessions, live, records, driver });
-    this.operations = new OperationReader({ db, live, feed, outputCipher, contents });
+    this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);
     this.verifications = new Verifications({ ...shared, sessions });

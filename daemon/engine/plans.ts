@@ -132,6 +132,7 @@ interface Planned {
 
 function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned): RunResult {
   const { results, end, error } = observed;
+  const confirmSecs = desired.modules.flatMap(({ compiled }) => compiled.confirmSecs ?? []);
   return {
     operation_id: null,
     node_id: agent.nodeId,
@@ -150,6 +151,7 @@ function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned
     plan_hash: observed.observed === null ? null : planHash(desired.encoded.sha256, observed.observed),
     error,
     ...earlierMembers(desired),
+    ...(confirmSecs.length === 0 ? {} : { confirm_secs: Math.min(...confirmSecs) }),
   };
 }
 

@@ -71,12 +71,14 @@ const applyAgent =
         to: body.to ?? null,
         allowRemovals: body.allow_removals ?? null,
         expect: body.expect ?? null,
+        confirmSecs: body.confirm_secs ?? null,
       },
       context,
     );
     if (body.wait === false) return { status: 202, body: await operations.result(operationId, remarks) };
     await stream?.({ event: 'started', operation_id: operationId });
-    for await (const resource of operations.follow(operationId, { signal, ignoresSilence: false })) {
+    const onAwaiting = async (left_secs: number) => stream?.({ event: 'awaiting', left_secs });
+    for await (const resource of operations.follow(operationId, { signal, ignoresSilence: false, onAwaiting })) {
       await stream?.({ event: 'resource', resource });
     }
     const result = await operations.result(operationId, remarks);

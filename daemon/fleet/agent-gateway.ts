@@ -157,6 +157,8 @@ export class AgentGateway implements Service {
         return this.options.onUpgradeReport(connection.nodeId, message);
       case 'inventory':
       case 'run_accepted':
+      case 'run_awaiting':
+      case 'run_confirm':
       case 'run_results':
       case 'run_finished':
         return this.options.traffic.receive(connection.nodeId, message);

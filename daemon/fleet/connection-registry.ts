@@ -70,7 +70,9 @@ export interface AgentLink {
 }
 
 /** Messages of approved agents that the engine handles. */
-export type EngineMessage = AgentMessageOf<'inventory' | 'run_accepted' | 'run_results' | 'run_finished'>;
+export type EngineMessage = AgentMessageOf<
+  'inventory' | 'run_accepted' | 'run_awaiting' | 'run_confirm' | 'run_results' | 'run_finished'
+>;
 
 /** Events of the connections for the engine. */
 export interface AgentTraffic {

@@ -17,7 +17,7 @@ import {
   createAddressSource,
   type DiscoveryPort,
 } from './discovery/address-source.js';
-import type { RunEngine } from './engine/run-engine.js';
+import type { EngineReport, RunEngine } from './engine/run-engine.js';
 import { readFacts } from './facts.js';
 import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';
 import { forgetLoss, readLoss } from './journal/journal-loss.js';
@@ -55,6 +55,8 @@ export interface AgentOptions extends TrustOptions {
 
 /** Maximum pause in milliseconds while terminals are open. */
 const SOON = 5_000;
+/** Maximum pause in milliseconds while an apply has to be confirmed. */
+const AWAITED = 1_000;
 const DIAL_TIMEOUT = 15_000;
 /** Maximum pause in milliseconds after a peer proved another key. */
 const UNTRUSTED_PAUSE = 300_000;
@@ -143,6 +145,10 @@ class Agent {
   private readonly enrolment: Enrolment;
   private readonly upgrades: Upgrades;
   private readonly detachment = new Detachment();
+  /** ID of the apply that has to be confirmed on a new connection; null for none. */
+  private awaited: string | null = null;
+  /** Aborted to give up a connection, or an attempt at one, so that a new one is made. */
+  private attempt = new AbortController();
   /** The dialled address as text. */
   private where = '';
   private readonly untrusted: Backoff;
@@ -189,25 +195,44 @@ class Agent {
     const backoff = new Backoff({ random });
     logger.info('the agent starts', { node_id: this.state.node_id });
     this.metrics.start();
+    const unsubscribe = this.engine.subscribe((report) => this.follow(report));
     while (!signal.aborted) {
       if (addressSource.candidate === null) this.note('searching', this.state.last_error, this.state.hint);
       await addressSource.untilKnown(signal);
       const { candidate: place } = addressSource;
       if (place === null) break;
       this.headFor(place);
+      this.attempt = new AbortController();
       const since = clock.monotonic();
       this.wasRefused = false;
       const pause = await this.connectOnce(place, signal);
       if (signal.aborted) break;
       await this.detachment.ended(signal);
       backoff.ended(clock.monotonic() - since, this.wasRefused);
-      const delay = pause ?? backoff.next(this.terminals?.isInUse ? SOON : undefined);
+      const delay = pause ?? backoff.next(this.longestPause());
       if (delay > 0 && (await addressSource.pause(delay, signal))) backoff.reset();
     }
+    unsubscribe();
     this.metrics.stop();
     await this.upgrades.stop();
     this.note('stopped', null);
     logger.info('the agent stops');
+  }
+
+  /** Makes a new connection when an apply has to be confirmed on one, and as soon as it was undone. */
+  private follow(report: EngineReport): void {
+    const isBegun = report.type === 'run_awaiting';
+    const isUndone = report.type === 'run_finished' && report.run_id === this.awaited && report.end === 'rolled_back';
+    if (report.type === 'run_finished' && report.run_id === this.awaited) this.awaited = null;
+    if (isBegun) this.awaited = report.run_id;
+    // After the session has sent the report.
+    if (isBegun || (isUndone && this.state.link !== 'connected')) setImmediate(() => this.attempt.abort());
+  }
+
+  /** Returns the maximum pause in milliseconds before the next attempt; undefined for the back-off's own. */
+  private longestPause(): number | undefined {
+    if (this.awaited !== null) return AWAITED;
+    return this.terminals?.isInUse ? SOON : undefined;
   }
 
   private headFor({ address: target }: AddressCandidate): void {
@@ -235,20 +260,28 @@ class Agent {
           this.trust.verify(key, this.where);
         },
         timeoutMs: DIAL_TIMEOUT,
-        signal,
+        signal: AbortSignal.any([signal, this.attempt.signal]),
       });
       this.untrusted.reset();
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
       this.terminals?.setAddress({ ...target, key: orchestratorKey });
       this.upgrades.setSource({ ...target, key: orchestratorKey });
-      return this.ended(await this.serve(socket, orchestratorKey, AbortSignal.any([signal, this.detachment.signal])));
+      return this.ended(
+        await this.serve(
+          socket,
+          orchestratorKey,
+          AbortSignal.any([signal, this.detachment.signal, this.attempt.signal]),
+        ),
+      );
     } catch (error) {
       if (signal.aborted) return null;
+      if (this.attempt.signal.aborted) return 0;
       if (await this.trust.confirm(error, this.where)) return 0;
       if (isFault(error, 'pin_mismatch', 'pin_missing')) return this.distrust(error);
       this.wasRefused = isRefusal(error);
       const hint = isFault(error) ? (error.hint ?? null) : null;
       const reason = messageOf(error);
+      this.engine.unreached(reason);
       logger.warn('cannot connect to the orchestrator, trying again', {
         orchestrator: this.where,
         reason,

@@ -16,7 +16,6 @@ import {
 import { dirname } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { canonicalJson } from '../kernel/json.js';
-import type { CheckReport } from '../resources/checks/check.js';
 import { isTainted } from '../resources/tainted-body.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
@@ -30,7 +29,14 @@ import {
   type Precautions,
 } from './converge/ledger.js';
 import { markMade, recoverJournal } from './journal/journal-loss.js';
-import type { JournalledRun, JournalRecord, JournalState, RunError } from './journal/journal-state.js';
+import {
+  type Aftermath,
+  aftermathOf,
+  type JournalledRun,
+  type JournalRecord,
+  type JournalState,
+  type RunError,
+} from './journal/journal-state.js';
 import { frameOf, journalFile } from './journal/read-journal.js';
 
 export interface Acceptance {
@@ -47,6 +53,8 @@ const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | (co
 const APPEND = constants.O_WRONLY | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
 
 export class Journal implements Ledger {
+  /** The data directory. */
+  readonly directory: string;
   private readonly file: string;
   private readonly state: JournalState;
   private descriptor = -1;
@@ -68,6 +76,7 @@ export class Journal implements Ledger {
    * contains what it proves. Throws `journal_corrupt` for a journal of a newer version.
    */
   constructor(directory: string) {
+    this.directory = directory;
     this.file = journalFile(directory);
     const { state, length, size, loss } = recoverJournal(directory);
     this.state = state;
@@ -144,9 +153,9 @@ export class Journal implements Ledger {
     if (paid.length > 0 || memos.length > 0) this.waiting.push({ t: 'notes', paid, memos });
   }
 
-  /** Records the end of an apply with the results of its health checks, if it has any; the caller syncs. */
-  end(run: string, end: RunEnd, error: RunError | null, checks?: readonly CheckReport[]): void {
-    this.waiting.push({ t: 'end', run, end, error, ...(checks === undefined ? {} : { checks }) });
+  /** Records the end of an apply with what followed it; the caller syncs. */
+  end(run: string, end: RunEnd, error: RunError | null, after: Aftermath = {}): void {
+    this.waiting.push({ t: 'end', run, end, error, ...aftermathOf(after) });
   }
 
   /** Writes the waiting records to the disk as one frame. Throws a Fault and keeps them waiting on failure. */

@@ -211,6 +211,9 @@ class Session {
       case 'run_ack':
         engine.acknowledge(message.run_id);
         return;
+      case 'run_confirmed':
+        engine.confirmed(message.run_id);
+        return;
       case 'metrics_request':
         void this.reportMetrics(message.request_id);
         return;
@@ -262,7 +265,8 @@ class Session {
   /** Reports the inventory. Later reports are in the journal too, so the orchestrator asks for missing ones. */
   private async reportInventory(): Promise<void> {
     try {
-      this.send({ type: 'inventory', runs: await this.options.engine.inventory(), features: [...AGENT_FEATURES] });
+      this.send({ type: 'inventory', runs: await this.options.engine.inventory(), features: featuresHere() });
+      this.options.engine.reached();
     } catch (error) {
       this.options.logger.error('the journal cannot be read', { reason: messageOf(error) });
       this.end(CLOSE.goingAway, 'the journal of the agent cannot be read');
@@ -281,6 +285,10 @@ class Session {
     setTimeout(() => socket.terminate(), CLOSE_WITHIN).unref();
   }
 }
+
+/** Returns what this agent announces. On Windows, nothing that an apply replaces can be put back. */
+const featuresHere = (): string[] =>
+  AGENT_FEATURES.filter((feature) => feature !== 'confirm' || process.platform !== 'win32');
 
 const refusalOf = (sessionId: string): AgentMessageOf<'terminal_answer'> => ({
   type: 'terminal_answer',

@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { route } from './route.js';
-import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema } from './runs.js';
+import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, undoing } from './runs.js';
 import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
 
 export const OperationSchema = closed({
@@ -22,6 +22,7 @@ export const OperationSchema = closed({
   summary: SummarySchema,
   error: nullable(ErrorSchema),
   restores: optional(RestoresSchema),
+  ...undoing,
 });
 export type Operation = Type.Static<typeof OperationSchema>;
 

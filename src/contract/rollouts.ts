@@ -4,7 +4,7 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { ROLLOUT_CONCURRENCY } from './rollout-concurrency.js';
 import { route } from './route.js';
-import { PLAN_BODY_BYTES, PLAN_HASH, RunResultSchema, SourcesSchema } from './runs.js';
+import { confirmBody, PLAN_BODY_BYTES, PLAN_HASH, RunResultSchema, SourcesSchema } from './runs.js';
 import { KeyId, limitOf, Seconds, Ulid } from './shapes.js';
 
 const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
@@ -233,6 +233,7 @@ export const applyRolloutBody = {
       description: 'How long offline agents are waited for; they are applied when they return',
     }),
   ),
+  ...confirmBody,
 };
 
 const ONE_OF = 'Either `selector` or `agents` chooses the agents';

@@ -2,13 +2,41 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { CheckResultSchema } from '../resources/checks/check.js';
+import { CONFIRM_SECS, RestoredSchema } from '../resources/restored.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { WarningSchema } from './modules.js';
 import { route } from './route.js';
 import { NOTHING } from './run-targets.js';
 import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
 
-export const RunStatusSchema = Type.Enum(['queued', 'running', 'succeeded', 'failed', 'interrupted', 'cancelled']);
+export const RunStatusSchema = Type.Enum([
+  'queued',
+  'running',
+  'succeeded',
+  'failed',
+  'interrupted',
+  'cancelled',
+  'rolled_back',
+]);
+
+/** Members of an apply that may be undone. */
+export const undoing = {
+  confirm_secs: optional(
+    Type.Integer({ description: 'Seconds in which the machine had to come back; absent without a confirmation' }),
+  ),
+  restored: optional(RestoredSchema),
+};
+
+/** Member of the requests that apply. */
+export const confirmBody = {
+  confirm_secs: optional(
+    Type.Integer({
+      ...CONFIRM_SECS,
+      description:
+        'The agent undoes the apply unless it succeeds and the agent comes back on a new connection within so many seconds after it; the shortest of this and the `confirm` of the modules counts',
+    }),
+  ),
+};
 
 /** Health checks of a run; absent when it has none. */
 export const ChecksSchema = Type.Optional(Type.Array(CheckResultSchema));
@@ -37,6 +65,7 @@ export const RunResultSchema = closed({
   notes: optional(
     Type.Array(Type.String(), { description: 'Remarks about the desired state of an earlier operation' }),
   ),
+  ...undoing,
 });
 export type RunResult = Type.Static<typeof RunResultSchema>;
 
@@ -84,6 +113,8 @@ export const SourcesSchema = Type.Array(
 export const RunEventSchema = Type.Union([
   closed({ event: Type.Literal('started'), operation_id: nullable(Ulid) }),
   closed({ event: Type.Literal('resource'), resource: ResourceResultSchema }),
+  /** Everything is applied, and the agent has to come back on a new connection. */
+  closed({ event: Type.Literal('awaiting'), left_secs: Type.Integer({ minimum: 0 }) }),
   closed({ event: Type.Literal('result'), result: RunResultSchema }),
   closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
 ]);
@@ -209,6 +240,7 @@ export const runRoutes = {
         Type.String({ pattern: PLAN_HASH, description: 'plan_hash of a plan: apply only what it showed' }),
       ),
       wait: optional(Type.Boolean({ description: 'false answers 202 with the running operation at once' })),
+      ...confirmBody,
     }),
     answers: { 200: RunResultSchema, 202: RunResultSchema },
     stream: RunEventSchema,

@@ -156,6 +156,7 @@ const FAULT_CODES = [
   'operation_unsuitable',
   'removal_guard',
   'plan_stale',
+  'rolled_back',
   'stale_generation',
   'not_delivered',
   'interrupted',

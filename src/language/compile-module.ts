@@ -3,6 +3,7 @@ import { Fault } from '../kernel/fault.js';
 import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { TriggerField } from '../resources/kind.js';
 import { type CompiledCheck, compileChecks } from './compile-checks.js';
+import { confirmSecs } from './confirm-time.js';
 import { type CompiledBody, compileBody } from './fill.js';
 import type { KindSet, KnownKind } from './kind-set.js';
 import {
@@ -24,6 +25,8 @@ export interface CompiledModule {
   readonly supports: readonly AttributeClause[];
   readonly resources: readonly CompiledResource[];
   readonly checks: readonly CompiledCheck[];
+  /** Seconds in which the machine has to come back after an apply; null for any time. */
+  readonly confirmSecs: number | null;
   /** Returns the place of a JSON pointer for messages, such as `line 5`; absent without the text. */
   readonly placeOf?: (pointer: string) => string;
 }
@@ -82,6 +85,7 @@ export function* compileSteps(
   return {
     name,
     supports: definition.supports ?? [],
+    confirmSecs: definition.confirm == null ? null : confirmSecs(definition.confirm),
     resources: yield* mapped(entries, (entry, index) => compileEntry(entry, `/resources/${index}`, context)),
     checks: compileChecks(definition.verify ?? []),
   };

@@ -5,6 +5,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { CATALOGUE } from '../resources/catalogue.js';
 import { CHECK_KINDS, CHECK_SCHEMAS, type CheckKind } from '../resources/checks/check-kinds.js';
 import type { Body } from '../resources/kind.js';
+import { CONFIRM_PATTERN } from './confirm-time.js';
 import { admitExpressions, type KindSet, kindSet } from './kind-set.js';
 
 /** Maximum resources in one module (`docs/protocols/limits.md`). */
@@ -164,6 +165,13 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice, ch
         Type.Array(checkSchema(checks), {
           maxItems: MAX_CHECKS,
           description: 'Health checks that run after an apply, which fails unless each of them passes',
+        }),
+      ),
+      confirm: optional(
+        Type.String({
+          pattern: CONFIRM_PATTERN,
+          description:
+            'Duration from 10s to 1h: the agent undoes an apply with the module unless it succeeds and the agent comes back in that time',
         }),
       ),
     },

@@ -1,6 +1,6 @@
 /** Runs `systemctl` and `journalctl`. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { messageOf } from '../kernel/fault.js';
 
@@ -36,3 +36,9 @@ export async function lastLogLines(unit: string, lines: number): Promise<readonl
 
 /** Returns true on a machine that systemd runs. */
 export const hasSystemd = (): boolean => existsSync('/run/systemd/system');
+
+/** Returns true for a process that a unit of systemd runs. */
+export function isInUnit(unit: string): boolean {
+  const lines = readFileSync('/proc/self/cgroup', 'utf8').split('\n');
+  return lines.some((line) => line.split('/').includes(unit));
+}

@@ -5,6 +5,9 @@ export const AGENT_UNIT = 'orch-agent.service';
 /** Unit that exists while a new release of the agent is on trial. */
 export const UPGRADE_UNIT = 'orch-agent-upgrade.service';
 
+/** Unit that exists while an apply of the agent may have to be undone. */
+export const RESTORE_UNIT = 'orch-agent-restore.service';
+
 /** User that runs the orchestrator. */
 export const SERVE_USER = 'orch';
 /** Directory of the orchestrator's keys and store; `StateDirectory` gives it to its user. */
@@ -115,6 +118,28 @@ Description=trial of a new release of the orch agent
 [Service]
 Type=exec
 ExecStart=${commandLine([`${release}/bin/node`, `${release}/dist/orch/upgrade-trial.js`, dataDir])}
+Restart=on-failure
+RestartSec=5
+LimitCORE=0
+UMask=0077
+
+[Install]
+WantedBy=multi-user.target
+`;
+
+/**
+ * Returns the unit that undoes an apply when the agent cannot. It starts again after a restart of the machine, until the apply is
+ * confirmed or undone.
+ * @param node path of Node
+ * @param script file that it runs
+ * @param dataDir data directory of the agent
+ */
+export const restoreUnit = (node: string, script: string, dataDir: string): string => `[Unit]
+Description=return of what an apply of the orch agent has replaced
+
+[Service]
+Type=exec
+ExecStart=${commandLine([node, script, dataDir])}
 Restart=on-failure
 RestartSec=5
 LimitCORE=0

@@ -3,6 +3,7 @@ import * as Type from 'typebox';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { CheckReportSchema, DesiredCheckSchema, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
+import { CONFIRM_SECS, RestoredSchema } from '../resources/restored.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema } from '../resources/result.js';
 import { type Unchanged, UnchangedSchema } from '../resources/run-results.js';
 import { ENROLMENT_TOKEN_PATTERN, TOKEN_VERDICTS } from './enrolment-token.js';
@@ -26,8 +27,8 @@ export const AttributesSchema = Type.Record(
 /** `verify` runs only health checks; it goes to agents with that feature. */
 const RUN_MODES = ['plan', 'apply', 'drift', 'verify'] as const;
 
-/** How a run ended on the agent. */
-export const RUN_ENDS = ['succeeded', 'failed', 'cancelled', 'interrupted', 'refused'] as const;
+/** How a run ended on the agent. `rolled_back`: a confirmed apply that the agent has undone. */
+export const RUN_ENDS = ['succeeded', 'failed', 'cancelled', 'interrupted', 'refused', 'rolled_back'] as const;
 export type RunEnd = (typeof RUN_ENDS)[number];
 
 /** The result of one resource with data that the orchestrator stores beside it. */
@@ -75,6 +76,17 @@ const inventory = closed({
   features: optional(Type.Array(Type.String({ maxLength: 32 }), { maxItems: 64 })),
 });
 
+/** The apply has succeeded here: the agent ends this connection, dials anew, and asks for the confirmation. */
+const runAwaiting = closed({
+  type: Type.Literal('run_awaiting'),
+  run_id: id,
+  /** Seconds until the agent undoes the apply. */
+  left_secs: Type.Integer({ minimum: 0, maximum: CONFIRM_SECS.maximum }),
+});
+
+/** Asks for `run_confirmed`, on a connection that was made after the apply. */
+const runConfirm = closed({ type: Type.Literal('run_confirm'), run_id: id });
+
 /** The run is in the journal (an apply) or has begun (plan, drift). */
 const runAccepted = closed({ type: Type.Literal('run_accepted'), run_id: id });
 
@@ -114,6 +126,8 @@ const runFinished = closed({
   ),
   /** Drift checks only: clock of the machine in Unix milliseconds. */
   clock: optional(Type.Integer()),
+  /** What was put back: by `rolled_back`, and by an apply with `restore`. */
+  restored: optional(RestoredSchema),
 });
 
 /** The answer to `metrics_request`; null when metrics are disabled. */
@@ -171,6 +185,8 @@ export const AgentMessageSchemas = {
   attributes,
   inventory,
   run_accepted: runAccepted,
+  run_awaiting: runAwaiting,
+  run_confirm: runConfirm,
   run_results: runResults,
   run_finished: runFinished,
   metrics,
@@ -215,6 +231,12 @@ const run = closed({
   short_results: optional(Type.Boolean()),
   /** Health checks to run after the resources; sent only to agents with the feature `verify`. */
   verify: optional(Type.Array(DesiredCheckSchema, { maxItems: MAX_RUN_CHECKS })),
+  /** Applies only: undo the apply unless it succeeds and is confirmed within this time. Needs the feature `confirm`. */
+  confirm_secs: optional(Type.Integer({ ...CONFIRM_SECS })),
+  /** Applies only: keep what the apply replaces until the agent's next apply. Needs the feature `confirm`. */
+  keep_snapshot: optional(Type.Boolean()),
+  /** Applies only: the run whose kept snapshot is put back first. Needs the feature `confirm`. */
+  restore: optional(id),
 });
 
 const runPart = closed({
@@ -233,6 +255,9 @@ const runResume = closed({ type: Type.Literal('run_resume'), run_id: id, from: c
 
 /** Allows the journal to forget a finished run, whose results are stored or not wanted. */
 const runAck = closed({ type: Type.Literal('run_ack'), run_id: id });
+
+/** Confirms an apply: the agent keeps it. Sent once the confirmation is stored. */
+const runConfirmed = closed({ type: Type.Literal('run_confirmed'), run_id: id });
 
 /** Requests the newest measurement of the machine. */
 const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_id: count });
@@ -300,6 +325,7 @@ export const OrchestratorMessageSchemas = {
   run_cancel: runCancel,
   run_resume: runResume,
   run_ack: runAck,
+  run_confirmed: runConfirmed,
   metrics_request: metricsRequest,
   terminal_open: terminalOpen,
   terminal_attach: terminalAttach,

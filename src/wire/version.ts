@@ -17,7 +17,7 @@ import type { OrchestratorMessage } from './messages.js';
  * Rises with each change that older programs of the same protocol version ignore: a new message, or a new member of a
  * message.
  */
-export const PROTOCOL_REVISION = 4;
+export const PROTOCOL_REVISION = 5;
 
 /** Protocol version that introduced each message of the orchestrator. */
 const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
@@ -27,6 +27,7 @@ const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
   run_cancel: 1,
   run_resume: 1,
   run_ack: 1,
+  run_confirmed: 2,
   token_verdict: 2,
   metrics_request: 2,
   terminal_open: 2,

@@ -114,7 +114,7 @@ function writeJournal(directory: string): void {
   journal.intend(RUNS[0], [intent], { owed: [rerun, restart], memos: [memo, { key: 'site/gone', memo: 'x' }] });
   const { run: _, ...answered } = restart;
   journal.record(RUNS[0], [item], { paid: [answered], memos: [{ key: 'site/gone', memo: null }] });
-  journal.end(RUNS[0], 'failed', error, [check]);
+  journal.end(RUNS[0], 'failed', error, { checks: [check] });
   journal.accept({ ...acceptance, id: RUNS[1], generation: 42, content: { resources: [], removals: [] } });
   journal.end(RUNS[1], 'succeeded', null);
   journal.sync();

@@ -65,6 +65,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'enrolment.used': 'fleet/enrolment-tokens.test.ts',
   'state.apply_failed': 'engine/apply.test.ts',
   'state.apply_interrupted': 'engine/recovery.test.ts',
+  'state.apply_rolled_back': 'engine/confirm.test.ts',
   'state.operations_pruned': 'engine/retention.test.ts',
   'state.outputs_pruned': 'engine/retention.test.ts',
   'rollout.halted': 'engine/durable-rollouts.test.ts',

@@ -22,7 +22,14 @@ async function fleet(count: number, options: Parameters<typeof openBench>[0] = {
 /** Begins a rollout and lets everything come to rest. Returns its ID. */
 async function begin(bench: Bench, pace: Partial<RequestedPace> = {}, context = ALICE): Promise<string> {
   const target = { kind: 'assignment', name: 'all' } as const;
-  const request = { target, modules: [], allowRemovals: null, expect: null, pace: { ...DEFAULT_PACE, ...pace } };
+  const request = {
+    target,
+    modules: [],
+    allowRemovals: null,
+    expect: null,
+    confirmSecs: null,
+    pace: { ...DEFAULT_PACE, ...pace },
+  };
   const run = await bench.engine.rollouts.apply(request, context);
   await bench.settle();
   return run.id;

@@ -73,7 +73,7 @@ describe('retention', () => {
     const target = { kind: 'agents', nodeIds: [agent.nodeId] } as const;
     const begin = async (change: object = {}) => {
       const pace = { ...DEFAULT_PACE, ...change };
-      const request = { target, modules: ['site'], allowRemovals: null, expect: null, pace };
+      const request = { target, modules: ['site'], allowRemovals: null, expect: null, confirmSecs: null, pace };
       const { id } = await bench.engine.rollouts.apply(request, ALICE);
       await bench.settle();
       return id;

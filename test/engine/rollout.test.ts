@@ -18,6 +18,7 @@ const REQUEST: ApplyRolloutRequest = {
   pace: DEFAULT_PACE,
   allowRemovals: null,
   expect: null,
+  confirmSecs: null,
 };
 
 const watcher = (onAgent: PlanWatcher['onAgent'], onResource: PlanWatcher['onResource'] = null): PlanWatcher => ({
@@ -62,11 +63,19 @@ async function fleet(count: number, options: Parameters<typeof openBench>[0] = {
 
 type Change = Partial<Omit<ApplyRolloutRequest, 'pace'> & RequestedPace>;
 
-const requestOf = ({ target, modules, allowRemovals, expect: hashes, ...pace }: Change): ApplyRolloutRequest => ({
+const requestOf = ({
+  target,
+  modules,
+  allowRemovals,
+  expect: hashes,
+  confirmSecs,
+  ...pace
+}: Change): ApplyRolloutRequest => ({
   target: target ?? REQUEST.target,
   modules: modules ?? [],
   allowRemovals: allowRemovals ?? null,
   expect: hashes ?? null,
+  confirmSecs: confirmSecs ?? null,
   pace: { ...DEFAULT_PACE, ...pace },
 });
 

@@ -60,6 +60,7 @@ const AT_ONCE: readonly EventType[] = [
   'state.apply_interrupted',
   'rollout.halted',
   'rollout.failed',
+  'state.apply_rolled_back',
   'operator.added',
   'operator.removed',
   'secret.expired',

@@ -266,6 +266,11 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     expect: 'text?',
     checks_json: 'text?',
     restores: 'text?',
+    confirm_secs: 'integer?',
+    confirmed_at: 'integer?',
+    keeps_snapshot: 'integer',
+    puts_back: 'text?',
+    restored_json: 'text?',
   },
   rollouts: {
     rollout_id: 'text',

@@ -17,6 +17,7 @@ import { agentUpgrades } from './0015-agent-upgrades.js';
 import { rollouts } from './0016-rollouts.js';
 import { verify } from './0017-verify.js';
 import { drift } from './0018-drift.js';
+import { confirmedApplies } from './0019-confirm.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -38,4 +39,5 @@ export const MIGRATIONS: readonly Migration[] = [
   rollouts,
   verify,
   drift,
+  confirmedApplies,
 ];

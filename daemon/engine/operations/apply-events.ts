@@ -38,6 +38,7 @@ const ENDS = {
   failed: ['state.apply_failed', 'failed'],
   cancelled: ['state.apply_cancelled', 'was cancelled'],
   interrupted: ['state.apply_interrupted', 'was interrupted'],
+  rolled_back: ['state.apply_rolled_back', 'was undone by the agent'],
 } as const satisfies Record<string, readonly [EventType, string]>;
 
 type EndState = Extract<OperationState, { state: keyof typeof ENDS }>;

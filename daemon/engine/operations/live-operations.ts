@@ -2,6 +2,7 @@
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { ItemOutcome } from '../../../src/resources/believed-state.js';
 import type { CheckReport, CheckResult } from '../../../src/resources/checks/check.js';
+import type { Restored } from '../../../src/resources/restored.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
 import { countResults, type ItemResult, isUnchanged, type Unchanged } from '../../../src/resources/run-results.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
@@ -49,6 +50,20 @@ export class LiveOperations {
   }
 }
 
+/** What the agent does to be able to undo an apply. */
+export interface Undoing {
+  /** Seconds in which the agent has to come back; null without a confirmation. */
+  readonly confirmSecs: number | null;
+  /** True if the agent keeps what the apply replaces until its next apply. */
+  readonly keepsSnapshot: boolean;
+  /** Operation whose kept snapshot the agent puts back first; null for none. */
+  readonly putsBack: string | null;
+}
+
+/** Returns true for an apply that only an agent with the feature `confirm` may get. */
+export const needsUndoing = ({ confirmSecs, keepsSnapshot, putsBack }: Undoing): boolean =>
+  confirmSecs !== null || keepsSnapshot || putsBack !== null;
+
 /** Identity and origin of an apply, which never change. */
 export interface OperationFacts {
   readonly id: string;
@@ -63,6 +78,7 @@ export interface OperationFacts {
   readonly startedAt: number;
   readonly epoch: number;
   readonly generation: number;
+  readonly undoing: Undoing;
 }
 
 /** A result, in short. */
@@ -102,6 +118,10 @@ export class LiveOperation {
   readonly since: number;
   state: OperationState;
   cancelledBy: Party | null;
+  /** Monotonic milliseconds until which the agent has to come back; null while it does not have to. */
+  awaitedUntil: number | null = null;
+  /** What the agent says that it has put back. */
+  restored: Restored | null = null;
   /** True while the current state is not saved in the store. */
   unsaved = false;
   /** Position from which results were last requested again; null when none are outstanding. */
@@ -211,10 +231,24 @@ export class LiveOperation {
     if (this.dispatch === null) return null;
     const { id, epoch, generation } = this.facts;
     const expect = this.expect === null ? {} : { expect: this.expect };
-    const head = { run_id: id, mode: 'apply', epoch, generation, short_results: true, ...expect } as const;
+    const head = {
+      run_id: id,
+      mode: 'apply',
+      epoch,
+      generation,
+      short_results: true,
+      ...expect,
+      ...orderOf(this.facts.undoing),
+    } as const;
     return cutRun(head, this.dispatch, { size: this.size });
   }
 }
+
+const orderOf = ({ confirmSecs, keepsSnapshot, putsBack }: Undoing) => ({
+  ...(confirmSecs === null ? {} : { confirm_secs: confirmSecs }),
+  ...(keepsSnapshot ? { keep_snapshot: true } : {}),
+  ...(putsBack === null ? {} : { restore: putsBack }),
+});
 
 const outcomesOf = ({ index, count }: Unchanged): Outcome[] =>
   Array.from({ length: count }, (_, offset) => ({

@@ -8,7 +8,7 @@ import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { ApplyLease } from '../leases.js';
 import type { AgentSessions } from '../traffic.js';
 import type { EndedBy } from './apply-events.js';
-import type { LiveOperation, LiveOperations } from './live-operations.js';
+import { type LiveOperation, type LiveOperations, needsUndoing } from './live-operations.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 import { isActive, type OperationEvent, transition } from './operation-state.js';
@@ -122,6 +122,10 @@ export class OperationDriver {
 
   /** Returns the reason why a stored operation may no longer be sent, or null. */
   private async refusal(operation: LiveOperation): Promise<string | null> {
+    const { nodeId, facts } = operation;
+    if (needsUndoing(facts.undoing) && this.options.sessions.can(nodeId, 'confirm') !== true) {
+      return 'the agent has come back as a release that cannot undo an apply';
+    }
     try {
       await this.options.records.noteDispatch(operation);
       return null;

@@ -32,7 +32,7 @@ import {
   resultsOf,
 } from './operation-store.js';
 
-interface OperationReaderOptions extends Pick<Core, 'db'> {
+interface OperationReaderOptions extends Pick<Core, 'clock' | 'db'> {
   readonly live: LiveOperations;
   readonly feed: OperationFeed;
   readonly outputCipher: OutputCipher;
@@ -51,6 +51,8 @@ interface FollowOptions {
   readonly signal: AbortSignal;
   /** Waits for a silent agent without limit; otherwise silence throws `agent_timeout`. */
   readonly ignoresSilence: boolean;
+  /** Called with the seconds left once everything is applied and the agent has to come back. */
+  readonly onAwaiting?: (leftSecs: number) => Promise<void>;
 }
 
 /** What the start of an apply remarked. */
@@ -135,17 +137,26 @@ export class OperationReader {
    * Yields the results of an operation in the order they arrive until its end, stored ones first. Throws `operation_not_found`.
    * Throws `agent_timeout` on silence, and `shutting_down` when the signal is aborted; the operation continues in both cases.
    */
-  async *follow(operationId: string, { signal, ignoresSilence }: FollowOptions): AsyncGenerator<ResourceResult> {
-    const { feed } = this.options;
+  async *follow(
+    operationId: string,
+    { signal, ignoresSilence, onAwaiting }: FollowOptions,
+  ): AsyncGenerator<ResourceResult> {
+    const { feed, live, clock } = this.options;
     const head = await this.head(operationId);
     const subscription = feed.subscribe(operationId);
     try {
+      let isAwaited = false;
       for (let position = 0, isOver = false; !isOver; ) {
         // Read before the results: an operation that has ended by now adds no more of them.
-        isOver = !this.options.live.get(operationId)?.isActive;
+        isOver = !live.get(operationId)?.isActive;
         for await (const page of this.storedFrom(head, position)) {
           position = page.end;
           yield* page.items.map(({ result }) => result);
+        }
+        const until = live.get(operationId)?.awaitedUntil ?? null;
+        if (!isOver && until !== null && !isAwaited) {
+          isAwaited = true;
+          await onAwaiting?.(Math.max(0, Math.round((until - clock.monotonic()) / 1000)));
         }
         if (!isOver) throwNews(operationId, await subscription.next(signal), ignoresSilence);
       }
@@ -260,7 +271,8 @@ const getOperation =
     if (stream !== null) {
       await operations.get(operation_id);
       await stream({ event: 'started', operation_id });
-      for await (const resource of operations.follow(operation_id, { signal, ignoresSilence: true })) {
+      const onAwaiting = (left_secs: number) => stream({ event: 'awaiting', left_secs });
+      for await (const resource of operations.follow(operation_id, { signal, ignoresSilence: true, onAwaiting })) {
         await stream({ event: 'resource', resource });
       }
       const result = await operations.result(operation_id);

@@ -29,7 +29,7 @@ import {
   restoresMetadata,
   wantedText,
 } from './apply-events.js';
-import { LiveOperation } from './live-operations.js';
+import { LiveOperation, type Undoing } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
 import { endOperation, insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
@@ -61,6 +61,7 @@ interface NewOperation {
   readonly isSentAtOnce: boolean;
   /** True when the believed state equals the content. */
   readonly isConfirmation: boolean;
+  readonly undoing: Undoing;
 }
 
 export class OperationRecords {
@@ -77,7 +78,7 @@ export class OperationRecords {
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
     const { id, nodeId, nodeName, modules, assignments, rollout, content, encoded, expect, dispatch } = operation;
-    const { isConfirmation, restores } = operation;
+    const { isConfirmation, restores, undoing } = operation;
     const queued: OperationState = { state: 'queued' };
     const number = epoch.next();
     const facts = {
@@ -90,6 +91,7 @@ export class OperationRecords {
       requestId: context.requestId,
       startedAt: clock.now(),
       ...number,
+      undoing,
       state: operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued,
       cancelledBy: null,
       content,
@@ -136,6 +138,12 @@ export class OperationRecords {
     operation.unsaved = false;
   }
 
+  /** Stores that the agent has come back after an apply, before the agent learns it. */
+  async saveConfirmation(operation: LiveOperation): Promise<void> {
+    const { uow, clock } = this.options;
+    await uow.write((tx) => updateOperation(tx, operation.id, { confirmed_at: clock.now() }));
+  }
+
   async saveCancellation(operation: LiveOperation, by: Party): Promise<void> {
     await this.options.uow.write((tx) => updateOperation(tx, operation.id, { cancelled_by: by }));
     operation.cancelledBy = by;
@@ -180,19 +188,23 @@ export class OperationRecords {
         await this.insertWaiting(tx, operation);
         await insertOperationResults(tx, operation.id, operation.outcomes.length, unsentResults(operation));
         const { state, error } = columnsOf(end);
+        const { restored } = operation;
         await endOperation(tx, operation.id, {
           state,
           error,
           finished_at: finishedAt,
           summary: operation.summary(),
           checks,
+          restored,
         });
         if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
         if (repaired !== null) emit(repairEvent(operation, repaired));
         return true;
       });
     const isConfirmed = end.state === 'succeeded' && operation.isConfirmation && isWholeSuccess(operation);
-    if (!isConfirmed || !(await save((tx, agent) => confirmBelievedState(tx, operation, agent)))) {
+    if (!changesBelief(operation, end)) {
+      await save(async () => true);
+    } else if (!isConfirmed || !(await save((tx, agent) => confirmBelievedState(tx, operation, agent)))) {
       const believed = await believedEnd(db, operation, finishedAt);
       await save(async (tx) => {
         await saveBelievedState(tx, believed, isApplied(operation, end));
@@ -204,6 +216,13 @@ export class OperationRecords {
     operation.noteStored(operation.unstored.entries.length);
   }
 }
+
+/**
+ * Returns false for an end after which the agent is as before the apply, or will be: one with a confirmation is undone unless it
+ * succeeds.
+ */
+const changesBelief = ({ facts }: LiveOperation, { state }: OperationState): boolean =>
+  state === 'succeeded' || (state !== 'rolled_back' && facts.undoing.confirmSecs === null);
 
 /**
  * Returns the ID of the content of a new apply, which is stored unless it is there. Throws `agent_not_found` or
@@ -285,6 +304,10 @@ function rowOf(operation: LiveOperation) {
     cancelled_by: null,
     content_id: operation.contentId,
     checks: null,
+    confirm_secs: facts.undoing.confirmSecs,
+    keeps_snapshot: Number(facts.undoing.keepsSnapshot),
+    puts_back: facts.undoing.putsBack,
+    restored: null,
   };
 }
 

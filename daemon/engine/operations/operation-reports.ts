@@ -41,11 +41,15 @@ export class OperationReports {
   async receive(nodeId: NodeId, message: RunMessage): Promise<void> {
     const operation = await this.find(nodeId, message.run_id);
     if (operation === null) {
+      // What is asked here is only whether this agent still reaches its orchestrator.
+      if (message.type === 'run_confirm') this.reply(nodeId, [{ type: 'run_confirmed', run_id: message.run_id }]);
       // The run has ended or is unknown: the agent can drop it from its journal.
       if (message.type === 'run_finished') this.reply(nodeId, [{ type: 'run_ack', run_id: message.run_id }]);
       return;
     }
     this.accept(operation);
+    if (message.type === 'run_awaiting') this.takeWait(operation, message);
+    if (message.type === 'run_confirm') await this.confirm(operation);
     if (message.type === 'run_results') await this.takeResults(operation, message);
     if (message.type === 'run_finished') await this.takeEnd(operation, message);
   }
@@ -116,6 +120,22 @@ export class OperationReports {
     feed.publish(operation.id, 'changed');
   }
 
+  private takeWait(operation: LiveOperation, { left_secs }: AgentMessageOf<'run_awaiting'>): void {
+    operation.awaitedUntil = this.options.clock.monotonic() + left_secs * 1000;
+    this.options.feed.publish(operation.id, 'changed');
+  }
+
+  /** Confirms an apply durably, unless it was cancelled: then the agent undoes it. */
+  private async confirm(operation: LiveOperation): Promise<void> {
+    const { id, nodeId } = operation;
+    if (operation.cancelledBy !== null) {
+      this.reply(nodeId, [{ type: 'run_cancel', run_id: id }]);
+      return;
+    }
+    await this.options.records.saveConfirmation(operation);
+    this.reply(nodeId, [{ type: 'run_confirmed', run_id: id }]);
+  }
+
   private async takeEnd(operation: LiveOperation, message: AgentMessageOf<'run_finished'>): Promise<void> {
     const { driver, link, sessions } = this.options;
     const stored = operation.outcomes.length;
@@ -128,6 +148,7 @@ export class OperationReports {
       return;
     }
     operation.takeChecks(message.checks ?? []);
+    operation.restored = message.restored ?? null;
     await driver.apply(operation, { type: 'finished', ...endOfReport(message, operation) }, 'agent');
     const isTold = link.send(operation.nodeId, [{ type: 'run_ack', run_id: operation.id }]);
     if (isTold) sessions.forgets(operation.nodeId, operation.id);

@@ -23,6 +23,8 @@ export type OperationState =
   | { readonly state: 'succeeded' }
   | { readonly state: 'failed'; readonly error: OperationError | null }
   | { readonly state: 'cancelled' }
+  /** Undone by the agent, because it did not succeed or was not confirmed in time. */
+  | { readonly state: 'rolled_back'; readonly error: OperationError | null }
   /** Progress unknown, unless the agent's journal arrives later. */
   | { readonly state: 'interrupted'; readonly error: OperationError | null };
 
@@ -97,6 +99,7 @@ function accepted(from: OperationState): OperationState {
     case 'succeeded':
     case 'failed':
     case 'cancelled':
+    case 'rolled_back':
     case 'interrupted':
       return from;
     default:
@@ -117,6 +120,7 @@ function absent(from: OperationState, overdue: boolean): OperationState {
     case 'succeeded':
     case 'failed':
     case 'cancelled':
+    case 'rolled_back':
     case 'interrupted':
       return from;
     default:
@@ -136,6 +140,7 @@ function finished(from: OperationState, end: RunEnd, error: OperationError | nul
     case 'succeeded':
     case 'failed':
     case 'cancelled':
+    case 'rolled_back':
       return from;
     default:
       return assertNever(from);
@@ -150,6 +155,8 @@ function ended(end: RunEnd, error: OperationError | null): OperationState {
     case 'failed':
     case 'refused':
       return { state: 'failed', error };
+    case 'rolled_back':
+      return { state: end, error };
     case 'interrupted':
       return { state: 'interrupted', error: error ?? interruption('the agent stopped in the middle of it') };
     default:
@@ -169,6 +176,7 @@ function expired(from: OperationState): OperationState {
     case 'succeeded':
     case 'failed':
     case 'cancelled':
+    case 'rolled_back':
     case 'interrupted':
       return from;
     default:
@@ -187,6 +195,7 @@ function revoked(from: OperationState): OperationState {
     case 'succeeded':
     case 'failed':
     case 'cancelled':
+    case 'rolled_back':
     case 'interrupted':
       return from;
     default:
@@ -224,6 +233,7 @@ export function statusOf(state: OperationStateName): Operation['status'] {
     case 'succeeded':
     case 'failed':
     case 'cancelled':
+    case 'rolled_back':
     case 'interrupted':
       return state;
     default:
@@ -236,6 +246,7 @@ const NAMES = [
   'succeeded',
   'failed',
   'cancelled',
+  'rolled_back',
   'interrupted',
 ] as const satisfies readonly OperationStateName[];
 
@@ -258,6 +269,7 @@ export function parseState({ state, accepted, error }: StoredState): OperationSt
     case 'recovering':
       return { state: name, accepted: accepted === 1 };
     case 'failed':
+    case 'rolled_back':
     case 'interrupted':
       return { state: name, error };
     case 'queued':
@@ -290,5 +302,7 @@ export function operationView(row: OperationRow, summary?: Summary): Operation {
     summary: summary ?? row.summary,
     error: row.error,
     ...(row.restores === null ? {} : { restores: row.restores }),
+    ...(row.confirm_secs === null ? {} : { confirm_secs: row.confirm_secs }),
+    ...(row.restored === null ? {} : { restored: row.restored }),
   };
 }

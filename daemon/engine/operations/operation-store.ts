@@ -5,6 +5,7 @@ import { encodeTime } from 'ulid';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { CheckResult } from '../../../src/resources/checks/check.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
+import type { Restored } from '../../../src/resources/restored.js';
 import type { Summary } from '../../../src/resources/result.js';
 import { type ItemResult, isUnchanged, itemsOf, type Unchanged } from '../../../src/resources/run-results.js';
 import type { Party } from '../../core/domain-event.js';
@@ -24,6 +25,8 @@ interface OperationValues {
   /** Party that cancelled it; null for none. */
   readonly cancelled_by: Party | null;
   readonly checks: readonly CheckResult[] | null;
+  /** What the agent has put back; null for nothing. */
+  readonly restored: Restored | null;
 }
 
 const columns = jsonColumns<OperationValues>({
@@ -33,6 +36,7 @@ const columns = jsonColumns<OperationValues>({
   error: true,
   cancelled_by: true,
   checks: true,
+  restored: true,
 });
 
 export type OperationRow = Decoded<Row<'operations'>, OperationValues>;
@@ -67,10 +71,12 @@ const STORED = [
   'content_id',
   'expect',
   'checks_json',
+  'confirm_secs',
+  'keeps_snapshot',
   'restores',
 ] as const satisfies readonly (keyof OperationTable)[];
 
-const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0 };
+const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0, keeps_snapshot: 0 };
 
 const insertRow = preparedQuery((db, ...values: readonly (string | number | null)[]) =>
   db
@@ -121,28 +127,31 @@ export async function updateOperation(
 export async function endOperation(
   db: Queryable,
   operationId: string,
-  end: Pick<OperationRow, 'state' | 'error' | 'summary' | 'checks'> & { readonly finished_at: number },
+  end: Pick<OperationRow, 'state' | 'error' | 'summary' | 'checks' | 'restored'> & { readonly finished_at: number },
 ): Promise<void> {
   const error = end.error === null ? null : JSON.stringify(end.error);
   const checks = end.checks === null ? null : JSON.stringify(end.checks);
-  await storeEnd(db, operationId, end.state, error, JSON.stringify(end.summary), end.finished_at, checks);
+  const restored = end.restored === null ? null : JSON.stringify(end.restored);
+  const summary = JSON.stringify(end.summary);
+  await storeEnd(db, operationId, end.state, error, summary, end.finished_at, checks, restored);
 }
 
 const storeEnd = preparedQuery(
   (
     db,
     operationId: string,
-    ...[state, error_json, summary_json, finished_at, checks_json]: readonly [
+    ...[state, error_json, summary_json, finished_at, checks_json, restored_json]: readonly [
       state: string,
       error_json: string | null,
       summary_json: string,
       finished_at: number,
       checks_json: string | null,
+      restored_json: string | null,
     ]
   ) =>
     db
       .updateTable('operations')
-      .set({ state, error_json, summary_json, finished_at, checks_json })
+      .set({ state, error_json, summary_json, finished_at, checks_json, restored_json })
       .where('operation_id', '=', operationId),
 );
 

@@ -75,6 +75,7 @@ async function restore({ db, clock, contents }: Tools, row: OperationRow): Promi
     startedAt: row.started_at,
     epoch: row.epoch,
     generation: row.generation,
+    undoing: { confirmSecs: row.confirm_secs, keepsSnapshot: row.keeps_snapshot === 1, putsBack: row.puts_back },
     state: parseState(row),
     cancelledBy: row.cancelled_by,
     content,
@@ -126,7 +127,8 @@ export class OperationDeadlines {
       return;
     }
     const works = operation.state.state === 'running' && link.isConnected(operation.nodeId);
-    if (silence >= (works ? limits.workSilence : limits.silence)) feed.publish(operation.id, 'silent');
+    const limit = (works ? limits.workSilence : limits.silence) + (operation.facts.undoing.confirmSecs ?? 0) * 1000;
+    if (silence >= limit) feed.publish(operation.id, 'silent');
   }
 
   /** Returns the timeout of the current state, in milliseconds since this process has known the operation. */

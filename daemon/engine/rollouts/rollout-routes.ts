@@ -97,6 +97,7 @@ async function apply({ rollouts }: RolloutServices, target: RolloutTarget, reque
     pace: paceOf(body),
     allowRemovals: body.allow_removals ?? null,
     expect: body.expect ?? null,
+    confirmSecs: body.confirm_secs ?? null,
   };
   if (body.wait === false) return { status: 202, body: (await rollouts.apply(order, context)).result() } as const;
   if (stream === null) {

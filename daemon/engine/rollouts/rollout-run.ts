@@ -388,6 +388,7 @@ export class RolloutRun {
       nodeId: row.node_id,
       modules: order.modules,
       allowRemovals: order.allowRemovals,
+      confirmSecs: order.confirmSecs,
       expect: row.expect,
       rollout: {
         id: this.id,

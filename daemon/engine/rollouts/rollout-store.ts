@@ -15,6 +15,8 @@ export interface RolloutOrder {
   readonly modules: readonly string[];
   /** Number of removals allowed per agent; null for the removal guard. */
   readonly allowRemovals: number | null;
+  /** Seconds after its apply in which each agent has to come back; null for those of the modules. */
+  readonly confirmSecs: number | null;
 }
 
 /** Bounds of a rollout; percentages are resolved. */

@@ -76,6 +76,8 @@ export interface ApplyRolloutRequest extends RolloutRequest {
   readonly allowRemovals: number | null;
   /** `plan_hash` by node ID, null for an agent without a plan: limits the rollout to these agents, each while its plan holds. */
   readonly expect: Readonly<Record<string, string | null>> | null;
+  /** Seconds after its apply in which each agent has to come back; null for those of the modules. */
+  readonly confirmSecs: number | null;
 }
 
 type FollowOptions = Omit<ConstructorParameters<typeof RolloutStream>[0], 'operations'>;
@@ -180,7 +182,7 @@ export class Rollouts {
     context: RequestContext,
     watcher: RunWatcher | null = null,
   ): Promise<RolloutRun> {
-    const { modules, expect, allowRemovals } = request;
+    const { modules, expect, allowRemovals, confirmSecs } = request;
     const { uow, clock } = this.options;
     const { head, agents } = await this.choose(request, { only: expect, sent: [] });
     const pace = resolvePace(request.pace, agents.length);
@@ -192,7 +194,7 @@ export class Rollouts {
       reason: null,
       assignment: head.assignment,
       selector: head.selector,
-      order: { modules, allowRemovals },
+      order: { modules, allowRemovals, confirmSecs },
       pace,
       counts,
       actor: context.actor,

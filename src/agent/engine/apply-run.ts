@@ -6,16 +6,24 @@ import { type CheckReport, checkResults, type DesiredCheck, verifyError } from '
 import type { Host } from '../../resources/host.js';
 import { countResults, shortened } from '../../resources/run-results.js';
 import type { RunEntry, RunItem } from '../../wire/messages.js';
+import type { Intent } from '../converge/apply-group.js';
 import type { Notes } from '../converge/ledger.js';
-import { apply, type Outcome } from '../converge.js';
-import type { JournalledRun, RunError } from '../journal/journal-state.js';
+import { refusalOf } from '../converge/observations.js';
+import { type Target, targetsOf } from '../converge/target.js';
+import { apply, type Outcome, plan } from '../converge.js';
+import { aftermathOf, type JournalledRun, type RunError } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
+import { type BootTime, bootTime } from '../snapshot/boot-time.js';
+import type { Doomed, Snapshot } from '../snapshot/snapshot.js';
+import type { SnapshotRecord } from '../snapshot/snapshot-record.js';
+import type { SettledEnd, Undoing } from '../snapshot/undoing.js';
 import { runChecks, stopOf } from '../verify/run-checks.js';
-import type { EngineReport } from './run-engine.js';
+import type { EngineReport, RunHead } from './run-engine.js';
 
 interface ApplyRunOptions {
   readonly run: JournalledRun;
   readonly journal: Journal;
+  readonly undoing: Undoing;
   readonly createHost: (signal: AbortSignal) => Host;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -23,6 +31,8 @@ interface ApplyRunOptions {
   readonly expect: string | null;
   /** True to report unchanged results in short. */
   readonly isShort: boolean;
+  /** Called before the end is reported. */
+  readonly onEnded: () => void;
   readonly report: (...reports: readonly EngineReport[]) => void;
 }
 
@@ -39,39 +49,94 @@ export class ApplyRun {
     this.lastSync = options.clock.monotonic();
   }
 
-  /** Carries out the apply, and reports its results and its end. */
-  async run(): Promise<void> {
-    const { run, journal, createHost, clock, signal, expect } = this.options;
-    const outcome = await this.outcome(() =>
-      apply(run.content, createHost(signal), {
-        clock,
-        signal,
-        expect,
-        ledger: journal,
-        runId: run.id,
-        intend: (intents, precautions) => {
-          journal.intend(run.id, intents, precautions);
-          this.flush();
-        },
-        onResults: (items, notes) => this.take(items, notes),
-      }),
-    );
-    this.finish(await this.verified(outcome));
+  /** Carries out the apply, and reports its results and its end. One that has to be confirmed is undone without that. */
+  async run(head: RunHead): Promise<void> {
+    const { undoing } = this.options;
+    const restored = head.restore == null ? null : await undoing.putBackKept(head.restore);
+    let snapshot: Snapshot | null = null;
+    let appliedAt = bootTime();
+    const outcome = await this.outcome(async () => {
+      try {
+        snapshot = undoing.begin(head);
+        if (snapshot !== null) await this.saveBefore(snapshot);
+      } catch (error) {
+        // Nothing was changed.
+        return { end: 'refused', error: refusalOf(error, 'internal') };
+      }
+      const applied = await this.apply(snapshot);
+      appliedAt = bootTime();
+      return this.verified(applied, head.confirm_secs ?? null);
+    });
+    await this.conclude(snapshot, { ...outcome, restored }, appliedAt);
   }
 
-  /** Runs the health checks after a successful apply. */
-  private async verified(outcome: Ended): Promise<Ended> {
+  /** Goes on waiting for the confirmation of an apply that an earlier process has carried out. */
+  async resume(record: SnapshotRecord): Promise<void> {
+    const { undoing, signal, run } = this.options;
+    this.reported = run.items.length;
+    const settled = await undoing.wait(record, signal, {
+      end: 'succeeded',
+      error: null,
+      restored: null,
+      checks: record.checks,
+    });
+    if (settled !== null) await this.finish(settled);
+  }
+
+  private apply(snapshot: Snapshot | null): Promise<Outcome> {
+    const { run, journal, createHost, clock, signal, expect, undoing } = this.options;
+    const targets = targetsOf(run.content, createHost(signal).platform, journal);
+    return apply(run.content, createHost(signal), {
+      clock,
+      signal,
+      expect,
+      ledger: journal,
+      runId: run.id,
+      intend: async (intents, precautions) => {
+        if (snapshot !== null) await undoing.save(snapshot, doomedOf(targets, intents));
+        journal.intend(run.id, intents, precautions);
+        this.flush();
+      },
+      onResults: (items, notes) => this.take(items, notes),
+    });
+  }
+
+  /** Saves what a plan says that the apply replaces, so that a disk without room is known before the first change. */
+  private async saveBefore(snapshot: Snapshot): Promise<void> {
+    const { run, journal, createHost, clock, signal, undoing } = this.options;
+    const host = createHost(signal);
+    const { results } = await plan(run.content, host, { clock, signal, ledger: journal });
+    const pending = results
+      .filter(({ result }) => result.status === 'pending')
+      .map(({ index, result }) => ({ index, action: result.action }));
+    await undoing.save(snapshot, doomedOf(targetsOf(run.content, host.platform, journal), pending));
+  }
+
+  /** Runs the health checks after a successful apply, at most until the time for the confirmation is over. */
+  private async verified(outcome: Ended, confirmSecs: number | null): Promise<Ended> {
     const { run, createHost, clock, signal, report: tell } = this.options;
     const { verify = [] } = run.content;
     if (outcome.end !== 'succeeded' || verify.length === 0) return outcome;
     // The results are final, and the checks may take minutes.
     this.trySync();
     const onAlive = () => tell({ type: 'run_accepted', run_id: run.id });
-    const checks = await runChecks(verify, { clock, signal, createHost, onAlive });
-    return { ...verifiedEnd(verify, checks, signal), checks };
+    const limit = confirmSecs === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(confirmSecs * 1000)]);
+    const checks = await runChecks(verify, { clock, signal: limit, createHost, onAlive });
+    if (!limit.aborted || signal.aborted) return { ...verifiedEnd(verify, checks, signal), checks };
+    const message = `the health checks had not ended when the ${confirmSecs} s for the confirmation were over`;
+    return { end: 'failed', error: { code: 'verify_failed', message }, checks };
   }
 
-  private async outcome(work: () => Promise<Outcome>): Promise<Ended> {
+  private async conclude(snapshot: Snapshot | null, ended: SettledEnd, appliedAt: BootTime): Promise<void> {
+    const { undoing, signal } = this.options;
+    if (snapshot === null) return this.finish(ended);
+    // Whoever continues after a crash finds all results.
+    this.trySync();
+    const settled = await undoing.settle(snapshot, { ...ended, appliedAt }, signal);
+    if (settled !== null) await this.finish(settled);
+  }
+
+  private async outcome(work: () => Promise<Ended>): Promise<Ended> {
     try {
       return await work();
     } catch (error) {
@@ -99,9 +164,10 @@ export class ApplyRun {
     }
   }
 
-  private finish({ end, error, checks }: Ended): void {
-    const { run, journal, report: tell, logger } = this.options;
-    journal.end(run.id, end, error && boundedError(error.code, error.message), checks);
+  /** Journals the end, clears a snapshot away, and reports the end once the next apply may begin. */
+  private async finish({ end, error, ...after }: SettledEnd): Promise<void> {
+    const { run, journal, report: tell, logger, undoing, onEnded } = this.options;
+    journal.end(run.id, end, error && boundedError(error.code, error.message), after);
     try {
       journal.sync();
     } catch (cause) {
@@ -110,6 +176,8 @@ export class ApplyRun {
       journal.assumeWritten();
     }
     this.flush();
+    if (undoing.isUsed) await undoing.close();
+    onEnded();
     const ended = endReport(run);
     if (ended !== null) tell(ended);
   }
@@ -145,11 +213,22 @@ export function verifiedEnd(
 }
 
 /** Returns the report of the end of an apply; null while it runs. */
-export function endReport({ id, end, items, error, checks }: JournalledRun): EngineReport | null {
+export function endReport(run: JournalledRun): EngineReport | null {
+  const { id, end, items, error } = run;
   if (end === null) return null;
-  const results = checks === undefined ? {} : { checks: [...checks] };
-  return { type: 'run_finished', run_id: id, end, results: items.length, observed: null, error, ...results };
+  const head = { type: 'run_finished', run_id: id, end, results: items.length } as const;
+  return { ...head, observed: null, error, ...aftermathOf(run) };
 }
+
+/** Returns the resources at these positions. */
+const doomedOf = (
+  targets: readonly Target[],
+  intents: readonly Pick<Intent, 'index' | 'action'>[],
+): readonly Doomed[] =>
+  intents.flatMap(({ index, action }) => {
+    const target = targets[index];
+    return target === undefined ? [] : [{ target, action }];
+  });
 
 /** Cuts an error's message to the limit of the link. */
 export const boundedError = (code: FaultCode, message: string): RunError => ({

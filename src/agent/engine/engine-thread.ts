@@ -10,6 +10,7 @@ import type { RunContent } from '../../wire/parts.js';
 import { isJournalWhole } from '../journal/journal-loss.js';
 import { inspectJournal } from '../journal/read-journal.js';
 import type { AgentSettingsFile } from '../settings-file.js';
+import { hasSnapshot } from '../snapshot/snapshot-record.js';
 import type {
   EngineReport,
   EngineSettings,
@@ -70,11 +71,12 @@ export class EngineThread implements RunEngine {
     return () => this.listeners.delete(listener);
   }
 
-  /** Starts no thread while the journal is intact and empty. */
+  /** Starts no thread while the journal is intact and empty, and no snapshot may have to be put back. */
   async inventory(): Promise<Inventory> {
     const isAsleep = this.worker === null && this.ending === null;
     const { dataDir } = this.options;
-    if (isAsleep && isJournalWhole(dataDir) && inspectJournal(dataDir).unacknowledged === 0) return [];
+    const isQuiet = isAsleep && isJournalWhole(dataDir) && !hasSnapshot(dataDir);
+    if (isQuiet && inspectJournal(dataDir).unacknowledged === 0) return [];
     return new Promise((resolve, reject) => {
       this.questions.push({ resolve, reject });
       this.post({ do: 'inventory' });
@@ -96,6 +98,18 @@ export class EngineThread implements RunEngine {
 
   acknowledge(runId: string): void {
     this.post({ do: 'acknowledge', runId });
+  }
+
+  confirmed(runId: string): void {
+    this.post({ do: 'confirmed', runId });
+  }
+
+  reached(): void {
+    if (this.worker !== null) this.post({ do: 'reached' });
+  }
+
+  unreached(reason: string): void {
+    if (this.running.size > 0) this.post({ do: 'unreached', reason });
   }
 
   disconnected(): void {
@@ -186,6 +200,8 @@ export class EngineThread implements RunEngine {
 
   private report(report: EngineReport): void {
     const progress = this.running.get(report.run_id);
+    // The wait for a confirmation goes on after a restart of the agent.
+    if (!progress && report.type === 'run_awaiting') this.running.set(report.run_id, { isApply: true, results: 0 });
     if (progress && report.type === 'run_results') {
       progress.results = Math.max(progress.results, report.from + countResults(report.items));
     }

@@ -4,17 +4,24 @@ import { type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
 import { shortened } from '../../resources/run-results.js';
-import type { RunItem } from '../../wire/messages.js';
+import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { type Compared, drift, type Outcome, type Planned, plan, recover } from '../converge.js';
-import type { JournalledRun } from '../journal/journal-state.js';
+import type { Aftermath, JournalledRun, RunError } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
+import { NO_GUARD, type SnapshotGuard } from '../snapshot/snapshot-guard.js';
+import type { SnapshotRecord } from '../snapshot/snapshot-record.js';
+import { isOpen, leftOf, Undoing, type UndoingOptions, undone } from '../snapshot/undoing.js';
 import { runChecks } from '../verify/run-checks.js';
 import { ApplyRun, boundedError, endReport, resultMessages, stopFault, verifiedEnd } from './apply-run.js';
 import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 
 interface EngineOptions {
   readonly journal: Journal;
+  /** Protects snapshots while the agent may be unable to [default: nothing does]. */
+  readonly guard?: SnapshotGuard;
+  /** Returns the free bytes of the file system of a directory [default: the system's]. */
+  readonly freeBytes?: UndoingOptions['freeBytes'];
   /** Creates a new view of the machine for each run. */
   readonly createHost: (signal?: AbortSignal) => Host;
   readonly clock: Clock;
@@ -27,6 +34,12 @@ interface Active {
   readonly stopper: AbortController;
 }
 
+/** The end of an apply that an earlier process has begun. */
+interface RecoveredEnd extends Aftermath {
+  readonly end: RunEnd;
+  readonly error: RunError | null;
+}
+
 /** Maximum queued plans and drift checks; the orchestrator sends one at a time. */
 const QUEUE = 16;
 
@@ -34,7 +47,10 @@ export class Engine implements RunEngine {
   private readonly options: EngineOptions;
   private readonly listeners = new Set<(report: EngineReport) => void>();
   private readonly active = new Map<string, Active>();
+  private readonly undoing: Undoing;
   private readonly recovered: Promise<void>;
+  /** The wait for a confirmation that an earlier process has begun. */
+  private resumed: (() => Promise<void>) | null = null;
   /** Settles when every run so far has ended; each run waits for the one before. */
   private tail: Promise<void>;
   private isStopping = false;
@@ -42,8 +58,14 @@ export class Engine implements RunEngine {
   /** Starts by recovering the applies whose process died. */
   constructor(options: EngineOptions) {
     this.options = options;
+    this.undoing = new Undoing({
+      guard: NO_GUARD,
+      ...options,
+      dataDir: options.journal.directory,
+      report: (report) => this.report(report),
+    });
     this.recovered = this.recoverAll();
-    this.tail = this.recovered;
+    this.tail = this.recovered.then(() => this.resumed?.());
   }
 
   subscribe(listener: (report: EngineReport) => void): () => void {
@@ -77,6 +99,18 @@ export class Engine implements RunEngine {
 
   acknowledge(runId: string): void {
     this.options.journal.acknowledge(runId);
+  }
+
+  confirmed(runId: string): void {
+    this.undoing.confirmed(runId);
+  }
+
+  reached(): void {
+    this.undoing.reached();
+  }
+
+  unreached(reason: string): void {
+    this.undoing.unreached(reason);
   }
 
   disconnected(): void {
@@ -113,7 +147,7 @@ export class Engine implements RunEngine {
 
   /** Stores the apply in the journal before it is reported and before it ends running plans. */
   private beginApply(head: RunHead, content: RunContent): void {
-    const { journal, createHost, clock, logger } = this.options;
+    const { journal } = this.options;
     const { run_id: id, epoch, generation } = head;
     try {
       journal.accept({ id, epoch, generation, content });
@@ -125,20 +159,21 @@ export class Engine implements RunEngine {
     if (!run) throw new Error('what was accepted is in the journal');
     this.report({ type: 'run_accepted', run_id: id });
     this.endObservations();
-    const tell = (...reports: readonly EngineReport[]) => this.report(...reports);
-    this.enqueue(id, true, (signal) =>
-      new ApplyRun({
-        run,
-        journal,
-        createHost,
-        clock,
-        logger,
-        signal,
-        expect: head.expect ?? null,
-        isShort: head.short_results === true,
-        report: tell,
-      }).run(),
-    );
+    this.enqueue(id, true, (signal) => this.applyRun(run, signal, head).run(head));
+  }
+
+  private applyRun(run: JournalledRun, signal: AbortSignal, head: Partial<RunHead> = {}): ApplyRun {
+    const { undoing } = this;
+    return new ApplyRun({
+      ...this.options,
+      run,
+      undoing,
+      signal,
+      expect: head.expect ?? null,
+      isShort: head.short_results === true,
+      onEnded: () => this.active.delete(run.id),
+      report: (...reports) => this.report(...reports),
+    });
   }
 
   private enqueue(runId: string, isApply: boolean, work: (signal: AbortSignal) => Promise<void>): void {
@@ -205,10 +240,40 @@ export class Engine implements RunEngine {
   }
 
   private async recoverAll(): Promise<void> {
+    const record = this.undoing.read();
     for (const run of this.options.journal.runs) {
       if (run.end !== null) continue;
-      await this.recoverRun(run);
+      if (record?.run_id === run.id && record.confirm_secs !== null) await this.recoverUndoable(run, record);
+      else await this.recoverRun(run);
     }
+    if (record === null || this.resumed !== null) return;
+    // The journal was lost: nobody else knows of the apply any more.
+    if (isOpen(this.undoing.read() ?? record)) await this.undoing.undo(record, 'the agent has lost its journal');
+    await this.undoing.close();
+  }
+
+  /** Goes on with an apply that has to be confirmed: waits for the rest of its time, or undoes it. */
+  private async recoverUndoable(run: JournalledRun, record: SnapshotRecord): Promise<void> {
+    const { undoing } = this;
+    if (record.state === 'awaiting' && leftOf(record) > 0) {
+      const stopper = new AbortController();
+      this.active.set(run.id, { isApply: true, stopper });
+      const work = () => this.applyRun(run, stopper.signal).resume(record);
+      this.resumed = () => this.attempt(run.id, work);
+      return;
+    }
+    if (record.state === 'confirmed') {
+      const { checks } = record;
+      return this.endRecovered(run, { end: 'succeeded', error: null, restored: null, checks });
+    }
+    const { journal } = this.options;
+    journal.record(run.id, await this.missingItems(run));
+    if (record.state === 'restored') {
+      return this.endRecovered(run, undone(record.why ?? 'it was not confirmed', record.restored));
+    }
+    const isLate = record.state === 'awaiting';
+    const why = isLate ? 'the agent was restarted and the time was over' : 'the agent went down in the middle of it';
+    return this.endRecovered(run, await undoing.undo(record, record.why ?? why));
   }
 
   /** Completes an interrupted apply without repeating anything: announced changes are observed, the rest was not begun. */
@@ -218,7 +283,12 @@ export class Engine implements RunEngine {
     journal.record(run.id, await this.missingItems(run));
     const unverified = (run.content.verify ?? []).length > 0 ? '; its health checks did not run to the end' : '';
     const error = boundedError('interrupted', `the agent went down in the middle of it${unverified}`);
-    journal.end(run.id, 'interrupted', error);
+    this.endRecovered(run, { end: 'interrupted', error, restored: null });
+  }
+
+  private endRecovered(run: JournalledRun, { end, error, ...after }: RecoveredEnd): void {
+    const { journal, logger } = this.options;
+    journal.end(run.id, end, error, after);
     try {
       journal.sync();
     } catch (error) {

@@ -5,7 +5,9 @@ import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.
 import type { RunContent } from '../../wire/parts.js';
 
 /** A report about a run, in the form of the link. An apply's results are in the journal before they are reported. */
-export type EngineReport = AgentMessageOf<'run_accepted' | 'run_results' | 'run_finished'>;
+export type EngineReport = AgentMessageOf<
+  'run_accepted' | 'run_awaiting' | 'run_confirm' | 'run_results' | 'run_finished'
+>;
 
 /** The message that opens a run. */
 export type RunHead = OrchestratorMessageOf<'run'>;
@@ -29,6 +31,12 @@ export interface RunEngine {
   resume(runId: string, from: number): void;
   /** Forgets a finished apply. */
   acknowledge(runId: string): void;
+  /** Keeps an apply that awaits this confirmation; ignores others. */
+  confirmed(runId: string): void;
+  /** Called once a new connection is approved: an apply that awaits its confirmation asks for it. */
+  reached(): void;
+  /** Called with the reason why the orchestrator cannot be reached. */
+  unreached(reason: string): void;
   /** Ends plans and drift checks, because the link is gone; applies continue. */
   disconnected(): void;
   /** Finishes the group in progress, syncs the journal and ends. */
@@ -38,10 +46,11 @@ export interface RunEngine {
 /** Messages from the link's thread to the engine's. */
 export type ToWorker =
   | { readonly do: 'begin'; readonly head: RunHead; readonly content: RunContent }
-  | { readonly do: 'cancel' | 'acknowledge'; readonly runId: string }
+  | { readonly do: 'cancel' | 'acknowledge' | 'confirmed'; readonly runId: string }
+  | { readonly do: 'unreached'; readonly reason: string }
   | { readonly do: 'resume'; readonly runId: string; readonly from: number }
   | { readonly do: 'settings'; readonly settings: EngineSettings }
-  | { readonly do: 'inventory' | 'disconnected' | 'stop' };
+  | { readonly do: 'inventory' | 'reached' | 'disconnected' | 'stop' };
 
 /** Settings that may change while the engine runs. */
 export interface EngineSettings {

@@ -5,6 +5,7 @@ import { isFault, messageOf } from '../../kernel/fault.js';
 import type { LogFields, Logger } from '../../kernel/logger.js';
 import { thisHost } from '../host/this-host.js';
 import { Journal } from '../journal.js';
+import { guardHere } from '../snapshot/snapshot-guard.js';
 import { Engine } from './engine.js';
 import type { FromWorker, ToWorker, WorkerData } from './run-engine.js';
 
@@ -41,7 +42,7 @@ function open(): Engine | null {
         reason: journal.loss,
       });
     }
-    const engine = new Engine({ journal, createHost, clock, logger });
+    const engine = new Engine({ journal, guard: guardHere(), createHost, clock, logger });
     engine.subscribe((report) => say({ is: 'report', report }));
     return engine;
   } catch (error) {
@@ -65,6 +66,12 @@ async function handle(running: Engine, message: ToWorker): Promise<void> {
       return running.acknowledge(message.runId);
     case 'resume':
       return running.resume(message.runId, message.from);
+    case 'confirmed':
+      return running.confirmed(message.runId);
+    case 'reached':
+      return running.reached();
+    case 'unreached':
+      return running.unreached(message.reason);
     case 'settings':
       settings = message.settings;
       return;

@@ -2,6 +2,7 @@
 import { assertNever } from '../../kernel/fault.js';
 import type { CheckReport, DesiredCheck } from '../../resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../resources/desired.js';
+import type { Restored } from '../../resources/restored.js';
 import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import type { Intent } from '../converge/apply-group.js';
@@ -36,6 +37,8 @@ export type JournalRecord =
       readonly error: RunError | null;
       /** Absent when no health check has a result. */
       readonly checks?: readonly CheckReport[] | undefined;
+      /** What was put back; absent for nothing. */
+      readonly restored?: Restored;
     }
   | { readonly t: 'ack'; readonly run: string };
 
@@ -45,6 +48,18 @@ export interface RunError {
 }
 
 /** An apply in the journal. */
+/** What followed an apply: its health checks, and what was put back. */
+export interface Aftermath {
+  readonly checks?: readonly CheckReport[] | undefined;
+  readonly restored?: Restored | null | undefined;
+}
+
+/** Returns the members that are there, for a record or a report. */
+export const aftermathOf = ({ checks, restored }: Aftermath) => ({
+  ...(checks === undefined ? {} : { checks: [...checks] }),
+  ...(restored == null ? {} : { restored }),
+});
+
 export interface JournalledRun {
   readonly id: string;
   readonly epoch: number;
@@ -57,6 +72,8 @@ export interface JournalledRun {
   readonly error: RunError | null;
   /** Results of the health checks; absent without them. */
   readonly checks?: readonly CheckReport[] | undefined;
+  /** What was put back; null for nothing. */
+  readonly restored: Restored | null;
 }
 
 type LastingRecord = Extract<JournalRecord, { readonly t: 'journal' | 'key' | 'owe' | 'notes' }>;
@@ -68,6 +85,7 @@ interface OpenRun extends JournalledRun {
   readonly items: RunItem[];
   end: RunEnd | null;
   error: RunError | null;
+  restored: Restored | null;
 }
 
 export class JournalState {
@@ -114,7 +132,7 @@ export class JournalState {
       case 'accepted': {
         const { run: id, epoch, generation, resources, removals, verify } = record;
         const content = { resources, removals, ...(verify === undefined ? {} : { verify }) };
-        const nothing = { intents: [], items: [], end: null, error: null };
+        const nothing = { intents: [], items: [], end: null, error: null, restored: null };
         this.openRuns.set(id, { id, epoch, generation, content, ...nothing });
         return;
       }
@@ -126,8 +144,8 @@ export class JournalState {
         return;
       case 'end':
         if (run) {
-          const { end, error, checks } = record;
-          Object.assign(run, { end, error, ...(checks === undefined ? {} : { checks }) });
+          const { end, error, checks, restored = null } = record;
+          Object.assign(run, { end, error, restored, ...(checks === undefined ? {} : { checks }) });
         }
         return;
       case 'ack':
@@ -182,11 +200,11 @@ export class JournalState {
 }
 
 function recordsOf(run: JournalledRun): readonly JournalRecord[] {
-  const { id, epoch, generation, content, intents, items, end, error, checks } = run;
+  const { id, epoch, generation, content, intents, items, end, error, checks, restored } = run;
   return [
     { t: 'accepted', run: id, epoch, generation, ...content },
     { t: 'intent', run: id, intents },
     { t: 'items', run: id, items },
-    ...(end === null ? [] : [{ t: 'end', run: id, end, error, ...(checks === undefined ? {} : { checks }) } as const]),
+    ...(end === null ? [] : [{ t: 'end', run: id, end, error, ...aftermathOf({ checks, restored }) } as const]),
   ];
 }

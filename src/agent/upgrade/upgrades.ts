@@ -2,7 +2,7 @@
  * Upgrades of the agent: fetches a release, waits until nothing runs, and starts its trial, which restarts the agent and brings the
  * old release back if the new one does not reach the orchestrator.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SecureContext } from 'node:tls';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
@@ -14,7 +14,7 @@ import {
   replaceableRelease,
 } from '../../release/installed-releases.js';
 import type { OwnRelease } from '../../release/own-release.js';
-import { hasSystemd, systemctl } from '../../service/systemd.js';
+import { hasSystemd, isInUnit, systemctl } from '../../service/systemd.js';
 import { startUnit, stopUnit, UNIT_PLACES } from '../../service/unit-files.js';
 import { AGENT_UNIT, SERVE_UNIT, UPGRADE_UNIT, upgradeUnit } from '../../service/units.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
@@ -290,11 +290,6 @@ function requireUpgradable(): OwnRelease {
 }
 
 const unsupported = (why: string, hint: string): Fault => new Fault('upgrade_unsupported', why, { hint });
-
-function isInUnit(unit: string): boolean {
-  const lines = readFileSync('/proc/self/cgroup', 'utf8').split('\n');
-  return lines.some((line) => line.split('/').includes(unit));
-}
 
 /** True for a unit that starts at each boot; a package brings the one of the orchestrator to every machine. */
 const isEnabled = (place: string, unit: string): boolean => existsSync(join(place, 'multi-user.target.wants', unit));

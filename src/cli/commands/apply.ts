@@ -1,10 +1,12 @@
 /** `orch plan` and `orch apply`: modules on agents or on this machine, and saved plans. */
 import { Fault } from '../../kernel/fault.js';
+import { CONFIRM_SECS } from '../../resources/restored.js';
 import { defineCommand, flag, integer, text } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
 import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { parseDuration } from '../parse-time.js';
 import { requireConsent } from '../runs/consent.js';
 import { confirmAndApply, confirmAndDetach, planAgent } from '../runs/one-agent.js';
 import { applyPaceOptions, choosePace, needsRollout, paceFlags, planPaceOptions } from '../runs/pace.js';
@@ -15,6 +17,20 @@ import { applyPlan, isPlanFile, requirePlanName, savePlan } from '../runs/saved-
 const operationOption = text('OPERATION', 'bring back the desired state of an earlier operation of the agent', {
   completes: 'operation-of-node',
 });
+const confirmWithin = text(
+  'DURATION',
+  'undo the apply unless it succeeds and the machine comes back in this time after it, 10s to 1h',
+);
+
+/** Returns the seconds of `--confirm-within`; null without it. Throws `usage` outside of its bounds. */
+function confirmSecsOf(given: string | undefined): number | null {
+  if (given === undefined) return null;
+  const secs = parseDuration(given, '--confirm-within');
+  if (secs >= CONFIRM_SECS.minimum && secs <= CONFIRM_SECS.maximum) return secs;
+  throw new Fault('usage', `--confirm-within takes 10s to 1h, not "${given}"`, {
+    hint: 'leave the machine time to come back, such as --confirm-within 90s',
+  });
+}
 
 /** `orch apply`: applies modules to agents, a saved plan, or modules to this machine. */
 export const applyModules = defineCommand({
@@ -24,6 +40,7 @@ export const applyModules = defineCommand({
     'orch apply --assignment web --canary 1 --max-failures 3',
     'orch apply --assignment web --waves 1,10%,100% --soak 5m --yes',
     'orch apply --selector role=web -m nginx --yes',
+    'orch apply web-01 -m firewall --confirm-within 90s',
     'orch apply next.orchplan',
     'orch apply web-01 --to 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
     'orch apply --local -f site.orch.yaml',
@@ -35,6 +52,8 @@ export const applyModules = defineCommand({
     'since rejects it (exit status 6).',
     '--local needs no orchestrator: it applies to this machine, records the result, and later removes resources that are no',
     'longer declared. There, Ctrl-C, SIGTERM and SIGHUP stop at the next resource; results are recorded in any case.',
+    '--confirm-within saves what the apply replaces, and the agent puts it back by itself unless the apply succeeds and the',
+    'agent comes back on a new connection in that time; orch then ends with 7. A module can ask for it with "confirm: 90s".',
     'Over several agents it begins a rollout, which goes on without you and survives a restart of the orchestrator:',
     'see orch rollouts. It ends with 3 if the rollout halts, is cancelled or is reverted, and with 5 if the only failures',
     'are offline agents. With a bound (--canary, --waves or --max-failures) never more agents are in flight than may fail.',
@@ -55,13 +74,16 @@ export const applyModules = defineCommand({
     ...localOptions,
     to: operationOption,
     allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
+    confirmWithin,
     detailedExitcode: flag('end with 2 if resources changed'),
   },
   run: async (context, { allowRemovals = null, detailedExitcode: detailed, detach, to, ...choice }) => {
     const { nodes, allowEmpty } = choice;
+    const confirmSecs = confirmSecsOf(choice.confirmWithin);
     requireConsent(context);
     refuseBeside(to, { ...choice, detach });
-    const others = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
+    const named = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
+    const others = { '--confirm-within': confirmSecs !== null, ...named };
     const here = localChoice({ ...choice, others });
     if (here !== null) {
       const { applyLocal } = await import('../local/run-local.js');
@@ -71,15 +93,17 @@ export const applyModules = defineCommand({
     const pace = choosePace(choice);
     const api = await context.api();
     if (nodes.some(isPlanFile)) {
-      return applyPlan(context, api, { path: onlyPlanFile(nodes, choice), pace, allowRemovals, detach, detailed });
+      const path = onlyPlanFile(nodes, choice);
+      return applyPlan(context, api, { path, pace, allowRemovals, confirmSecs, detach, detailed });
     }
     const modules = await chooseModules(context, choice);
     const target = await chooseTarget(api, choice, context);
     if (target.kind !== 'agent' || needsRollout(pace)) {
       const fleet = target.kind === 'agent' ? ({ kind: 'agents', agents: [target.agent] } as const) : target;
-      return applyFleet(context, api, { fleet, modules, pace, allowEmpty, allowRemovals, detach, detailed });
+      const order = { fleet, modules, pace, allowEmpty, allowRemovals, confirmSecs, detach, detailed };
+      return applyFleet(context, api, order);
     }
-    const order = { agent: target.agent, modules, to: to ?? null, allowRemovals };
+    const order = { agent: target.agent, modules, to: to ?? null, allowRemovals, confirmSecs };
     if (detach) return confirmAndDetach(context, api, order);
     const run = await confirmAndApply(context, api, order);
     return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
@@ -145,13 +169,15 @@ export const planModules = defineCommand({
     ...localOptions,
     to: operationOption,
     out: text('FILE', 'save the plan to a file that ends in .orchplan, for orch apply', { completes: 'file' }),
+    confirmWithin: text('DURATION', 'show which changes apply --confirm-within could not undo'),
     detailedExitcode: flag('end with 2 if the plan has changes'),
   },
   run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, to, ...choice }) => {
     refuseBeside(to, { ...choice, concurrency, canary, maxFailures });
     const pace = { concurrency, canary, maxFailures };
     const named = { ...fleetFlags(choice), ...paceFlags(pace), '-m': choice.module.length > 0 };
-    const others = { '--out': out !== undefined, ...named };
+    const confirmSecs = confirmSecsOf(choice.confirmWithin);
+    const others = { '--confirm-within': confirmSecs !== null, '--out': out !== undefined, ...named };
     const here = localChoice({ ...choice, others });
     if (here !== null) return (await import('../local/run-local.js')).planLocal(context, here, detailedExitcode);
     requireOneChoice(choice, 'plan');
@@ -164,9 +190,9 @@ export const planModules = defineCommand({
       const run = await planAgent(context, api, { agent: target.agent, modules, to: to ?? null });
       const runs = [run];
       if (out !== undefined) await savePlan(context, api, { path: out, modules, to: to ?? null, runs });
-      return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
+      return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose, confirmSecs });
     }
-    const order = { fleet: target, modules, pace, allowEmpty: choice.allowEmpty, detailed };
+    const order = { fleet: target, modules, pace, allowEmpty: choice.allowEmpty, confirmSecs, detailed };
     const { outcome, runs } = await planFleet(context, api, order);
     if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });
     return outcome;

@@ -21,6 +21,7 @@ import {
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { checkLines } from '../render/check-lines.js';
 import { countLines, outputLines, planLines } from '../render/plan-lines.js';
+import { restoredLines } from '../render/undoing-lines.js';
 import { createRunProgress, followRun } from '../runs/follow-run.js';
 import { expectingOperation, expectingRollout } from '../runs/other-id.js';
 import { restoredName, runOutcome } from '../runs/run-view.js';
@@ -36,6 +37,7 @@ const statuses = {
   failed: true,
   interrupted: true,
   cancelled: true,
+  rolled_back: true,
 } satisfies Readonly<Record<Operation['status'], true>>;
 
 const isStatus = (word: string): word is Operation['status'] => Object.hasOwn(statuses, word);
@@ -120,9 +122,10 @@ export const watchOperation = defineCommand({
           printed = at;
           progress.resource(agent, resource);
         },
+        awaiting: (leftSecs) => progress.awaiting(agent, leftSecs),
       });
     };
-    const result = await overSessions(follow);
+    const result = await overSessions(follow).finally(() => progress.end());
     return runOutcome([{ agent, result }], { kind: 'apply', detailed: false, verbose: globals.verbose });
   },
 });
@@ -271,10 +274,12 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
       ['Requested by', nameOf(operation.requested_by)],
       ['Started', formatTime(operation.started_at)],
       ['Finished', textOrNone(formatTime(operation.finished_at))],
+      ...(operation.confirm_secs == null ? [] : [['Confirm within', formatDuration(operation.confirm_secs)] as const]),
       ...(operation.error === null ? [] : [['Error', styled('bad', operation.error.message)] as const]),
     ]),
     linesOf([
       ...planLines(operation.resources, { verbose, details: true }),
+      ...restoredLines(operation),
       ...countLines('apply', operation, operation.finished_at !== null),
       ...checkLines(operation.checks ?? [], verbose),
     ]),

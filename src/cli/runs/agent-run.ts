@@ -31,6 +31,7 @@ function exitStatusOfRun(run: AgentRun, detailed: boolean): ExitStatus {
   if (status === 'succeeded' || status === 'in_sync' || status === 'drifted') {
     return detailed && has_changes ? EXIT.changes : EXIT.done;
   }
+  if (status === 'rolled_back') return EXIT.rolledBack;
   const ofError = error !== null && isFaultCode(error.code) ? exitStatusOfCode(error.code) : EXIT.error;
   return ofError === EXIT.error ? EXIT.partlyFailed : ofError;
 }

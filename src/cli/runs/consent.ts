@@ -32,18 +32,26 @@ interface Awaiting {
   readonly secs: number;
 }
 
+const NO_ONE: Awaiting = { awaited: [], secs: 0 };
+
+interface ConsentOptions {
+  readonly awaiting?: Awaiting;
+  /** Seconds of `--confirm-within`; null without it. */
+  readonly confirmSecs?: number | null;
+}
+
 /** Shows plans that have changes or failed, and asks for consent. Throws `cancelled`. */
 export async function consentTo(
   context: Context,
   plans: readonly AgentRun[],
-  awaiting: Awaiting = { awaited: [], secs: 0 },
+  { awaiting = NO_ONE, confirmSecs = null }: ConsentOptions = {},
 ): Promise<Consented> {
   context.progress.end();
   const planned = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
   const missed = plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded');
   const changing = planned.filter(({ result }) => result.has_changes);
   if (changing.length > 0 || missed.length > 0) {
-    await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose }));
+    await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose, confirmSecs }));
   }
   const question = [...awaitedLines(awaiting), ...(changing.length > 0 ? [questionFor(changing)] : [])];
   if (changing.length > 0) await context.prompt.consent(question.join('\n'));

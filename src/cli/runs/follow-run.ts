@@ -12,6 +12,10 @@ type ShownResource = Pick<ResourceResult, 'kind' | 'identity' | 'status'>;
 
 export interface RunProgress {
   resource(agent: RunAgent, resource: ShownResource): void;
+  /** Shows that everything is applied and the machine has to come back. */
+  awaiting(agent: RunAgent, leftSecs: number): void;
+  /** Stops showing that. */
+  end(): void;
   finished(run: AgentRun): void;
   /** Reports the end of an agent whose result is not at hand. */
   ended(agent: RunAgent, words: string): void;
@@ -30,11 +34,12 @@ const DOING: Readonly<Record<RunKind, string>> = { plan: 'planning', apply: 'app
 const FOUND: Readonly<Record<RunKind, string>> = { plan: 'to change', apply: 'changed', drift: 'different' };
 
 /** Reports progress: by resource for a single agent, by agent for several. `agents` is their number. */
-export function createRunProgress({ progress, globals }: Context, kind: RunKind, agents: number): RunProgress {
+export function createRunProgress({ progress, globals, clock }: Context, kind: RunKind, agents: number): RunProgress {
   const finished = new Set<string>();
   let stage = '';
   let resources = 0;
   let changes = 0;
+  let countdown: NodeJS.Timeout | undefined;
   const counts = new Map<string, Counts>();
   const countsOf = ({ node_id }: RunAgent): Counts => counts.get(node_id) ?? { resources: 0, changes: 0 };
   const report = (agent: RunAgent, now: Counts) => {
@@ -68,6 +73,17 @@ export function createRunProgress({ progress, globals }: Context, kind: RunKind,
       if (agents > 1 || kind !== 'apply') return;
       if (globals.verbose || isNoteworthy(resource)) progress.step(name());
     },
+    awaiting: (agent, leftSecs) => {
+      const until = clock.monotonic() + leftSecs * 1000;
+      const left = () => Math.max(0, Math.round((until - clock.monotonic()) / 1000));
+      const line = () => `applied: waiting for ${agentName(agent)} to come back (${left()} s left)`;
+      progress.live(line);
+      progress.step(line());
+      clearInterval(countdown);
+      countdown = setInterval(() => progress.live(line), 1000);
+      countdown.unref();
+    },
+    end: () => clearInterval(countdown),
     finished: (run) => {
       if (hasResult(run)) {
         const all = run.result.resources;
@@ -101,6 +117,7 @@ const bar = (done: number, all: number): string => {
 interface Follower {
   started?(operationId: string): void;
   resource(resource: ResourceResult): void;
+  awaiting?(leftSecs: number): void;
 }
 
 /**
@@ -116,6 +133,7 @@ export async function followRun(
     for await (const line of stream) {
       if (line.event === 'result') return line.result;
       if (line.event === 'resource') follower.resource(line.resource);
+      else if (line.event === 'awaiting') follower.awaiting?.(line.left_secs);
       else if (line.operation_id !== null) {
         operation = line.operation_id;
         follower.started?.(operation);

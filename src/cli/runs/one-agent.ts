@@ -37,23 +37,25 @@ interface AgentChoice {
   /** Earlier operation whose desired state replaces modules; null for modules. */
   readonly to: string | null;
   readonly allowRemovals: number | null;
+  /** Seconds after the apply in which the machine has to come back; null for those of the modules. */
+  readonly confirmSecs: number | null;
 }
 
 /** Asks for consent, stores the modules and applies them. A plan without changes needs no consent; its apply records what is managed. */
 export async function confirmAndApply(context: Context, api: ApiClient, choice: AgentChoice): Promise<FinishedRun> {
-  const { agent, modules, to, allowRemovals } = choice;
+  const { agent, modules, to, allowRemovals, confirmSecs } = choice;
   const { plan, isAgreed } = await agreedPlan(context, api, choice);
   if (plan !== null && !isAgreed) return plan;
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return applyAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect });
+  return applyAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect, confirmSecs });
 }
 
 /** Plans and asks, except with --yes. A plan without agreement failed. Throws `cancelled`. */
 async function agreedPlan(context: Context, api: ApiClient, choice: AgentChoice) {
   if (context.globals.yes) return { plan: null, isAgreed: true } as const;
   const plan = await planAgent(context, api, choice);
-  const { missed } = await consentTo(context, [plan]);
+  const { missed } = await consentTo(context, [plan], { confirmSecs: choice.confirmSecs });
   return { plan, isAgreed: missed.length === 0 } as const;
 }
 
@@ -62,12 +64,12 @@ const outcomeOptions = ({ globals }: Context) =>
 
 /** Begins an apply on one agent, after the same consent, and does not follow it. */
 export async function confirmAndDetach(context: Context, api: ApiClient, choice: AgentChoice): Promise<Outcome> {
-  const { agent, modules, to, allowRemovals } = choice;
+  const { agent, modules, to, allowRemovals, confirmSecs } = choice;
   const { plan, isAgreed } = await agreedPlan(context, api, choice);
   if (plan !== null && !isAgreed) return runOutcome([plan], outcomeOptions(context));
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return detachAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect });
+  return detachAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect, confirmSecs });
 }
 
 interface ApplyOrder {
@@ -79,13 +81,15 @@ interface ApplyOrder {
   readonly allowRemovals: number | null;
   /** Hash of the approved plan; null with --yes. */
   readonly expect: string | null;
+  readonly confirmSecs: number | null;
 }
 
-const applyBody = ({ modules, to, allowRemovals, expect }: ApplyOrder) => ({
+const applyBody = ({ modules, to, allowRemovals, expect, confirmSecs }: ApplyOrder) => ({
   modules: [...modules],
   ...(to === null ? {} : { to }),
   allow_removals: allowRemovals,
   expect,
+  confirm_secs: confirmSecs,
 });
 
 /** Begins an apply of stored modules, or of an earlier desired state, on one agent, and does not follow it. */
@@ -116,8 +120,8 @@ export async function applyAgent(context: Context, api: ApiClient, order: ApplyO
       if (operation !== null) await cancelOperation(context, api, operation);
     },
   });
+  const progress = createRunProgress(context, 'apply', 1);
   try {
-    const progress = createRunProgress(context, 'apply', 1);
     const stream = api.stream('applyAgent', {
       params: { node_id: agent.node_id },
       body: applyBody(order),
@@ -128,9 +132,11 @@ export async function applyAgent(context: Context, api: ApiClient, order: ApplyO
         operation = id;
       },
       resource: (resource) => progress.resource(agent, resource),
+      awaiting: (leftSecs) => progress.awaiting(agent, leftSecs),
     });
     return { agent, result: await Promise.race([work, left.promise]) };
   } finally {
+    progress.end();
     left.stop();
   }
 }

@@ -22,6 +22,8 @@ interface RolloutOrder {
 }
 
 interface RolloutChoice extends RolloutOrder {
+  /** Seconds after its apply in which each machine has to come back; null for those of the modules. */
+  readonly confirmSecs: number | null;
   readonly allowEmpty: boolean;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;
@@ -77,7 +79,10 @@ async function agreed(context: Context, api: ApiClient, choice: RolloutChoice): 
   requireAgents(runs.length, wordsOf(choice));
   const { whenOnlineSecs } = pace;
   const awaited = whenOnlineSecs === undefined ? [] : runs.filter(isOffline).map(({ agent }) => agent);
-  const { planned, missed } = await consentTo(context, runs, { awaited, secs: whenOnlineSecs ?? 0 });
+  const { planned, missed } = await consentTo(context, runs, {
+    awaiting: { awaited, secs: whenOnlineSecs ?? 0 },
+    confirmSecs: choice.confirmSecs ?? null,
+  });
   const hashes = planned.flatMap(({ agent, result }) =>
     'plan_hash' in result && result.plan_hash !== null ? [[agent, result.plan_hash] as const] : [],
   );
@@ -135,6 +140,7 @@ const wordsOf = ({ fleet, allowEmpty }: Pick<RolloutChoice, 'fleet' | 'allowEmpt
 });
 
 interface OutcomeOptions {
+  readonly confirmSecs?: number | null;
   readonly kind: 'plan' | 'apply';
   readonly fleet: Fleet;
   readonly detailed: boolean;
@@ -144,7 +150,7 @@ interface OutcomeOptions {
 export function rolloutOutcome(
   { globals }: Context,
   applied: RolloutRuns,
-  { kind, fleet, detailed }: OutcomeOptions,
+  { kind, fleet, detailed, confirmSecs = null }: OutcomeOptions,
 ): Outcome {
   const { rollout, record, runs } = applied;
   const body = {
@@ -154,7 +160,7 @@ export function rolloutOutcome(
     ...(record === null ? {} : { state: record.state, reason: record.reason }),
     ...runsBody(runs),
   };
-  const outcome = runOutcome(runs, { kind, detailed, verbose: globals.verbose, fleet: true });
+  const outcome = runOutcome(runs, { kind, detailed, verbose: globals.verbose, fleet: true, confirmSecs });
   if (record === null) return { ...outcome, body };
   const end = linesOf([rolloutSentence(record), ...nextStepLines(record)]);
   return {
@@ -194,6 +200,7 @@ interface ApplyOrder {
   readonly allowRemovals: number | null;
   /** Hashes of the approved plans by node ID; null with --yes. */
   readonly expect: Expected | null;
+  readonly confirmSecs: number | null;
 }
 
 /** Applies stored modules to a fleet. Ctrl-C leaves the rollout running, twice cancels it. */
@@ -271,11 +278,12 @@ export async function detachedRollout(context: Context, api: ApiClient, order: D
   };
 }
 
-const applyBody = (context: Context, { modules, pace, allowRemovals, expect }: ApplyOrder) => ({
+const applyBody = (context: Context, { modules, pace, allowRemovals, expect, confirmSecs }: ApplyOrder) => ({
   ...paceBody(context, pace),
   modules: [...modules],
   allow_removals: allowRemovals,
   expect,
+  confirm_secs: confirmSecs,
 });
 
 const chosenBody = (fleet: Exclude<Fleet, { readonly kind: 'assignment' }>) =>

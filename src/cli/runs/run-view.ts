@@ -17,11 +17,14 @@ import {
 import { checkLines } from '../render/check-lines.js';
 import { spansOf } from '../render/paint.js';
 import { countLines, planLines, type RunKind } from '../render/plan-lines.js';
+import { confirmLines, restoredLines } from '../render/undoing-lines.js';
 import { type AgentRun, exitStatusOfRuns, hasResult, type Result, runsBody, standingOf } from './agent-run.js';
 
 interface RunsOptions {
   readonly kind: RunKind;
   readonly verbose: boolean;
+  /** Seconds after the apply in which the machine has to come back; null for those of the modules. */
+  readonly confirmSecs?: number | null;
 }
 
 /** Maximum number of listed names; the rest is counted. */
@@ -55,7 +58,7 @@ function sameness(run: AgentRun): unknown {
 const withoutAgent = (text: string, { agent }: AgentRun): string =>
   text.replaceAll(agent.node_id, '…').replaceAll(agent.name ?? agent.node_id, '…');
 
-function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions): readonly Line[] {
+function groupLines(group: readonly AgentRun[], { kind, verbose, confirmSecs = null }: RunsOptions): readonly Line[] {
   const [first] = group;
   if (first === undefined) return [];
   const head = styled('strong', namesOf(group));
@@ -75,6 +78,8 @@ function groupLines(group: readonly AgentRun[], { kind, verbose }: RunsOptions):
       ],
     ),
     ...notes.map((note): Line => [styled('warn', '  note: '), note]),
+    ...('plan_hash' in first.result && kind === 'plan' ? confirmLines(first.result, confirmSecs) : []),
+    ...('restored' in first.result ? restoredLines(first.result) : []),
     ...countLines(kind, first.result),
     ...checkLines(checksOf(first.result), verbose),
   ];
@@ -138,19 +143,20 @@ interface RunOutcomeOptions {
   readonly verbose: boolean;
   /** True if an assignment or selector chose the agents: the body is then a fleet's, even for a single one. */
   readonly fleet?: boolean;
+  readonly confirmSecs?: number | null;
 }
 
 /** Builds the outcome of runs. `-o name` prints the agents with changes. */
 export function runOutcome(
   runs: readonly AgentRun[],
-  { kind, detailed, verbose, fleet = false }: RunOutcomeOptions,
+  { kind, detailed, verbose, fleet = false, confirmSecs = null }: RunOutcomeOptions,
 ): Outcome {
   const [only] = runs;
   const isSingle = !fleet && runs.length === 1 && only !== undefined && hasResult(only);
   return {
     body: isSingle ? only.result : runsBody(runs),
     names: runs.filter((run) => hasResult(run) && run.result.has_changes).map(({ agent }) => agentHandle(agent)),
-    view: runsView(runs, { kind, verbose }),
+    view: runsView(runs, { kind, verbose, confirmSecs }),
     exitStatus: exitStatusOfRuns(runs, detailed),
   };
 }

@@ -79,6 +79,8 @@ interface PlanToApply {
   readonly pace: Pace;
   readonly allowRemovals: number | null;
   readonly detach: boolean;
+  /** Seconds after the apply in which each machine has to come back; null for those of the modules. */
+  readonly confirmSecs: number | null;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;
 }
@@ -90,7 +92,7 @@ interface PlanToApply {
 export async function applyPlan(
   context: Context,
   api: ApiClient,
-  { path, pace, allowRemovals, detach, detailed }: PlanToApply,
+  { path, pace, allowRemovals, confirmSecs, detach, detailed }: PlanToApply,
 ): Promise<Outcome> {
   const plan = readPlanFile(path);
   await requireSameOrchestrator(context, api, plan);
@@ -101,9 +103,9 @@ export async function applyPlan(
     const saved = plan.agents.find(({ node_id }) => node_id === agent.node_id);
     return saved === undefined ? [] : [{ agent, result: saved.result }];
   });
-  if (!context.globals.yes) await ask(context, plan, planned);
+  if (!context.globals.yes) await ask(context, { plan, planned, confirmSecs });
   await storeSources(context, api, plan);
-  const order = { modules: plan.agents[0]?.modules ?? [], to: plan.to ?? null, allowRemovals };
+  const order = { modules: plan.agents[0]?.modules ?? [], to: plan.to ?? null, allowRemovals, confirmSecs };
   const [agent, ...others] = agents;
   if (agent !== undefined && others.length === 0 && !needsRollout(pace)) {
     const single = { ...order, agent, expect: hashes.get(agent.node_id) ?? null };
@@ -158,10 +160,15 @@ async function storeSources(context: Context, api: ApiClient, plan: SavedPlan): 
 
 type Planned = Extract<AgentRun, { readonly result: unknown }>;
 
-async function ask(context: Context, plan: SavedPlan, planned: readonly Planned[]): Promise<void> {
+interface Asked extends Pick<PlanToApply, 'confirmSecs'> {
+  readonly plan: SavedPlan;
+  readonly planned: readonly Planned[];
+}
+
+async function ask(context: Context, { plan, planned, confirmSecs }: Asked): Promise<void> {
   const changing = planned.filter(({ result }) => result.has_changes);
   if (changing.length === 0) return;
-  await context.present(runsView(planned, { kind: 'plan', verbose: context.globals.verbose }));
+  await context.present(runsView(planned, { kind: 'plan', verbose: context.globals.verbose, confirmSecs }));
   context.note(`Planned at ${formatTime(plan.created_at)}.`);
   await context.prompt.consent(questionFor(changing));
 }

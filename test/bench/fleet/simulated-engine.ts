@@ -69,6 +69,18 @@ export class SimulatedEngine implements RunEngine {
     // Every run has ended before a message could cancel it.
   }
 
+  confirmed(): void {
+    // No run asks for a confirmation.
+  }
+
+  reached(): void {
+    // As above.
+  }
+
+  unreached(): void {
+    // As above.
+  }
+
   disconnected(): void {
     // No run is in progress.
   }

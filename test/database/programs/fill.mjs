@@ -171,7 +171,7 @@ await uow.write(async (tx, emit) => {
       reason: '1 agent has failed',
       assignment: 'web',
       selector: 'role=web',
-      order: { modules: ['motd'], allowRemovals: null },
+      order: { modules: ['motd'], allowRemovals: null, confirmSecs: null },
       pace: {
         concurrency: 32,
         canary: 1,
@@ -194,7 +194,7 @@ await uow.write(async (tx, emit) => {
     },
     [
       {
-        ...waitingAgent({ rollout_id, position: 0, node_id, name: 'web-1', wave: 1 }),
+        ...waitingAgent({ rollout_id, position: 0, node_id, name: 'web-1', wave: 1, expect: null }),
         state: 'succeeded',
         operation_id,
         summary,

@@ -1,0 +1,27 @@
+/** How the state of each kind is saved and put back. A kind without an entry cannot be put back. */
+import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resources/restored.js';
+import { unitPath } from '../../resources/services/systemd-unit-file.js';
+import { groupKeeper, userKeeper } from './account-keeper.js';
+import type { Keeper } from './keeper.js';
+import { pathKeeper } from './path-keeper.js';
+import { unitKeeper } from './unit-keeper.js';
+
+const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
+  'file-unix': pathKeeper as Keeper,
+  'directory-unix': pathKeeper as Keeper,
+  'service-systemd': unitKeeper as Keeper,
+  'user-unix': userKeeper as Keeper,
+  'group-unix': groupKeeper as Keeper,
+};
+
+/** Returns the keeper of a kind, or why it has none. */
+export function keeperOf(kind: string): Keeper | string {
+  if (isRestorable(kind)) return KEEPERS[kind];
+  return whyNotRestorable(kind) ?? 'orch cannot put back resources of this kind';
+}
+
+/** Returns the paths whose contents a kind saves. */
+export function pathsOf(kind: string, body: object): readonly string[] {
+  if ((kind === 'file-unix' || kind === 'directory-unix') && 'path' in body) return [String(body.path)];
+  return kind === 'service-systemd' && 'name' in body ? [unitPath(String(body.name))] : [];
+}

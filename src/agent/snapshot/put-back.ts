@@ -1,0 +1,72 @@
+/** Puts a snapshot back in reverse order: units stop, then everything else returns, then units start. */
+
+import { messageOf } from '../../kernel/fault.js';
+import type { Host } from '../../resources/host.js';
+import { MAX_RESTORED_NAMES, type Restored } from '../../resources/restored.js';
+import { AGENT_UNIT } from '../../service/units.js';
+import type { PutBackPhase, SnapshotTools } from './keeper.js';
+import { keeperOf } from './keepers.js';
+import { SavedPaths } from './saved-paths.js';
+import type { SavedItem, SnapshotRecord } from './snapshot-record.js';
+
+const PHASES: readonly PutBackPhase[] = ['stop', 'state', 'start'];
+const MAX_REASON = 1_024;
+
+/** Puts everything back that can be, whatever fails. Safe to repeat after a crash. */
+export async function putBack(record: SnapshotRecord, host: Host, dataDir: string): Promise<Restored> {
+  const tools: SnapshotTools = { host, paths: new SavedPaths({ dataDir }) };
+  const reasons = new Map<SavedItem, string>();
+  const items = record.items.toReversed();
+  for (const phase of PHASES) {
+    // What was applied first is what the others need, so units start in that order.
+    const order = phase === 'start' ? record.items : items;
+    if (phase === 'start' && touchesUnits(items)) await host.run({ argv: ['systemctl', 'daemon-reload'] });
+    for (const item of order) {
+      if (reasons.has(item)) continue;
+      const reason = await putBackItem(item, phase, tools);
+      if (reason !== null) reasons.set(item, reason.slice(0, MAX_REASON));
+    }
+  }
+  return reportOf(items, reasons);
+}
+
+/** True if the agent's own unit may be another one now, so that the agent has to start anew. */
+export const changesAgentUnit = ({ items }: SnapshotRecord): boolean =>
+  items.some(
+    ({ kind, identity }) =>
+      (kind === 'service-systemd' && `${identity}.service` === AGENT_UNIT) ||
+      identity.endsWith(`/${AGENT_UNIT}`) ||
+      identity.includes(`/${AGENT_UNIT}.d/`),
+  );
+
+async function putBackItem(item: SavedItem, phase: PutBackPhase, tools: SnapshotTools): Promise<string | null> {
+  const { kind, saved, reason, action } = item;
+  if (saved === null) return reason ?? 'it was not saved';
+  const keeper = keeperOf(kind);
+  if (typeof keeper === 'string') return keeper;
+  try {
+    return await keeper.putBack(saved, phase, tools, action);
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+const UNIT_FILE = /\/systemd\/system(?:\.control)?\//;
+
+const touchesUnits = (items: readonly SavedItem[]): boolean =>
+  items.some(({ kind, identity }) => kind === 'service-systemd' || UNIT_FILE.test(identity));
+
+function reportOf(items: readonly SavedItem[], reasons: ReadonlyMap<SavedItem, string>): Restored {
+  const resources = items.map((item) => ({
+    kind: item.kind,
+    identity: item.identity.slice(0, 4_096),
+    reason: reasons.get(item) ?? null,
+  }));
+  const left = resources.filter(({ reason }) => reason !== null);
+  const back = resources.filter(({ reason }) => reason === null);
+  return {
+    restored: back.length,
+    not_restored: left.length,
+    resources: [...left, ...back].slice(0, MAX_RESTORED_NAMES),
+  };
+}

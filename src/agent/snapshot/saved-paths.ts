@@ -1,0 +1,409 @@
+/** Saves what is at paths, and puts it back: contents, owners, modes, access lists and attributes, links, and absence. */
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  futimesSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  renameSync,
+  rmdirSync,
+  type Stats,
+  statfsSync,
+  symlinkSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
+import { bestReach, type HeldEntry, type Reach, SafeWalk } from '../host/safe-walk.js';
+import { keepAttributes } from '../host/staged-file.js';
+import { Temporaries } from '../host/temporaries.js';
+import { readOwnFile, snapshotDirectory, syncDirectory } from './snapshot-record.js';
+
+interface Owned {
+  readonly uid: number;
+  readonly gid: number;
+  readonly mode: number;
+}
+
+/** What was at a path. */
+export type SavedPath =
+  /** `missing`: parent directories that were absent too, outermost first. */
+  | { readonly type: 'absent'; readonly path: string; readonly missing: readonly string[] }
+  /** `blob` names the file of the snapshot with the content; `${blob}.attributes` has its access list and attributes. */
+  | ({ readonly type: 'file'; readonly path: string; readonly blob: string; readonly mtime: number } & Owned)
+  | ({ readonly type: 'directory'; readonly path: string } & Owned)
+  | {
+      readonly type: 'symlink';
+      readonly path: string;
+      readonly target: string;
+      readonly uid: number;
+      readonly gid: number;
+    };
+
+/** Maximum bytes of all contents in one snapshot. */
+export const MAX_SNAPSHOT_BYTES = 256 * 1024 ** 2;
+/** Bytes that stay free on the disk of the data directory. */
+const RESERVE = 16 * 1024 ** 2;
+
+const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+const CREATE = constants.O_CREAT | constants.O_EXCL | constants.O_RDWR | constants.O_NOFOLLOW;
+const CHUNK = 256 * 1024;
+
+export interface SavedPathsOptions {
+  readonly dataDir: string;
+  /** Prefix of the names of contents, which no other saving of the snapshot has. */
+  readonly prefix?: string;
+  readonly reach?: Reach;
+  /** Returns the free bytes of the file system of a directory [default: the system's]. */
+  readonly freeBytes?: (directory: string) => number;
+}
+
+/** Bytes for a message: `3 MiB`. */
+const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 1024 ** 2)} MiB`;
+
+export class SavedPaths {
+  private readonly options: SavedPathsOptions;
+  private readonly directory: string;
+  private readonly reach: Reach;
+  private readonly temporaries = new Temporaries();
+  private next = 0;
+
+  constructor(options: SavedPathsOptions) {
+    this.options = options;
+    this.directory = snapshotDirectory(options.dataDir);
+    this.reach = options.reach ?? bestReach();
+  }
+
+  /**
+   * Throws `disk_full` unless the disk has room for the contents of the files at these paths, and `apply_failed` when they are
+   * larger than a snapshot may be. Copies nothing.
+   */
+  requireRoom(paths: readonly string[]): void {
+    const needed = this.walking((walk) => paths.reduce((sum, path) => sum + sizeAt(walk, path), 0));
+    if (needed > MAX_SNAPSHOT_BYTES) {
+      throw new Fault(
+        'apply_failed',
+        `the files that the apply replaces have ${mebibytes(needed)}, and a snapshot holds at most ${mebibytes(MAX_SNAPSHOT_BYTES)}, so nothing was changed`,
+      );
+    }
+    const free = (this.options.freeBytes ?? freeBytesOf)(this.options.dataDir);
+    if (free >= needed + RESERVE) return;
+    throw new Fault(
+      'disk_full',
+      `there is no room in ${this.options.dataDir} for what the apply replaces: it takes ${mebibytes(needed + RESERVE)}, and ${mebibytes(free)} are free, so nothing was changed`,
+    );
+  }
+
+  /** Saves what is at each path; a text says why it cannot be put back. Contents are on the disk when this resolves. */
+  async save(paths: readonly string[]): Promise<readonly (SavedPath | string)[]> {
+    const walk = new SafeWalk(this.reach);
+    const opened: number[] = [];
+    const attributes: { from: string; to: number; withMode: boolean }[] = [];
+    try {
+      const saved = paths.map((path) => {
+        try {
+          return this.saveOne(walk, path, { opened, attributes });
+        } catch (error) {
+          if (['ENOSPC', 'EDQUOT'].includes(systemCodeOf(error) ?? '')) {
+            throw new Fault('disk_full', `the snapshot of ${path} cannot be written: the disk is full`, {
+              cause: error,
+            });
+          }
+          return `it cannot be saved: ${messageOf(error)}`;
+        }
+      });
+      await keepAttributes(attributes);
+      for (const descriptor of opened) fsyncSync(descriptor);
+      if (opened.length > 0) syncDirectory(this.directory);
+      return saved;
+    } finally {
+      for (const descriptor of opened) closeSync(descriptor);
+      for (const { from } of attributes) closeSync(Number(from.slice(from.lastIndexOf('/') + 1)));
+      walk.close();
+    }
+  }
+
+  /** Puts one path back; returns null, or why it could not be put back. */
+  async putBack(saved: SavedPath): Promise<string | null> {
+    const walk = new SafeWalk(this.reach);
+    try {
+      return await this.putBackOne(walk, saved);
+    } catch (error) {
+      return messageOf(error);
+    } finally {
+      walk.close();
+    }
+  }
+
+  private walking<T>(work: (walk: SafeWalk) => T): T {
+    const walk = new SafeWalk(this.reach);
+    try {
+      return work(walk);
+    } finally {
+      walk.close();
+    }
+  }
+
+  private saveOne(walk: SafeWalk, path: string, { opened, attributes }: Copying): SavedPath | string {
+    const found = placeOf(walk, path);
+    if ('reason' in found) return found.reason;
+    if ('missing' in found) return { type: 'absent', path, missing: found.missing };
+    const { at } = found;
+    const stats = lstatSync(at, { throwIfNoEntry: false });
+    if (stats === undefined) return { type: 'absent', path, missing: [] };
+    const { uid, gid } = stats;
+    const mode = stats.mode & 0o7777;
+    if (stats.isDirectory()) return { type: 'directory', path, uid, gid, mode };
+    if (stats.isSymbolicLink()) return { type: 'symlink', path, target: readlinkSync(at), uid, gid };
+    if (!stats.isFile()) return 'it is neither a file nor a directory';
+    const source = openSync(at, LOOK);
+    const held = fstatSync(source);
+    attributes.push({
+      from: `/proc/${process.pid}/fd/${source}`,
+      to: this.create(`${this.name()}.attributes`, opened),
+      withMode: true,
+    });
+    const blob = this.lastName();
+    const target = this.create(blob, opened);
+    copy(source, target);
+    return {
+      type: 'file',
+      path,
+      blob,
+      mtime: held.mtimeMs / 1000,
+      uid: held.uid,
+      gid: held.gid,
+      mode: held.mode & 0o7777,
+    };
+  }
+
+  private name(): string {
+    this.next += 1;
+    return this.lastName();
+  }
+
+  private lastName(): string {
+    return `${this.options.prefix ?? ''}${this.next}`;
+  }
+
+  private create(name: string, opened: number[]): number {
+    const descriptor = openSync(join(this.directory, name), CREATE, 0o600);
+    opened.push(descriptor);
+    return descriptor;
+  }
+
+  private async putBackOne(walk: SafeWalk, saved: SavedPath): Promise<string | null> {
+    const found = placeOf(walk, saved.path);
+    if ('reason' in found) return found.reason;
+    if (saved.type === 'absent') {
+      if ('missing' in found) return null;
+      return this.remove(walk, saved, found);
+    }
+    if ('missing' in found) return `its directory ${found.missing[0] ?? ''} does not exist any more`;
+    const { at, held } = found;
+    const present = lstatSync(at, { throwIfNoEntry: false });
+    if (saved.type === 'directory') return putBackDirectory(saved, at, present, held);
+    if (present?.isDirectory()) {
+      // The apply does not put a directory in the place of a file; an empty one is in the way all the same.
+      rmdirSync(at);
+    }
+    if (saved.type === 'symlink') return this.putBackLink(saved, at, present, held);
+    return this.putBackFile(saved, found, present);
+  }
+
+  private remove(
+    walk: SafeWalk,
+    { missing }: Extract<SavedPath, { type: 'absent' }>,
+    { at, held }: Found,
+  ): string | null {
+    const present = lstatSync(at, { throwIfNoEntry: false });
+    if (present?.isDirectory()) {
+      try {
+        rmdirSync(at);
+      } catch (error) {
+        if (systemCodeOf(error) === 'ENOTEMPTY') return 'the directory was made by the apply and is not empty now';
+        throw error;
+      }
+    } else if (present !== undefined) unlinkSync(at);
+    syncHeld(held);
+    for (const directory of missing.toReversed()) {
+      const place = placeOf(walk, directory);
+      if (!('at' in place)) continue;
+      try {
+        rmdirSync(place.at);
+        syncHeld(place.held);
+      } catch {
+        // Something else is in it by now.
+        break;
+      }
+    }
+    return null;
+  }
+
+  private putBackLink(
+    { target, uid, gid }: Extract<SavedPath, { type: 'symlink' }>,
+    at: string,
+    present: Stats | undefined,
+    held: HeldEntry,
+  ): null {
+    if (present?.isSymbolicLink() && readlinkSync(at) === target) return null;
+    const temporary = `${held.at}/${this.temporaries.nameFor('link')}`;
+    symlinkSync(target, temporary);
+    lchownSync(temporary, uid, gid);
+    renameSync(temporary, at);
+    syncHeld(held);
+    return null;
+  }
+
+  private async putBackFile(
+    saved: Extract<SavedPath, { type: 'file' }>,
+    { at, held }: Found,
+    present: Stats | undefined,
+  ): Promise<null> {
+    const content = readOwnFile(join(this.directory, saved.blob));
+    if (present?.isFile() && isSame(saved, content, at, present)) return null;
+    const name = at.slice(at.lastIndexOf('/') + 1);
+    const temporary = `${held.at}/${this.temporaries.nameFor(name)}`;
+    const descriptor = openSync(temporary, CREATE, 0o600);
+    try {
+      for (let from = 0; from < content.length; ) from += writeSync(descriptor, content, from);
+      fchownSync(descriptor, saved.uid, saved.gid);
+      await this.putBackAttributes(saved, descriptor);
+      if ((fstatSync(descriptor).mode & 0o7777) !== saved.mode) fchmodSync(descriptor, saved.mode);
+      futimesSync(descriptor, saved.mtime, saved.mtime);
+      fsyncSync(descriptor);
+      renameSync(temporary, at);
+      syncHeld(held);
+      return null;
+    } catch (error) {
+      try {
+        unlinkSync(temporary);
+      } catch {
+        // It was renamed, or the next run in this directory removes it.
+      }
+      throw error;
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  private async putBackAttributes({ blob, mode }: Extract<SavedPath, { type: 'file' }>, to: number): Promise<void> {
+    const from = openSync(join(this.directory, `${blob}.attributes`), LOOK);
+    try {
+      fchmodSync(to, mode);
+      await keepAttributes([{ from: `/proc/${process.pid}/fd/${from}`, to, withMode: true }]);
+    } finally {
+      closeSync(from);
+    }
+  }
+}
+
+interface Copying {
+  readonly opened: number[];
+  readonly attributes: { from: string; to: number; withMode: boolean }[];
+}
+
+interface Found {
+  readonly held: HeldEntry;
+  readonly at: string;
+}
+
+/** Reaches the directory of a path by the rules of an apply. */
+function placeOf(
+  walk: SafeWalk,
+  path: string,
+): Found | { readonly missing: readonly string[] } | { readonly reason: string } {
+  const problem = problemOfUnixPath(path);
+  if (problem !== null) return { reason: `${path} ${problem}` };
+  const missing: string[] = [];
+  for (let directory = parentOf(path); ; directory = parentOf(directory)) {
+    const place = walk.directory(directory);
+    if (place.kind === 'refused') return { reason: place.refusal.message };
+    if (place.kind === 'directory') {
+      if (missing.length > 0) return { missing };
+      return { held: place.held, at: `${place.held.at}${path.slice(path.lastIndexOf('/'))}` };
+    }
+    if (place.what === 'not-directory') return { reason: `${directory} is not a directory` };
+    missing.unshift(directory);
+  }
+}
+
+function sizeAt(walk: SafeWalk, path: string): number {
+  const found = placeOf(walk, path);
+  const stats = 'at' in found ? lstatSync(found.at, { throwIfNoEntry: false }) : undefined;
+  return stats?.isFile() ? stats.size : 0;
+}
+
+function freeBytesOf(directory: string): number {
+  const { bavail, bsize } = statfsSync(directory);
+  return bavail * bsize;
+}
+
+function copy(from: number, to: number): void {
+  const buffer = Buffer.allocUnsafe(CHUNK);
+  for (;;) {
+    const length = readSync(from, buffer);
+    if (length === 0) return;
+    for (let at = 0; at < length; ) at += writeSync(to, buffer, at, length - at);
+  }
+}
+
+/** True for a file that the apply has not changed. */
+function isSame(saved: Extract<SavedPath, { type: 'file' }>, content: Buffer, at: string, present: Stats): boolean {
+  const { uid, gid, mode } = saved;
+  if (present.uid !== uid || present.gid !== gid || (present.mode & 0o7777) !== mode || present.size !== content.length)
+    return false;
+  const descriptor = openSync(at, LOOK);
+  try {
+    const now = Buffer.allocUnsafe(content.length + 1);
+    let length = 0;
+    for (;;) {
+      const read = readSync(descriptor, now, length, now.length - length, null);
+      if (read === 0) break;
+      length += read;
+    }
+    return length === content.length && now.subarray(0, length).equals(content);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function putBackDirectory(
+  { uid, gid, mode }: Owned,
+  at: string,
+  present: Stats | undefined,
+  held: HeldEntry,
+): string | null {
+  if (present !== undefined && !present.isDirectory()) return 'something else has taken the place of the directory';
+  if (present === undefined) mkdirSync(at, { mode: 0o700 });
+  const descriptor = openSync(at, LOOK | constants.O_DIRECTORY);
+  try {
+    const now = fstatSync(descriptor);
+    if (now.uid !== uid || now.gid !== gid) fchownSync(descriptor, uid, gid);
+    if ((fstatSync(descriptor).mode & 0o7777) !== mode) fchmodSync(descriptor, mode);
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+  syncHeld(held);
+  return null;
+}
+
+function syncHeld({ at }: HeldEntry): void {
+  try {
+    syncDirectory(`${at}/.`);
+  } catch (error) {
+    // A directory that may be written but not listed cannot be synced.
+    if (systemCodeOf(error) !== 'EACCES') throw error;
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * The service beside the agent that puts a snapshot back when the agent cannot: because its unit, its configuration or its release
+ * no longer starts. It exists while an apply may have to be undone, also over a restart of the machine.
+ */
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { holdDataDirectory, holderOf } from '../../identity/data-directory.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import type { Host } from '../../resources/host.js';
+import { hasSystemd, isInUnit, type Systemctl, systemctl } from '../../service/systemd.js';
+import { startUnit, stopUnit, UNIT_PLACES } from '../../service/unit-files.js';
+import { AGENT_UNIT, RESTORE_UNIT, restoreUnit } from '../../service/units.js';
+import { leftUntil } from './boot-time.js';
+import { putBack } from './put-back.js';
+import { readSnapshot, type SnapshotRecord, writeSnapshot } from './snapshot-record.js';
+
+/** What protects a snapshot while the agent may be unable to. */
+export interface SnapshotGuard {
+  /** Starts it, before the first change. Throws `service_failed`. */
+  start(dataDir: string): Promise<void>;
+  /** Removes it; does nothing without one. */
+  stop(): Promise<void>;
+  /** Starts the agent anew with the unit that was put back, without waiting for that. */
+  restartAgent(): Promise<void>;
+}
+
+/** A guard for an agent that nothing restarts, or whose system has no systemd: the agent alone puts a snapshot back. */
+export const NO_GUARD: SnapshotGuard = {
+  start: async () => undefined,
+  stop: async () => undefined,
+  restartAgent: async () => undefined,
+};
+
+const tools = { systemctl, places: UNIT_PLACES };
+
+/** Returns the guard that this process can have. */
+export function guardHere(): SnapshotGuard {
+  if (process.platform !== 'linux' || process.geteuid?.() !== 0 || !hasSystemd() || !isInUnit(AGENT_UNIT))
+    return NO_GUARD;
+  return {
+    start: async (dataDir) => {
+      const script = fileURLToPath(new URL('./snapshot-guard-main.js', import.meta.url));
+      await startUnit(tools, RESTORE_UNIT, restoreUnit(process.execPath, script, dataDir));
+    },
+    stop: async () => {
+      await stopUnit(tools, RESTORE_UNIT);
+    },
+    restartAgent: async () => {
+      await systemctl('restart', '--no-block', AGENT_UNIT);
+    },
+  };
+}
+
+/** Milliseconds between two looks. */
+const LOOK_MS = 1_000;
+/** Milliseconds without an agent after which it counts as unable to start. Its unit starts it again after five seconds. */
+const ABSENT_MS = 20_000;
+/** Milliseconds after the deadline in which a running agent has to begin to put the snapshot back. */
+const HUNG_MS = 60_000;
+/** Milliseconds for a stopped agent to release the data directory. */
+const RELEASE_MS = 100_000;
+
+interface WatchTools {
+  readonly dataDir: string;
+  readonly systemctl: Systemctl;
+  readonly createHost: () => Host;
+}
+
+/** Watches the snapshot until it is settled, puts it back if no agent does, and removes its own service. */
+export async function watchSnapshot({ dataDir, systemctl: run, createHost }: WatchTools): Promise<void> {
+  let absentSince: number | null = null;
+  for (;;) {
+    const record = readSnapshot(dataDir);
+    if (record === null || record.confirm_secs === null || ['confirmed', 'restored'].includes(record.state)) break;
+    const now = performance.now();
+    absentSince = holderOf(dataDir) === null ? (absentSince ?? now) : null;
+    if (isDue(record, absentSince === null ? null : now - absentSince)) {
+      await restoreWithoutAgent({ dataDir, systemctl: run, createHost });
+      break;
+    }
+    await new Promise((done) => setTimeout(done, LOOK_MS));
+  }
+  await removeUnit(run);
+}
+
+/**
+ * Returns whether the service has to act. An agent that runs settles the snapshot itself.
+ * @param absent milliseconds for which no agent has run; null while one runs
+ */
+function isDue({ state, deadline }: SnapshotRecord, absent: number | null): boolean {
+  const left = deadline === null ? 0 : leftUntil(deadline);
+  if (absent !== null) return absent >= ABSENT_MS && (state !== 'awaiting' || left === 0);
+  if (state !== 'awaiting' || deadline === null) return false;
+  return leftUntil({ ...deadline, at: deadline.at + HUNG_MS }) === 0 && left === 0;
+}
+
+/** Stops whatever the agent's unit runs, puts the snapshot back, and starts the agent. */
+async function restoreWithoutAgent({ dataDir, systemctl: run, createHost }: WatchTools): Promise<void> {
+  await run('stop', AGENT_UNIT).catch(() => undefined);
+  try {
+    const directory = await hold(dataDir);
+    try {
+      const record = readSnapshot(dataDir);
+      if (record !== null && !['confirmed', 'restored'].includes(record.state)) {
+        const why = record.why ?? 'the agent did not start any more';
+        writeSnapshot(dataDir, { ...record, state: 'restoring', why });
+        const restored = await putBack(record, createHost(), dataDir);
+        writeSnapshot(dataDir, { ...record, state: 'restored', why, restored });
+      }
+    } finally {
+      directory.release();
+    }
+  } finally {
+    await run('daemon-reload').catch(() => undefined);
+    await run('reset-failed', AGENT_UNIT).catch(() => undefined);
+    await run('start', AGENT_UNIT);
+  }
+}
+
+async function hold(dataDir: string): Promise<{ release(): void }> {
+  const end = performance.now() + RELEASE_MS;
+  for (;;) {
+    try {
+      return holdDataDirectory(dataDir, 'orch agent restore');
+    } catch (error) {
+      if (!isFault(error, 'data_dir_locked')) throw error;
+      if (performance.now() >= end)
+        throw new Fault('agent_running', `the agent does not end: ${error.message}`, { cause: error });
+    }
+    await new Promise((done) => setTimeout(done, LOOK_MS));
+  }
+}
+
+/** Removes the unit of this service, which runs until the end of the process. */
+async function removeUnit(run: Systemctl): Promise<void> {
+  const path = join(UNIT_PLACES.own, RESTORE_UNIT);
+  if (!existsSync(path)) return;
+  await run('disable', RESTORE_UNIT);
+  rmSync(path, { force: true });
+  await run('daemon-reload');
+}

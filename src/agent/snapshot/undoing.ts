@@ -1,0 +1,270 @@
+/** Applies that can be undone: saves what they replace, waits for the confirmation, and puts everything back without one. */
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import type { Logger } from '../../kernel/logger.js';
+import type { Host } from '../../resources/host.js';
+import type { Restored } from '../../resources/restored.js';
+import type { RunEnd } from '../../wire/messages.js';
+import type { Refusal } from '../converge/target.js';
+import type { EngineReport, RunHead } from '../engine/run-engine.js';
+import type { Aftermath } from '../journal/journal-state.js';
+import { type BootTime, leftUntil } from './boot-time.js';
+import { changesAgentUnit, putBack } from './put-back.js';
+import type { SavedPathsOptions } from './saved-paths.js';
+import { type Doomed, Snapshot } from './snapshot.js';
+import type { SnapshotGuard } from './snapshot-guard.js';
+import { deleteSnapshot, hasSnapshot, readSnapshot, type SnapshotRecord, writeSnapshot } from './snapshot-record.js';
+
+export interface UndoingOptions {
+  readonly dataDir: string;
+  readonly createHost: () => Host;
+  readonly logger: Logger;
+  readonly guard: SnapshotGuard;
+  readonly report: (report: EngineReport) => void;
+  /** Returns the free bytes of the file system of a directory [default: the system's]. */
+  readonly freeBytes?: SavedPathsOptions['freeBytes'];
+}
+
+/** How an apply ended, with what followed it. */
+export interface SettledEnd extends Aftermath {
+  readonly end: RunEnd;
+  readonly error: Refusal | null;
+}
+
+/** The end of an apply on the machine, before its confirmation. */
+interface AppliedEnd extends SettledEnd {
+  /** When its last resource was applied, before its health checks. */
+  readonly appliedAt: BootTime;
+}
+
+/** The end of the wait for a confirmation. */
+type Answer = 'confirmed' | 'expired' | 'cancelled' | 'stopping';
+
+interface Waiting {
+  readonly runId: string;
+  readonly answer: (answer: Answer) => void;
+}
+
+/** Longest wait of one timer, so that a machine that was suspended looks at its clock again soon. */
+const TIMER_MS = 1_000;
+
+export class Undoing {
+  private readonly options: UndoingOptions;
+  private waiting: Waiting | null = null;
+  /** Why the orchestrator was not reached at the last attempt. */
+  private obstacle: string | null = null;
+  private isGuarded = false;
+
+  constructor(options: UndoingOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Puts the kept snapshot of a run back. Returns a report without resources when there is none of that run. Never throws for the
+   * snapshot's state.
+   */
+  async putBackKept(runId: string): Promise<Restored> {
+    const { dataDir, createHost, logger } = this.options;
+    const record = this.read();
+    if (record?.run_id !== runId || isOpen(record)) {
+      logger.warn('there is no snapshot to put back', { run_id: runId });
+      return { restored: 0, not_restored: 0, resources: [] };
+    }
+    logger.info('putting a kept snapshot back', { run_id: runId });
+    return putBack(record, createHost(), dataDir);
+  }
+
+  /** Makes a snapshot for an apply that needs one, and deletes that of the last apply. Throws a Fault when the disk refuses it. */
+  begin({ run_id, confirm_secs, keep_snapshot }: RunHead): Snapshot | null {
+    const { dataDir, createHost, freeBytes } = this.options;
+    this.isGuarded = false;
+    if (confirm_secs == null && keep_snapshot !== true) {
+      if (hasSnapshot(dataDir)) deleteSnapshot(dataDir);
+      return null;
+    }
+    try {
+      return new Snapshot({
+        dataDir,
+        host: createHost(),
+        run_id,
+        confirm_secs: confirm_secs ?? null,
+        keeps: keep_snapshot === true,
+        ...(freeBytes ? { freeBytes } : {}),
+      });
+    } catch (error) {
+      throw new Fault('disk_full', `the snapshot cannot be written, so nothing was changed: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Saves what is about to be changed, and starts the guard before the first change. Throws as `Snapshot.save`, and `service_failed`. */
+  async save(snapshot: Snapshot, doomed: readonly Doomed[]): Promise<void> {
+    const { dataDir, guard } = this.options;
+    await snapshot.save(doomed);
+    const { confirm_secs, items } = snapshot.record;
+    if (this.isGuarded || confirm_secs === null || items.length === 0) return;
+    await guard.start(dataDir);
+    this.isGuarded = true;
+  }
+
+  /**
+   * Settles an apply that has ended on the machine: keeps it, waits for its confirmation, or undoes it. Returns null when the agent
+   * stops before that; the next one goes on.
+   */
+  async settle(
+    snapshot: Snapshot,
+    { appliedAt, ...outcome }: AppliedEnd,
+    signal: AbortSignal,
+  ): Promise<SettledEnd | null> {
+    const { record } = snapshot;
+    const { confirm_secs: secs } = record;
+    if (outcome.end === 'refused' || (secs !== null && record.items.length === 0)) {
+      snapshot.discard();
+      return outcome;
+    }
+    if (secs === null) {
+      snapshot.confirm();
+      return outcome;
+    }
+    const { checks } = outcome;
+    if (outcome.end !== 'succeeded') return { ...(await this.undo(record, whyOf(outcome))), checks };
+    snapshot.awaitUntil({ ...appliedAt, at: appliedAt.at + secs * 1000 }, checks);
+    return this.wait(snapshot.record, signal, outcome);
+  }
+
+  /** Waits for the confirmation of an apply whose snapshot says `awaiting`. */
+  async wait(record: SnapshotRecord, signal: AbortSignal, outcome: SettledEnd): Promise<SettledEnd | null> {
+    const { dataDir, report, logger } = this.options;
+    const { run_id: runId, confirm_secs: secs } = record;
+    const { checks } = outcome;
+    const left = leftOf(record);
+    logger.info('the apply has to be confirmed', { run_id: runId, seconds: Math.round(left / 1000) });
+    const answer = this.answer(record, signal);
+    report({ type: 'run_awaiting', run_id: runId, left_secs: Math.round(left / 1000) });
+    switch (await answer) {
+      case 'stopping':
+        return null;
+      case 'confirmed':
+        writeSnapshot(dataDir, { ...record, state: 'confirmed' });
+        return outcome;
+      case 'cancelled':
+        return { ...(await this.undo(record, 'it was cancelled')), checks };
+      case 'expired': {
+        const last = this.obstacle === null ? '' : ` (the last attempt: ${this.obstacle})`;
+        const why = `the machine did not come back within ${secs} s${last}`;
+        return { ...(await this.undo(record, why)), checks };
+      }
+    }
+  }
+
+  /** Undoes an apply. Never throws for a resource that cannot be put back; the report names it. */
+  async undo(record: SnapshotRecord, why: string): Promise<SettledEnd> {
+    const { dataDir, createHost, logger } = this.options;
+    logger.warn('an apply is being undone', { run_id: record.run_id, reason: why });
+    this.write({ ...record, state: 'restoring', why });
+    const restored = await putBack(record, createHost(), dataDir);
+    logger.warn('an apply was undone', {
+      run_id: record.run_id,
+      restored: restored.restored,
+      not_restored: restored.not_restored,
+    });
+    this.write({ ...record, state: 'restored', why, restored });
+    return undone(why, restored);
+  }
+
+  /** Ends the snapshot of an apply whose end is in the journal: keeps it for later, or deletes it with the guard. */
+  async close(): Promise<void> {
+    const { dataDir, guard, logger } = this.options;
+    const record = this.read();
+    const isRestored = record?.state === 'restored';
+    try {
+      if (record === null || isRestored || !record.keeps) deleteSnapshot(dataDir);
+      if (this.isGuarded || record?.confirm_secs != null) await guard.stop();
+      this.isGuarded = false;
+      if (record !== null && isRestored && changesAgentUnit(record)) await guard.restartAgent();
+    } catch (error) {
+      logger.error('the snapshot of an apply cannot be cleared away', { reason: messageOf(error) });
+    }
+  }
+
+  /** True if there is something to close. */
+  get isUsed(): boolean {
+    return this.isGuarded || hasSnapshot(this.options.dataDir);
+  }
+
+  /** Returns the snapshot that an earlier process has left; null without a usable one. */
+  read(): SnapshotRecord | null {
+    try {
+      return readSnapshot(this.options.dataDir);
+    } catch (error) {
+      this.options.logger.error('the snapshot of the last apply is not used', { reason: messageOf(error) });
+      return null;
+    }
+  }
+
+  /** Handles the orchestrator's confirmation of a run. */
+  confirmed(runId: string): void {
+    if (this.waiting?.runId === runId) this.waiting.answer('confirmed');
+  }
+
+  /** Asks for the confirmation on a connection that was made after the apply. */
+  reached(): void {
+    if (this.waiting !== null) this.options.report({ type: 'run_confirm', run_id: this.waiting.runId });
+  }
+
+  unreached(reason: string): void {
+    this.obstacle = reason;
+  }
+
+  private answer(record: SnapshotRecord, signal: AbortSignal): Promise<Answer> {
+    this.obstacle = null;
+    return new Promise((resolve) => {
+      let timer: NodeJS.Timeout | undefined;
+      const answer = (given: Answer) => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', abort);
+        this.waiting = null;
+        resolve(given);
+      };
+      const abort = () => answer(isFault(signal.reason, 'interrupted') ? 'stopping' : 'cancelled');
+      const look = () => {
+        const left = leftOf(record);
+        if (left <= 0) return answer('expired');
+        timer = setTimeout(look, Math.min(left, TIMER_MS));
+      };
+      this.waiting = { runId: record.run_id, answer };
+      if (signal.aborted) return abort();
+      signal.addEventListener('abort', abort, { once: true });
+      look();
+    });
+  }
+
+  /** Writes the record. A disk that refuses it must not keep anything from being put back: it is repeated after a crash then. */
+  private write(record: SnapshotRecord): void {
+    try {
+      writeSnapshot(this.options.dataDir, record);
+    } catch (error) {
+      this.options.logger.error('the record of the snapshot cannot be written', { reason: messageOf(error) });
+    }
+  }
+}
+
+/** True for a snapshot that has to be confirmed or put back. */
+export const isOpen = ({ state, confirm_secs }: SnapshotRecord): boolean =>
+  confirm_secs !== null && (state === 'applying' || state === 'awaiting' || state === 'restoring');
+
+/** Returns the milliseconds that an awaited apply has left. */
+export const leftOf = ({ deadline }: SnapshotRecord): number => (deadline === null ? 0 : leftUntil(deadline));
+
+/** Returns the end of an apply that was undone. */
+export const undone = (why: string, restored: Restored | null): SettledEnd => ({
+  end: 'rolled_back',
+  error: { code: 'rolled_back', message: `the agent has undone the apply, because ${why}` },
+  restored,
+});
+
+function whyOf({ end, error }: SettledEnd): string {
+  if (end === 'cancelled') return 'it was cancelled';
+  if (end === 'interrupted') return 'the agent was stopped in the middle of it';
+  return error === null ? 'a resource failed' : `it failed: ${error.message}`;
+}
