@@ -111,7 +111,8 @@ export class Engine implements Service {
     this.verifications = new Verifications({ ...shared, sessions });
     this.driftExcuses = new DriftExcuses(shared);
     const { plans, applies } = this;
-    this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations });
+    const verify = this.verifications.verify.bind(this.verifications);
+    this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations, verify });
     this.state = new StateReader({ db, desiredSets, lanes, contents });
     this.traffic = new Traffic({
       sessions,

@@ -501,3 +501,87 @@ describe('the operator of a rollout', () => {
     expect((await get(bench, theirs)).reason).toBe('1 of 1 canary agents did not succeed');
   });
 });
+
+describe('health checks at the end of a soak', () => {
+  const CHECKED = `name: site
+supports: [{platform: linux}]
+resources:
+  - resource: {file-unix: {path: /site, content: x}}
+verify:
+  - name: answers
+    script: {program: sh, run: 'true'}
+`;
+
+  async function checked(count: number) {
+    const made = await fleet(count);
+    await made.bench.engine.modules.upload({ name: 'site', content: CHECKED }, ALICE);
+    for (const agent of made.agents) agent.diligent = true;
+    return made;
+  }
+
+  it('let the next wave start when all are well', async () => {
+    const { bench, agents } = await checked(3);
+    const id = await begin(bench, { canary: 1, soakSecs: 60 });
+    await becomes(bench, id, ['succeeded', 'waiting', 'waiting']);
+    await pass(bench, MINUTE);
+    await becomes(bench, id, ['succeeded', 'succeeded', 'succeeded']);
+    const asked = (agent: ScriptedAgent | undefined) =>
+      agent?.received.filter((message) => message.type === 'run' && message.mode === 'verify').length;
+    expect(agents.map(asked)).toEqual([1, 0, 0]);
+    await pass(bench, MINUTE);
+    await reaches(bench, id, { state: 'succeeded' });
+    expect(agents.map(asked)).toEqual([1, 1, 1]);
+  });
+
+  it('halt the rollout when one fails, also behind a bound that allows failures', async () => {
+    const { bench, agents } = await checked(3);
+    const id = await begin(bench, { canary: 1, soakSecs: 60, maxFailures: 3 });
+    await becomes(bench, id, ['succeeded', 'waiting', 'waiting']);
+    agents[0]?.unhealthy.set('answers', 'it does not answer');
+    await pass(bench, MINUTE);
+    const reason = 'health checks failed on 1 of 1 agents of wave 1';
+    await reaches(bench, id, { state: 'halted', reason, counts: { failed: 1, waiting: 2 } });
+    expect((await get(bench, id)).agents[0]?.error).toMatchObject({ code: 'verify_failed' });
+    agents[0]?.unhealthy.clear();
+    await bench.engine.rollouts.retry(id, ALICE);
+    await becomes(bench, id, ['succeeded', 'waiting', 'waiting']);
+    await pass(bench, MINUTE);
+    await becomes(bench, id, ['succeeded', 'succeeded', 'succeeded']);
+  });
+
+  it('fail the rollout when one fails in the last wave', async () => {
+    const { bench, agents } = await checked(2);
+    const id = await begin(bench, { soakSecs: 60 });
+    await becomes(bench, id, ['succeeded', 'succeeded']);
+    agents[1]?.unhealthy.set('answers', 'it does not answer');
+    await pass(bench, MINUTE);
+    await reaches(bench, id, { state: 'failed', reason: 'health checks failed on 1 of 2 agents of wave 1' });
+    await becomes(bench, id, ['succeeded', 'failed']);
+  });
+
+  it('run again after a restart in the middle of them, and wait for agents that are away for a moment', async () => {
+    const { bench, agents } = await checked(2);
+    const id = await begin(bench, { canary: 1, soakSecs: 60 });
+    await becomes(bench, id, ['succeeded', 'waiting']);
+    agents[0]?.disconnect();
+    bench.engine.traffic.disconnected(nodeId('1'));
+    await pass(bench, MINUTE);
+    await pass(bench, 1000);
+    await reaches(bench, id, { state: 'running', wave: { number: 1 } });
+    await restart(bench, agents);
+    await pass(bench, 1000);
+    await becomes(bench, id, ['succeeded', 'succeeded']);
+  });
+
+  it('fail for an agent that stays away', async () => {
+    const { bench, agents } = await checked(2);
+    const id = await begin(bench, { canary: 1, soakSecs: 60 });
+    await becomes(bench, id, ['succeeded', 'waiting']);
+    agents[0]?.disconnect();
+    bench.engine.traffic.disconnected(nodeId('1'));
+    await pass(bench, MINUTE);
+    for (let second = 0; second < 61; second += 1) await pass(bench, 1000);
+    await reaches(bench, id, { state: 'halted', counts: { failed: 1, waiting: 1 } });
+    expect((await get(bench, id)).agents[0]?.error?.code).toBe('agent_not_connected');
+  });
+});

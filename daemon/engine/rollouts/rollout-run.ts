@@ -15,6 +15,7 @@ import { type Applies, refuseStale } from '../applies.js';
 import type { Lanes, Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
+import type { Verdict, Verifications } from '../verifications.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
 import { boundsOf } from './rollout-pace.js';
 import { failedResult, finishedResult, rolloutView, stoppedError } from './rollout-results.js';
@@ -33,6 +34,8 @@ export interface RunTools extends Pick<Core, 'clock' | 'logger' | 'uow'> {
   readonly leases: Leases;
   readonly applies: Applies;
   readonly operations: OperationReader;
+  /** Runs the health checks of what was applied last to an agent. */
+  readonly verify: Verifications['verify'];
   /** One lane per rollout: its commands and its steps do not overlap. */
   readonly lanes: Lanes;
   /** Limits how many applies of all rollouts are resolved and stored at a time. */
@@ -60,6 +63,14 @@ type Progress = Partial<
   Pick<RolloutRow, 'state' | 'reason' | 'actor' | 'finished_at' | 'passed' | 'soaking_until' | 'expires_at'>
 >;
 
+/** Number of seconds for which health checks wait for an agent, by the code of the fault that keeps them from running. */
+const PATIENCE: Readonly<Record<string, number>> = {
+  agent_not_connected: 60,
+  operation_in_progress: 600,
+  // An apply has taken the agent.
+  cancelled: 600,
+};
+
 /** Rows of agents stored in one transaction. */
 const ROWS = 500;
 
@@ -86,6 +97,10 @@ export class RolloutRun {
   private isDue = false;
   private pump: Promise<void> | null = null;
   private told: string;
+  /** The health checks of the current wave while they run. */
+  private checking: Promise<void> | null = null;
+  /** Called at the next tick. */
+  private readonly ticked = new Set<() => void>();
 
   constructor(row: RolloutRow, agents: readonly RolloutAgentRow[], tools: RunTools) {
     const { pace } = row;
@@ -247,9 +262,10 @@ export class RolloutRun {
 
   /** Compares the clock with the deadlines, and repeats what the store has refused. */
   tick(): void {
+    for (const resolve of [...this.ticked]) resolve();
     const { soakEnd } = this;
     const now = this.tools.clock.monotonic();
-    const isSoaked = soakEnd !== null && now >= soakEnd;
+    const isSoaked = soakEnd !== null && now >= soakEnd && this.checking === null;
     if (isSoaked || !this.isSaved || this.isStalled || this.agents.absent.length > 0) {
       this.isStalled = false;
       this.wake();
@@ -304,19 +320,107 @@ export class RolloutRun {
           this.progress({ soaking_until: this.tools.clock.now() + this.bounds.soak });
           return;
         case 'check':
+          this.checking ??= this.checkWave().finally(() => {
+            this.checking = null;
+          });
+          return;
         case 'pass':
-          this.soakEnd = null;
-          this.progress({ passed: this.row.passed + 1, soaking_until: null });
+          this.passWave();
           break;
         case 'halt':
-          this.events.push(stateEvent(this.record(), 'rollout.halted', { actor: SYSTEM, reason: step.reason }));
-          this.progress({ state: 'halted', reason: step.reason });
+          this.breakOff(step.reason);
           return;
         case 'finish':
           this.finish({ state: step.state, reason: step.reason });
           return;
       }
     }
+  }
+
+  private passWave(): void {
+    this.soakEnd = null;
+    this.progress({ passed: this.row.passed + 1, soaking_until: null });
+  }
+
+  /** Starts no other agent because a bound is reached or a health check has failed. */
+  private breakOff(reason: string): void {
+    this.soakEnd = null;
+    this.progress({ soaking_until: null });
+    const isDone = this.agents.inStates('waiting').length === 0 && this.agents.inFlight === 0;
+    if (isDone) {
+      this.finish({ state: 'failed', reason });
+      return;
+    }
+    this.progress({ state: 'halted', reason });
+    this.events.push(stateEvent(this.record(), 'rollout.halted', { actor: SYSTEM, reason }));
+  }
+
+  /** Runs the health checks of the current wave, and leaves it when all are well. Never rejects. */
+  private async checkWave(): Promise<void> {
+    const { lanes, logger, shutdown } = this.tools;
+    const { concurrency } = this.bounds;
+    const { passed } = this.row;
+    const agents = this.agents.inStates('succeeded').filter(({ row }) => row.wave === passed + 1);
+    try {
+      const left = agents.values();
+      const failed: RolloutAgentRow[] = [];
+      const checkRest = async () => {
+        for (const agent of left) {
+          const { row } = agent;
+          const { ok, error } = await this.verdict(row.node_id);
+          const shown = error ?? { code: 'verify_failed', message: 'a health check failed' };
+          if (!ok) failed.push({ ...row, state: 'failed', error: { ...shown, hint: null } });
+        }
+      };
+      await Promise.all(Array.from({ length: Math.min(concurrency, agents.length) }, checkRest));
+      if (shutdown.aborted) return;
+      await lanes.enter(this.id, async () => this.takeVerdicts(agents, failed));
+    } catch (error) {
+      if (!shutdown.aborted)
+        logger.error('health checks could not run', { rollout_id: this.id, reason: messageOf(error) });
+    }
+    this.wake();
+  }
+
+  /** Must be called in the lane. */
+  private takeVerdicts(agents: readonly RolloutMember[], failed: readonly RolloutAgentRow[]): void {
+    if (this.row.state !== 'running' && this.row.state !== 'paused') return;
+    for (const row of failed) {
+      const agent = agents.find(({ position }) => position === row.position);
+      // A retry or another end has replaced the result that was checked.
+      if (agent?.row.state === 'succeeded' && agent.row.operation_id === row.operation_id) this.conclude(agent, row);
+    }
+    if (failed.length === 0) this.passWave();
+    else
+      this.breakOff(
+        `health checks failed on ${failed.length} of ${agents.length} agents of wave ${this.row.passed + 1}`,
+      );
+  }
+
+  /** Returns the verdict about one agent. Waits a while for one that is busy or has just lost its connection. */
+  private async verdict(nodeId: string): Promise<Verdict> {
+    const { verify, shutdown } = this.tools;
+    for (let attempt = 1; ; attempt += 1) {
+      const verdict = await verify(nodeId, shutdown);
+      const patience = PATIENCE[verdict.error?.code ?? ''] ?? 0;
+      if (verdict.ok || attempt > patience || shutdown.aborted) return verdict;
+      await this.nextTick();
+    }
+  }
+
+  /** Resolves at the next look at the clock, a second later at most, or when the orchestrator stops. */
+  private nextTick(): Promise<void> {
+    const { shutdown } = this.tools;
+    return new Promise((resolve) => {
+      const done = () => {
+        shutdown.removeEventListener('abort', done);
+        this.ticked.delete(done);
+        resolve();
+      };
+      this.ticked.add(done);
+      shutdown.addEventListener('abort', done);
+      if (shutdown.aborted) done();
+    });
   }
 
   private finish(progress: Progress): void {

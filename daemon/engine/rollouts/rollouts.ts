@@ -17,6 +17,7 @@ import { findModuleHeads } from '../modules/module-store.js';
 import { abortFault } from '../observations.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { Plans } from '../plans.js';
+import type { Verifications } from '../verifications.js';
 import { emptyCounts } from './rollout-agents.js';
 import { assignWaves, checkPace, type RequestedPace, resolvePace } from './rollout-pace.js';
 import { type PlanWatcher, planAgents } from './rollout-plans.js';
@@ -52,6 +53,7 @@ interface RolloutsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId'
   readonly plans: Plans;
   readonly applies: Applies;
   readonly operations: OperationReader;
+  readonly verify: Verifications['verify'];
   /** Returns true while this party may apply; rollouts of others halt. */
   readonly mayApply: (actor: Party) => Promise<boolean>;
   /** Returns what a restart does to running rollouts. */
