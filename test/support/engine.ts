@@ -101,6 +101,8 @@ export class Bench {
   readonly file: string;
   /** Every write fails as on a full disk. */
   isStoreBroken = false;
+  /** Number of writes that still succeed, as if the process died then; null for all. */
+  writesLeft: number | null = null;
   private writes = 0;
   private readonly options: Partial<EngineOptions>;
   private store: OpenDatabase | undefined;
@@ -129,6 +131,7 @@ export class Bench {
   }
 
   async open(): Promise<this> {
+    this.writesLeft = null;
     this.store = await openDatabase({
       file: this.file,
       logger: silentLogger,
@@ -225,7 +228,8 @@ export class Bench {
       write: async (work) => {
         this.writes += 1;
         try {
-          if (this.isStoreBroken) throw new Fault('store_unavailable', 'the disk is full');
+          if (this.isStoreBroken || this.writesLeft === 0) throw new Fault('store_unavailable', 'the disk is full');
+          if (this.writesLeft !== null) this.writesLeft -= 1;
           return await writer.write(work);
         } finally {
           this.writes -= 1;
