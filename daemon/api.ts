@@ -18,6 +18,7 @@ import type { Engine } from './engine/engine.js';
 import { moduleHandlers } from './engine/modules/module-service.js';
 import { operationHandlers } from './engine/operations/operation-reader.js';
 import { rolloutHandlers } from './engine/rollouts/rollout-routes.js';
+import { countOpenRollouts } from './engine/rollouts/rollout-store.js';
 import { runHandlers } from './engine/run-routes.js';
 import { agentHandlers } from './fleet/agent-service.js';
 import { countOtherVersions } from './fleet/agent-store.js';
@@ -99,6 +100,7 @@ function handlersOf(core: Core, parts: ApiParts) {
         publicKey,
         problems,
         outdatedAgents: () => countOtherVersions(core.db, VERSION),
+        openRollouts: () => countOpenRollouts(core.db),
       }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
       moduleSchema: () => ({ ...moduleJsonSchema() }),

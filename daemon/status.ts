@@ -1,5 +1,6 @@
 /** Health of the orchestrator, and the documents that describe the API. */
 import { statfs } from 'node:fs/promises';
+import type { RolloutRecord } from '../src/contract/rollouts.js';
 import type { Status, statusRoutes } from '../src/contract/status.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
 import type { Core } from './core/core.js';
@@ -36,11 +37,13 @@ function once<T>(make: () => T): () => T {
 const ENOUGH_DISK = 1024 ** 3;
 /** Milliseconds for which a measurement of the disk is reused. */
 const DISK_AGE_MS = 1_000;
-/** Milliseconds for which the number of outdated agents is reused. */
-const OUTDATED_AGE_MS = 5_000;
+/** Milliseconds for which counts of the store are reused. */
+const COUNTS_AGE_MS = 5_000;
 
 /** A reason why the orchestrator is degraded. Every client that reaches the API may read it. */
 export type Problem = Status['reasons'][number];
+
+type RolloutState = RolloutRecord['state'];
 
 interface HealthOptions extends Pick<Core, 'clock'> {
   readonly dataDir: string;
@@ -48,14 +51,19 @@ interface HealthOptions extends Pick<Core, 'clock'> {
   readonly problems: () => readonly Problem[];
   /** Returns the number of approved agents with another version than the orchestrator. */
   readonly outdatedAgents: () => Promise<number>;
+  /** Returns the number of rollouts in each state that has not ended. */
+  readonly openRollouts: () => Promise<ReadonlyMap<string, number>>;
 }
 
 /** Creates the check of the current health. Disk and agents are looked at once in a while. */
 export function healthCheck(options: HealthOptions): () => Promise<Status> {
-  const { dataDir, publicKey, problems, outdatedAgents, clock } = options;
+  const { dataDir, publicKey, problems, outdatedAgents, openRollouts, clock } = options;
   const disk = reused(clock, DISK_AGE_MS, () => diskProblems(dataDir));
   // A store that cannot be read has reasons of its own.
-  const outdated = reused(clock, OUTDATED_AGE_MS, () => outdatedAgents().catch(() => 0));
+  const outdated = reused(clock, COUNTS_AGE_MS, () => outdatedAgents().catch(() => 0));
+  const rollouts = reused(clock, COUNTS_AGE_MS, () =>
+    openRollouts().then(rolloutCounts, () => rolloutCounts(new Map())),
+  );
   return async () => {
     const reasons = [...(await disk()), ...problems()];
     return {
@@ -64,9 +72,15 @@ export function healthCheck(options: HealthOptions): () => Promise<Status> {
       public_key: publicKey,
       version: VERSION,
       outdated_agents: await outdated(),
+      rollouts: await rollouts(),
       reasons,
     };
   };
+}
+
+function rolloutCounts(byState: ReadonlyMap<string, number>): Status['rollouts'] {
+  const count = (state: RolloutState) => byState.get(state) ?? 0;
+  return { running: count('running') + count('reverting'), paused: count('paused'), halted: count('halted') };
 }
 
 /** Calls `measure` again only when its last result is older than `ageMs`. */

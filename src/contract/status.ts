@@ -10,6 +10,10 @@ export const StatusSchema = closed({
   public_key: PublicKey,
   version: Type.String(),
   outdated_agents: Type.Integer({ description: 'Number of approved agents with another version' }),
+  rollouts: closed(
+    { running: Type.Integer(), paused: Type.Integer(), halted: Type.Integer() },
+    { description: 'Number of rollouts in each state that has not ended; reverting ones count as running' },
+  ),
   /** Reasons of a degraded state; empty otherwise. */
   reasons: Type.Array(
     closed({

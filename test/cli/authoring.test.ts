@@ -330,6 +330,7 @@ describe('a plan in a file', () => {
           public_key: 'e'.repeat(64),
           version: '0.1.0',
           outdated_agents: 0,
+          rollouts: { running: 0, paused: 0, halted: 0 },
           reasons: [],
         },
       },

@@ -197,6 +197,7 @@ describe('the routes about the API itself', () => {
           public_key: '0'.repeat(64),
           version: '0.1.0',
           outdated_agents: 0,
+          rollouts: { running: 0, paused: 0, halted: 0 },
           reasons: [],
         }),
         openApi: () => {
@@ -215,6 +216,7 @@ describe('the routes about the API itself', () => {
         public_key: '0'.repeat(64),
         version: '0.1.0',
         outdated_agents: 0,
+        rollouts: { running: 0, paused: 0, halted: 0 },
         reasons: [],
       });
       expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });

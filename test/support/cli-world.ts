@@ -336,6 +336,7 @@ export const readings: Answers = {
       public_key: hex('c', 64),
       version: '0.1.0',
       outdated_agents: 0,
+      rollouts: { running: 0, paused: 0, halted: 0 },
       reasons: [],
     },
   },

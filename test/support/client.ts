@@ -154,6 +154,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
         public_key: '0'.repeat(64),
         version: '0.1.0',
         outdated_agents: 0,
+        rollouts: { running: 0, paused: 0, halted: 0 },
         reasons: [],
       },
     }),

@@ -165,6 +165,17 @@ export async function countRollouts(db: Queryable, filter: RolloutFilter): Promi
   return count;
 }
 
+/** Returns the number of rollouts in each state that has not ended. */
+export async function countOpenRollouts(db: Queryable): Promise<ReadonlyMap<string, number>> {
+  const rows = await db
+    .selectFrom('rollouts')
+    .select((select) => ['state', select.fn.countAll<number>().as('count')] as const)
+    .where('finished_at', 'is', null)
+    .groupBy('state')
+    .execute();
+  return new Map(rows.map(({ state, count }) => [state, count]));
+}
+
 function matches({ state, assignment }: RolloutFilter) {
   const is = expressionBuilder<Database, 'rollouts'>();
   return is.and([

@@ -1,10 +1,11 @@
 /** `orch status` and `orch discover`: the orchestrator's health, and the packets that announce it. */
 
+import type { Status } from '../../contract/status.js';
 import { DISCOVERY_PORT } from '../../kernel/ports.js';
 import { defineCommand, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count } from '../format.js';
-import { fields, lines, styled } from '../outcome.js';
+import { fieldsOf, type Line, lines, type Span, styled } from '../outcome.js';
 
 /** `orch status`: the health of the orchestrator. */
 export const showStatus = defineCommand({
@@ -21,21 +22,41 @@ export const showStatus = defineCommand({
         `${count(outdated, 'agent')} ${outdated === 1 ? 'has' : 'have'} another version: orch agents upgrade -l "*"`,
       );
     }
+    const { halted = 0 } = rolloutsOf(status);
+    if (halted > 0)
+      context.warn(`${count(halted, 'rollout')} ${halted === 1 ? 'has' : 'have'} halted: orch rollouts --state halted`);
     return {
       body: status,
       names: [status.status],
-      view: fields(
+      view: fieldsOf([
         ['Orchestrator', api.url.href.replace(/\/$/, '')],
         ['Status', styled(healthy ? 'good' : 'bad', status.status)],
         ...status.reasons.map(({ code, detail }) => ['Reason', `${detail} (${code})`] as const),
+        ...rolloutFields(status),
         ['Version', status.version],
         ['Agent protocol', String(status.protocol_version)],
         ['Public key', status.public_key],
-      ),
+      ]),
       exitStatus: healthy ? EXIT.done : EXIT.error,
     };
   },
 });
+
+/** Returns no counts for an orchestrator that is older than stored rollouts. */
+const rolloutsOf = ({ rollouts }: Partial<Pick<Status, 'rollouts'>>): Partial<Status['rollouts']> => rollouts ?? {};
+
+/** Returns no field if every rollout has ended. */
+function rolloutFields(status: Status): readonly (readonly [string, Line])[] {
+  const { running = 0, paused = 0, halted = 0 } = rolloutsOf(status);
+  const counts: readonly (readonly [number, Span])[] = [
+    [running, `${running} running`],
+    [paused, styled('warn', `${paused} paused`)],
+    [halted, styled('bad', `${halted} halted`)],
+  ];
+  const parts = counts.filter(([number]) => number > 0).map(([, part]) => part);
+  if (parts.length === 0) return [];
+  return [['Rollouts', parts.flatMap((part, index) => (index === 0 ? [part] : [', ', part]))]];
+}
 
 /** `orch discover`: has the orchestrator send discovery packets. */
 export const discoverAgents = defineCommand({

@@ -2,6 +2,7 @@
 import { ROLLOUT_CONCURRENCY } from '../../contract/rollout-concurrency.js';
 import type { RolloutRecord } from '../../contract/rollouts.js';
 import { Fault } from '../../kernel/fault.js';
+import { type Share, unorderedWaves } from '../../kernel/walk.js';
 import type { Context } from '../context.js';
 import { choice, flag, listOfShares, share, text } from '../define-command.js';
 import { parseDuration } from '../parse-time.js';
@@ -39,9 +40,6 @@ export const applyPaceOptions = {
   expires: text('TIME', `how long --when-online waits [${EXPIRES}]`),
   detach: flag('begin, and do not wait for the end'),
 } as const;
-
-/** Agents as a number, or as a share such as `10%`. */
-export type Share = number | string;
 
 /** Pace of a rollout; undefined members take the defaults of the orchestrator. */
 export interface Pace {
@@ -108,21 +106,12 @@ export function choosePace(given: PaceChoice): Pace {
 
 /** Throws `usage` unless numbers and shares rise. A number cannot be compared with a share before the agents are known. */
 function requireRising(waves: readonly Share[]): void {
-  for (const sameKind of [isNumber, isShare]) {
-    const totals = waves.filter(sameKind);
-    for (const [index, total] of totals.entries()) {
-      const before = totals[index - 1];
-      if (before === undefined || amountOf(before) < amountOf(total)) continue;
-      throw new Fault('usage', `--waves must rise, and ${total} follows ${before}`, {
-        hint: 'each wave is the total of agents that it reaches: --waves 1,10%,100%',
-      });
-    }
-  }
+  const pair = unorderedWaves(waves);
+  if (pair === null) return;
+  throw new Fault('usage', `--waves must rise, and ${pair[1]} follows ${pair[0]}`, {
+    hint: 'each wave is the total of agents that it reaches: --waves 1,10%,100%',
+  });
 }
-
-const isNumber = (share: Share): boolean => typeof share === 'number';
-const isShare = (share: Share): boolean => typeof share === 'string';
-const amountOf = (share: Share): number => Number.parseInt(String(share), 10);
 
 /** Returns whether a single agent needs a rollout, because an apply of one agent has no such member. */
 export const needsRollout = ({ waves, soakSecs, onFailure, skipOffline, whenOnlineSecs }: Pace): boolean =>
