@@ -111,13 +111,13 @@ export const SERVE_SETTINGS = {
   }),
   'drift.retention_days': days('how long drift records are kept', 30),
   'rollouts.on_restart': oneOf(['continue', 'halt'], {
-    summary: 'what a restart of the orchestrator does to running rollouts',
+    summary: 'what rollouts do after a restart',
     detail: 'halt: they start no further agent until they are resumed',
     default: 'continue',
     placeholder: 'WHAT',
   }),
   'retention.operations_days': days(
-    'how long operations with their results, and rollouts, are kept',
+    'how long operations and rollouts are kept',
     365,
     'those the managed state rests on are kept longer',
   ),

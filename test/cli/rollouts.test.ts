@@ -2,6 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RolloutDetail } from '../../src/contract/rollouts.js';
+import type { Status } from '../../src/contract/status.js';
 import { expectGolden, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   applied,
@@ -441,5 +442,26 @@ describe('an apply in a rollout', () => {
     api.answer({ listOperations: { body: { operations: [], total: 0, limit: 50, offset: 0 } } });
     expect((await run(['ops', '--rollout', id])).stdout).toMatch(/^No matching operations/);
     expect(await run(['ops', '--rollout', ulid(55)])).toMatchObject({ status: 1 });
+  });
+});
+
+describe('orch status', () => {
+  const { body } = readings.getStatus as { readonly body: Status };
+
+  it('tells of rollouts that have not ended, and warns of halted ones', async () => {
+    api.answer({ getStatus: { body: { ...body, rollouts: { running: 2, paused: 0, halted: 1 } } } });
+    const { status, stdout, stderr } = await run(['status']);
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Rollouts +2 running, 1 halted$/m);
+    expect(stderr).toBe('warning: 1 rollout has halted: orch rollouts --state halted\n');
+    api.answer({ getStatus: { body } });
+    expect((await run(['status'])).stdout).not.toContain('Rollouts');
+  });
+
+  it('works with an orchestrator of before', async () => {
+    const { rollouts: ___, ...earlier } = body;
+    api.answer({ getStatus: { body: earlier } });
+    expect(await run(['status'])).toMatchObject({ status: 0, stderr: '' });
+    expect(api.violations.splice(0)).toHaveLength(1);
   });
 });
