@@ -88,6 +88,23 @@ describe('orch rollouts', () => {
     expect(JSON.parse(stdout)).toEqual(haltedRollout);
   });
 
+  it('shows hundreds of agents in a few lines', async () => {
+    const [, failed] = haltedRollout.agents.filter(({ state }) => state === 'failed');
+    const many = Array.from({ length: 200 }, (_none, at) => ({
+      ...failed,
+      name: `${'a-machine-with-a-very-long-name-'.repeat(2)}${at}`,
+      error: { code: 'script_failed', message: `exit status ${at}`, hint: null },
+    }));
+    api.answer({ getRollout: { body: { ...haltedRollout, agents: many } } });
+    const few = (await run(['rollouts', 'show', id])).stdout.split('\n');
+    expect(few).toContain('  and 180 more with other errors: --verbose shows all');
+    const all = (await run(['rollouts', 'show', id, '-v'])).stdout;
+    expect(all.match(/exit status \d+/g)).toHaveLength(200);
+    const alike = many.map((agent) => ({ ...agent, error: { code: 'x', message: 'no space', hint: null } }));
+    api.answer({ getRollout: { body: { ...haltedRollout, agents: alike } } });
+    expect((await run(['rollouts', 'show', id])).stdout).toContain('-9 and 190 more: no space\n');
+  });
+
   it('pauses, resumes, retries and cancels', async () => {
     const bodies: unknown[] = [];
     const counts = { ...haltedRecord.counts, running: 2, waiting: 26 };

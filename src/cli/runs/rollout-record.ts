@@ -125,7 +125,8 @@ interface NextStep {
 
 /** Returns the commands that may follow. */
 function nextSteps({ rollout_id: id, state, counts }: RolloutRecord): readonly NextStep[] {
-  const again = counts.failed + counts.unreachable + counts.skipped;
+  const failures = counts.failed + counts.unreachable;
+  const again = failures + counts.skipped;
   const watch = { label: 'watch it', command: `orch rollouts watch ${id}`, effect: '' };
   const cancel = { label: 'cancel it', command: `orch rollouts cancel ${id}`, effect: '' };
   const resume = {
@@ -136,7 +137,10 @@ function nextSteps({ rollout_id: id, state, counts }: RolloutRecord): readonly N
   const retry = {
     label: 'try again',
     command: `orch rollouts retry ${id}`,
-    effect: `${count(again, 'agent')} did not succeed`,
+    effect:
+      failures === 0
+        ? `${count(again, 'agent')} ${again === 1 ? 'was' : 'were'} skipped`
+        : `${count(again, 'agent')} did not succeed`,
   };
   const tryAgain = again > 0 ? [retry] : [];
   switch (state) {

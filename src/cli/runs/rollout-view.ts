@@ -84,7 +84,7 @@ export function rolloutDetails(rollout: RolloutDetail, { nameOf, verbose }: Roll
       ['Started', formatTime(rollout.started_at)],
       ['Finished', textOrNone(formatTime(rollout.finished_at))],
       ...paceFields(rollout),
-      ...(wave === null ? [] : [['Wave', waveWords(wave)] as const]),
+      ...(wave === null || (wave.of < 2 && wave.soaking_until === null) ? [] : [['Wave', waveWords(wave)] as const]),
       ['Agents', countsLine(rollout)],
     ]),
     ...GROUPS.map(({ state, head }) => groupView(rollout, { state, head, verbose })),
@@ -141,7 +141,14 @@ function groupView({ agents }: RolloutDetail, { state, head, verbose }: GroupOpt
     if (group === undefined) groups.set(sameness(agent), [agent]);
     else group.push(agent);
   }
-  return linesOf([head, ...[...groups.values()].flatMap((group) => groupLines(group, verbose))]);
+  const all = [...groups.values()];
+  const shown = verbose ? all : all.slice(0, GROUPED);
+  const left = all.slice(shown.length).reduce((sum, group) => sum + group.length, 0);
+  return linesOf([
+    head,
+    ...shown.flatMap((group) => groupLines(group, verbose)),
+    ...(left === 0 ? [] : [styled('dim', `  and ${left} more with other errors: --verbose shows all`)]),
+  ]);
 }
 
 /** Returns what must be equal for two agents of one state to share a line. */
@@ -149,6 +156,9 @@ function sameness({ error, node_id, name }: RolloutAgent): string {
   if (error === null) return '';
   return `${error.code} ${error.message.replaceAll(node_id, '…').replaceAll(name ?? node_id, '…')}`;
 }
+
+/** Maximum number of listed errors in one state; the rest is counted. */
+const GROUPED = 20;
 
 /** Maximum number of listed names; the rest is counted. */
 const NAMED = 10;
