@@ -1,4 +1,5 @@
 /** Runs health checks side by side until each has passed once or its time is over. */
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -34,6 +35,8 @@ export async function runChecks(
   { clock, signal, createHost, onAlive }: RunChecksOptions,
 ): Promise<readonly CheckReport[]> {
   const stopper = new AbortController();
+  // Each attempt and each pause listens.
+  setMaxListeners(0, stopper.signal);
   // Commands finish when the agent stops, unless they are cancelled.
   const stop = () => stopper.abort(new Fault('cancelled', 'the health checks were stopped'));
   if (signal.aborted) stop();
@@ -88,7 +91,7 @@ async function runCheck(check: DesiredCheck, index: number, context: CheckContex
     if (signal.aborted) return report('not_run', last);
     if (found.is === 'impossible') return report('unhealthy', found.reason);
     const isRetried = last !== null;
-    last = found.reason;
+    last = found.reason.trim();
     if (elapsed() + pause >= limit) {
       return report('unhealthy', isRetried ? `${last}, for ${Math.round(elapsed() / 1000)} s` : last);
     }
