@@ -50,6 +50,9 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
   'pauseRollout rollout_in_progress': 'needs a rollout that is being reverted: see test/engine/reverts.test.ts',
   'planRollout rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'verifyAgent agent_not_connected': 'needs an agent that goes away after an apply: see test/engine/verify.test.ts',
+  'verifyAgent agent_timeout': 'needs an agent that says nothing for a minute: see test/engine/verify.test.ts',
+  agent_too_old: 'needs an agent of an earlier release: see test/engine/verify.test.ts',
   'checkDrift agent_timeout':
     'needs an agent that lives and says nothing for a minute: see test/engine/plan-drift.test.ts',
 };
@@ -72,7 +75,6 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'rollout.pruned': 'engine/retention.test.ts',
   'drift.failed': 'engine/plan-drift.test.ts',
   'drift.pruned': 'engine/retention.test.ts',
-  'secret.used': 'secrets/resolving.test.ts',
   'secret.expired': 'secrets/service.test.ts',
   'secret.key_rotated': 'secrets/rotation.test.ts',
   'channel.delivery_failed': 'notify/outbox.test.ts',
@@ -181,6 +183,7 @@ describe('a running orchestrator', () => {
     await runs.driftExcuses(world);
     await runs.foreignOperation(world, operationId);
     await runs.busyAgent(world);
+    await runs.verified(world);
   });
 
   it('refuses a key that was used for another request', async () => {

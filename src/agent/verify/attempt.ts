@@ -1,6 +1,6 @@
 /** One attempt of a health check. */
 import { connect } from 'node:net';
-import { messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { messageOf } from '../../kernel/fault.js';
 import { validator } from '../../kernel/validator.js';
 import type { DesiredCheck } from '../../resources/checks/check.js';
 import {
@@ -11,27 +11,18 @@ import {
   checkPlatforms,
 } from '../../resources/checks/check-kinds.js';
 import { type Command, commandFailure, lastLines } from '../../resources/command.js';
-import type { Host } from '../../resources/host.js';
 import { scriptCommand } from '../../resources/script.js';
+import {
+  type Attempt,
+  type AttemptContext,
+  connectionProblem,
+  HEALTHY,
+  impossible,
+  seconds,
+  unhealthy,
+} from './attempt-result.js';
 import { requestHttp } from './http-attempt.js';
 import { observeUnit } from './unit-attempt.js';
-
-export type Attempt =
-  | { readonly is: 'healthy' }
-  | { readonly is: 'unhealthy'; readonly reason: string }
-  /** Another attempt would end the same way. */
-  | { readonly is: 'impossible'; readonly reason: string };
-
-export interface AttemptContext {
-  readonly host: Host;
-  /** Ends the attempt at once. */
-  readonly signal: AbortSignal;
-  readonly timeoutMs: number;
-}
-
-export const HEALTHY: Attempt = { is: 'healthy' };
-export const unhealthy = (reason: string): Attempt => ({ is: 'unhealthy', reason });
-export const impossible = (reason: string): Attempt => ({ is: 'impossible', reason });
 
 /** Makes an attempt. Never rejects. Its reasons may hold secrets. */
 export async function attempt(check: DesiredCheck, context: AttemptContext): Promise<Attempt> {
@@ -91,9 +82,6 @@ async function runScript(
   }
 }
 
-/** Formats milliseconds as seconds with one digit at most. */
-export const seconds = (milliseconds: number): string => `${Math.round(milliseconds / 100) / 10} s`;
-
 function connectTcp({ host, port }: CheckBodies['tcp'], { signal, timeoutMs }: AttemptContext): Promise<Attempt> {
   const place = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   return new Promise((resolve) => {
@@ -114,23 +102,4 @@ function connectTcp({ host, port }: CheckBodies['tcp'], { signal, timeoutMs }: A
     socket.once('connect', () => settle(HEALTHY));
     socket.on('error', (error) => settle(unhealthy(`${place} ${connectionProblem(error)}`)));
   });
-}
-
-const PROBLEMS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'refused the connection',
-  ECONNRESET: 'broke the connection',
-  EPIPE: 'broke the connection',
-  ENOTFOUND: 'cannot be found: its name has no address',
-  EAI_AGAIN: 'cannot be found: the name servers do not answer',
-  ETIMEDOUT: 'did not answer',
-  EHOSTUNREACH: 'cannot be reached',
-  ENETUNREACH: 'cannot be reached',
-};
-
-/** Returns what went wrong with a connection, as text after the place. */
-export function connectionProblem(error: unknown): string {
-  // A host with several addresses has one error for each of them.
-  const single = error instanceof AggregateError ? error.errors[0] : error;
-  const code = systemCodeOf(single) ?? '';
-  return PROBLEMS[code] ?? `failed: ${messageOf(single)}`;
 }

@@ -12,7 +12,7 @@ import {
   impossible,
   seconds,
   unhealthy,
-} from './attempt.js';
+} from './attempt-result.js';
 
 type HttpBody = CheckBodies['http'];
 

@@ -8,7 +8,8 @@ import { type CheckReport, type DesiredCheck, MAX_REASON } from '../../resources
 import type { Host } from '../../resources/host.js';
 import { secretValues } from '../../resources/tainted-body.js';
 import { Masking } from '../converge/masking.js';
-import { type Attempt, attempt } from './attempt.js';
+import { attempt } from './attempt.js';
+import type { Attempt } from './attempt-result.js';
 
 interface RunChecksOptions {
   readonly clock: Clock;

@@ -5,7 +5,7 @@ import { LIST_COMMAND, parseList } from '../../resources/services/launchd-state.
 import { isUp, parseUnits, showCommand, stateOf } from '../../resources/services/systemd-unit.js';
 import { powershell, readAnswer } from '../../resources/windows/powershell.js';
 import { READ_SERVICES } from '../../resources/windows/windows-service-control.js';
-import { type Attempt, type AttemptContext, HEALTHY, impossible, unhealthy } from './attempt.js';
+import { type Attempt, type AttemptContext, HEALTHY, impossible, unhealthy } from './attempt-result.js';
 
 export function observeUnit(name: string, context: AttemptContext): Promise<Attempt> {
   switch (context.host.platform) {

@@ -1,5 +1,6 @@
 /** Plans, applies, drift checks and operations of the agent that is connected. */
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { expect } from 'vitest';
 import { until } from '../../support/orch.js';
 import type { Call, World } from '../world.js';
 import { upload } from './desired.js';
@@ -45,11 +46,12 @@ export async function refusedRuns(world: World): Promise<void> {
     await world.refuses(id, { params, body: { modules: ['one'], to: ABSENT_OPERATION } }, 'bad_request');
   }
   await world.refuses('checkDrift', { params: { node_id: connected } }, 'no_snapshot');
-  for (const id of ['planAgent', 'applyAgent', 'checkDrift']) {
-    const body = id === 'checkDrift' ? {} : { body: { modules: [] } };
+  await world.refuses('verifyAgent', { params: { node_id: connected } }, 'no_snapshot');
+  for (const id of ['planAgent', 'applyAgent', 'checkDrift', 'verifyAgent']) {
+    const body = id === 'checkDrift' || id === 'verifyAgent' ? {} : { body: { modules: [] } };
     await world.refuses(id, { ...ABSENT, ...body }, 'agent_not_found');
     await world.refuses(id, { params: { node_id: pending }, ...body }, 'agent_not_approved');
-    await world.refuses(id, { params: { node_id: away }, ...body }, 'agent_not_connected');
+    if (id !== 'verifyAgent') await world.refuses(id, { params: { node_id: away }, ...body }, 'agent_not_connected');
   }
 }
 
@@ -126,6 +128,41 @@ export async function foreignOperation(world: World, to: string): Promise<void> 
   } finally {
     await agent.stop();
   }
+}
+
+/** Health checks run again, with a secret and without it, and make way for an apply. */
+export async function verified(world: World): Promise<void> {
+  const params = { node_id: world.agents.connected };
+  const mark = world.sandbox.path('verifying');
+  const path = world.sandbox.path('checked');
+  const token = { params: { name: 'CHECK' } };
+  await world.gives('createSecret', { body: { name: 'CHECK', value: 'hunter2hunter2' } }, 201);
+  const run = `touch ${mark}; test -e ${path}/slow && sleep 60; echo \${{ secrets.CHECK }}`;
+  const content = [
+    'name: checked',
+    'supports: [{platform: linux}]',
+    `resources: [{resource: {directory-unix: {path: ${path}}}}]`,
+    'verify:',
+    `- {name: slow, within: 2m, timeout: 2m, script: {program: sh, run: "${run}"}}`,
+  ];
+  await world.gives('uploadModule', { body: { name: 'checked', content: `${content.join('\n')}\n` } }, 201);
+  const body = { modules: ['site', 'checked'], allow_removals: 9 };
+  const applied = await world.gives('applyAgent', { params, body }, 200);
+  expect(applied).toMatchObject({ status: 'succeeded', checks: [{ name: 'slow', status: 'healthy' }] });
+  const { operation_id } = applied;
+  expect(await world.gives('verifyAgent', { params }, 200)).toMatchObject({ operation_id, ok: true });
+  writeFileSync(`${path}/slow`, '');
+  rmSync(mark);
+  const cancelled = world.refuses('verifyAgent', { params }, 'cancelled');
+  await until(() => existsSync(mark), 'the check runs');
+  const apply = await world.gives('applyAgent', { params, body: { ...body, wait: false } }, 202);
+  await cancelled;
+  await world.refuses('verifyAgent', { params }, 'operation_in_progress');
+  await world.gives('cancelOperation', { params: { operation_id: apply.operation_id } }, 202);
+  rmSync(`${path}/slow`);
+  await until(async () => (await world.call('verifyAgent', { params })).status === 200, 'the apply has ended');
+  await world.gives('removeSecret', token, 204);
+  await world.refuses('verifyAgent', { params }, 'secret_unavailable');
 }
 
 /** An apply keeps everything else away, and ends a plan that is under way. */
