@@ -8,11 +8,11 @@ import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
 import type { Notes, Precautions } from './converge/ledger.js';
 import { apply, drift, type Outcome, plan } from './converge.js';
-import { boundedError, verifiedEnd } from './engine/apply-run.js';
+import { boundedError } from './engine/apply-run.js';
 import { thisHost } from './host/this-host.js';
 import { forgetLoss } from './journal/journal-loss.js';
 import { Journal } from './journal.js';
-import { runChecks } from './verify/run-checks.js';
+import { verifiedEnd } from './verify/verified-end.js';
 
 interface LocalRunOptions {
   /** Stops the run at the next resource boundary. */
@@ -100,6 +100,7 @@ async function verified(
   { clock, directory, signal }: VerifyTools,
 ): Promise<Verified> {
   if (outcome.end !== 'succeeded' || verify.length === 0) return outcome;
+  const { runChecks } = await import('./verify/run-checks.js');
   const createHost = (own: AbortSignal) => thisHost({ signal: own, dataDir: directory });
   const checks = await runChecks(verify, { clock, signal, createHost });
   return { ...outcome, ...verifiedEnd(verify, checks, signal), checks };

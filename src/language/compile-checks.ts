@@ -1,10 +1,10 @@
 /** Compiles the health checks of a module, and realizes them for an agent. */
 import type { Span } from '../kernel/tainted.js';
-import { validator } from '../kernel/validator.js';
 import { type DesiredCheck, MAX_CHECKS_CHARACTERS, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import {
   CHECK_KINDS,
   CHECK_SCHEMAS,
+  CHECK_VALIDATORS,
   type CheckKind,
   checkPlatforms,
   checkProblems,
@@ -141,7 +141,7 @@ function checkFilled(kind: CheckKind, value: unknown, { problems, taint }: Fille
   const schema = CHECK_SCHEMAS[kind];
   const mistakes = new MistakeList();
   checkShape(schema, locatedOf(value), { mistakes, path: `/${kind}`, label: `"${kind}"`, expressions: false });
-  const missed = mistakes.failed ? [] : [...validator(schema).problems(value), ...checkProblems(kind, value)];
+  const missed = mistakes.failed ? [] : [...CHECK_VALIDATORS[kind].problems(value), ...checkProblems(kind, value)];
   const found = [...mistakes.found, ...missed.map(({ path, message }) => ({ path: `/${kind}${path}`, message }))];
   for (const { path, message } of found) {
     const shown = taint.has(path)

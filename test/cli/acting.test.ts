@@ -3,6 +3,8 @@ import { EventEmitter } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { OperationDetail } from '../../src/contract/operations.js';
+import type { Verification } from '../../src/contract/runs.js';
+import type { CheckResult } from '../../src/resources/checks/check.js';
 import { summarize } from '../../src/resources/result.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
@@ -487,6 +489,94 @@ describe('orch apply', () => {
     expect(api.violations.splice(0)).toEqual(['Error: the server dies']);
     expect(ran.status).toBe(69);
     expect(ran.stderr).toContain(`orch ops watch ${ulid(1)}`);
+  });
+});
+
+const healthy: CheckResult = {
+  module: 'site',
+  name: 'front page',
+  kind: 'http',
+  status: 'healthy',
+  duration_ms: 120,
+  reason: null,
+};
+const unhealthy: CheckResult = {
+  ...healthy,
+  name: 'unit nginx',
+  kind: 'unit',
+  status: 'unhealthy',
+  duration_ms: 30_012,
+  reason: 'nginx.service is failed\u001b[31m, for 30 s',
+};
+const checkFailed = {
+  code: 'verify_failed',
+  message: 'check "unit nginx" of module site failed: nginx.service is failed, for 30 s',
+} as const;
+
+describe('health checks', () => {
+  const verification = (checks: readonly CheckResult[]): { body: Verification } => ({
+    body: {
+      node_id: web1.node_id,
+      operation_id: ulid(1),
+      ok: checks.every(({ status }) => status === 'healthy'),
+      started_at: 1,
+      finished_at: 2,
+      checks: [...checks],
+      error: checks.every(({ status }) => status === 'healthy') ? null : checkFailed,
+    },
+  });
+
+  it('are named in a plan, in one line', async () => {
+    const many = Array.from({ length: 7 }, (_, n) => ({ ...healthy, name: `check ${n}`, status: 'pending' as const }));
+    api.answer({ planAgent: streamOf(runResult(planned.slice(0, 1), { checks: many })) });
+    await golden('plan-checks', ['plan', 'web-01', '-m', 'site']);
+  });
+
+  it('are shown after an apply: the unhealthy ones, and all with --verbose', async () => {
+    const result = runResult(applied, {
+      operation_id: ulid(1),
+      status: 'failed',
+      error: checkFailed,
+      plan_hash: null,
+      checks: [healthy, unhealthy],
+    });
+    api.answer({ applyAgent: streamOf(result) });
+    expect((await golden('apply-checks', ['apply', 'web-01', '-m', 'site', '--yes'])).status).toBe(3);
+    const operation = {
+      ...operations[1],
+      checks: [healthy, unhealthy, { ...unhealthy, name: 'late', status: 'not_run', reason: null }],
+    };
+    api.answer({ getOperation: { body: operation } });
+    await golden('ops-show-checks', ['ops', 'show', ulid(1), '--verbose']);
+  });
+
+  it('run again on one agent, with an exit status that says how they are', async () => {
+    api.answer({ verifyAgent: verification([healthy]) });
+    expect((await golden('verify', ['verify', 'web-01'])).status).toBe(0);
+    api.answer({ verifyAgent: verification([healthy, unhealthy]) });
+    expect((await golden('verify-unhealthy', ['verify', 'web-01'])).status).toBe(1);
+    const json = await run(['verify', 'web-01', '-o', 'json']);
+    expect(JSON.parse(json.stdout)).toEqual(verification([healthy, unhealthy]).body);
+    expect((await run(['verify', 'web-01', '-o', 'name'])).stdout).toBe('web-01\n');
+    api.answer({ verifyAgent: verification([]) });
+    expect((await golden('verify-none', ['verify', 'web-01'])).status).toBe(0);
+  });
+
+  it('run on a fleet, and tell of each agent', async () => {
+    api.answer({
+      verifyAgent: ({ params }) =>
+        params.node_id === web2.node_id
+          ? { problem: 'agent_too_old', detail: 'agent web-02 is too old to run the health checks of modules' }
+          : verification([healthy, unhealthy]),
+    });
+    expect((await golden('verify-fleet', ['verify', 'web-01', 'web-02'])).status).toBe(1);
+  });
+
+  it('cannot run on an agent that is away or old, and need an agent', async () => {
+    api.answer({ verifyAgent: { problem: 'agent_not_connected', detail: 'agent web-01 is not connected' } });
+    expect((await golden('verify-offline', ['verify', 'web-01'])).status).toBe(5);
+    expect((await golden('verify-usage', ['verify'])).status).toBe(64);
+    expect((await run(['verify', 'web-01', '-l', 'role=web'])).stderr).toContain('one of them');
   });
 });
 

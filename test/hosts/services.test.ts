@@ -392,4 +392,31 @@ describeHosts('services on a booted machine', () => {
       '0\n',
     );
   });
+
+  it('checks the health of units after an apply', async () => {
+    const check = async (unit: string) => {
+      const verify = [{ name: 'unit', within: '1s', unit }];
+      await host.writeFile(
+        FILE,
+        JSON.stringify({ name: 'services', supports: [{ platform: 'linux' }], resources: [], verify }),
+      );
+      const { stdout } = await orch('apply', '--yes');
+      const { status, error, checks } = JSON.parse(stdout) as RunResult;
+      return { status, code: error?.code, reasons: checks?.map(({ reason }) => reason) };
+    };
+    const failed = (reason: string) => ({
+      status: 'failed',
+      code: 'verify_failed',
+      reasons: [expect.stringContaining(reason)],
+    });
+    await sh('systemctl start adopted');
+    expect(await check('adopted.service')).toEqual({ status: 'succeeded', code: undefined, reasons: [null] });
+    expect(await check('adopted')).toMatchObject({ status: 'succeeded' });
+    await sh('systemctl stop adopted');
+    expect(await check('adopted')).toEqual(failed('adopted.service is stopped'));
+    expect(await check('nothing.service')).toEqual(failed('systemd has not loaded nothing.service'));
+    await sh('systemd-run --wait --unit=broken --quiet sh -c "exit 7" || true');
+    expect(await check('broken')).toEqual(failed('broken.service is failed'));
+    await sh('systemctl reset-failed broken');
+  });
 });

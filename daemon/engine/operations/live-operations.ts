@@ -6,7 +6,7 @@ import type { Restored } from '../../../src/resources/restored.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
 import { countResults, type ItemResult, isUnchanged, type Unchanged } from '../../../src/resources/run-results.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
-import type { OrchestratorMessage, RunEntry, RunItem } from '../../../src/wire/messages.js';
+import type { OrchestratorMessage, RunEnd, RunEntry, RunItem } from '../../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
 import { RunItems } from '../run-content.js';
@@ -219,11 +219,15 @@ export class LiveOperation {
     return this.content.verify.length > 0;
   }
 
-  /** Takes the results of the health checks. Throws `protocol_violation` for results of other checks. */
-  takeChecks(reports: readonly CheckReport[]): void {
+  /**
+   * Takes the results of the health checks. Throws `protocol_violation` for results of other checks. Those of an interrupted run
+   * are unknown unless the agent reports some: it may have ended while they ran.
+   */
+  takeChecks(reports: readonly CheckReport[], end: RunEnd): void {
     const { content, dispatch } = this;
     const results = reportedChecks({ checks: content.verify, reports, dispatch });
-    this.checks = this.hasChecks ? results : null;
+    const isKnown = this.hasChecks && (reports.length > 0 || end !== 'interrupted');
+    this.checks = isKnown ? results : null;
   }
 
   /** Returns the messages that start the apply; null when its secrets are no longer known, so that it cannot be sent. */

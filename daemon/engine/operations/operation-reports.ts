@@ -147,7 +147,7 @@ export class OperationReports {
       this.resume(operation);
       return;
     }
-    operation.takeChecks(message.checks ?? []);
+    operation.takeChecks(message.checks ?? [], message.end);
     operation.restored = message.restored ?? null;
     await driver.apply(operation, { type: 'finished', ...endOfReport(message, operation) }, 'agent');
     const isTold = link.send(operation.nodeId, [{ type: 'run_ack', run_id: operation.id }]);

@@ -2,7 +2,7 @@
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
-import { type CheckReport, checkResults, type DesiredCheck, verifyError } from '../../resources/checks/check.js';
+import type { CheckReport } from '../../resources/checks/check.js';
 import type { Host } from '../../resources/host.js';
 import { countResults, shortened } from '../../resources/run-results.js';
 import type { RunEntry, RunItem } from '../../wire/messages.js';
@@ -17,7 +17,7 @@ import { type BootTime, bootTime } from '../snapshot/boot-time.js';
 import type { Doomed, Snapshot } from '../snapshot/snapshot.js';
 import type { SnapshotRecord } from '../snapshot/snapshot-record.js';
 import type { SettledEnd, Undoing } from '../snapshot/undoing.js';
-import { runChecks, stopOf } from '../verify/run-checks.js';
+import { verifiedEnd } from '../verify/verified-end.js';
 import type { EngineReport, RunHead } from './run-engine.js';
 
 interface ApplyRunOptions {
@@ -120,6 +120,8 @@ export class ApplyRun {
     // The results are final, and the checks may take minutes.
     this.trySync();
     const onAlive = () => tell({ type: 'run_accepted', run_id: run.id });
+    // Few runs have checks, which bring the HTTP client along.
+    const { runChecks } = await import('../verify/run-checks.js');
     const limit = confirmSecs === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(confirmSecs * 1000)]);
     const checks = await runChecks(verify, { clock, signal: limit, createHost, onAlive });
     if (!limit.aborted || signal.aborted) return { ...verifiedEnd(verify, checks, signal), checks };
@@ -196,20 +198,6 @@ export class ApplyRun {
 /** How an apply ended, with the results of its health checks if it came to them. */
 interface Ended extends Pick<Outcome, 'end' | 'error'> {
   readonly checks?: readonly CheckReport[];
-}
-
-/** Returns the end of a run after its health checks: also a stopped run has applied all of its resources. */
-export function verifiedEnd(
-  checks: readonly DesiredCheck[],
-  reports: readonly CheckReport[],
-  signal: AbortSignal,
-): Pick<Ended, 'end' | 'error'> {
-  const stop = stopOf(signal);
-  if (stop === 'cancelled') return { end: stop, error: null };
-  const message = 'the agent was stopped before its health checks had ended';
-  if (stop === 'interrupted') return { end: stop, error: { code: stop, message } };
-  const error = verifyError(checkResults(checks, reports));
-  return { end: error === null ? 'succeeded' : 'failed', error };
 }
 
 /** Returns the report of the end of an apply; null while it runs. */

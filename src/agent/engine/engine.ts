@@ -12,8 +12,8 @@ import type { Journal } from '../journal.js';
 import { NO_GUARD, type SnapshotGuard } from '../snapshot/snapshot-guard.js';
 import type { SnapshotRecord } from '../snapshot/snapshot-record.js';
 import { isOpen, leftOf, Undoing, type UndoingOptions, undone } from '../snapshot/undoing.js';
-import { runChecks } from '../verify/run-checks.js';
-import { ApplyRun, boundedError, endReport, resultMessages, stopFault, verifiedEnd } from './apply-run.js';
+import { verifiedEnd } from '../verify/verified-end.js';
+import { ApplyRun, boundedError, endReport, resultMessages, stopFault } from './apply-run.js';
 import type { EngineReport, Inventory, RunEngine, RunHead } from './run-engine.js';
 
 interface EngineOptions {
@@ -218,6 +218,7 @@ export class Engine implements RunEngine {
     const { clock, createHost } = this.options;
     const onAlive = () => this.report({ type: 'run_accepted', run_id: runId });
     onAlive();
+    const { runChecks } = await import('../verify/run-checks.js');
     const checks = [...(await runChecks(verify, { clock, signal, createHost, onAlive }))];
     const { end, error } = verifiedEnd(verify, checks, signal);
     this.report({ type: 'run_finished', run_id: runId, end, results: 0, observed: null, error, checks });

@@ -1,11 +1,10 @@
 /** One attempt of a health check. */
 import { connect } from 'node:net';
 import { messageOf } from '../../kernel/fault.js';
-import { validator } from '../../kernel/validator.js';
 import type { DesiredCheck } from '../../resources/checks/check.js';
 import {
   CHECK_KINDS,
-  CHECK_SCHEMAS,
+  CHECK_VALIDATORS,
   type CheckBodies,
   type CheckKind,
   checkPlatforms,
@@ -38,7 +37,7 @@ export async function attempt(check: DesiredCheck, context: AttemptContext): Pro
 }
 
 const isBody = (kind: CheckKind, body: DesiredCheck['body']): boolean =>
-  validator(CHECK_SCHEMAS[kind]).check(kind === 'unit' ? body.name : body);
+  CHECK_VALIDATORS[kind].check(kind === 'unit' ? body.name : body);
 
 type Attempts = {
   readonly [K in CheckKind]: (body: CheckBodies[K], context: AttemptContext, check: DesiredCheck) => Promise<Attempt>;

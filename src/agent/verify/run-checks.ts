@@ -2,7 +2,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock.js';
-import { Fault, isFault } from '../../kernel/fault.js';
+import { Fault } from '../../kernel/fault.js';
 import { scrubber } from '../../kernel/tainted.js';
 import { type CheckReport, type DesiredCheck, MAX_REASON } from '../../resources/checks/check.js';
 import type { Host } from '../../resources/host.js';
@@ -143,10 +143,4 @@ class Slots {
       else next();
     }
   }
-}
-
-/** Returns the end of a run whose checks were stopped, by the reason of its signal; null for one that was not stopped. */
-export function stopOf(signal: AbortSignal): 'cancelled' | 'interrupted' | null {
-  if (!signal.aborted) return null;
-  return isFault(signal.reason, 'interrupted') ? 'interrupted' : 'cancelled';
 }

@@ -1,7 +1,7 @@
 /** The kinds of health checks: the schemas of their bodies, rules beyond these, and their names in reports. */
 import * as Type from 'typebox';
 import { closed, optional } from '../../kernel/schema.js';
-import { escapePointer, type Problem } from '../../kernel/validator.js';
+import { escapePointer, type Problem, type Validator, validator } from '../../kernel/validator.js';
 import { PROGRAMS, programPlatforms } from '../script.js';
 
 const scriptSchema = closed(
@@ -83,6 +83,14 @@ const unitSchema = Type.String({
 export const CHECK_SCHEMAS = { script: scriptSchema, http: httpSchema, tcp: tcpSchema, unit: unitSchema } as const;
 export type CheckKind = keyof typeof CHECK_SCHEMAS;
 export const CHECK_KINDS = Object.keys(CHECK_SCHEMAS) as readonly CheckKind[];
+
+/** Validators of the same values, with every expression filled in. */
+export const CHECK_VALIDATORS: Readonly<Record<CheckKind, Validator<unknown>>> = {
+  script: validator(scriptSchema),
+  http: validator(httpSchema),
+  tcp: validator(tcpSchema),
+  unit: validator(unitSchema),
+};
 
 /** Bodies of checks by kind, as `DesiredCheck` holds them. */
 export interface CheckBodies {

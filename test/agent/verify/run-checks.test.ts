@@ -7,7 +7,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
-import { runChecks, stopOf } from '../../../src/agent/verify/run-checks.js';
+import { runChecks } from '../../../src/agent/verify/run-checks.js';
 import { selfSignedP256 } from '../../../src/identity/certificate.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { DesiredCheck } from '../../../src/resources/checks/check.js';
@@ -281,7 +281,6 @@ describe('all together', () => {
     stopper.abort(new Fault('interrupted', 'the agent stops'));
     const statuses = (await reports).map(({ status }) => status);
     expect(new Set(statuses)).toEqual(new Set(['not_run']));
-    expect(stopOf(stopper.signal)).toBe('interrupted');
   });
 
   it('do nothing once they are stopped', async () => {
