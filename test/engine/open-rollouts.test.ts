@@ -13,7 +13,14 @@ it('counts rollouts until they end', async () => {
   const counts = async () => Object.fromEntries(await countOpenRollouts(bench.db));
   expect(await counts()).toEqual({});
   const target = { kind: 'selector', selector: '*' } as const;
-  const request = { target, modules: ['site'], allowRemovals: null, expect: null, confirmSecs: null, pace: DEFAULT_PACE };
+  const request = {
+    target,
+    modules: ['site'],
+    allowRemovals: null,
+    expect: null,
+    confirmSecs: null,
+    pace: DEFAULT_PACE,
+  };
   const first = await rollouts.apply(request, ALICE);
   const second = await rollouts.apply(request, ALICE);
   await rollouts.pause(first.id, null, ALICE);

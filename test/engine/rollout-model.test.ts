@@ -19,7 +19,14 @@ async function fleet(count: number) {
 
 async function begin(bench: Bench, pace: Partial<RequestedPace>): Promise<string> {
   const target = { kind: 'assignment', name: 'all' } as const;
-  const request = { target, modules: [], allowRemovals: null, expect: null, confirmSecs: null, pace: { ...DEFAULT_PACE, ...pace } };
+  const request = {
+    target,
+    modules: [],
+    allowRemovals: null,
+    expect: null,
+    confirmSecs: null,
+    pace: { ...DEFAULT_PACE, ...pace },
+  };
   return (await bench.engine.rollouts.apply(request, ALICE)).id;
 }
 

@@ -24,7 +24,14 @@ const CLOSED = OPEN.replace(
 );
 
 const script = (apply: string): Entry =>
-  entry('script', { program: 'sh', manages: 'a step', apply: `touch /root/begun; ${apply}`, check: 'false' });
+  entry('script', {
+    program: 'sh',
+    manages: 'a step',
+    apply: `touch /root/begun; ${apply}`,
+    check: 'test -e /root/begun',
+  });
+
+const failures = ({ resources }: RunResult) => resources.flatMap(({ error }) => error?.message ?? []);
 
 describeHosts('an apply that has to be confirmed', () => {
   let fleet: Fleet;
@@ -47,6 +54,7 @@ describeHosts('an apply that has to be confirmed', () => {
     );
   /** Applies what was declared, and returns the exit status with the result. */
   const apply = async (within: string) => {
+    await sh('rm -f /root/begun');
     const words = ['apply', 'web-01', '-f', '/root/site.orch.yaml', '--yes', '--confirm-within', within, '-o', 'json'];
     const { status, stdout, stderr } = await orch(...words, '--allow-removals', '99');
     if (!stdout.startsWith('{')) throw new Error(`no result, status ${status}:\n${stderr}${stdout}`);
@@ -91,7 +99,7 @@ describeHosts('an apply that has to be confirmed', () => {
   };
 
   beforeAll(async () => {
-    fleet = await startFleet({ hosts: ['orch', 'web-01'], packages: ['nftables'] });
+    fleet = await startFleet({ hosts: ['orch', 'web-01'], packages: ['nftables'], capabilities: ['CAP_NET_ADMIN'] });
     control = fleet.host('orch');
     web = fleet.host('web-01');
     expect(await orch('operator', 'init')).toMatchObject({ status: 0 });
@@ -146,6 +154,7 @@ describeHosts('an apply that has to be confirmed', () => {
       entry('service-systemd', { name: 'nftables', running: true, restart_on: ['rules'] }),
     );
     const { exit, run } = await apply('10s');
+    expect(failures(run)).toEqual([]);
     expect(run.error?.message).toContain('did not come back within 10 s');
     expect({ exit, status: run.status }).toEqual({ exit: 7, status: 'rolled_back' });
     expect(run.restored).toMatchObject({ restored: 3, not_restored: 0 });
@@ -164,6 +173,7 @@ describeHosts('an apply that has to be confirmed', () => {
       entry('service-systemd', { name: 'systemd-networkd', running: true, restart_on: ['net'] }),
     );
     const { exit, run } = await apply('10s');
+    expect(failures(run)).toEqual([]);
     expect({ exit, status: run.status, left: run.restored?.not_restored }).toEqual({
       exit: 7,
       status: 'rolled_back',
@@ -180,7 +190,7 @@ describeHosts('an apply that has to be confirmed', () => {
     await declare(
       entry('file-unix', { path: '/etc/motd', content: 'hello\n' }),
       entry('file-unix', { path, content: '[Service]\nExecStart=/bin/false\n' }),
-      script('systemctl daemon-reload; systemctl restart --no-block orch-agent'),
+      script('systemctl daemon-reload; systemctl kill -s KILL orch-agent; sleep 60'),
     );
     const { exit, run } = await apply('10s');
     expect(run.error?.message).toContain('the agent did not start any more');

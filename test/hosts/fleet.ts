@@ -16,6 +16,8 @@ export interface FleetOptions {
   readonly packages?: readonly string[];
   /** Directory with `dist`, `node_modules` and `package.json`: the built project unless told; null for hosts without Node and orch. */
   readonly project?: string | null;
+  /** Capabilities of every host beyond those of a container. */
+  readonly capabilities?: readonly string[];
 }
 
 export interface Fleet {
@@ -40,7 +42,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const base = await baseImage([...(isBare ? [] : NODE_PACKAGES), ...(options.packages ?? [])]);
   const guard = await startGuard();
   const addresses = options.hosts.map((name, index) => ({ name, address: `10.77.${guard.number}.${index + 10}` }));
-  const boots = addresses.map((_, index) => bootNth({ guard, base, isBare, binds, addresses, index }));
+  const { capabilities = [] } = options;
+  const boots = addresses.map((_, index) => bootNth({ guard, base, isBare, binds, addresses, capabilities, index }));
   const settled = await Promise.allSettled(boots);
   const failed = settled.find((result) => result.status === 'rejected');
   if (failed !== undefined) {
@@ -56,10 +59,11 @@ interface NthHost {
   readonly isBare: boolean;
   readonly binds: readonly Bind[];
   readonly addresses: readonly { readonly name: string; readonly address: string }[];
+  readonly capabilities: readonly string[];
   readonly index: number;
 }
 
-async function bootNth({ guard, base, isBare, binds, addresses, index }: NthHost): Promise<BootedHost> {
+async function bootNth({ guard, base, isBare, binds, addresses, capabilities, index }: NthHost): Promise<BootedHost> {
   const { name = '', address = '' } = addresses[index] ?? {};
   const directory = `${guard.directory}/${name}`;
   mkdirSync(directory);
@@ -76,6 +80,7 @@ async function bootNth({ guard, base, isBare, binds, addresses, index }: NthHost
       namespace,
       binds,
       consoleLog: `${directory}/console`,
+      ...(capabilities.length === 0 ? {} : { capabilities }),
     },
     { bridge: run, port: `${run}-${index}`, address, namespace },
   );

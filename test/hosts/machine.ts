@@ -23,6 +23,8 @@ export interface MachineSpec {
   readonly namespace: string;
   readonly consoleLog: string;
   readonly binds: readonly Bind[];
+  /** Capabilities beyond those of a container, such as `CAP_NET_ADMIN`. */
+  readonly capabilities?: readonly string[];
 }
 
 export interface Machine {
@@ -65,6 +67,7 @@ function nspawnArgv(spec: MachineSpec): readonly string[] {
     `--machine=${spec.name}`,
     `--hostname=${spec.hostname}`,
     `--network-namespace-path=${spec.namespace}`,
+    ...(spec.capabilities === undefined ? [] : [`--capability=${spec.capabilities.join(',')}`]),
     ...binds,
   ];
 }

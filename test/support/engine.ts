@@ -90,6 +90,9 @@ interface StartOptions {
   readonly allowRemovals?: number;
   readonly expect?: string;
   readonly to?: ApplyTarget;
+  readonly confirmSecs?: number;
+  readonly keepsSnapshot?: boolean;
+  readonly putsBack?: string;
 }
 
 export class Bench {
@@ -260,7 +263,11 @@ export class Bench {
 
   /** Starts an apply without waiting for it. */
   async start(agent: ScriptedAgent, modules: readonly string[], more: StartOptions = {}) {
+    const { confirmSecs, keepsSnapshot, putsBack } = more;
     const request = {
+      ...(confirmSecs === undefined ? {} : { confirmSecs }),
+      ...(keepsSnapshot === undefined ? {} : { keepsSnapshot }),
+      ...(putsBack === undefined ? {} : { putsBack }),
       nodeId: agent.nodeId,
       modules,
       to: more.to ?? null,
