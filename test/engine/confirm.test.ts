@@ -48,11 +48,11 @@ async function ends(
 
 const confirmations = (agent: ScriptedAgent) => agent.received.filter(({ type }) => type === 'run_confirmed').length;
 
-const UNDONE = {
+const UNDONE: Partial<AgentMessageOf<'run_finished'>> = {
   end: 'rolled_back',
   error: { code: 'rolled_back', message: 'the agent has undone the apply, because it did not come back' },
   restored: { restored: 2, not_restored: 0, resources: [] },
-} satisfies Partial<AgentMessageOf<'run_finished'>>;
+};
 
 describe('an apply that has to be confirmed', () => {
   it('asks the agent, with the shortest time of the request and of the modules', async () => {

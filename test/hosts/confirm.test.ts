@@ -161,7 +161,7 @@ describeHosts('an apply that has to be confirmed', () => {
     expect(await look('/etc/nftables.conf', '/etc/motd')).toBe(before);
     expect(await sh('nft list ruleset')).not.toContain('drop');
     await nothingIsLeft();
-    expect(await json('ops', 'list', '--status', 'rolled_back')).toHaveLength(1);
+    expect(await json('ops', 'list', '--status', 'rolled_back')).toMatchObject({ total: 1 });
   });
 
   it('is undone when the machine loses its address', async () => {

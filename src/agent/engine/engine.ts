@@ -22,6 +22,7 @@ interface EngineOptions {
   readonly guard?: SnapshotGuard;
   /** Returns the free bytes of the file system of a directory [default: the system's]. */
   readonly freeBytes?: UndoingOptions['freeBytes'];
+  readonly settleMs?: UndoingOptions['settleMs'];
   /** Creates a new view of the machine for each run. */
   readonly createHost: (signal?: AbortSignal) => Host;
   readonly clock: Clock;

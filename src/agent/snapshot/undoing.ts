@@ -20,6 +20,8 @@ export interface UndoingOptions {
   readonly logger: Logger;
   readonly guard: SnapshotGuard;
   readonly report: (report: EngineReport) => void;
+  /** Milliseconds after an apply before which no connection counts, because some changes take effect late [default: 3 s]. */
+  readonly settleMs?: number;
   /** Returns the free bytes of the file system of a directory [default: the system's]. */
   readonly freeBytes?: SavedPathsOptions['freeBytes'];
 }
@@ -41,11 +43,15 @@ type Answer = 'confirmed' | 'expired' | 'cancelled' | 'stopping';
 
 interface Waiting {
   readonly runId: string;
+  /** True once connections count. */
+  isSettled: boolean;
   readonly answer: (answer: Answer) => void;
 }
 
 /** Longest wait of one timer, so that a machine that was suspended looks at its clock again soon. */
 const TIMER_MS = 1_000;
+/** Long enough for a network service to take up a new configuration after it has started. */
+const SETTLE_MS = 3_000;
 
 export class Undoing {
   private readonly options: UndoingOptions;
@@ -134,14 +140,11 @@ export class Undoing {
 
   /** Waits for the confirmation of an apply whose snapshot says `awaiting`. */
   async wait(record: SnapshotRecord, signal: AbortSignal, outcome: SettledEnd): Promise<SettledEnd | null> {
-    const { dataDir, report, logger } = this.options;
+    const { dataDir, logger } = this.options;
     const { run_id: runId, confirm_secs: secs } = record;
     const { checks } = outcome;
-    const left = leftOf(record);
-    logger.info('the apply has to be confirmed', { run_id: runId, seconds: Math.round(left / 1000) });
-    const answer = this.answer(record, signal);
-    report({ type: 'run_awaiting', run_id: runId, left_secs: Math.round(left / 1000) });
-    switch (await answer) {
+    logger.info('the apply has to be confirmed', { run_id: runId, seconds: Math.round(leftOf(record) / 1000) });
+    switch (await this.answer(record, signal)) {
       case 'stopping':
         return null;
       case 'confirmed':
@@ -207,9 +210,9 @@ export class Undoing {
     if (this.waiting?.runId === runId) this.waiting.answer('confirmed');
   }
 
-  /** Asks for the confirmation on a connection that was made after the apply. */
+  /** Asks for the confirmation on a connection that was made after the apply has settled. */
   reached(): void {
-    if (this.waiting !== null) this.options.report({ type: 'run_confirm', run_id: this.waiting.runId });
+    if (this.waiting?.isSettled) this.options.report({ type: 'run_confirm', run_id: this.waiting.runId });
   }
 
   unreached(reason: string): void {
@@ -220,8 +223,11 @@ export class Undoing {
     this.obstacle = null;
     return new Promise((resolve) => {
       let timer: NodeJS.Timeout | undefined;
+      const waiting: Waiting = { runId: record.run_id, isSettled: false, answer: (given) => answer(given) };
+      const settled = setTimeout(() => this.askForConnection(waiting, record), this.settleMs(record));
       const answer = (given: Answer) => {
         clearTimeout(timer);
+        clearTimeout(settled);
         signal.removeEventListener('abort', abort);
         this.waiting = null;
         resolve(given);
@@ -232,11 +238,24 @@ export class Undoing {
         if (left <= 0) return answer('expired');
         timer = setTimeout(look, Math.min(left, TIMER_MS));
       };
-      this.waiting = { runId: record.run_id, answer };
+      this.waiting = waiting;
       if (signal.aborted) return abort();
       signal.addEventListener('abort', abort, { once: true });
       look();
     });
+  }
+
+  /** Has a new connection made, on which `reached` asks for the confirmation. */
+  private askForConnection(waiting: Waiting, record: SnapshotRecord): void {
+    waiting.isSettled = true;
+    const left = Math.round(leftOf(record) / 1000);
+    this.options.report({ type: 'run_awaiting', run_id: waiting.runId, left_secs: left });
+  }
+
+  /** Returns the milliseconds until connections count. */
+  private settleMs(record: SnapshotRecord): number {
+    const since = (record.confirm_secs ?? 0) * 1000 - leftOf(record);
+    return Math.max(0, (this.options.settleMs ?? SETTLE_MS) - since);
   }
 
   /** Writes the record. A disk that refuses it must not keep anything from being put back: it is repeated after a crash then. */

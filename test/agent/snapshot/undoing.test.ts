@@ -14,15 +14,17 @@ import {
 } from '../../../src/agent/snapshot/snapshot-record.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
 import { clock, content, file, head, host, Listener, place, removal, runId, script } from '../../support/agent.js';
+import { until } from '../../support/until.js';
 
-function start(dataDir: string, freeBytes?: () => number) {
+function start(dataDir: string, more: Pick<ConstructorParameters<typeof Engine>[0], 'freeBytes' | 'settleMs'> = {}) {
   const journal = new Journal(dataDir);
   const engine = new Engine({
     journal,
     createHost: host,
+    settleMs: 0,
     clock,
     logger: silentLogger,
-    ...(freeBytes ? { freeBytes } : {}),
+    ...more,
   });
   onTestFinished(() => engine.stop());
   return { engine, journal, heard: new Listener(engine) };
@@ -116,6 +118,20 @@ describe('an apply that has to be confirmed', () => {
     expect(text(join(root, 'f'))).toBeNull();
   });
 
+  it('takes no connection for a proof before its changes have settled', async () => {
+    const [dataDir, root] = [place(), place()];
+    const { engine, heard } = start(dataDir, { settleMs: 400 });
+    engine.begin(head(1, { confirm_secs: 60 }), content([file(join(root, 'f'))]));
+    await until(() => readSnapshot(dataDir)?.state === 'awaiting', 'the apply awaits its confirmation');
+    engine.reached();
+    expect(heard.of(1).map(({ type }) => type)).not.toContain('run_confirm');
+    await awaiting(heard, 1);
+    engine.reached();
+    expect(heard.of(1).at(-1)?.type).toBe('run_confirm');
+    engine.confirmed(runId(1));
+    await heard.finished(1);
+  });
+
   it('needs no confirmation when it changes nothing', async () => {
     const [dataDir, root] = [place(), place()];
     const { engine, heard } = start(dataDir);
@@ -127,7 +143,7 @@ describe('an apply that has to be confirmed', () => {
 
   it('is refused, and changes nothing, when the disk has no room for what it replaces', async () => {
     const [dataDir, root] = [place(), place()];
-    const { engine, heard } = start(dataDir, () => 1024);
+    const { engine, heard } = start(dataDir, { freeBytes: () => 1024 });
     writeFileSync(join(root, 'f'), 'before');
     engine.begin(
       head(1, { confirm_secs: 60 }),
@@ -179,6 +195,7 @@ describe('an agent that was stopped', () => {
     expect(await engine.inventory()).toEqual([{ run_id: runId(1), state: 'running', results: 1 }]);
     engine.begin(head(2), content([]));
     expect(await heard.finished(2)).toMatchObject({ end: 'refused', error: { code: 'operation_in_progress' } });
+    await awaiting(heard, 1);
     engine.reached();
     expect(heard.of(1).at(-1)?.type).toBe('run_confirm');
     engine.confirmed(runId(1));
