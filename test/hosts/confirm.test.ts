@@ -31,6 +31,9 @@ const script = (apply: string): Entry =>
     check: 'test -e /root/begun',
   });
 
+const network = (address: string): string =>
+  `auto lo eth0\niface lo inet loopback\niface eth0 inet static\n  address ${address}\n`;
+
 const failures = ({ resources }: RunResult) => resources.flatMap(({ error }) => error?.message ?? []);
 
 describeHosts('an apply that has to be confirmed', () => {
@@ -99,7 +102,11 @@ describeHosts('an apply that has to be confirmed', () => {
   };
 
   beforeAll(async () => {
-    fleet = await startFleet({ hosts: ['orch', 'web-01'], packages: ['nftables'], capabilities: ['CAP_NET_ADMIN'] });
+    fleet = await startFleet({
+      hosts: ['orch', 'web-01'],
+      packages: ['ifupdown', 'nftables'],
+      capabilities: ['CAP_NET_ADMIN'],
+    });
     control = fleet.host('orch');
     web = fleet.host('web-01');
     expect(await orch('operator', 'init')).toMatchObject({ status: 0 });
@@ -117,14 +124,9 @@ describeHosts('an apply that has to be confirmed', () => {
     );
     await web.writeFile('/etc/systemd/system/orch-agent.service', unit('orch-agent'));
     await web.writeFile('/etc/nftables.conf', OPEN, '0755');
-    await web.writeFile(
-      '/etc/systemd/network/10-eth0.network',
-      `[Match]\nName=eth0\n[Network]\nAddress=${web.address}/24\n`,
-      '0640',
-    );
-    await sh(
-      'chgrp systemd-network /etc/systemd/network/10-eth0.network; systemctl enable --now nftables systemd-networkd',
-    );
+    await web.writeFile('/etc/network/interfaces', network(`${web.address}/24`), '0640');
+    await sh('chgrp adm /etc/network/interfaces; ip address flush dev eth0; systemctl enable nftables networking');
+    await sh('systemctl restart nftables networking');
     expect(await web.run(['systemctl', 'enable', '--now', 'orch-agent'])).toMatchObject({ status: 0 });
     await until(async () => (await json<Agent[]>('agents', 'list')).length === 1, 'the machine waits');
     node = (await json<Agent[]>('agents', 'list'))[0]?.node_id as string;
@@ -165,12 +167,12 @@ describeHosts('an apply that has to be confirmed', () => {
   });
 
   it('is undone when the machine loses its address', async () => {
-    const path = '/etc/systemd/network/10-eth0.network';
+    const path = '/etc/network/interfaces';
     const before = await look(path);
     await declare(
       entry('file-unix', { path: '/etc/motd', content: 'hello\n' }),
-      entry('file-unix', { path, content: '[Match]\nName=eth0\n[Network]\nAddress=10.99.0.1/24\n' }, { id: 'net' }),
-      entry('service-systemd', { name: 'systemd-networkd', running: true, restart_on: ['net'] }),
+      entry('file-unix', { path, content: network('10.99.0.1/24') }, { id: 'net' }),
+      entry('service-systemd', { name: 'networking', running: true, restart_on: ['net'] }),
     );
     const { exit, run } = await apply('10s');
     expect(failures(run)).toEqual([]);

@@ -3,6 +3,7 @@ import type { RunResult } from '../../contract/runs.js';
 import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { finish } from '../../kernel/steps.js';
+import type { CompiledModule } from '../../language/compile-module.js';
 import { type CompiledRequest, resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
 import { noLongerDesired } from '../../resources/believed-state.js';
@@ -94,10 +95,11 @@ async function resolveFiles(
 
 /** Resolves the modules. Parses kept ones again if a message needs places in them. */
 async function resolveModules(read: readonly LocalModule[], request: Omit<CompiledRequest, 'modules'>) {
-  const attempt = (modules: readonly LocalModule[]) => ({
-    read: modules,
-    ...resolveCompiled({ ...request, modules: modules.map(({ compiled }) => compiled) }),
-  });
+  const attempt = (modules: readonly LocalModule[]) => {
+    const compiled = modules.map((module) => module.compiled);
+    const { resources, warnings } = resolveCompiled({ ...request, modules: compiled });
+    return { read: modules, resources, warnings: [...warnings, ...compiled.flatMap(unconfirmed)] };
+  };
   if (read.some(({ locate }) => locate === null)) {
     try {
       const found = attempt(read);
@@ -109,6 +111,18 @@ async function resolveModules(read: readonly LocalModule[], request: Omit<Compil
   const parsed = await allParsed(read);
   return resolved(() => attempt(parsed));
 }
+
+/** Returns a warning for a module that asks for a confirmation, which no orchestrator can give here. */
+const unconfirmed = ({ name, confirmSecs }: CompiledModule) =>
+  confirmSecs === null
+    ? []
+    : [
+        {
+          module: name,
+          path: '/confirm',
+          message: 'a run with --local has no orchestrator to confirm it, so it is never undone',
+        },
+      ];
 
 /** Hints for a missing tag or secret, which no orchestrator can supply here. */
 const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
