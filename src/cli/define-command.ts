@@ -187,6 +187,7 @@ export type LiveValue =
   | 'rollout'
   | 'operation-of-node'
   | 'drift'
+  | 'snooze'
   | 'window'
   | 'channel'
   | 'notification'

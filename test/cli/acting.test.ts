@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { OperationDetail } from '../../src/contract/operations.js';
-import type { Verification } from '../../src/contract/runs.js';
+import type { DriftResource, Verification } from '../../src/contract/runs.js';
 import type { CheckResult } from '../../src/resources/checks/check.js';
 import { summarize } from '../../src/resources/result.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
@@ -16,6 +16,7 @@ import {
   inSync,
   missed,
   operations,
+  operators,
   partlyApplied,
   pending,
   planned,
@@ -595,6 +596,163 @@ describe('orch drift', () => {
     const error = { code: 'cancelled', message: 'an apply has taken web-01' };
     api.answer({ getDrift: { body: driftDetail([], { status: 'cancelled', error }) } });
     expect((await run(['drift', 'show', ulid(7)])).stdout).toMatch(/Error +an apply has taken web-01\n$/);
+  });
+
+  it('shows what does not count, when a file was changed and what ran then', async () => {
+    const AT = Date.UTC(2026, 2, 1, 12, 0, 0) / 1000;
+    const [same, created, updated, script] = planned;
+    const by = operators[0]?.operator_id ?? '';
+    const session = { by: 'ada', started_at: AT - 25, ended_at: AT + 60, offset_secs: 3725 };
+    const resources = [
+      ...(same ? [same] : []),
+      ...(created
+        ? [{ ...created, excuse: { kind: 'snoozed', by, reason: 'until the move', until: AT + 600 } } as const]
+        : []),
+      ...(updated
+        ? [
+            {
+              ...updated,
+              changed_at: AT,
+              likely_causes: [
+                { kind: 'terminal', id: ulid(3), ...session },
+                { kind: 'command', id: ulid(4), ...session, ended_at: null, offset_secs: null },
+                { kind: 'apply', id: ulid(5), ...session, offset_secs: null },
+              ],
+            } satisfies DriftResource,
+          ]
+        : []),
+      ...(script ? [{ ...script, excuse: { kind: 'accepted', by, reason: null, until: null } } as const] : []),
+    ];
+    api.answer({ checkDrift: { body: driftDetail(resources, { snoozed: 1, accepted: 1 }) } });
+    await golden('drift-remarks', ['drift', 'web-01']);
+  });
+
+  it('snoozes drift of an agent and of resources', async () => {
+    const bodies: unknown[] = [];
+    const ends_at = Date.UTC(2030, 0, 31) / 1000;
+    const made = {
+      snooze_id: ulid(8),
+      node_id: web1.node_id,
+      resources: null,
+      reason: 'until the move',
+      ends_at,
+      created_at: 1,
+      created_by: operators[0]?.operator_id,
+    };
+    const motd = { module: 'site', kind: 'file-unix', identity: '/etc/motd' };
+    const applied_at = { applied_at: 1, operation_id: ulid(1), origin: 'created' };
+    api.answer({
+      getState: {
+        body: {
+          node_id: web1.node_id,
+          operation_id: ulid(1),
+          applied: [
+            { ...motd, ...applied_at },
+            { ...motd, kind: 'script', ...applied_at },
+          ],
+          pending_removals: [],
+          unapplied: [],
+        },
+      },
+      snoozeDrift: ({ body }) => {
+        bodies.push(body);
+        const { resources = null } = body as { resources?: unknown };
+        return { status: 201, body: { ...made, resources } };
+      },
+      endDriftSnooze: { status: 204, body: undefined },
+      listDriftExcuses: {
+        body: {
+          snoozes: [made, { ...made, snooze_id: ulid(9), resources: [motd] }],
+          accepts: [
+            {
+              node_id: web1.node_id,
+              ...motd,
+              reason: null,
+              drift_id: ulid(7),
+              accepted_at: 1,
+              accepted_by: operators[0]?.operator_id,
+            },
+          ],
+        },
+      },
+    });
+    const when = ['--until', '2030-01-31', '--reason', 'until the move'];
+    await golden('drift-snooze', ['drift', 'snooze', 'web-01', ...when]);
+    await golden('drift-snooze-resource', ['drift', 'snooze', 'web-01', 'file-unix /etc/motd', ...when]);
+    await golden('drift-snooze-unknown', ['drift', 'snooze', 'web-01', '/etc/mtd', ...when]);
+    await golden('drift-snooze-ambiguous', ['drift', 'snooze', 'web-01', '/etc/motd', ...when]);
+    await golden('drift-snooze-no-time', ['drift', 'snooze', 'web-01', '--reason', 'x']);
+    expect(bodies).toEqual([
+      { ends_at, reason: 'until the move' },
+      { ends_at, reason: 'until the move', resources: [motd] },
+    ]);
+    await golden('drift-snoozes', ['drift', 'snoozes', '-o', 'wide']);
+    await golden('drift-unsnooze', ['drift', 'unsnooze', ulid(8)]);
+  });
+
+  it('accepts what a check has found, and asks before it does', async () => {
+    const bodies: unknown[] = [];
+    api.answer({
+      checkDrift: { body: driftDetail(planned.slice(0, 3)) },
+      acceptDrift: ({ body }) => {
+        bodies.push(body);
+        const { resources } = body as { resources: object[] };
+        const how = { reason: null, drift_id: ulid(7), accepted_at: 1, accepted_by: operators[0]?.operator_id };
+        return { body: resources.map((one) => ({ node_id: web1.node_id, ...one, ...how })) };
+      },
+    });
+    expect((await golden('drift-accept-no-terminal', ['drift', 'accept', 'web-01', '/etc/site.conf'])).status).toBe(64);
+    await golden('drift-accept', ['drift', 'accept', 'web-01', '/etc/site.conf', '--yes']);
+    await golden('drift-accept-same', ['drift', 'accept', 'web-01', '/srv/site', '--yes']);
+    const resources = [{ module: 'site', kind: 'file-unix', identity: '/etc/site.conf' }];
+    expect(bodies).toEqual([{ drift_id: ulid(7), resources }]);
+  });
+
+  it('prints a patch of module files, and names what is to be done by hand', async () => {
+    const text = [
+      'name: site',
+      'supports:',
+      '  - platform: linux',
+      'resources:',
+      '  - resource:',
+      '      file-unix:',
+      '        path: /etc/motd',
+      '        content: |  # the greeting',
+      '          hello',
+      '  - resource: {file-unix: {path: /etc/secret, content: "${{ tags.role }}"}}',
+      '',
+    ].join('\n');
+    const path = write('adopted.orch.yaml', text);
+    const file = {
+      module: 'site',
+      kind: 'file-unix',
+      id: null,
+      name: null,
+      action: 'update',
+      status: 'pending',
+    } as const;
+    const rest = { sensitive: false, reason: null, error: null, duration_ms: 1 } as const;
+    const changes = [{ field: 'content', before: null, after: null }];
+    api.answer({
+      checkDrift: {
+        body: driftDetail([
+          {
+            ...file,
+            ...rest,
+            identity: '/etc/motd',
+            changes,
+            diff: '--- a/m\n+++ b/m\n@@ -1,1 +1,1 @@\n-bye\n+hello\n',
+          },
+          { ...file, ...rest, identity: '/etc/secret', changes, diff: '--- a/m\n+++ b/m\n@@ -1,1 +1,1 @@\n-x\n+web\n' },
+        ]),
+      },
+    });
+    const adopt = ['drift', 'adopt', 'web-01'];
+    const { status } = await golden('drift-adopt', [...adopt, '/etc/motd', '/etc/secret', '-f', path]);
+    expect(status).toBe(3);
+    const json = JSON.parse((await run([...adopt, '/etc/motd', '-f', path, '-o', 'json'])).stdout);
+    expect(json).toMatchObject({ by_hand: [], patches: [{ module: 'site' }] });
+    expect((await run([...adopt, '/etc/none', '-f', path])).stderr).toContain('no drifted resource');
   });
 
   it('says when there is nothing to compare with', async () => {

@@ -221,6 +221,11 @@ const SOURCES: Readonly<Record<Live, Source>> = {
       word: id,
       summary: `${status} ${reason}`,
     })),
+  snooze: async (api, signal) =>
+    (await api.call('listDriftExcuses', { signal })).snoozes.map(({ snooze_id, reason }) => ({
+      word: snooze_id,
+      summary: reason,
+    })),
   drift: async (api, signal) =>
     (await api.call('listDrift', { signal })).records.map(({ drift_id, status }) => ({
       word: drift_id,

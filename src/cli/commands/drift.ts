@@ -231,7 +231,8 @@ export const driftTable = (
     record.drift_id,
     nameOf(record.node_id),
     driftStatus(record.status),
-    String(record.summary.pending),
+    // Orchestrators before snoozes count none.
+    String(record.summary.pending - (record.snoozed ?? 0) - (record.accepted ?? 0)),
     String(record.summary.total),
     formatAge(record.finished_at, now),
     record.trigger,

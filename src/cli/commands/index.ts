@@ -33,6 +33,7 @@ const audit = () => import('./audit.js');
 const channels = () => import('./channels.js');
 const completion = () => import('./completion.js');
 const doctor = () => import('./doctor.js');
+const driftExcuses = () => import('./drift-excuses.js');
 const drift = () => import('./drift.js');
 const enroll = () => import('./enroll.js');
 const maintenance = () => import('./maintenance.js');
@@ -136,6 +137,15 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('drift list', 'list drift records', async () => (await drift()).listDrift),
   entry('drift show', 'show one drift record', async () => (await drift()).showDrift),
   entry('drift latest', 'show the newest drift record of an agent', async () => (await drift()).showLatestDrift),
+  entry('drift snooze', 'let drift not count until a time', async () => (await driftExcuses()).snoozeDrift),
+  entry('drift snoozes', 'list snoozed and accepted drift', async () => (await driftExcuses()).listSnoozes),
+  entry('drift unsnooze', 'end a snooze now', async () => (await driftExcuses()).endSnooze),
+  entry('drift accept', 'take drift as expected until the next apply', async () => (await driftExcuses()).acceptDrift),
+  entry(
+    'drift adopt',
+    'print a patch of the modules that makes drift declared',
+    async () => (await import('./drift-adopt.js')).adoptDrift,
+  ),
   entry('state', 'show the believed state of an agent', async () => (await state()).showState),
   entry(
     'impact',

@@ -97,8 +97,8 @@ async function resolveFiles(
 async function resolveModules(read: readonly LocalModule[], request: Omit<CompiledRequest, 'modules'>) {
   const attempt = (modules: readonly LocalModule[]) => {
     const compiled = modules.map((module) => module.compiled);
-    const { resources, warnings } = resolveCompiled({ ...request, modules: compiled });
-    return { read: modules, resources, warnings: [...warnings, ...compiled.flatMap(unconfirmed)] };
+    const { warnings, ...resolved } = resolveCompiled({ ...request, modules: compiled });
+    return { ...resolved, read: modules, warnings: [...warnings, ...compiled.flatMap(unconfirmed)] };
   };
   if (read.some(({ locate }) => locate === null)) {
     try {

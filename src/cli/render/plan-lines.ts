@@ -1,7 +1,9 @@
 /** The resources of a run as a reviewer's diff, by module, with a count line. */
+import type { DriftResource } from '../../contract/runs.js';
 import type { Output, ResourceResult, Summary } from '../../resources/result.js';
 import { count } from '../format.js';
 import { type Line, type Span, type Style, styled, textLines } from '../outcome.js';
+import { driftRemarks } from './drift-remarks.js';
 import { plainText, spansOf } from './paint.js';
 
 export type RunKind = 'plan' | 'apply' | 'drift';
@@ -29,8 +31,11 @@ interface PlanOptions {
   readonly details: boolean;
 }
 
-export function planLines(resources: readonly ResourceResult[], { verbose, details }: PlanOptions): readonly Line[] {
-  const modules = new Map<string, ResourceResult[]>();
+/** A result, with what a drift check adds to it. */
+type ShownResource = ResourceResult & Pick<DriftResource, 'excuse' | 'changed_at' | 'likely_causes'>;
+
+export function planLines(resources: readonly ShownResource[], { verbose, details }: PlanOptions): readonly Line[] {
+  const modules = new Map<string, ShownResource[]>();
   for (const resource of resources) {
     if (!verbose && !isNoteworthy(resource)) continue;
     const others = modules.get(resource.module);
@@ -44,7 +49,7 @@ export function planLines(resources: readonly ResourceResult[], { verbose, detai
 }
 
 interface Counted {
-  readonly resources: readonly ResourceResult[];
+  readonly resources: readonly ShownResource[];
   readonly summary: Summary;
   readonly error: unknown;
 }
@@ -53,8 +58,11 @@ interface Counted {
 export function countLines(kind: RunKind, { resources, summary, error }: Counted, isComplete = true): readonly Line[] {
   const { unchanged, pending, changed, failed, skipped } = summary;
   if (error !== null && unchanged + pending + changed + failed + skipped === 0) return [];
-  const changes = changeWords(resources);
+  const changes = changeWords(resources.filter(({ excuse }) => excuse == null));
+  const excused = (wanted: string) => resources.filter(({ excuse }) => excuse?.kind === wanted).length;
   const rest = [
+    ...(excused('snoozed') > 0 ? [styled('accent', `${excused('snoozed')} snoozed`)] : []),
+    ...(excused('accepted') > 0 ? [styled('accent', `${excused('accepted')} accepted`)] : []),
     ...(summary.failed > 0 ? [styled('bad', `${summary.failed} failed`)] : []),
     ...(summary.skipped > 0 ? [styled('warn', `${summary.skipped} skipped`)] : []),
     ...(summary.unchanged > 0 || changes.length === 0 ? [`${summary.unchanged} unchanged`] : []),
@@ -78,7 +86,7 @@ function nothing(kind: RunKind, { failed, skipped }: Summary): string {
   return kind === 'plan' ? 'nothing to do' : 'none';
 }
 
-function changeWords(resources: readonly ResourceResult[]): readonly string[] {
+function changeWords(resources: readonly ShownResource[]): readonly string[] {
   const found: string[] = [];
   for (const [action, [pending, changed]] of Object.entries(WORDS)) {
     const of = resources.filter((resource) => (resource.action === 'reload' ? 'restart' : resource.action) === action);
@@ -117,7 +125,7 @@ export const resourceName = ({ kind, identity }: Pick<ResourceResult, 'kind' | '
 const BODY = '        ';
 
 /** Renders a resource below its module; with `details` also its changes. */
-function resourceLines(resource: ResourceResult, details: boolean): readonly Line[] {
+function resourceLines(resource: ShownResource, details: boolean): readonly Line[] {
   const { sign, style } = SIGNS[resource.action];
   const head: Span[] = [styled(style, `    ${sign} ${resourceName(resource)}`), ...outcomeSpans(resource)];
   if (resource.reason !== null) head.push(styled('dim', `  (${resource.reason})`));
@@ -125,7 +133,9 @@ function resourceLines(resource: ResourceResult, details: boolean): readonly Lin
     resource.error === null
       ? []
       : textLines(resource.error.message).map((line) => styled('bad', `${BODY}${plainText(line)}`));
-  return details ? [head, ...error, ...changeLines(resource), ...diffLines(resource)] : [head, ...error];
+  const remarks = driftRemarks(resource).map((line): Line => [BODY, ...spansOf(line)]);
+  const changes = details ? [...changeLines(resource), ...diffLines(resource)] : [];
+  return [head, ...error, ...remarks, ...changes];
 }
 
 /** Renders the trigger and the result of a resource. */
