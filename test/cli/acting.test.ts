@@ -719,7 +719,7 @@ describe('orch drift', () => {
       '        path: /etc/motd',
       '        content: |  # the greeting',
       '          hello',
-      '  - resource: {file-unix: {path: /etc/secret, content: "${{ tags.role }}"}}',
+      `  - resource: {file-unix: {path: /etc/secret, content: "$\{{ tags.role }}"}}`,
       '',
     ].join('\n');
     const path = write('adopted.orch.yaml', text);

@@ -16,7 +16,7 @@ export function adoptResource(text: string, pointer: string, resource: DriftReso
   let edited = text;
   for (const { field, before, after } of resource.changes) {
     const edit = adoptField(edited, `${pointer}/${field}`, (value) =>
-      field === 'content' ? contentOf(value, before, resource.diff) : valueOf(value, { field, before, after }),
+      field === 'content' ? contentOf(value, before, resource.diff) : machineValue(value, { field, before, after }),
     );
     if ('why' in edit) return edit;
     edited = edit.text;
@@ -50,7 +50,7 @@ interface Change {
 const WHOLE = 511;
 
 /** Returns the value of the machine in the type of the declared one. */
-function valueOf(declared: unknown, { field, before, after }: Change): Found {
+function machineValue(declared: unknown, { field, before, after }: Change): Found {
   const here = `${field} is "${before ?? 'none'}" on the machine`;
   if (before === null || before.length > WHOLE) return { why: `its ${here}` };
   // Both values of a boolean are known, whatever they are called.
