@@ -208,8 +208,8 @@ class Agent {
       const pause = await this.connectOnce(place, signal);
       if (signal.aborted) break;
       await this.detachment.ended(signal);
-      backoff.ended(clock.monotonic() - since, this.wasRefused);
-      const delay = pause ?? backoff.next(this.longestPause());
+      if (this.awaited === null) backoff.ended(clock.monotonic() - since, this.wasRefused);
+      const delay = pause ?? this.pauseBefore(backoff);
       if (delay > 0 && (await addressSource.pause(delay, signal))) backoff.reset();
     }
     unsubscribe();
@@ -229,10 +229,10 @@ class Agent {
     if (isBegun || (isUndone && this.state.link !== 'connected')) setImmediate(() => this.attempt.abort());
   }
 
-  /** Returns the maximum pause in milliseconds before the next attempt; undefined for the back-off's own. */
-  private longestPause(): number | undefined {
-    if (this.awaited !== null) return AWAITED;
-    return this.terminals?.isInUse ? SOON : undefined;
+  /** Returns the milliseconds before the next attempt. Attempts in the time of a confirmation do not count for those after it. */
+  private pauseBefore(backoff: Backoff): number {
+    if (this.awaited !== null) return Math.floor(this.options.random() * AWAITED);
+    return backoff.next(this.terminals?.isInUse ? SOON : undefined);
   }
 
   private headFor({ address: target }: AddressCandidate): void {

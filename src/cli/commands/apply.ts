@@ -17,10 +17,7 @@ import { applyPlan, isPlanFile, requirePlanName, savePlan } from '../runs/saved-
 const operationOption = text('OPERATION', 'bring back the desired state of an earlier operation of the agent', {
   completes: 'operation-of-node',
 });
-const confirmWithin = text(
-  'DURATION',
-  'undo the apply unless it succeeds and the machine comes back in this time after it, 10s to 1h',
-);
+const confirmWithin = text('TIME', 'undo the apply unless it succeeds and the machine comes back in time, 10s to 1h');
 
 /** Returns the seconds of `--confirm-within`; null without it. Throws `usage` outside of its bounds. */
 function confirmSecsOf(given: string | undefined): number | null {
@@ -169,7 +166,7 @@ export const planModules = defineCommand({
     ...localOptions,
     to: operationOption,
     out: text('FILE', 'save the plan to a file that ends in .orchplan, for orch apply', { completes: 'file' }),
-    confirmWithin: text('DURATION', 'show which changes apply --confirm-within could not undo'),
+    confirmWithin: text('TIME', 'show which changes apply --confirm-within could not undo'),
     detailedExitcode: flag('end with 2 if the plan has changes'),
   },
   run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, to, ...choice }) => {
