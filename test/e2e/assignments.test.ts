@@ -256,7 +256,7 @@ describe('a rollout over a selector with real agents', () => {
       return operations.length === 1;
     }, 'the first agent is at work');
     expect(await command.stop('SIGINT')).toBe(130);
-    const [, rolloutId = ''] = /orch ops list --rollout (\w+)/.exec(command.output()) ?? [];
+    const [, rolloutId = ''] = /orch rollouts watch (\w+)/.exec(command.output()) ?? [];
     expect(command.output()).toContain(`Rollout ${rolloutId} goes on without you`);
     expect((await operationsOf(rolloutId)).total).toBe(1);
     gate.open();
