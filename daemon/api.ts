@@ -101,6 +101,7 @@ function handlersOf(core: Core, parts: ApiParts) {
         problems,
         outdatedAgents: () => countOtherVersions(core.db, VERSION),
         openRollouts: () => countOpenRollouts(core.db),
+        standings: () => engine.standings.counts(),
       }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
       moduleSchema: () => ({ ...moduleJsonSchema() }),

@@ -31,6 +31,7 @@ import { TransactionalWriter } from './core/unit-of-work.js';
 import { type OpenDatabase, openDatabase } from './database/database.js';
 import { risingIds } from './database/rising-ids.js';
 import { createDiscovery } from './discovery/discovery.js';
+import { automationLimits } from './engine/convergence/automatic-applies.js';
 import { DriftScheduler, driftSchedule } from './engine/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
 import { engineLimits } from './engine/engine-limits.js';
@@ -205,6 +206,8 @@ class AssembledOrchestrator implements Orchestrator {
       parser,
       mayApply: (actor) => mayApply(db, actor),
       onRestart: () => settings()['rollouts.on_restart'],
+      automation: () => automationLimits(settings()),
+      isPaused: isMaintenance,
     });
     bus.subscribe(['operator.removed'], ({ target }) => engine.rollouts.operatorRemoved(target));
     this.driftScheduler = new DriftScheduler({
@@ -226,6 +229,7 @@ class AssembledOrchestrator implements Orchestrator {
     const fleet = createFleet(core, {
       ...keys,
       packages,
+      standingOf: (nodeId) => engine.standings.of(nodeId),
       registry,
       traffic: engine.traffic,
       terminals: terminals.terminals,
@@ -247,6 +251,7 @@ class AssembledOrchestrator implements Orchestrator {
       version: VERSION,
       connected: () => [...registry.connected()].length,
       terminals: () => terminals.terminals.active,
+      standings: () => engine.standings.counts(),
       overdueChecks: () => this.driftScheduler.overdue,
       problems,
       queues: { notifications: () => countPendingDeliveries(db) },

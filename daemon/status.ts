@@ -53,11 +53,13 @@ interface HealthOptions extends Pick<Core, 'clock'> {
   readonly outdatedAgents: () => Promise<number>;
   /** Returns the number of rollouts in each state that has not ended. */
   readonly openRollouts: () => Promise<ReadonlyMap<string, number>>;
+  /** Returns the number of approved agents of each standing. */
+  readonly standings: () => Status['standings'];
 }
 
 /** Creates the check of the current health. Disk and agents are looked at once in a while. */
 export function healthCheck(options: HealthOptions): () => Promise<Status> {
-  const { dataDir, publicKey, problems, outdatedAgents, openRollouts, clock } = options;
+  const { dataDir, publicKey, problems, outdatedAgents, openRollouts, standings, clock } = options;
   const disk = reused(clock, DISK_AGE_MS, () => diskProblems(dataDir));
   // A store that cannot be read has reasons of its own.
   const outdated = reused(clock, COUNTS_AGE_MS, () => outdatedAgents().catch(() => 0));
@@ -73,6 +75,7 @@ export function healthCheck(options: HealthOptions): () => Promise<Status> {
       version: VERSION,
       outdated_agents: await outdated(),
       rollouts: await rollouts(),
+      standings: standings(),
       reasons,
     };
   };

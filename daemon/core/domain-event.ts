@@ -100,6 +100,8 @@ export const EVENT_SEVERITY = {
   'drift.snoozed': 'notice',
   'drift.snooze_ended': 'notice',
   'drift.accepted': 'notice',
+  'enforcement.stopped': 'warning',
+  'enforcement.resumed': 'notice',
   'secret.created': 'info',
   'secret.updated': 'info',
   'secret.deleted': 'notice',

@@ -3,6 +3,8 @@
  * JSON text that only the store of the table decodes and encodes: `json-columns.ts`.
  */
 import type { Generated, Insertable, Kysely, Selectable } from 'kysely';
+import type { Standing } from '../../src/contract/standing-names.js';
+import type { AssignmentMode } from '../../src/kernel/assignment-modes.js';
 
 interface MetaTable {
   key: string;
@@ -63,6 +65,25 @@ export interface AgentTable {
   state_content_id: number | null;
   /** Token with which the agent enrolled; null for none. */
   enrolment_token_id: string | null;
+}
+
+/** What is known of an approved agent's standing: `engine/convergence/standings.ts`. */
+interface AgentStandingTable {
+  node_id: string;
+  standing: Standing;
+  /** Time at which the standing began. */
+  since: number;
+  /** What differs, or why the modules cannot be resolved; null if nothing does. */
+  reason: string | null;
+  /** Hash of the content that an apply would send, without removals; null if the modules cannot be resolved. */
+  wanted_sha256: string | null;
+  /** ULID of the last change of that content: automatic applies with lower IDs no longer count. */
+  counted_from: string;
+  /** ULID of the moment at which the agent's automatic applies stopped, and its time; null while they go on. */
+  stopped_id: string | null;
+  stopped_at: number | null;
+  stopped_code: string | null;
+  stopped_reason: string | null;
 }
 
 /** The last upgrade of an agent. */
@@ -128,6 +149,12 @@ export interface AssignmentTable {
   description: string | null;
   created_at: number;
   created_by: string;
+  mode: Generated<AssignmentMode>;
+  /** ULID of its last change or resumption: failures of operations with lower IDs no longer count. */
+  counted_from: Generated<string>;
+  /** ULID of the moment at which its automatic applies stopped; null if they never did. */
+  stopped_id: string | null;
+  stopped_reason: string | null;
 }
 
 export interface OperationTable {
@@ -521,6 +548,11 @@ export interface MaintenanceWindowTable {
   created_by: string;
   /** State of the window in the audit log. */
   told: 'nothing' | 'started' | 'ended';
+  kind: Generated<'pause' | 'permit'>;
+  /** Agents that a pause is limited to; null for all. */
+  selector: string | null;
+  /** Names of the assignments that a permit lets through. */
+  assignments_json: Generated<string>;
 }
 
 export interface TerminalSessionTable {
@@ -563,6 +595,7 @@ export interface Database {
   agents: AgentTable;
   agent_tags: AgentTagTable;
   agent_upgrades: AgentUpgradeTable;
+  agent_standings: AgentStandingTable;
   enrolment_tokens: EnrolmentTokenTable;
   modules: ModuleTable;
   module_revisions: ModuleRevisionTable;

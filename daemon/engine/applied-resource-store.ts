@@ -150,6 +150,19 @@ const COMPARED = [
 export const isSameResource = (one: NewRow<'applied_resources'>, other: AppliedResourceRow): boolean =>
   COMPARED.every((column) => (one[column] ?? null) === other[column]);
 
+/** Returns a text that equals that of another row or resource when nothing about the resource itself differs. */
+export function comparableRow(row: AppliedResourceRow): string {
+  const { module, kind, identity, id, name, body_json, taint_json, secrets_json } = row;
+  return JSON.stringify([module, kind, identity, id, name, body_json, taint_json, secrets_json]);
+}
+
+/** Returns the text that `comparableRow` returns for the row of a resource. @param secrets as for `resourceColumns` */
+export function comparableResource(resource: DesiredResource, secrets: SecretHashes | null): string {
+  const { module, kind, identity, id, name } = resource;
+  const { body_json, taint_json, secrets_json } = resourceColumns(resource, secrets);
+  return JSON.stringify([module, kind, identity, id ?? null, name ?? null, body_json, taint_json, secrets_json]);
+}
+
 function bodyOf({ body_json, taint_json }: AppliedResourceRow): Pick<DesiredResource, 'body' | 'taint'> {
   return { body: JSON.parse(body_json), ...(taint_json === null ? {} : { taint: JSON.parse(taint_json) }) };
 }

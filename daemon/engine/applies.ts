@@ -66,6 +66,8 @@ interface ApplyRequest {
    * confirmation does not apply then, because undoing a return brings back what was left.
    */
   readonly putsBack?: string | null;
+  /** An apply that the orchestrator starts by itself: it cancels nothing, and applies only this content. */
+  readonly automatic?: { readonly wantedSha256: string };
 }
 
 interface RolloutOfApply {
@@ -98,7 +100,7 @@ export class Applies {
     const { db, newId, gate, sessions, leases, lanes, desiredSets } = this.options;
     const agent = await gate.pass(request.nodeId);
     const id = newId();
-    const lease = leases.takeForApply(agent.nodeId, id);
+    const lease = leases.takeForApply(agent.nodeId, id, { yields: request.automatic !== undefined });
     try {
       const { to = null, modules } = request;
       const desired =
@@ -106,6 +108,8 @@ export class Applies {
           ? await desiredSets.of(db, agent.row, { named: modules })
           : await desiredSets.earlier(db, agent, to);
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
+      if (request.automatic !== undefined && request.automatic.wantedSha256 !== desired.wantedSha256)
+        throw changedPlan();
       const undoing = undoingOf(request, desired);
       if (needsUndoing(undoing)) this.options.sessions.require(agent, 'confirm');
       await this.guard(agent, desired, request.allowRemovals);
@@ -258,11 +262,14 @@ export function refuseStale({ error, operation_id }: Pick<RunResult, 'error' | '
 function expectedObservation(hash: string, current: string): string {
   const { desired, observed } = splitPlanHash(hash);
   if (desired === current) return observed;
-  throw new Fault('plan_stale', 'what is to be applied is no longer what the plan showed', {
+  throw changedPlan();
+}
+
+const changedPlan = (): Fault =>
+  new Fault('plan_stale', 'what is to be applied is no longer what the plan showed', {
     hint: 'a module, a tag, a secret or the managed state has changed since: plan again',
     data: { changed: 'desired' },
   });
-}
 
 /**
  * Throws `assignment_changed` when the rollout's assignment no longer matches: the apply would remove the rollout's own modules.

@@ -28,11 +28,22 @@ import type { KnownAgent } from './agent-gate.js';
 import type { AgentSecrets, ResolvedSecrets } from './agent-secrets.js';
 import { type AppliedResourceRow, listAppliedResources, removalOf } from './applied-resource-store.js';
 import { secretsOf } from './applied-secrets.js';
-import { ASSIGNMENTS_REVISION, type CurrentAssignments } from './assignments/assignment-store.js';
+import {
+  ASSIGNMENTS_REVISION,
+  type CurrentAssignment,
+  type CurrentAssignments,
+} from './assignments/assignment-store.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
 import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from './run-contents.js';
+
+/** What an agent is to have. */
+interface WantedSet
+  extends Pick<DesiredSet, 'modules' | 'resources' | 'verify' | 'content' | 'encoded' | 'isConfirmation' | 'warnings'> {
+  /** The assignments that match the agent. */
+  readonly assignments: readonly CurrentAssignment[];
+}
 
 export interface DesiredSet {
   /** Modules without duplicates, in the order of application; none for an earlier desired state. */
@@ -54,6 +65,8 @@ export interface DesiredSet {
   /** With masks in the place of secrets, as an apply stores it. */
   readonly content: StoredContent;
   readonly encoded: EncodedContent;
+  /** Hash of the content without removals. */
+  readonly wantedSha256: string;
   /** Managed resources that are no longer desired, in the order of their application. */
   readonly removed: readonly AppliedResourceRow[];
   /** All resources that are managed now; empty when they are exactly the desired ones. */
@@ -63,7 +76,7 @@ export interface DesiredSet {
   readonly warnings: RunResult['warnings'];
 }
 
-type Unmanaged = Omit<DesiredSet, 'removals' | 'removed' | 'managed' | 'isConfirmation'>;
+type Unmanaged = Omit<DesiredSet, 'wantedSha256' | 'removals' | 'removed' | 'managed'>;
 
 /** Modules that a request adds to those of the assignments. */
 interface ModuleRequest {
@@ -105,7 +118,19 @@ export class DesiredSets {
    * Returns the desired set: the modules of every matching assignment, then the named ones. Must not be called in the agent's
    * lane, because it waits for that lane. Throws `module_not_found` and the faults of `resolve`.
    */
-  async of(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<DesiredSet> {
+  async of(db: Queryable, agent: AgentRow, request: ModuleRequest): Promise<DesiredSet> {
+    const { assignments, ...wanted } = await this.wanted(db, agent, request);
+    return this.withManaged(db, agent, {
+      ...wanted,
+      names: wanted.modules.map(({ name }) => name),
+      restores: null,
+      notes: [],
+      assignments: assignments.map(({ name }) => name),
+    });
+  }
+
+  /** Returns what the agent is to have, without what an apply would remove. Throws as `of` does. */
+  async wanted(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<WantedSet> {
     const { current, assignments: all, secrets } = this.options;
     const named = [...new Set([...names, ...sent.map(({ name }) => name)])];
     const inputs = await inputsOf(db, agent.node_id);
@@ -115,24 +140,9 @@ export class DesiredSets {
     const resolved = await secrets.resolve(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
     const adHoc = new Set(named.filter((name) => !always.has(name)));
     const facts = factsOf(agent, inputs.tags);
-    const { resources, verify, content, encoded, warnings } = await this.resolved(db, {
-      modules,
-      facts,
-      adHoc,
-      resolved,
-    });
-    return this.withManaged(db, agent, inputs, {
-      modules,
-      names: modules.map(({ name }) => name),
-      restores: null,
-      notes: [],
-      assignments: assignments.map(({ name }) => name),
-      resources,
-      verify,
-      content,
-      encoded,
-      warnings,
-    });
+    const resolution = await this.resolved(db, { modules, facts, adHoc, resolved });
+    const isConfirmation = inputs.stateSha256 === resolution.encoded.sha256;
+    return { ...resolution, modules, assignments, isConfirmation };
   }
 
   /**
@@ -165,7 +175,8 @@ export class DesiredSets {
       secrets: Object.fromEntries(hashes),
       verify: verify.map(maskResource),
     };
-    return this.withManaged(db, row, inputs, {
+    const encoded = await inSlices(encodeContent(content));
+    return this.withManaged(db, row, {
       modules: [],
       names: earlier.modules,
       restores: restoresOf(to),
@@ -174,17 +185,17 @@ export class DesiredSets {
       resources,
       verify,
       content,
-      encoded: await inSlices(encodeContent(content)),
+      encoded,
+      isConfirmation: inputs.stateSha256 === encoded.sha256,
       warnings: [],
     });
   }
 
   /** Adds the managed resources to a set, and removals of those that it does not contain. */
-  private async withManaged(db: Queryable, agent: AgentRow, inputs: Inputs, set: Unmanaged): Promise<DesiredSet> {
+  private async withManaged(db: Queryable, agent: AgentRow, set: Unmanaged): Promise<DesiredSet> {
     const { resources, content, encoded } = set;
-    const isConfirmation = inputs.stateSha256 === encoded.sha256;
-    const unmanaged = { ...set, removals: [], removed: [], managed: [], isConfirmation };
-    if (isConfirmation) return unmanaged;
+    const unmanaged = { ...set, wantedSha256: encoded.sha256, removals: [], removed: [], managed: [] };
+    if (set.isConfirmation) return unmanaged;
     // Holding the lane keeps every apply of the agent from ending during the read.
     const managed = await this.options.lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
     const removed = await inSlices(noLongerDesired(managed, keyText, resources));

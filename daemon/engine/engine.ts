@@ -2,6 +2,7 @@
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { AgentLabels } from '../../src/language/clause.js';
 import type { Core } from '../core/core.js';
 import type { Party } from '../core/domain-event.js';
 import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
@@ -10,6 +11,10 @@ import type { AgentSecrets } from './agent-secrets.js';
 import { Applies } from './applies.js';
 import { CurrentAssignments } from './assignments/assignment-store.js';
 import { Assignments } from './assignments/assignments.js';
+import { AutomaticApplies, type AutomationLimits } from './convergence/automatic-applies.js';
+import { Evaluator } from './convergence/evaluator.js';
+import { RolloutHolds } from './convergence/rollout-holds.js';
+import { Standings } from './convergence/standings.js';
 import { DesiredSets } from './desired-set.js';
 import { Drift } from './drift.js';
 import { DriftExcuses } from './drift-excuses.js';
@@ -36,7 +41,7 @@ import { StateReader } from './state.js';
 import { AgentSessions, Traffic } from './traffic.js';
 import { Verifications } from './verifications.js';
 
-export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
+export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
   /** Overrides of `ENGINE_LIMITS`. */
   readonly limits?: Partial<EngineLimits>;
@@ -50,6 +55,10 @@ export interface EngineOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'n
   readonly onRestart: () => 'continue' | 'halt';
   /** Encrypts outputs of scripts with secrets. */
   readonly outputCipher: OutputCipher;
+  /** Returns the limits of automatic applies; called at each use. */
+  readonly automation: () => AutomationLimits;
+  /** Returns true while maintenance holds back the automatic applies of an agent. */
+  readonly isPaused: (labels: AgentLabels, assignments: readonly string[]) => boolean;
 }
 
 /** Milliseconds between checks of deadlines. */
@@ -70,6 +79,8 @@ export class Engine implements Service {
   readonly driftExcuses: DriftExcuses;
   readonly state: StateReader;
   readonly traffic: AgentTraffic;
+  readonly standings: Standings;
+  private readonly automatic: AutomaticApplies;
   private readonly recovery: Recovery;
   private readonly leases: Leases;
   private readonly lanes = new Lanes();
@@ -113,6 +124,21 @@ export class Engine implements Service {
     const { plans, applies } = this;
     const verify = this.verifications.verify.bind(this.verifications);
     this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations, verify });
+    const evaluator = new Evaluator({ desiredSets, assignments, contents, lanes });
+    this.standings = new Standings({ ...options, evaluator });
+    const { standings } = this;
+    const holds = new RolloutHolds();
+    this.automatic = new AutomaticApplies({
+      ...options,
+      sessions,
+      leases,
+      standings,
+      assignments,
+      applies,
+      operations: this.operations,
+      limits: options.automation,
+      holds: () => holds.current(db),
+    });
     this.state = new StateReader({ db, desiredSets, lanes, contents });
     this.traffic = new Traffic({
       sessions,
@@ -129,6 +155,8 @@ export class Engine implements Service {
   /** Resumes the operations and the rollouts that were in progress. Must be called before agents can connect. */
   async start(): Promise<void> {
     await this.recovery.run();
+    this.automatic.start();
+    await this.standings.start();
     await this.rollouts.start();
     this.timer = setInterval(() => void this.tick(), TICK);
     this.timer.unref();
@@ -137,6 +165,8 @@ export class Engine implements Service {
   /** Ends plans, drift checks and event feeds. Applies continue on their agents; they and rollouts resume at the next start. */
   async stop(): Promise<void> {
     clearInterval(this.timer);
+    await this.automatic.stop();
+    await this.standings.stop();
     this.rollouts.stop();
     this.observations.stop();
     this.feed.close();
@@ -147,6 +177,7 @@ export class Engine implements Service {
     this.leases.tick();
     this.observations.tick();
     this.rollouts.tick();
+    void this.automatic.tick();
     for (const operation of this.live.all()) {
       try {
         await this.lanes.enter(operation.nodeId, () => this.deadlines.check(operation));

@@ -52,9 +52,19 @@ export class Leases {
     return this.byAgent.get(nodeId)?.apply ?? null;
   }
 
-  /** Locks the agent for an apply. Throws `operation_in_progress` if it has one already, or too many runs are in progress. */
-  takeForApply(nodeId: NodeId, operationId: string): ApplyLease {
+  /** Returns true while an apply, a plan or a drift check of the agent is in progress. */
+  isBusy(nodeId: NodeId): boolean {
+    const leases = this.byAgent.get(nodeId);
+    return leases !== undefined && (leases.apply !== null || leases.observer !== null);
+  }
+
+  /**
+   * Locks the agent for an apply. Throws `operation_in_progress` if it has one already, or too many runs are in progress. One
+   * that `yields` also does so if a plan or drift check is in progress.
+   */
+  takeForApply(nodeId: NodeId, operationId: string, { yields = false } = {}): ApplyLease {
     this.rejectIfBusy(nodeId);
+    if (yields && this.isBusy(nodeId)) throw observed(nodeId);
     this.rejectIfFull();
     return this.hold(nodeId, operationId);
   }

@@ -36,10 +36,17 @@ interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly registry: ConnectionRegistry;
   readonly connections: AgentConnections;
   readonly shown: Pick<ShownAgents, 'find' | 'list'>;
+  /** Returns the members of an agent about its standing. */
+  readonly standingOf: StandingOf;
 }
+
+export type StandingOf = (
+  nodeId: string,
+) => Pick<Agent, 'standing' | 'standing_since' | 'standing_reason' | 'automation_stopped'>;
 
 interface AgentFilter {
   readonly status?: AgentStatus | null | undefined;
+  readonly standing?: Agent['standing'] | undefined;
   /** Selector over attributes and tags. */
   readonly filter?: string | null | undefined;
   /** Name of the only agent to return. */
@@ -73,19 +80,22 @@ export class AgentService {
    */
   async list({
     status,
+    standing,
     filter,
     name,
     limit = Number.POSITIVE_INFINITY,
     after,
   }: AgentFilter): Promise<readonly ListedAgent[]> {
-    const { db, shown } = this.options;
+    const { db, shown, standingOf } = this.options;
+    const isStanding = (nodeId: string) => standing == null || standingOf(nodeId).standing === standing;
     const selector = filter == null ? null : parseSelector(filter);
     const agents: ListedAgent[] = [];
     let place = after == null ? null : await placeOfAgent(db, after);
     while (true) {
-      const size = selector === null ? Math.min(SLICE, limit - agents.length) : SLICE;
+      const size = selector === null && standing == null ? Math.min(SLICE, limit - agents.length) : SLICE;
       const rows = await shown.list({ status, name, after: place, limit: size });
       for (const row of rows) {
+        if (!isStanding(row.node_id)) continue;
         const text = this.present(row);
         if (selector === null || isSelected(selector, JSON.parse(text))) agents.push({ node_id: row.node_id, text });
       }
@@ -157,7 +167,8 @@ export class AgentService {
   /** Returns the JSON of an agent. */
   private present({ node_id, head, tail }: ShownAgent): string {
     const isConnected = this.options.registry.has(node_id as NodeId);
-    return `${head.slice(0, -1)},"connected":${isConnected},${tail.slice(1)}`;
+    const standing = JSON.stringify(this.options.standingOf(node_id));
+    return `${head.slice(0, -1)},"connected":${isConnected},${tail.slice(1, -1)},${standing.slice(1)}`;
   }
 }
 

@@ -4,7 +4,7 @@ import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
 import { AgentGateway, type GatewayOptions } from './agent-gateway.js';
 import { AgentListener, type AgentListenerOptions } from './agent-listener.js';
-import { AgentService } from './agent-service.js';
+import { AgentService, type StandingOf } from './agent-service.js';
 import { ApprovedKeys } from './approved-keys.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import { Enrolment, pendingLimits } from './enrolment.js';
@@ -22,6 +22,7 @@ interface FleetOptions
   readonly publicKey: PublicKeyHex;
   readonly registry: ConnectionRegistry;
   readonly packages: InstallPackages;
+  readonly standingOf: StandingOf;
 }
 
 export type Fleet = ReturnType<typeof createFleet>;

@@ -66,6 +66,9 @@ export class MaintenanceWindows {
       created_at: now,
       created_by: context.actor.id,
       told: ends_at <= now ? 'ended' : 'nothing',
+      kind: 'pause',
+      selector: null,
+      assignments: [],
     };
     await uow.write(async (tx, emit) => {
       const moments = transitionsUntil(now, [row]);

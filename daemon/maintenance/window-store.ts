@@ -5,27 +5,35 @@ import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import { type DomainEvent, eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { MaintenanceWindowTable, NewRow, Queryable, Row } from '../database/schema.js';
+import { type Decoded, jsonColumns } from '../database/json-columns.js';
+import type { MaintenanceWindowTable, Queryable, Row } from '../database/schema.js';
 
-export type WindowRow = Row<'maintenance_windows'>;
+interface WindowValues {
+  readonly assignments: readonly string[];
+}
+
+const columns = jsonColumns<WindowValues>({ assignments: true });
+
+export type WindowRow = Decoded<Row<'maintenance_windows'>, WindowValues>;
 
 /** Returns all windows, latest start first. */
 export async function listWindows(db: Queryable): Promise<readonly WindowRow[]> {
-  return db
+  const rows = await db
     .selectFrom('maintenance_windows')
     .selectAll()
     .orderBy('starts_at', 'desc')
     .orderBy('window_id', 'desc')
     .execute();
+  return rows.map((row) => columns.decode(row));
 }
 
 export async function findWindow(db: Queryable, id: string): Promise<WindowRow | null> {
   const row = await db.selectFrom('maintenance_windows').selectAll().where('window_id', '=', id).executeTakeFirst();
-  return row ?? null;
+  return row === undefined ? null : columns.decode(row);
 }
 
-export async function insertWindow(db: Queryable, row: NewRow<'maintenance_windows'>): Promise<void> {
-  await db.insertInto('maintenance_windows').values(row).execute();
+export async function insertWindow(db: Queryable, row: WindowRow): Promise<void> {
+  await db.insertInto('maintenance_windows').values(columns.encode(row)).execute();
 }
 
 export async function updateWindow(

@@ -14,6 +14,8 @@ interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly terminals: () => number;
   /** Returns the number of scheduled drift checks that are late. */
   readonly overdueChecks: () => number;
+  /** Returns the number of approved agents of each standing. */
+  readonly standings: () => Readonly<Record<string, number>>;
   /** Returns the reasons why the orchestrator is degraded. */
   readonly problems: () => readonly { readonly code: string }[];
   /** Length of each queue, in this process or in the store, by name. */
@@ -35,7 +37,7 @@ export class OwnMetrics {
   private readonly requests: Histogram;
   private readonly events: Counter;
 
-  constructor({ db, version, connected, terminals, overdueChecks, problems, queues }: OwnMetricsOptions) {
+  constructor({ db, version, connected, terminals, overdueChecks, standings, problems, queues }: OwnMetricsOptions) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: NEVER_MS });
     collectEventLoopLag(this.registry);
@@ -59,6 +61,15 @@ export class OwnMetrics {
       registers,
       collect() {
         this.set(connected());
+      },
+    });
+    new Gauge({
+      name: 'orch_agents_standing',
+      help: 'Approved agents by standing',
+      labelNames: ['standing'],
+      registers,
+      collect() {
+        for (const [standing, count] of Object.entries(standings())) this.set({ standing }, count);
       },
     });
     new Gauge({

@@ -37,6 +37,7 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'agent.removed': forgetAgent,
   'drift.detected': asItIs,
   'drift.resolved': asItIs,
+  'enforcement.stopped': asItIs,
   'state.apply_failed': asItIs,
   'state.apply_interrupted': asItIs,
   'rollout.halted': asItIs,

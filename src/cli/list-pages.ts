@@ -3,6 +3,7 @@
 import type { ApiClient } from '../client/api-client.js';
 import type { AgentStatus } from '../contract/agent-statuses.js';
 import type { Agent } from '../contract/agents.js';
+import type { Standing } from '../contract/standing-names.js';
 import type { Context } from './context.js';
 
 /** A response of the API with its headers. */
@@ -46,6 +47,7 @@ export const hasNext = ({ link = '' }: Readonly<Record<string, string>>): boolea
 
 interface AgentQuery {
   readonly status?: AgentStatus | undefined;
+  readonly standing?: Standing | undefined;
   readonly filter?: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -53,11 +55,11 @@ interface AgentQuery {
 const PAGE = 1000;
 
 async function* agentPages(api: ApiClient, query: AgentQuery): AsyncIterable<readonly Agent[]> {
-  const { status = null, filter = null, signal } = query;
+  const { status = null, standing = null, filter = null, signal } = query;
   let after: string | null = null;
   do {
     const answer: { readonly body: readonly Agent[]; readonly headers: Readonly<Record<string, string>> } =
-      await api.callWithHeaders('listAgents', { query: { status, filter, limit: PAGE, after }, signal });
+      await api.callWithHeaders('listAgents', { query: { status, standing, filter, limit: PAGE, after }, signal });
     yield answer.body;
     after = hasNext(answer.headers) ? (answer.body.at(-1)?.node_id ?? null) : null;
   } while (after !== null);

@@ -4,6 +4,8 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { AGENT_STATUSES } from './agent-statuses.js';
 import { route } from './route.js';
 import { KeyId, limitOf, NEXT_PAGE, NodeParams, PublicKey, Seconds, StringMap } from './shapes.js';
+import { STANDINGS } from './standing-names.js';
+import { standingMembers } from './standings.js';
 
 export const AgentSchema = closed({
   node_id: KeyId,
@@ -18,6 +20,7 @@ export const AgentSchema = closed({
   public_key: PublicKey,
   attributes: StringMap,
   tags: StringMap,
+  ...standingMembers,
 });
 export type Agent = Type.Static<typeof AgentSchema>;
 
@@ -33,6 +36,7 @@ export const agentRoutes = {
     access: 'viewer',
     query: closed({
       status: optional(Type.Enum(AGENT_STATUSES)),
+      standing: optional(Type.Enum(STANDINGS)),
       filter: optional(Type.String({ description: 'Selector over attributes and tags' })),
       name: optional(Type.String({ description: 'Only the agent with exactly this name' })),
       limit: optional(limitOf(AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum)),

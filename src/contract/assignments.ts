@@ -1,5 +1,6 @@
 /** Assignments: modules for every agent of a selector, and the rollouts over those agents. */
 import * as Type from 'typebox';
+import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import {
   APPLY_ROLLOUT_LIMITS,
@@ -12,6 +13,11 @@ import {
 import { route } from './route.js';
 import { KeyId, Seconds } from './shapes.js';
 
+const Mode = Type.Enum(ASSIGNMENT_MODES, {
+  description:
+    'When the orchestrator applies by itself: never; when an agent connects and something is missing; also whenever a module changes or a machine drifts',
+});
+
 export const AssignmentSchema = closed({
   name: Type.String(),
   modules: Type.Array(Type.String()),
@@ -19,6 +25,12 @@ export const AssignmentSchema = closed({
   description: nullable(Type.String()),
   created_at: Seconds,
   created_by: Type.String({ description: 'operator_id' }),
+  mode: Mode,
+  stopped_reason: nullable(
+    Type.String({
+      description: 'Why its automatic applies have stopped until an operator resumes them; null if they go on',
+    }),
+  ),
 });
 export type Assignment = Type.Static<typeof AssignmentSchema>;
 
@@ -60,6 +72,7 @@ export const assignmentRoutes = {
       modules: moduleNames,
       selector: Type.String(),
       description: optional(description),
+      mode: optional(Mode),
     }),
     answers: { 201: AssignmentSchema },
     faults: ['invalid_name', 'invalid_selector', 'unknown_module', 'assignment_exists'],
@@ -87,9 +100,21 @@ export const assignmentRoutes = {
       modules: optional(moduleNames),
       selector: optional(Type.String()),
       description: optional(Type.String({ maxLength: 4096, description: 'An empty text removes it' })),
+      mode: optional(Mode),
     }),
     answers: { 200: AssignmentSchema },
     faults: ['assignment_not_found', 'invalid_selector', 'unknown_module'],
+  }),
+  resumeAssignment: route({
+    id: 'resumeAssignment',
+    summary: 'Let automatic applies that have stopped go on, of the assignment and of the agents that it matches',
+    tag: 'assignments',
+    method: 'POST',
+    path: '/assignments/{name}/resume',
+    access: 'operator',
+    params,
+    answers: { 200: AssignmentSchema },
+    faults: ['assignment_not_found'],
   }),
   removeAssignment: route({
     id: 'removeAssignment',

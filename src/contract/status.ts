@@ -3,6 +3,7 @@ import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
 import { route } from './route.js';
 import { PublicKey } from './shapes.js';
+import { StandingCountsSchema } from './standings.js';
 
 export const StatusSchema = closed({
   status: Type.Enum(['ok', 'degraded']),
@@ -14,6 +15,7 @@ export const StatusSchema = closed({
     { running: Type.Integer(), paused: Type.Integer(), halted: Type.Integer() },
     { description: 'Number of rollouts in each state that has not ended; reverting ones count as running' },
   ),
+  standings: StandingCountsSchema,
   /** Reasons of a degraded state; empty otherwise. */
   reasons: Type.Array(
     closed({

@@ -1,5 +1,6 @@
 /** Parses a file of assignments and reports every mistake with its place. */
 import * as Type from 'typebox';
+import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
 import { isFault } from '../kernel/fault.js';
 import { MODULE_NAME_PATTERN } from '../kernel/ids.js';
 import { validator } from '../kernel/validator.js';
@@ -27,6 +28,7 @@ const AssignmentSchema = Type.Object(
     }),
     selector: Type.String({ minLength: 1, maxLength: 4096 }),
     description: Type.Optional(Type.Union([Type.String({ maxLength: 4096 }), Type.Null()])),
+    mode: Type.Optional(Type.Enum(ASSIGNMENT_MODES)),
   },
   { additionalProperties: false, title: 'Assignment' },
 );

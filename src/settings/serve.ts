@@ -116,6 +116,27 @@ export const SERVE_SETTINGS = {
     default: 'continue',
     placeholder: 'WHAT',
   }),
+  'enforce.max_concurrent': integer({
+    summary: 'maximum automatic applies at a time',
+    default: 16,
+    minimum: 1,
+    maximum: 1000,
+    live: true,
+  }),
+  'enforce.max_failed_agents': integer({
+    summary: 'failed agents a day that stop automatic applies',
+    default: 10,
+    minimum: 1,
+    maximum: 100_000,
+    live: true,
+  }),
+  'enforce.max_repairs': integer({
+    summary: 'repairs of a resource a day that stop further ones',
+    default: 3,
+    minimum: 1,
+    maximum: 1000,
+    live: true,
+  }),
   'retention.operations_days': days(
     'how long operations and rollouts are kept',
     365,

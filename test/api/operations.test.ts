@@ -75,6 +75,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'rollout.pruned': 'engine/retention.test.ts',
   'drift.failed': 'engine/plan-drift.test.ts',
   'drift.pruned': 'engine/retention.test.ts',
+  'enforcement.stopped': 'engine/enforcement.test.ts',
   'secret.expired': 'secrets/service.test.ts',
   'secret.key_rotated': 'secrets/rotation.test.ts',
   'channel.delivery_failed': 'notify/outbox.test.ts',

@@ -65,10 +65,20 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     removeModule: name,
     listAssignments: {},
     createAssignment: {
-      body: { name: 'sample', modules: ['sample'], selector: 'tag.site=nowhere', description: 'a sample' },
+      body: {
+        name: 'sample',
+        modules: ['sample'],
+        selector: 'tag.site=nowhere',
+        description: 'a sample',
+        mode: 'manual',
+      },
     },
     getAssignment: name,
-    updateAssignment: { ...name, body: { modules: ['sample'], selector: 'tag.site=nowhere', description: '' } },
+    updateAssignment: {
+      ...name,
+      body: { modules: ['sample'], selector: 'tag.site=nowhere', description: '', mode: 'manual' },
+    },
+    resumeAssignment: name,
     removeAssignment: name,
     planAssignment: { ...name, body: { concurrency: 2, canary: 1, max_failures: 1, modules: [] } },
     applyAssignment: {

@@ -54,6 +54,8 @@ const web: Assignment = {
   description: 'what every web server has',
   created_at: 1740823200,
   created_by: 'aaaa1111',
+  mode: 'manual',
+  stopped_reason: null,
 };
 
 const assignmentReadings = {
@@ -87,10 +89,12 @@ describe('orch assignments', () => {
     expect((await golden('assignments-create', create)).status).toBe(0);
     expect((await run(['assignments', 'edit', 'web', '--selector', 'env=prod'])).status).toBe(0);
     expect((await run(['assignments', 'edit', 'web', '-m', 'site', '--description', ''])).status).toBe(0);
+    expect((await run(['assignments', 'edit', 'web', '--mode', 'enforce'])).status).toBe(0);
     expect(bodies).toEqual([
-      { name: 'web', modules: ['base', 'site'], selector: 'role=web', description: null },
-      { modules: null, selector: 'env=prod', description: null },
-      { modules: ['site'], selector: null, description: '' },
+      { name: 'web', modules: ['base', 'site'], selector: 'role=web', description: null, mode: null },
+      { modules: null, selector: 'env=prod', description: null, mode: null },
+      { modules: ['site'], selector: null, description: '', mode: null },
+      { modules: null, selector: null, description: null, mode: 'enforce' },
     ]);
     expect(await run(['assignments', 'remove', 'web', '--yes'])).toMatchObject({
       status: 0,

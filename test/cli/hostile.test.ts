@@ -30,7 +30,7 @@ const EVIL = '\x1b]52;c;cm0=\x07\x9b2J\u202e\r\n\u200b';
 
 /** Texts that the schemas pin to a form, or that find things again. */
 const PINNED =
-  /^(node_id|operator_id|operation_id|drift_id|id|public_key|status|action|kind|role|plan_hash|origin|trigger|severity|next_cursor|name|username|event|sha256|rollout_id|state|on_failure)$/;
+  /^(node_id|operator_id|operation_id|drift_id|id|public_key|status|action|kind|role|plan_hash|origin|trigger|severity|next_cursor|name|username|event|sha256|rollout_id|state|standing|on_failure)$/;
 
 /** The value with every free text made hostile. */
 function poisoned<T>(value: T, key = ''): T {

@@ -206,7 +206,7 @@ describe('completion', () => {
   it.each([
     ['ag', ['agents', 'agent']],
     ['agents ', ['list', 'show', 'approve', 'reject', 'remove', 'tag', 'untag', 'upgrade']],
-    ['agents --st', ['--status']],
+    ['agents --st', ['--status', '--standing']],
     ['agents --status ', ['pending', 'approved', 'rejected']],
     ['agents --status a', ['approved']],
     ['apply --allow', ['--allow-empty', '--allow-removals', '--allow-unbound-login']],

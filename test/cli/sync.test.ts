@@ -53,6 +53,8 @@ const assignment = (name: string, selector: string, modules: readonly string[], 
   description: description || null,
   created_at: 0,
   created_by: 'aaaa',
+  mode: 'manual',
+  stopped_reason: null,
 });
 
 const entry = (name: string) => ({ name, uploaded_at: 0, uploaded_by: 'aaaa' });

@@ -81,6 +81,10 @@ describe('GET /agents', () => {
       public_key: '1'.padStart(64, '0'),
       attributes: { arch: 'x86_64', platform: 'linux' },
       tags: { role: 'web', site: 'north' },
+      standing: null,
+      standing_since: null,
+      standing_reason: null,
+      automation_stopped: null,
     });
   });
 

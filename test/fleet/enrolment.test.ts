@@ -36,6 +36,10 @@ describe('an unknown agent', () => {
       public_key: agent.identity.publicKey,
       attributes: { platform: 'linux', arch: 'x86_64' },
       tags: {},
+      standing: null,
+      standing_since: null,
+      standing_reason: null,
+      automation_stopped: null,
     });
     const party = { id: agent.nodeId, name: agent.nodeId, type: 'agent' };
     expect(await fleet.events()).toMatchObject([

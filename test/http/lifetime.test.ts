@@ -198,6 +198,7 @@ describe('the routes about the API itself', () => {
           version: '0.1.0',
           outdated_agents: 0,
           rollouts: { running: 0, paused: 0, halted: 0 },
+          standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, unmanaged: 0 },
           reasons: [],
         }),
         openApi: () => {
@@ -217,6 +218,7 @@ describe('the routes about the API itself', () => {
         version: '0.1.0',
         outdated_agents: 0,
         rollouts: { running: 0, paused: 0, halted: 0 },
+        standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, unmanaged: 0 },
         reasons: [],
       });
       expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });

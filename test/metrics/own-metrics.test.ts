@@ -17,6 +17,7 @@ describe('the counters', () => {
       connected: () => 1,
       terminals: () => 2,
       overdueChecks: () => 4,
+      standings: () => ({ behind: 5, in_sync: 6 }),
       problems: () => [{ code: 'clock_jumped' }],
       queues: { deliveries: async () => waiting },
     });
@@ -30,6 +31,8 @@ describe('the counters', () => {
       'orch_agents{status="pending"} 1',
       'orch_agents{status="rejected"} 0',
       'orch_agents_connected 1',
+      'orch_agents_standing{standing="behind"} 5',
+      'orch_agents_standing{standing="in_sync"} 6',
       'orch_terminal_sessions 2',
       'orch_drift_checks_overdue 4',
       'orch_queue_length{queue="deliveries"} 3',

@@ -56,6 +56,7 @@ const AT_ONCE: readonly EventType[] = [
   'agent.upgrade_failed',
   'drift.detected',
   'drift.resolved',
+  'enforcement.stopped',
   'state.apply_failed',
   'state.apply_interrupted',
   'rollout.halted',

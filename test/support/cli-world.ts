@@ -55,6 +55,10 @@ const agent = (fields: Partial<Agent> & Pick<Agent, 'node_id'>): Agent => ({
   public_key: fields.node_id + fields.node_id,
   attributes: { platform: 'linux', distro: 'debian', version: '12', arch: 'x86_64', hostname: 'host' },
   tags: {},
+  standing: 'in_sync',
+  standing_since: AT,
+  standing_reason: null,
+  automation_stopped: null,
   ...fields,
 });
 
@@ -337,6 +341,7 @@ export const readings: Answers = {
       version: '0.1.0',
       outdated_agents: 0,
       rollouts: { running: 0, paused: 0, halted: 0 },
+      standings: { never_applied: 1, behind: 2, drifted: 1, in_sync: 4, unmanaged: 0 },
       reasons: [],
     },
   },

@@ -4,7 +4,8 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
-import type { RequestContext } from '../../daemon/core/domain-event.js';
+import type { EventType, RequestContext } from '../../daemon/core/domain-event.js';
+import { EventBus } from '../../daemon/core/event-bus.js';
 import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
 import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
 import { risingIds } from '../../daemon/database/rising-ids.js';
@@ -13,7 +14,7 @@ import type { ApplyTarget } from '../../daemon/engine/earlier-content.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
 import { locateIn, parseText, type TextParser } from '../../daemon/engine/modules/text-parser.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
-import { insertAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
+import { agentEvent, insertAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
 import type { AgentLink, EngineMessage } from '../../daemon/fleet/connection-registry.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isNodeId, type NewId, type NodeId } from '../../src/kernel/ids.js';
@@ -106,11 +107,14 @@ export class Bench {
   isStoreBroken = false;
   /** Number of writes that still succeed, as if the process died then; null for all. */
   writesLeft: number | null = null;
+  private writer: UnitOfWork | undefined;
   private writes = 0;
   private readonly options: Partial<EngineOptions>;
   private store: OpenDatabase | undefined;
   private nextId: NewId | undefined;
   private current: Engine | undefined;
+  /** Events of the process that is open. */
+  bus = new EventBus(silentLogger);
 
   constructor(options: Partial<EngineOptions> = {}) {
     this.options = options;
@@ -126,6 +130,11 @@ export class Bench {
   get newId(): NewId {
     if (this.nextId === undefined) throw new Error('the bench is not open');
     return this.nextId;
+  }
+
+  get uow(): UnitOfWork {
+    if (this.writer === undefined) throw new Error('the bench is not open');
+    return this.writer;
   }
 
   get db(): OpenDatabase['db'] {
@@ -147,11 +156,23 @@ export class Bench {
     const { clock } = this;
     const newId = await risingIds(db, newIds(clock));
     this.nextId = newId;
+    const bus = new EventBus(silentLogger);
+    this.bus = bus;
     const uow = this.counted(
-      new TransactionalWriter({ db, clock, newId, publish: (event) => this.events.push(event) }),
+      new TransactionalWriter({
+        db,
+        clock,
+        newId,
+        publish: (event) => {
+          this.events.push(event);
+          bus.publish(event);
+        },
+      }),
     );
+    this.writer = uow;
     this.current = new Engine({
       db,
+      bus,
       uow,
       clock,
       newId,
@@ -163,6 +184,8 @@ export class Bench {
       outputCipher: noCipher,
       mayApply: async () => true,
       onRestart: () => 'continue',
+      automation: () => ({ maxConcurrent: 16, maxFailedAgents: 10, maxRepairs: 3 }),
+      isPaused: () => false,
       ...this.options,
     });
     await this.current.start();
@@ -198,6 +221,32 @@ export class Bench {
       await this.settle();
     }
     return agent;
+  }
+
+  /** The agent connects, and the fleet records it as for a real one. */
+  async arrive(agent: ScriptedAgent): Promise<void> {
+    agent.connect();
+    await this.tell('agent.connected', agent);
+    await this.rest();
+  }
+
+  /** The agent leaves, and the fleet records it as for a real one. */
+  async leave(agent: ScriptedAgent): Promise<void> {
+    await this.disconnect(agent);
+    await this.tell('agent.disconnected', agent);
+  }
+
+  /** Records an event of the fleet about an agent. */
+  async tell(type: EventType, { nodeId: node_id }: ScriptedAgent): Promise<void> {
+    await this.uow.write(async (_, emit) => emit(agentEvent(type, { node_id, name: null }, type)));
+  }
+
+  /** Settles, with the background work of the engine that a second would bring. */
+  async rest(): Promise<void> {
+    for (let round = 0; round < 4; round += 1) {
+      await this.engine.standings.idle();
+      await this.while(this.engine.tick());
+    }
   }
 
   async disconnect(agent: ScriptedAgent): Promise<void> {

@@ -152,6 +152,12 @@ export class Fleet {
       uow: this.writers.service,
       registry,
       connections: this.gateway,
+      standingOf: () => ({
+        standing: null,
+        standing_since: null,
+        standing_reason: null,
+        automation_stopped: null,
+      }),
       clock,
     });
     this.tags = new TagService({ db, uow, clock });

@@ -18,6 +18,7 @@ import { rollouts } from './0016-rollouts.js';
 import { verify } from './0017-verify.js';
 import { drift } from './0018-drift.js';
 import { confirmedApplies } from './0019-confirm.js';
+import { catchup } from './0020-catchup.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -40,4 +41,5 @@ export const MIGRATIONS: readonly Migration[] = [
   verify,
   drift,
   confirmedApplies,
+  catchup,
 ];

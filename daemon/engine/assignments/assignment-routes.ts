@@ -15,16 +15,24 @@ export const assignmentHandlers = ({
   listAssignments: async () => ({ status: 200, body: await assignments.list() }),
   createAssignment: async ({ body, context }) => ({
     status: 201,
-    body: await assignments.create({ ...body, description: body.description ?? null }, context),
+    body: await assignments.create(
+      { ...body, description: body.description ?? null, mode: body.mode ?? 'manual' },
+      context,
+    ),
   }),
   getAssignment: async ({ params }) => ({ status: 200, body: await assignments.get(params.name) }),
   updateAssignment: async ({ params, body, context }) => {
-    const { modules = null, selector = null, description = null } = body;
-    return { status: 200, body: await assignments.update(params.name, { modules, selector, description }, context) };
+    const { modules = null, selector = null, description = null, mode = null } = body;
+    const change = { modules, selector, description, mode };
+    return { status: 200, body: await assignments.update(params.name, change, context) };
   },
   removeAssignment: async ({ params, context }) => {
     await assignments.remove(params.name, context);
     return { status: 204, body: undefined };
   },
+  resumeAssignment: async ({ params, context }) => ({
+    status: 200,
+    body: await assignments.resume(params.name, context),
+  }),
   ...assignmentRolloutHandlers(services),
 });

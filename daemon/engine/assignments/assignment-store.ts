@@ -1,9 +1,10 @@
 /** Stores assignments, caches their parsed form, and finds the agents that they match. */
+import type { AssignmentMode } from '../../../src/kernel/assignment-modes.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { matches, parseSelector, type Selector } from '../../../src/language/selector.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { getMeta, setMeta } from '../../database/meta.js';
-import type { Queryable, Row } from '../../database/schema.js';
+import type { NewRow, Queryable, Row } from '../../database/schema.js';
 import { type AgentRow, listAgents } from '../../fleet/agent-store.js';
 import { type Tags, tagsByAgent } from '../../fleet/tag-store.js';
 
@@ -14,6 +15,7 @@ interface AssignmentValues {
 const columns = jsonColumns<AssignmentValues>({ modules: true });
 
 export type AssignmentRow = Decoded<Row<'assignments'>, AssignmentValues>;
+type NewAssignmentRow = Decoded<NewRow<'assignments'>, AssignmentValues>;
 
 /** Meta key of the revision, which changes with every change of any assignment. */
 export const ASSIGNMENTS_REVISION = 'assignments.revision';
@@ -33,7 +35,7 @@ export async function findAssignment(db: Queryable, name: string): Promise<Assig
   return row === undefined ? null : columns.decode(row);
 }
 
-export async function insertAssignment(db: Queryable, assignment: AssignmentRow): Promise<void> {
+export async function insertAssignment(db: Queryable, assignment: NewAssignmentRow): Promise<void> {
   await db.insertInto('assignments').values(columns.encode(assignment)).execute();
 }
 
@@ -41,12 +43,31 @@ export async function insertAssignment(db: Queryable, assignment: AssignmentRow)
 export async function updateAssignment(
   db: Queryable,
   name: string,
-  change: Pick<AssignmentRow, 'modules' | 'selector' | 'description'>,
+  change: Pick<AssignmentRow, 'modules' | 'selector' | 'description' | 'mode' | 'counted_from'>,
 ): Promise<boolean> {
   const query = db.updateTable('assignments').set(columns.encode(change)).where('name', '=', name);
   const result = await query.executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
+
+/** Notes that the automatic applies of an assignment stop, at the moment of the ULID. */
+export async function stopAssignment(db: Queryable, name: string, stoppedId: string, reason: string): Promise<void> {
+  const stop = { stopped_id: stoppedId, stopped_reason: reason };
+  await db.updateTable('assignments').set(stop).where('name', '=', name).execute();
+}
+
+/** From the ULID on, failures of the assignment's automatic applies count anew; a stop before it has ended. */
+export async function recountAssignment(db: Queryable, name: string, countedFrom: string): Promise<void> {
+  await db.updateTable('assignments').set({ counted_from: countedFrom }).where('name', '=', name).execute();
+}
+
+/** Returns why the automatic applies of an assignment have stopped; null while they go on. */
+export const stopOf = ({
+  stopped_id,
+  stopped_reason,
+  counted_from,
+}: Pick<AssignmentRow, 'stopped_id' | 'stopped_reason' | 'counted_from'>): string | null =>
+  stopped_id !== null && stopped_id > counted_from ? (stopped_reason ?? '') : null;
 
 /** Returns false when the assignment does not exist. */
 export async function deleteAssignment(db: Queryable, name: string): Promise<boolean> {
@@ -57,6 +78,11 @@ export async function deleteAssignment(db: Queryable, name: string): Promise<boo
 /** An assignment with its parsed selector. */
 export interface CurrentAssignment extends MatchingAssignment {
   readonly selector: Selector;
+  readonly mode: AssignmentMode;
+  /** ULID before which failures of its automatic applies do not count. */
+  readonly countedFrom: string;
+  /** Why its automatic applies have stopped; null while they go on. */
+  readonly stopped: string | null;
 }
 
 /** What decides which assignments match an agent, besides its attributes. */
@@ -91,10 +117,22 @@ export class CurrentAssignments {
     return all.filter(({ selector }) => matches(selector, labels));
   }
 
+  /** Returns the assignments that match an approved agent with these labels, by name. */
+  async of(db: Queryable, labels: AgentLabels): Promise<readonly CurrentAssignment[]> {
+    return (await this.all(db)).filter(({ selector }) => matches(selector, labels));
+  }
+
   private async at(db: Queryable, revision: string | null): Promise<readonly CurrentAssignment[]> {
     if (this.held?.revision === revision) return this.held.assignments;
     const assignments = (await listAssignments(db)).map(
-      ({ name, modules, selector }): CurrentAssignment => ({ name, modules, selector: parseSelector(selector) }),
+      (row): CurrentAssignment => ({
+        name: row.name,
+        modules: row.modules,
+        selector: parseSelector(row.selector),
+        mode: row.mode,
+        countedFrom: row.counted_from,
+        stopped: stopOf(row),
+      }),
     );
     this.held = { revision, assignments };
     return assignments;
@@ -109,7 +147,7 @@ export async function selectedAgents(db: Queryable, selector: Selector): Promise
   return agents.filter((agent) => matches(selector, labelsOf(agent, tags.get(agent.node_id) ?? {})));
 }
 
-const labelsOf = ({ attributes }: AgentRow, tags: AgentLabels['tags']): AgentLabels => ({ attributes, tags });
+export const labelsOf = ({ attributes }: AgentRow, tags: AgentLabels['tags']): AgentLabels => ({ attributes, tags });
 
 /** Name and modules of an assignment that matches an agent. */
 interface MatchingAssignment {

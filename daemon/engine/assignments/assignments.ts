@@ -1,6 +1,7 @@
 /** Lists, creates, reads, changes and deletes assignments. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignment, AssignmentDetail } from '../../../src/contract/assignments.js';
+import type { AssignmentMode } from '../../../src/kernel/assignment-modes.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isModuleName } from '../../../src/kernel/ids.js';
@@ -16,8 +17,10 @@ import {
   findAssignment,
   insertAssignment,
   listAssignments,
+  recountAssignment,
   selectedAgents,
   setAssignmentsRevision,
+  stopOf,
   updateAssignment,
 } from './assignment-store.js';
 
@@ -28,6 +31,7 @@ interface NewAssignment {
   readonly modules: readonly string[];
   readonly selector: string;
   readonly description: string | null;
+  readonly mode?: AssignmentMode;
 }
 
 /** A change of an assignment: null keeps a field, an empty description removes the description. */
@@ -35,6 +39,7 @@ interface AssignmentChange {
   readonly modules: readonly string[] | null;
   readonly selector: string | null;
   readonly description: string | null;
+  readonly mode?: AssignmentMode | null;
 }
 
 export class Assignments {
@@ -58,7 +63,8 @@ export class Assignments {
   }
 
   /** Creates an assignment. Throws `invalid_name`, `invalid_selector`, `unknown_module` or `assignment_exists`. */
-  async create({ name, modules, selector, description }: NewAssignment, context: RequestContext): Promise<Assignment> {
+  async create(given: NewAssignment, context: RequestContext): Promise<Assignment> {
+    const { name, modules, selector, description, mode = 'manual' } = given;
     if (!isModuleName(name)) throw invalidName(name);
     parseSelector(selector);
     const row: AssignmentRow = {
@@ -68,6 +74,10 @@ export class Assignments {
       description: description || null,
       created_at: this.options.clock.now(),
       created_by: context.actor.id,
+      mode,
+      counted_from: this.options.newId(),
+      stopped_id: null,
+      stopped_reason: null,
     };
     await this.options.uow.write(async (tx, emit) => {
       if ((await findAssignment(tx, name)) !== null) throw assignmentExists(name);
@@ -98,8 +108,9 @@ export class Assignments {
       const after = changed(before, change);
       const fields = fieldsThatDiffer(before, after);
       if (fields.length === 0) return assignmentView(before);
-      const { modules, selector, description } = after;
-      await updateAssignment(tx, name, { modules, selector, description });
+      const { modules, selector, description, mode } = after;
+      const counted_from = this.options.newId();
+      await updateAssignment(tx, name, { modules, selector, description, mode, counted_from });
       await setAssignmentsRevision(tx, this.options.newId());
       emit(
         eventOfRequest(context, {
@@ -109,7 +120,25 @@ export class Assignments {
           metadata: { before: contentOf(before), after: contentOf(after) },
         }),
       );
-      return assignmentView(after);
+      return assignmentView({ ...after, counted_from });
+    });
+  }
+
+  /** Lets automatic applies that have stopped go on; failures and repairs before count no more. Throws `assignment_not_found`. */
+  async resume(name: string, context: RequestContext): Promise<Assignment> {
+    return this.options.uow.write(async (tx, emit) => {
+      const row = await requireAssignment(tx, name);
+      const counted_from = this.options.newId();
+      await recountAssignment(tx, name, counted_from);
+      await setAssignmentsRevision(tx, this.options.newId());
+      emit(
+        eventOfRequest(context, {
+          type: 'enforcement.resumed',
+          target: assignmentParty(name),
+          summary: `${context.actor.name} resumed the automatic applies of assignment ${name}`,
+        }),
+      );
+      return assignmentView({ ...row, counted_from });
     });
   }
 
@@ -143,6 +172,13 @@ export async function requireAssignment(db: Queryable, name: string): Promise<As
   });
 }
 
+/** Lets the failures of automatic applies count anew for each assignment that names the module, because its content changes. */
+export async function recountAssignmentsOfModule(tx: Queryable, module: string, newId: Core['newId']): Promise<void> {
+  const names = await assignmentsOfModule(tx, module);
+  for (const name of names) await recountAssignment(tx, name, newId());
+  if (names.length > 0) await setAssignmentsRevision(tx, newId());
+}
+
 /** Returns the names of the assignments that name a module. */
 export async function assignmentsOfModule(db: Queryable, module: string): Promise<readonly string[]> {
   const rows = await listAssignments(db);
@@ -153,6 +189,7 @@ const contentOf = (row: AssignmentRow) => ({
   modules: row.modules,
   selector: row.selector,
   description: row.description,
+  mode: row.mode,
 });
 
 const assignmentView = (row: AssignmentRow): Assignment => ({
@@ -162,16 +199,19 @@ const assignmentView = (row: AssignmentRow): Assignment => ({
   description: row.description,
   created_at: toSeconds(row.created_at),
   created_by: row.created_by,
+  mode: row.mode,
+  stopped_reason: stopOf(row),
 });
 
-const changed = (row: AssignmentRow, { modules, selector, description }: AssignmentChange): AssignmentRow => ({
+const changed = (row: AssignmentRow, { modules, selector, description, mode }: AssignmentChange): AssignmentRow => ({
   ...row,
+  mode: mode ?? row.mode,
   modules: modules === null ? row.modules : [...new Set(modules)],
   selector: selector ?? row.selector,
   description: description === null ? row.description : description || null,
 });
 
-const FIELDS = ['modules', 'selector', 'description'] as const satisfies readonly (keyof AssignmentRow)[];
+const FIELDS = ['modules', 'selector', 'description', 'mode'] as const satisfies readonly (keyof AssignmentRow)[];
 
 const fieldsThatDiffer = (before: AssignmentRow, after: AssignmentRow): readonly string[] =>
   FIELDS.filter((name) => !isDeepStrictEqual(before[name], after[name]));

@@ -6,7 +6,7 @@ import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import type { Queryable } from '../../database/schema.js';
 import type { HandlersFor } from '../../http/handler.js';
-import { assignmentsOfModule } from '../assignments/assignments.js';
+import { assignmentsOfModule, recountAssignmentsOfModule } from '../assignments/assignments.js';
 import { moduleNotFound } from './current-modules.js';
 import {
   addModuleRevision,
@@ -19,7 +19,7 @@ import {
 } from './module-store.js';
 import { checkUpload, type TextParser } from './text-parser.js';
 
-interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly parser: TextParser;
 }
 
@@ -68,6 +68,7 @@ export class ModuleService {
       if (current?.sha256 === sha256) return { ...current, changed: false };
       const revision = await addModuleRevision(tx, { name, sha256, content, definition, ...uploaded });
       await pruneModuleRevisions(tx, name, KEPT_REVISIONS);
+      await recountAssignmentsOfModule(tx, name, this.options.newId);
       emit(
         eventOfRequest(context, {
           type: 'module.uploaded',

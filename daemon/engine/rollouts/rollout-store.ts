@@ -141,6 +141,18 @@ export async function listActiveRollouts(db: Queryable): Promise<readonly Rollou
   return rows.map(rolloutOf);
 }
 
+/** Returns the rollouts that have not ended, whether they run, are paused or halted. */
+export const listUnfinishedRollouts = (
+  db: Queryable,
+): Promise<readonly Pick<RolloutRow, 'rollout_id' | 'assignment'>[]> =>
+  db.selectFrom('rollouts').select(['rollout_id', 'assignment']).where('finished_at', 'is', null).execute();
+
+/** Returns the node IDs of the agents of a rollout. */
+export async function nodesOfRollout(db: Queryable, rolloutId: string): Promise<readonly string[]> {
+  const query = db.selectFrom('rollout_agents').select('node_id').where('rollout_id', '=', rolloutId);
+  return (await query.execute()).map(({ node_id }) => node_id);
+}
+
 interface RolloutFilter {
   readonly state: RolloutState | null;
   readonly assignment: string | null;

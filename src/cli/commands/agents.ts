@@ -3,6 +3,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import { AGENT_STATUSES } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
+import { STANDINGS } from '../../contract/standing-names.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import { compareVersions } from '../../release/version-order.js';
@@ -25,6 +26,7 @@ import {
   type TableView,
   type View,
 } from '../outcome.js';
+import { standingFields, standingSpan } from '../render/standing.js';
 import { parseTag } from '../tag-arguments.js';
 
 /** `orch agents list`. */
@@ -33,23 +35,25 @@ export const listAgents = defineCommand({
     'orch agents',
     'orch agents --status pending',
     'orch agents --offline',
+    'orch agents --standing behind',
     'orch agents --selector "platform=linux,role=web"',
   ],
   access: 'viewer',
   options: {
     status: choice('STATUS', AGENT_STATUSES, 'filter by status'),
+    standing: choice('STANDING', STANDINGS, 'filter by standing'),
     selector: text('SELECTOR', 'only agents that match (see: orch help selectors)', { short: 'l' }),
     filter: text('SELECTOR', 'the same as --selector'),
     offline: flag('only approved agents that are not connected'),
   },
-  run: async (context, { status, selector, filter = selector, offline }) => {
+  run: async (context, { status, standing, selector, filter = selector, offline }) => {
     if (selector !== undefined && selector !== filter) {
       throw new Fault('usage', '--selector and --filter are the same: give one of them');
     }
     if (offline && status !== undefined && status !== 'approved') {
       throw new Fault('usage', `--offline is about approved agents, so --status ${status} does not go with it`);
     }
-    const query = { status: offline ? 'approved' : status, filter, signal: context.signal } as const;
+    const query = { status: offline ? 'approved' : status, standing, filter, signal: context.signal } as const;
     const api = await context.api();
     const [all, { version }] = await Promise.all([
       allAgents(api, query),
@@ -62,7 +66,7 @@ export const listAgents = defineCommand({
       view: agentTable(agents, {
         wide: context.globals.output === 'wide',
         version,
-        filtered: status !== undefined || filter !== undefined || offline,
+        filtered: status !== undefined || standing !== undefined || filter !== undefined || offline,
       }),
     };
   },
@@ -311,6 +315,7 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
     { title: 'NAME', whole: true },
     { title: 'STATUS', whole: true },
     { title: 'CONNECTED', whole: true },
+    { title: 'STANDING', whole: true },
     { title: 'HOSTNAME' },
     { title: 'PLATFORM' },
     { title: 'NODE ID', whole: true },
@@ -328,6 +333,7 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
     textOrNone(agent.name),
     agentStatus(agent.status),
     agent.connected ? styled('good', 'yes') : styled('dim', 'no'),
+    standingSpan(agent),
     agent.attributes.hostname ?? agent.initial_hostname,
     textOrNone(platformOf(agent)),
     wide ? agent.node_id : agent.node_id.slice(0, SHORT_ID),
@@ -363,6 +369,7 @@ function agentFields(agent: Agent): FieldsView {
     ['Status', agentStatus(agent.status)],
     ['Connected', agent.connected ? styled('good', 'yes') : 'no'],
     ['Last connected', agent.connected_at === 0 ? 'never' : formatTime(agent.connected_at)],
+    ...standingFields(agent),
     ['Node ID', groupsOfFour(agent.node_id)],
     ['Public key', agent.public_key],
     ['First hostname', agent.initial_hostname],

@@ -1,9 +1,20 @@
 /** The commands of `orch assignments`. */
 import type { Assignment } from '../../contract/assignments.js';
+import { ASSIGNMENT_MODES } from '../../kernel/assignment-modes.js';
 import { Fault } from '../../kernel/fault.js';
-import { argument, defineCommand, list, requiredText, text } from '../define-command.js';
+import { argument, choice, defineCommand, list, requiredText, text } from '../define-command.js';
 import { agentHandle, count, formatTime, textOrNone } from '../format.js';
-import { type FieldsView, fields, headed, lines, linesOf, stack, type TableView } from '../outcome.js';
+import {
+  type FieldsView,
+  fields,
+  headed,
+  lines,
+  linesOf,
+  type Span,
+  stack,
+  styled,
+  type TableView,
+} from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 
 export const assignmentArgument = argument('ASSIGNMENT', 'name of the assignment', 'assignment');
@@ -12,6 +23,7 @@ export const assignmentOptions = {
   module: list('MODULE', 'an uploaded module', { short: 'm', completes: 'module' }),
   selector: text('SELECTOR', 'agents that get the modules (see: orch help selectors)', { short: 'l' }),
   description: text('TEXT', 'what it is for'),
+  mode: choice('MODE', ASSIGNMENT_MODES, 'when the orchestrator applies by itself'),
 } as const;
 
 export const assignmentTable = (assignments: readonly Assignment[], nameOf: NameOfOperator): TableView => ({
@@ -20,6 +32,7 @@ export const assignmentTable = (assignments: readonly Assignment[], nameOf: Name
     { title: 'ASSIGNMENT', whole: true },
     { title: 'SELECTOR' },
     { title: 'MODULES' },
+    { title: 'MODE' },
     { title: 'DESCRIPTION' },
     { title: 'CREATED', wide: true },
     { title: 'BY', wide: true },
@@ -28,6 +41,7 @@ export const assignmentTable = (assignments: readonly Assignment[], nameOf: Name
     assignment.name,
     assignment.selector,
     assignment.modules.join(' '),
+    modeOf(assignment),
     textOrNone(assignment.description),
     formatTime(assignment.created_at),
     nameOf(assignment.created_by),
@@ -40,9 +54,16 @@ export const assignmentFields = (assignment: Assignment, nameOf: NameOfOperator)
     ['Assignment', assignment.name],
     ['Selector', assignment.selector],
     ['Modules', assignment.modules.join(' ')],
+    ['Mode', modeOf(assignment)],
+    ...(assignment.stopped_reason === null
+      ? []
+      : [['Stopped', `${assignment.stopped_reason}; go on: orch assignments resume ${assignment.name}`] as const]),
     ['Description', textOrNone(assignment.description)],
     ['Created', `${formatTime(assignment.created_at)} by ${nameOf(assignment.created_by)}`],
   );
+
+const modeOf = ({ mode, stopped_reason }: Assignment): Span =>
+  stopped_reason === null ? mode : styled('warn', `${mode} (stopped)`);
 
 /** `orch assignments list`. */
 export const listAssignments = defineCommand({
@@ -84,7 +105,9 @@ export const createAssignment = defineCommand({
     'orch assignments create base -m motd -l "*" --description "what every machine has"',
   ],
   detail: [
-    'Applies nothing yet: later applies to these agents include the modules. Preview the effect with orch plan.',
+    'Later applies to these agents include the modules. Preview the effect with orch plan.',
+    'With --mode manual, which is the standard, nothing is applied by itself. With on-connect, an agent that connects gets',
+    'what it is missing. With enforce, connected agents also get changed modules at once, and drift is repaired.',
   ],
   access: 'operator',
   args: { name: argument('ASSIGNMENT', 'name for the assignment: letters, digits, ".", "_", "-"') },
@@ -92,14 +115,14 @@ export const createAssignment = defineCommand({
     ...assignmentOptions,
     selector: requiredText('SELECTOR', assignmentOptions.selector.summary, { short: 'l' }),
   },
-  run: async (context, { name, module, selector, description }) => {
+  run: async (context, { name, module, selector, description, mode }) => {
     if (module.length === 0) {
       throw new Fault('usage', 'an assignment needs a module', {
         hint: `add one: orch assignments create ${name} -m MODULE`,
       });
     }
     const api = await context.api();
-    const body = { name, modules: [...module], selector, description: description ?? null };
+    const body = { name, modules: [...module], selector, description: description ?? null, mode: mode ?? null };
     const assignment = await api.call('createAssignment', { body, signal: context.signal });
     const next = `Preview the changes with: orch plan --assignment ${name}`;
     return { body: assignment, names: [name], view: lines(`Created assignment ${name}. ${next}`) };
@@ -108,23 +131,43 @@ export const createAssignment = defineCommand({
 
 /** `orch assignments edit`. */
 export const editAssignment = defineCommand({
-  examples: ['orch assignments edit web --selector "role=web,env=prod"', 'orch assignments edit web -m nginx -m site'],
+  examples: [
+    'orch assignments edit web --selector "role=web,env=prod"',
+    'orch assignments edit web -m nginx -m site',
+    'orch assignments edit web --mode enforce',
+  ],
   detail: [
     'Members that are not given stay. The modules of -m replace the old list; --description "" removes the description.',
   ],
   access: 'operator',
   args: { name: assignmentArgument },
   options: assignmentOptions,
-  run: async (context, { name, module, selector, description }) => {
-    if (module.length === 0 && selector === undefined && description === undefined) {
-      throw new Fault('usage', 'nothing to change: give -m, --selector or --description');
+  run: async (context, { name, module, selector, description, mode }) => {
+    if (module.length === 0 && selector === undefined && description === undefined && mode === undefined) {
+      throw new Fault('usage', 'nothing to change: give -m, --selector, --description or --mode');
     }
     const api = await context.api();
     const modules = module.length === 0 ? null : [...module];
-    const body = { modules, selector: selector ?? null, description: description ?? null };
+    const body = { modules, selector: selector ?? null, description: description ?? null, mode: mode ?? null };
     const assignment = await api.call('updateAssignment', { params: { name }, body, signal: context.signal });
     const next = `Preview the changes with: orch plan --assignment ${name}`;
     return { body: assignment, names: [name], view: lines(`Changed assignment ${name}. ${next}`) };
+  },
+});
+
+/** `orch assignments resume`. */
+export const resumeAssignment = defineCommand({
+  examples: ['orch assignments resume web'],
+  detail: [
+    'Automatic applies stop for an agent whose drift comes back after each repair, whose apply the removal guard refuses',
+    'or whose apply an operator cancels, and for the whole assignment after too many agents failed. This lets them go on.',
+  ],
+  access: 'operator',
+  args: { name: assignmentArgument },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const assignment = await api.call('resumeAssignment', { params: { name }, signal: context.signal });
+    return { body: assignment, names: [name], view: lines(`The automatic applies of assignment ${name} go on.`) };
   },
 });
 

@@ -8,7 +8,7 @@ import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk-agents.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, flag, integer, list, text } from '../define-command.js';
-import { agentHandle, formatAge, formatTime } from '../format.js';
+import { agentHandle, count, formatAge, formatTime } from '../format.js';
 import { allAgents, readList } from '../list-pages.js';
 import { localChoice, localOptions } from '../local/local-options.js';
 import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
@@ -54,6 +54,7 @@ export const checkDrift = defineCommand({
     const { globals } = context;
     const api = await context.api();
     const agents = await chooseAgents(api, choice, context);
+    noteBehind(context, agents);
     const fleet = choice.nodes.length === 0;
     const runs = await checkAgents(context, api, {
       agents,
@@ -63,6 +64,20 @@ export const checkDrift = defineCommand({
     return runOutcome(runs, { kind: 'drift', detailed: detailedExitcode, verbose: globals.verbose, fleet });
   },
 });
+
+/** Notes agents that differ from their modules, which a comparison with the last apply does not show. */
+function noteBehind(context: Context, agents: readonly Agent[]): void {
+  const behind = agents.filter(({ standing }) => standing === 'behind' || standing === 'never_applied');
+  for (const { standing, ...agent } of behind.slice(0, NOTED)) {
+    const what = standing === 'behind' ? 'is behind what its modules give' : 'was never applied';
+    context.note(`${agentHandle(agent)} ${what}: orch plan ${agentHandle(agent)}`);
+  }
+  const more = behind.length - NOTED;
+  if (more > 0) context.note(`${count(more, 'more agent')} are behind or were never applied: orch agents`);
+}
+
+/** Agents that are noted by name. */
+const NOTED = 3;
 
 interface Checks {
   readonly agents: readonly Agent[];

@@ -128,6 +128,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     async () => (await assignments()).createAssignment,
   ),
   entry('assignments edit', 'change an assignment', async () => (await assignments()).editAssignment),
+  entry(
+    'assignments resume',
+    'let stopped automatic applies go on',
+    async () => (await assignments()).resumeAssignment,
+  ),
   entry('assignments remove', 'delete an assignment', async () => (await assignments()).removeAssignment),
   entry('sync', 'update modules and assignments from a directory', async () => (await import('./sync.js')).command),
   entry('plan', 'show what an apply would change', async () => (await apply()).planModules),

@@ -6,6 +6,7 @@ import { defineCommand, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count } from '../format.js';
 import { fieldsOf, type Line, lines, type Span, styled } from '../outcome.js';
+import { standingCounts } from '../render/standing.js';
 
 /** `orch status`: the health of the orchestrator. */
 export const showStatus = defineCommand({
@@ -33,6 +34,7 @@ export const showStatus = defineCommand({
         ['Status', styled(healthy ? 'good' : 'bad', status.status)],
         ...status.reasons.map(({ code, detail }) => ['Reason', `${detail} (${code})`] as const),
         ...rolloutFields(status),
+        ['Agents', standingCounts(status.standings)],
         ['Version', status.version],
         ['Agent protocol', String(status.protocol_version)],
         ['Public key', status.public_key],

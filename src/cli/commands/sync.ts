@@ -16,6 +16,7 @@ import { refuseConflicts, refuseMissingModules } from '../sync/sync-check.js';
 import { readSync } from '../sync/sync-files.js';
 import {
   assignmentDifferences,
+  modeOf,
   planSync,
   readStored,
   type Stored,
@@ -27,7 +28,7 @@ export const command = defineCommand({
   examples: ['orch sync site/ --plan', 'orch sync site/', 'orch sync site/ --prune --yes'],
   detail: [
     'Makes the modules and assignments of the orchestrator match a directory. Every *.orch.yaml at any depth is a module.',
-    'assignments.yaml and *.assignments.yaml list assignments (name, modules, selector, description).',
+    'assignments.yaml and *.assignments.yaml list assignments (name, modules, selector, description, mode).',
     'It sends nothing unless every file is valid, each assignment finds its modules, and the modules of each agent do not',
     'conflict. Then it uploads modules, and creates and changes assignments. With --prune it deletes assignments and modules',
     'that are in no file. It applies nothing: orch plan shows what an apply would change. If it is cut off, run it again.',
@@ -113,12 +114,13 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
     return;
   }
   const { name, modules, selector, description } = action.file;
+  const mode = modeOf(action.file);
   if (action.action === 'create') {
-    const body = { name, modules: [...modules], selector, description: description ?? null };
+    const body = { name, modules: [...modules], selector, description: description ?? null, mode };
     await api.call('createAssignment', { body, signal });
   } else {
     // Null would keep the old description.
-    const body = { modules: [...modules], selector, description: description ?? '' };
+    const body = { modules: [...modules], selector, description: description ?? '', mode };
     await api.call('updateAssignment', { params, body, signal });
   }
 }

@@ -94,6 +94,10 @@ const agentOf = ({ node_id, name, attributes, tags }: AgentFacts): Agent => ({
   public_key: '',
   attributes: { ...attributes },
   tags: { ...tags },
+  standing: null,
+  standing_since: null,
+  standing_reason: null,
+  automation_stopped: null,
 });
 
 /** Reads secrets from files. The tag of a value is a hash under `maskKey` (hex): it shows a change without revealing the value. */

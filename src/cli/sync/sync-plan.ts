@@ -87,8 +87,11 @@ function assignmentAction(file: SourceAssignment, stored: Assignment | null): re
     : [{ kind: 'assignment', action: 'update', name, file, stored }];
 }
 
+/** A file without a mode means the standard one, because a directory is everything that is declared. */
+export const modeOf = ({ mode }: SourceAssignment) => mode ?? 'manual';
+
 interface Difference {
-  readonly field: 'modules' | 'selector' | 'description';
+  readonly field: 'modules' | 'selector' | 'description' | 'mode';
   readonly before: string;
   readonly after: string;
 }
@@ -96,8 +99,8 @@ interface Difference {
 /** Returns the differing fields. The order of modules counts, because they are applied in it. */
 export function assignmentDifferences(file: SourceAssignment, stored: Assignment): readonly Difference[] {
   const before = { ...stored, modules: stored.modules.join(' '), description: stored.description ?? '' };
-  const after = { ...file, modules: file.modules.join(' '), description: file.description ?? '' };
-  const fields = ['modules', 'selector', 'description'] as const;
+  const after = { ...file, modules: file.modules.join(' '), description: file.description ?? '', mode: modeOf(file) };
+  const fields = ['modules', 'selector', 'description', 'mode'] as const;
   return fields.flatMap((field) =>
     before[field] === after[field] ? [] : [{ field, before: before[field], after: after[field] }],
   );

@@ -44,12 +44,24 @@ export function totalsLine({ agents, rollouts, operations, terminals }: FleetSna
     ': ',
     styled('good', `${up} up`),
     ...(approved.length > up ? [', ', styled('bad', `${approved.length - up} offline`)] : []),
+    ...notInSync(approved),
     ...(pending > 0 ? [', ', styled('warn', `${pending} pending`)] : []),
     ...(rejected > 0 ? [`, ${rejected} rejected`] : []),
     rollouts.length === 0 ? '' : `   ${count(rollouts.length, 'rollout')}`,
     `   ${count(operations.length, 'operation')}`,
     terminals === null ? '' : `   ${count(terminals.length, 'terminal')}`,
   ];
+}
+
+/** Returns how many agents an operator has to look at, by their standing. */
+function notInSync(approved: readonly FleetAgent[]): readonly Span[] {
+  const counted = (['never_applied', 'behind', 'drifted'] as const).map((standing) => ({
+    standing,
+    agents: approved.filter(({ agent }) => agent.standing === standing).length,
+  }));
+  return counted.flatMap(({ standing, agents }) =>
+    agents === 0 ? [] : [', ', styled('warn', `${agents} ${standing.replace('_', ' ')}`)],
+  );
 }
 
 interface AgentTableOptions {

@@ -48,11 +48,19 @@ export async function assignments(world: World): Promise<void> {
   await world.gives('listAssignments', {}, 200);
   await world.gives('getAssignment', { params }, 200);
   await world.gives('updateAssignment', { params, body: { description: 'every machine' } }, 200);
+  await world.gives('resumeAssignment', { params }, 200);
   await world.refuses('updateAssignment', { params, body: { selector: '=' } }, 'invalid_selector');
   await world.refuses('updateAssignment', { params, body: { modules: ['none'] } }, 'unknown_module');
   await rollouts(world);
   await world.gives('removeAssignment', { params }, 204);
-  for (const id of ['getAssignment', 'updateAssignment', 'removeAssignment', 'planAssignment', 'applyAssignment']) {
+  for (const id of [
+    'getAssignment',
+    'updateAssignment',
+    'resumeAssignment',
+    'removeAssignment',
+    'planAssignment',
+    'applyAssignment',
+  ]) {
     await world.refuses(id, { params, ...(id.startsWith('update') ? { body: {} } : {}) }, 'assignment_not_found');
   }
 }

@@ -10,6 +10,7 @@ import { TransactionalWriter } from '../../../dist/daemon/core/unit-of-work.js';
 import { openDatabase } from '../../../dist/daemon/database/database.js';
 import { putAppliedResources } from '../../../dist/daemon/engine/applied-resource-store.js';
 import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/engine/assignments/assignment-store.js';
+import { putStandings } from '../../../dist/daemon/engine/convergence/standing-store.js';
 import { insertDrift } from '../../../dist/daemon/engine/drift-store.js';
 import { addModuleRevision } from '../../../dist/daemon/engine/modules/module-store.js';
 import { insertOperationOutputs } from '../../../dist/daemon/engine/operations/operation-outputs.js';
@@ -208,7 +209,23 @@ await uow.write(async (tx, emit) => {
     description: null,
     created_at: start,
     created_by: operator_id,
+    mode: 'enforce',
+    counted_from: newId(),
   });
+  await putStandings(tx, [
+    {
+      node_id,
+      standing: 'behind',
+      since: start,
+      reason: 'module motd',
+      wanted_sha256: 'a'.repeat(64),
+      counted_from: newId(),
+      stopped_id: newId(),
+      stopped_at: start,
+      stopped_code: 'removal_guard',
+      stopped_reason: 'an apply would remove 11 resources',
+    },
+  ]);
   await insertSamples(tx, [
     {
       node_id,
@@ -348,7 +365,16 @@ await putAgentAbsence(db, { node_id: 'f'.repeat(32), connected_at: start, away_s
 await putLoginStreak(db, { subject: operator_id, failures: 2, told_at: null });
 await noteLoginAddress(db, { operator_id, address: '192.0.2.7', last_login_at: start });
 const times = { starts_at: start, ends_at: start + 3_600_000, created_at: start };
-await insertWindow(db, { window_id: newId(), reason: 'new disk', ...times, created_by: operator_id, told: 'started' });
+await insertWindow(db, {
+  window_id: newId(),
+  reason: 'new disk',
+  ...times,
+  created_by: operator_id,
+  told: 'started',
+  kind: 'permit',
+  selector: null,
+  assignments: ['web'],
+});
 const session = { session_id: newId(), node_id: 'f'.repeat(32), node_name: 'web-1', operator_id, operator: 'ada' };
 await insertTerminal(db, {
   ...session,

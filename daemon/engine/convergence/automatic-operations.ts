@@ -1,0 +1,133 @@
+/**
+ * Applies that the orchestrator has started by itself, as the stored operations show them. Their `requested_by` is
+ * `on-connect:NAME`, `enforce:NAME` or `repair:NAME` with the name of an assignment, so nothing else need be remembered over a restart.
+ */
+import { sql } from 'kysely';
+import { encodeTime } from 'ulid';
+import type { ResourceResult } from '../../../src/resources/result.js';
+import { type Party, SYSTEM } from '../../core/domain-event.js';
+import { preparedQuery } from '../../database/prepared-query.js';
+import type { Queryable } from '../../database/schema.js';
+
+/** Reason for an automatic apply: something is missing on an agent that connects, changed modules, or drift. */
+export const CAUSES = ['on-connect', 'enforce', 'repair'] as const;
+export type Cause = (typeof CAUSES)[number];
+
+/** Returns the party that automatic applies of an assignment are requested by. */
+export const automaticParty = (cause: Cause, assignment: string): Party => ({
+  ...SYSTEM,
+  id: `${cause}:${assignment}`,
+  name: `${cause}:${assignment}`,
+});
+
+/** Operator IDs are hex, so a colon tells automatic applies apart. */
+const isAutomatic = sql<boolean>`instr("requested_by", ':') > 0`;
+const isAttended = sql<boolean>`instr("requested_by", ':') = 0`;
+
+/** Returns true when an operator has begun an apply of the agent after the ULID. */
+export async function lastAttendedOperation(db: Queryable, nodeId: string, after: string): Promise<boolean> {
+  return (await attended(db, nodeId, after)).length > 0;
+}
+
+const attended = preparedQuery((db, nodeId: string, after: string) =>
+  db
+    .selectFrom('operations')
+    .select('operation_id')
+    .where('node_id', '=', nodeId)
+    .where('operation_id', '>', after)
+    .where(isAttended)
+    .limit(1),
+);
+
+/** Number of the newest operations that a back-off looks at. */
+const LOOKED_AT = 20;
+
+export interface PastFailures {
+  /** Automatic applies that did not succeed, since the last apply that did. */
+  readonly failures: number;
+  /** End of the newest automatic apply in Unix milliseconds; null if there is none or it goes on. */
+  readonly endedAt: number | null;
+  /** Name of the operator who cancelled the newest automatic apply; null otherwise. */
+  readonly cancelledBy: string | null;
+}
+
+/** Returns what became of the newest automatic applies of an agent. Failures count after the ULID. */
+export async function pastFailures(db: Queryable, nodeId: string, after: string): Promise<PastFailures> {
+  const all = await newestOf(db, nodeId);
+  const rows = all.filter(({ operation_id }) => operation_id > after);
+  const newest = all.at(0);
+  const failed = rows.findIndex(({ state, automatic }) => state === 'succeeded' || automatic === 0);
+  const cancelled = rows.at(0)?.automatic === 1 ? rows.at(0)?.cancelled_by_json : null;
+  const by: Party | null = cancelled ? JSON.parse(cancelled) : null;
+  return {
+    failures: failed < 0 ? rows.length : failed,
+    endedAt: newest?.automatic === 1 ? newest.finished_at : null,
+    cancelledBy: by?.name ?? null,
+  };
+}
+
+const newestOf = preparedQuery((db, nodeId: string) =>
+  db
+    .selectFrom('operations')
+    .select(['operation_id', 'state', 'finished_at', 'cancelled_by_json', isAutomatic.as('automatic')])
+    .where('node_id', '=', nodeId)
+    .orderBy('operation_id', 'desc')
+    .limit(LOOKED_AT)
+    .$castTo<{
+      operation_id: string;
+      state: string;
+      finished_at: number | null;
+      cancelled_by_json: string | null;
+      automatic: number;
+    }>(),
+);
+
+/** Returns how often repairs have changed each resource of an agent, by `kind identity`, after the ULID. */
+export async function pastRepairs(db: Queryable, nodeId: string, after: string): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  for (const { result_json } of await repairResults(db, nodeId, after)) {
+    const { kind, identity, status }: ResourceResult = JSON.parse(result_json);
+    const key = `${kind} ${identity}`;
+    if (status === 'changed') counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return counts;
+}
+
+const repairResults = preparedQuery((db, nodeId: string, after: string) =>
+  db
+    .selectFrom('operations')
+    .innerJoin('operation_results', 'operation_results.operation_id', 'operations.operation_id')
+    .select('result_json')
+    .where('operations.node_id', '=', nodeId)
+    .where('operations.operation_id', '>', after)
+    .where('requested_by', 'like', 'repair:%')
+    .where('unchanged', 'is', null),
+);
+
+/** Errors of applies that never reached their agent, so they say nothing about the content. */
+const UNREACHED: readonly string[] = ['not_delivered', 'agent_timeout'];
+
+/** Returns the number of agents on which changed content of an assignment failed, after the ULID. */
+export async function failedAgents(db: Queryable, assignment: string, after: string): Promise<number> {
+  const by = (['on-connect', 'enforce'] as const).map((cause) => automaticParty(cause, assignment).id);
+  const rows = await db
+    .selectFrom('operations')
+    .select(['node_id', 'error_json'])
+    .where('state', 'in', ['failed', 'interrupted'])
+    // Lets SQLite use the index of states.
+    .where(sql<boolean>`"state" != 'succeeded'`)
+    .where('operation_id', '>', after)
+    .where('requested_by', 'in', by)
+    .execute();
+  const failed = rows.filter(({ error_json }) => {
+    const code: unknown = error_json === null ? null : JSON.parse(error_json).code;
+    return typeof code !== 'string' || !UNREACHED.includes(code);
+  });
+  return new Set(failed.map(({ node_id }) => node_id)).size;
+}
+
+/** Returns the later of a ULID and the ULID of a time, in Unix milliseconds. */
+export const laterOf = (ulid: string, time: number): string => {
+  const other = encodeTime(Math.max(0, time));
+  return other > ulid ? other : ulid;
+};

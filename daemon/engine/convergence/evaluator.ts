@@ -1,0 +1,190 @@
+/** Evaluates the standing of one agent: what its modules give against what was applied, and what the last drift check found. */
+import type { Standing } from '../../../src/contract/standing-names.js';
+import { isFault } from '../../../src/kernel/fault.js';
+import { SizedCache } from '../../../src/kernel/sized-cache.js';
+import type { Steps } from '../../../src/kernel/steps.js';
+import type { AgentLabels } from '../../../src/language/clause.js';
+import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
+import { isUnchanged } from '../../../src/resources/run-results.js';
+import type { Queryable } from '../../database/schema.js';
+import type { AgentRow } from '../../fleet/agent-store.js';
+import { tagsOf } from '../../fleet/tag-store.js';
+import {
+  type AppliedResourceRow,
+  comparableResource,
+  comparableRow,
+  listAppliedResources,
+} from '../applied-resource-store.js';
+import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
+import { hashesOf } from '../believed-state.js';
+import type { DesiredSets } from '../desired-set.js';
+import { latestDrift, latestDriftState } from '../drift-store.js';
+import { inSlices, type Lanes } from '../lanes.js';
+import { findModuleHeads } from '../modules/module-store.js';
+import { findOperation } from '../operations/operation-store.js';
+import type { RunContents, StoredContent } from '../run-contents.js';
+
+/** The standing of an agent at one moment, and what an apply would be about. */
+export interface Evaluation {
+  readonly standing: Standing;
+  /** What differs, or why the modules cannot be resolved; null if nothing does. */
+  readonly reason: string | null;
+  /** Hash of the content that an apply would send, without removals; null if the modules cannot be resolved. */
+  readonly wantedSha256: string | null;
+  /** Modules with a resource that differs. */
+  readonly modules: readonly string[];
+  /** Resources that the last drift check found to differ, as `kind identity`; empty unless the standing is `drifted`. */
+  readonly drifted: readonly string[];
+  readonly assignments: readonly CurrentAssignment[];
+  /** Modules that the last apply named and no assignment gives: the next apply names them again, to keep them. */
+  readonly named: readonly string[];
+  readonly labels: AgentLabels;
+}
+
+interface EvaluatorOptions {
+  readonly desiredSets: DesiredSets;
+  readonly assignments: CurrentAssignments;
+  readonly contents: RunContents;
+  readonly lanes: Lanes;
+}
+
+/** Number of comparisons that are kept. Agents with the same content before and after share one. */
+const KEPT_COMPARISONS = 20_000;
+
+export class Evaluator {
+  private readonly options: EvaluatorOptions;
+  private readonly compared = new SizedCache<string, readonly string[]>(KEPT_COMPARISONS);
+
+  constructor(options: EvaluatorOptions) {
+    this.options = options;
+  }
+
+  /** Must not be called in the agent's lane. */
+  async evaluate(db: Queryable, agent: AgentRow): Promise<Evaluation> {
+    const { desiredSets } = this.options;
+    const labels = labelsOf(agent, await tagsOf(db, agent.node_id));
+    const named = await this.namedBefore(db, agent);
+    const isApplied = agent.state_operation_id !== null;
+    const base = { modules: [], drifted: [], named, labels, wantedSha256: null, reason: null };
+    try {
+      const wanted = await desiredSets.wanted(db, agent, { named });
+      const { assignments, encoded } = wanted;
+      const known = { ...base, assignments, wantedSha256: encoded.sha256 };
+      const given = wanted.modules.map(({ name }) => name);
+      if (!isApplied) {
+        if (given.length === 0) return { ...known, standing: 'unmanaged' };
+        return { ...known, standing: 'never_applied', modules: given, reason: null };
+      }
+      const modules = wanted.isConfirmation ? [] : await this.differing(db, agent, wanted.content, encoded.sha256);
+      if (modules.length > 0) return { ...known, standing: 'behind', modules, reason: differ(modules) };
+      if (wanted.content.resources.length === 0 && given.length === 0) return { ...known, standing: 'unmanaged' };
+      return { ...known, ...(await this.drift(db, agent)) };
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      const assignments = await this.options.assignments.of(db, labels);
+      return {
+        ...base,
+        assignments,
+        standing: isApplied ? 'behind' : 'never_applied',
+        reason: shortened(error.message),
+      };
+    }
+  }
+
+  private async drift(
+    db: Queryable,
+    agent: AgentRow,
+  ): Promise<Pick<Evaluation, 'standing' | 'reason' | 'modules' | 'drifted'>> {
+    const filter = { nodeId: agent.node_id, since: agent.created_id };
+    const inSync = { standing: 'in_sync', reason: null, modules: [], drifted: [] } as const;
+    if ((await latestDriftState(db, filter)) !== 'drifted') return inSync;
+    const record = await latestDrift(db, { ...filter, status: 'drifted' });
+    const pending = (record?.resources ?? []).flatMap((one) =>
+      isUnchanged(one) || one.status !== 'pending' ? [] : [one],
+    );
+    const modules = [...new Set(pending.map(({ module }) => module))];
+    const drifted = pending.map(({ kind, identity }) => `${kind} ${identity}`);
+    return { standing: 'drifted', reason: differ(modules), modules, drifted };
+  }
+
+  /** Returns the modules that the last apply named, that no assignment gave and that still exist. */
+  private async namedBefore(
+    db: Queryable,
+    { state_operation_id, state_content_id }: AgentRow,
+  ): Promise<readonly string[]> {
+    if (state_operation_id === null) return [];
+    const contentId = state_content_id ?? (await findOperation(db, state_operation_id))?.content_id ?? null;
+    if (contentId === null) return [];
+    const { adHoc } = await this.options.contents.get(db, contentId);
+    if (adHoc.size === 0) return [];
+    const present = new Set((await findModuleHeads(db, [...adHoc])).map(({ name }) => name));
+    return [...adHoc].filter((name) => present.has(name));
+  }
+
+  /** Returns the modules whose resources differ between the believed state and the content. */
+  private async differing(
+    db: Queryable,
+    { node_id, state_content_id, state_operation_id }: AgentRow,
+    wanted: StoredContent,
+    sha256: string,
+  ): Promise<readonly string[]> {
+    const { contents, lanes } = this.options;
+    const before = state_content_id ?? `${node_id} ${state_operation_id}`;
+    const key = `${before} ${sha256}`;
+    const known = this.compared.get(key);
+    if (known !== undefined) return known;
+    const believed =
+      state_content_id === null
+        ? textsOfRows(await lanes.enter(node_id, () => listAppliedResources(db, node_id)))
+        : textsOf(await contents.get(db, state_content_id));
+    const modules = await inSlices(differingModules(await inSlices(believed), await inSlices(textsOf(wanted))));
+    if (this.compared.get(key) === undefined) this.compared.set(key, modules, 1);
+    return modules;
+  }
+}
+
+/** Resources by their keys, each as its module and a text that equals another one when nothing about the resource differs. */
+type Texts = ReadonlyMap<string, { readonly module: string; readonly text: string }>;
+
+function* textsOf({ resources, secrets }: StoredContent): Steps<Texts> {
+  const texts = new Map<string, { module: string; text: string }>();
+  for (const resource of resources) {
+    const text = comparableResource(resource, hashesOf(resource, secrets));
+    texts.set(resourceKey(resource), { module: resource.module, text });
+    yield;
+  }
+  return texts;
+}
+
+function* textsOfRows(rows: readonly AppliedResourceRow[]): Steps<Texts> {
+  const texts = new Map<string, { module: string; text: string }>();
+  for (const row of rows) {
+    texts.set(keyText(row), { module: row.module, text: comparableRow(row) });
+    yield;
+  }
+  return texts;
+}
+
+function* differingModules(before: Texts, after: Texts): Steps<readonly string[]> {
+  const modules = new Set<string>();
+  for (const [key, { module, text }] of after) {
+    const last = before.get(key);
+    if (last?.text !== text) modules.add(module).add(last?.module ?? module);
+    yield;
+  }
+  for (const [key, { module }] of before) {
+    if (!after.has(key)) modules.add(module);
+    yield;
+  }
+  return [...modules].sort();
+}
+
+/** Maximum number of modules that a reason names. */
+const NAMED = 5;
+
+function differ(modules: readonly string[]): string {
+  const more = modules.length > NAMED ? ` and ${modules.length - NAMED} more` : '';
+  return `${modules.length === 1 ? 'module' : 'modules'} ${modules.slice(0, NAMED).join(', ')}${more}`;
+}
+
+const shortened = (text: string): string => (text.length > 300 ? `${text.slice(0, 299)}…` : text);

@@ -1,0 +1,52 @@
+/** Shows standings of agents: how machines relate to what their assignments give them. */
+import type { Agent } from '../../contract/agents.js';
+import { STANDINGS } from '../../contract/standing-names.js';
+import type { StandingCounts } from '../../contract/standings.js';
+import { formatTime, NONE } from '../format.js';
+import { type Line, type Span, styled } from '../outcome.js';
+
+const WORDS = {
+  never_applied: ['never applied', 'warn'],
+  behind: ['behind', 'warn'],
+  drifted: ['drifted', 'bad'],
+  in_sync: ['in sync', 'good'],
+  unmanaged: ['unmanaged', 'dim'],
+} as const;
+
+/** Returns the standing in a word or two, and that automatic applies have stopped. */
+export function standingSpan({ standing, automation_stopped }: Agent): Span {
+  if (standing === null) return NONE;
+  const [word, style] = WORDS[standing];
+  return automation_stopped === null ? styled(style, word) : styled('bad', `${word} (stopped)`);
+}
+
+/** Returns the fields of an agent about its standing. */
+export function standingFields(agent: Agent): readonly (readonly [label: string, value: Line])[] {
+  const { standing, standing_since, standing_reason, automation_stopped } = agent;
+  if (standing === null) return [];
+  const since = standing_since === null ? '' : ` since ${formatTime(standing_since)}`;
+  const [word, style] = WORDS[standing];
+  const reason = standing_reason === null ? '' : `: ${standing_reason}`;
+  const stopped =
+    automation_stopped === null
+      ? []
+      : [
+          [
+            'Automation',
+            [
+              styled('bad', `stopped since ${formatTime(automation_stopped.since)}`),
+              `: ${automation_stopped.message}; go on: orch apply ${agent.name ?? agent.node_id}, or orch assignments resume ASSIGNMENT`,
+            ],
+          ] as const,
+        ];
+  return [['Standing', [styled(style, word), `${since}${reason}`]], ...stopped];
+}
+
+/** Returns the numbers of agents such as `7 in sync, 2 behind`, without standings that no agent has. */
+export function standingCounts(counts: StandingCounts): Line {
+  const parts = STANDINGS.filter((standing) => counts[standing] > 0).map((standing) => {
+    const [word, style] = WORDS[standing];
+    return styled(style, `${counts[standing]} ${word}`);
+  });
+  return parts.length === 0 ? NONE : parts.flatMap((part, index) => (index === 0 ? [part] : [', ', part]));
+}
