@@ -204,10 +204,10 @@ class AssembledOrchestrator implements Orchestrator {
       secrets: secrets.resolver,
       outputCipher: secrets.outputCipher,
       parser,
+      windows: this.maintenance,
       mayApply: (actor) => mayApply(db, actor),
       onRestart: () => settings()['rollouts.on_restart'],
       automation: () => automationLimits(settings()),
-      isPaused: isMaintenance,
     });
     bus.subscribe(['operator.removed'], ({ target }) => engine.rollouts.operatorRemoved(target));
     this.driftScheduler = new DriftScheduler({
@@ -216,6 +216,7 @@ class AssembledOrchestrator implements Orchestrator {
       drift: engine.drift,
       schedule: () => driftSchedule(settings()),
       isMaintenance,
+      pausedAgents: () => (this.maintenance.pausesSome() ? (labels) => this.maintenance.isPaused(labels) : null),
     });
     const metrics = new MetricsPoller({
       ...core,

@@ -12,7 +12,7 @@ import { type OpenDatabase, openDatabase } from '../database/database.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
 import { risingIds } from '../database/rising-ids.js';
 import type { Database } from '../database/schema.js';
-import { isActive, listWindows } from '../maintenance/window-store.js';
+import { listWindows, pausesAll } from '../maintenance/window-store.js';
 import { createNotificationQueue } from '../notify/notify.js';
 import type { BackupReport, BackupTarget } from './backup-target.js';
 import { Backups } from './backups.js';
@@ -72,7 +72,7 @@ export async function withStore<T>(
     const { db } = store;
     const newId = await risingIds(db, options.newId);
     const windows = await listWindows(db);
-    const isMaintenance = () => windows.some((row) => isActive(row, clock.now()));
+    const isMaintenance = () => windows.some((row) => pausesAll(row, clock.now()));
     const { writer } = createNotificationQueue({ newId, isMaintenance });
     const onRecorded = (...recorded: Parameters<typeof writer.record>) => writer.record(...recorded);
     return await work({ db, store, uow: new TransactionalWriter({ db, clock, newId, publish: () => {}, onRecorded }) });

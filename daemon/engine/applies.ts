@@ -12,6 +12,7 @@ import type { RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentGate, agentLabel, type KnownAgent } from './agent-gate.js';
 import { type AppliedResourceRow, removalOf } from './applied-resource-store.js';
+import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { CurrentAssignments } from './assignments/assignment-store.js';
 import { removalCauses } from './assignments/removal-causes.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
@@ -40,6 +41,7 @@ interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   readonly assignments: CurrentAssignments;
   readonly records: OperationRecords;
   readonly driver: OperationDriver;
+  readonly windows: ApplyWindows;
 }
 
 interface ApplyRequest {
@@ -68,6 +70,8 @@ interface ApplyRequest {
   readonly putsBack?: string | null;
   /** An apply that the orchestrator starts by itself: it cancels nothing, and applies only this content. */
   readonly automatic?: { readonly wantedSha256: string };
+  /** True if an operator applies although no maintenance window permits it now. */
+  readonly outsideWindow?: boolean;
 }
 
 interface RolloutOfApply {
@@ -94,7 +98,7 @@ export class Applies {
   /**
    * Stores an apply and sends it; cancels a running plan or drift check of the agent. Throws the faults of `AgentGate.pass` and
    * of module resolution or of `DesiredSets.earlier`, `agent_too_old`, `operation_in_progress`, `assignment_changed`,
-   * `removal_guard` and `plan_stale`.
+   * `outside_window`, `removal_guard` and `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
     const { db, newId, gate, sessions, leases, lanes, desiredSets } = this.options;
@@ -110,14 +114,15 @@ export class Applies {
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       if (request.automatic !== undefined && request.automatic.wantedSha256 !== desired.wantedSha256)
         throw changedPlan();
+      if (request.outsideWindow !== true) refuseOutsideWindow(this.options.windows, desired.assignments);
       const undoing = undoingOf(request, desired);
       if (needsUndoing(undoing)) this.options.sessions.require(agent, 'confirm');
       await this.guard(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
-      const rollout = request.rollout ?? null;
-      const plan = { id, agent, desired, dispatch, expect, context, rollout, undoing };
+      const { rollout = null, outsideWindow = false } = request;
+      const plan = { id, agent, desired, dispatch, expect, context, rollout, outsideWindow, undoing };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
       return { operationId: id, warnings: desired.warnings, notes: desired.notes };
     } catch (error) {
@@ -151,6 +156,7 @@ export class Applies {
         modules: desired.names,
         restores: desired.restores,
         assignments: desired.assignments,
+        outsideWindow: plan.outsideWindow,
         rollout,
         content: desired.content,
         encoded: desired.encoded,
@@ -236,6 +242,7 @@ interface Beginning {
   readonly expect: string | null;
   readonly context: RequestContext;
   readonly rollout: RolloutOfApply | null;
+  readonly outsideWindow: boolean;
   readonly undoing: Undoing;
 }
 

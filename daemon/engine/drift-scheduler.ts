@@ -3,10 +3,12 @@ import { setMaxListeners } from 'node:events';
 import { isFault, messageOf } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { AgentLabels } from '../../src/language/clause.js';
 import type { Settings } from '../../src/settings/serve.js';
 import type { Core } from '../core/core.js';
-import { listManagedAgents } from '../fleet/agent-store.js';
+import { findAgent, listManagedAgents } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
+import { tagsOf } from '../fleet/tag-store.js';
 import type { Drift } from './drift.js';
 import { lastOperationOf } from './operations/operation-store.js';
 
@@ -26,6 +28,8 @@ interface DriftSchedulerOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly schedule: () => DriftSchedule;
   /** While a maintenance window is active, no check begins; due checks start after the window. */
   readonly isMaintenance: () => boolean;
+  /** Returns what tells paused agents by their labels; null while no window is limited to some agents. */
+  readonly pausedAgents?: () => ((labels: AgentLabels) => boolean) | null;
 }
 
 /** Milliseconds between attempts to begin checks. */
@@ -174,8 +178,18 @@ export class DriftScheduler implements Service {
       // The next search finds a disconnected agent again.
       if (id === undefined || !link.isConnected(id) || this.running.has(id)) continue;
       if (await this.wasApplied(id, skipRecentlyApplied)) continue;
+      if (await this.isPaused(id)) continue;
       this.running.set(id, this.check(id));
     }
+  }
+
+  /** Returns true while a window pauses this agent alone; the next search finds it again. */
+  private async isPaused(id: NodeId): Promise<boolean> {
+    const { db, pausedAgents } = this.options;
+    const paused = pausedAgents?.() ?? null;
+    if (paused === null) return false;
+    const agent = await findAgent(db, id);
+    return agent !== null && paused({ attributes: agent.attributes, tags: await tagsOf(db, id) });
   }
 
   private async wasApplied(id: NodeId, within: number): Promise<boolean> {

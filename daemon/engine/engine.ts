@@ -2,13 +2,13 @@
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
-import type { AgentLabels } from '../../src/language/clause.js';
 import type { Core } from '../core/core.js';
 import type { Party } from '../core/domain-event.js';
 import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
 import { AgentGate } from './agent-gate.js';
 import type { AgentSecrets } from './agent-secrets.js';
 import { Applies } from './applies.js';
+import type { ApplyWindows } from './apply-windows.js';
 import { CurrentAssignments } from './assignments/assignment-store.js';
 import { Assignments } from './assignments/assignments.js';
 import { AutomaticApplies, type AutomationLimits } from './convergence/automatic-applies.js';
@@ -57,8 +57,7 @@ export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logg
   readonly outputCipher: OutputCipher;
   /** Returns the limits of automatic applies; called at each use. */
   readonly automation: () => AutomationLimits;
-  /** Returns true while maintenance holds back the automatic applies of an agent. */
-  readonly isPaused: (labels: AgentLabels, assignments: readonly string[]) => boolean;
+  readonly windows: ApplyWindows;
 }
 
 /** Milliseconds between checks of deadlines. */
@@ -105,7 +104,7 @@ export class Engine implements Service {
     const desiredSets = new DesiredSets({ current, assignments, secrets, lanes, contents });
     const records = new OperationRecords({ ...options, epoch });
     const observations = new Observations({ link, clock, limits });
-    const driver = new OperationDriver({ logger, link, live, sessions, records, feed });
+    const driver = new OperationDriver({ logger, link, live, sessions, records, feed, windows: options.windows });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver, contents };
     const shared = { ...options, gate, leases, lanes, desiredSets, observations, contents };
     this.logger = logger;

@@ -72,6 +72,7 @@ const applyAgent =
         allowRemovals: body.allow_removals ?? null,
         expect: body.expect ?? null,
         confirmSecs: body.confirm_secs ?? null,
+        outsideWindow: body.outside_window === true,
       },
       context,
     );

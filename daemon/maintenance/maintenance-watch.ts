@@ -1,10 +1,14 @@
 /** Tracks which maintenance windows are active, and records their start and end in the audit log. */
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { AgentLabels } from '../../src/language/clause.js';
+import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
 import type { Core } from '../core/core.js';
 import {
+  hasEnded,
   isActive,
   listWindows,
+  pausesAll,
   transitionEvent,
   transitionsUntil,
   updateWindow,
@@ -16,10 +20,20 @@ type MaintenanceWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
 /** Interval of clock checks in milliseconds; the store is only read when a window begins or ends. */
 const TICK = 1_000;
 
+/** A window with its parsed selector. */
+type WatchedWindow = WindowRow & { readonly parsed: Selector | null };
+
+/** An assignment whose applies no window permits now. */
+export interface ClosedAssignment {
+  readonly assignment: string;
+  /** The next permit, in Unix milliseconds; null if none is to come. */
+  readonly next: { readonly starts_at: number; readonly ends_at: number } | null;
+}
+
 export class MaintenanceWatch implements Service {
   readonly name = 'maintenance windows';
   private readonly options: MaintenanceWatchOptions;
-  private windows: readonly WindowRow[] = [];
+  private windows: readonly WatchedWindow[] = [];
   private round: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
 
@@ -42,15 +56,47 @@ export class MaintenanceWatch implements Service {
     await this.round;
   }
 
-  /** Returns true while any window is active by the current wall clock. */
+  /** Returns true while a window pauses the whole fleet, by the current wall clock. */
   isMaintenance(): boolean {
     const now = this.options.clock.now();
-    return this.windows.some((row) => isActive(row, now));
+    return this.windows.some((row) => pausesAll(row, now));
+  }
+
+  /** Returns true while an active pause is limited to some agents. */
+  pausesSome(): boolean {
+    const now = this.options.clock.now();
+    return this.windows.some((row) => row.kind === 'pause' && row.selector !== null && isActive(row, now));
+  }
+
+  /** Returns true while a window pauses an agent with these labels. */
+  isPaused(labels: AgentLabels): boolean {
+    const now = this.options.clock.now();
+    return this.windows.some(
+      (row) => row.kind === 'pause' && isActive(row, now) && (row.parsed === null || matches(row.parsed, labels)),
+    );
+  }
+
+  /**
+   * Returns the first of these assignments that has permits of which none is active, or null. Permits that have ended count: after
+   * its last one an assignment stays closed until those windows are deleted, so that nothing is applied late. A permit whose end is
+   * recorded does not open again when the clock is set back.
+   */
+  closedFor(assignments: readonly string[]): ClosedAssignment | null {
+    const now = this.options.clock.now();
+    for (const assignment of assignments) {
+      const permits = this.windows.filter((row) => row.kind === 'permit' && row.assignments.includes(assignment));
+      if (permits.length === 0 || permits.some((row) => isActive(row, now) && !hasEnded(row, now))) continue;
+      const ahead = permits.filter((row) => row.starts_at > now && !hasEnded(row, now));
+      const [next] = ahead.sort((a, b) => a.starts_at - b.starts_at);
+      return { assignment, next: next === undefined ? null : { starts_at: next.starts_at, ends_at: next.ends_at } };
+    }
+    return null;
   }
 
   /** Reloads the windows; call it after every change. */
   async load(): Promise<void> {
-    this.windows = await listWindows(this.options.db);
+    const rows = await listWindows(this.options.db);
+    this.windows = rows.map((row) => ({ ...row, parsed: row.selector === null ? null : parseSelector(row.selector) }));
   }
 
   /** Records what is due. Never rejects; a failed write is retried at the next tick. */

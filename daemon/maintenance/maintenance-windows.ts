@@ -7,6 +7,7 @@ import type {
 } from '../../src/contract/maintenance-windows.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
+import { parseSelector } from '../../src/language/selector.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
@@ -20,6 +21,7 @@ import {
   listWindows,
   transitionEvent,
   transitionsUntil,
+  unknownAssignments,
   updateWindow,
   type WindowRow,
   type WindowTransition,
@@ -52,12 +54,14 @@ export class MaintenanceWindows {
     return windowView(await requireWindow(this.options.db, id), this.options.clock.now());
   }
 
-  /** Creates a window. One that has already ended is only a record and never begins. Throws `invalid_body`. */
+  /** Creates a window. One that has already ended is only a record and never begins. Throws `invalid_body`, `invalid_selector`,
+   * `assignment_not_found`. */
   async create(given: CreateMaintenanceWindow, context: RequestContext): Promise<MaintenanceWindow> {
     const { uow, newId, clock, onChanged } = this.options;
     const now = clock.now();
     const [starts_at, ends_at] = [given.starts_at * 1000, given.ends_at * 1000];
     checkOrder({ starts_at, ends_at });
+    const scope = scopeOf(given);
     const row: WindowRow = {
       window_id: newId(),
       reason: given.reason,
@@ -66,18 +70,18 @@ export class MaintenanceWindows {
       created_at: now,
       created_by: context.actor.id,
       told: ends_at <= now ? 'ended' : 'nothing',
-      kind: 'pause',
-      selector: null,
-      assignments: [],
+      ...scope,
     };
     await uow.write(async (tx, emit) => {
+      const [unknown] = await unknownAssignments(tx, row.assignments);
+      if (unknown !== undefined) throw unknownAssignment(unknown);
       const moments = transitionsUntil(now, [row]);
       await insertWindow(tx, { ...row, told: recordedState(moments, row) });
       emit(
         eventOfRequest(context, {
           type: 'maintenance.created',
           target: windowParty(row),
-          summary: `${context.actor.name} set a maintenance window from ${toTimestamp(starts_at)} until ${toTimestamp(ends_at)}: ${row.reason}`,
+          summary: `${context.actor.name} set a maintenance window${purposeOf(row)} from ${toTimestamp(starts_at)} until ${toTimestamp(ends_at)}: ${row.reason}`,
           metadata: windowDetails(row),
         }),
       );
@@ -140,6 +144,39 @@ export class MaintenanceWindows {
     });
     await onChanged();
   }
+}
+
+/** Returns what the window is for. Throws `invalid_body` for a pause with assignments, and for a permit without any or with a selector. */
+function scopeOf({
+  kind,
+  selector,
+  assignments,
+}: CreateMaintenanceWindow): Pick<WindowRow, 'kind' | 'selector' | 'assignments'> {
+  const names = [...new Set(assignments ?? [])];
+  if (kind !== 'permit') {
+    if (names.length > 0) throw invalidScope('/assignments', 'belongs to a permit: kind must be "permit"');
+    if (selector != null) parseSelector(selector);
+    return { kind: 'pause', selector: selector ?? null, assignments: [] };
+  }
+  if (selector != null)
+    throw invalidScope('/selector', 'belongs to a pause: a permit is for the agents of its assignments');
+  if (names.length === 0) throw invalidScope('/assignments', 'must name at least one assignment for a permit');
+  return { kind, selector: null, assignments: names };
+}
+
+const invalidScope = (path: string, message: string): Fault =>
+  new Fault('invalid_body', `the body is not valid: ${path} ${message}`, { errors: [{ path, message }] });
+
+const unknownAssignment = (name: string): Fault =>
+  new Fault('assignment_not_found', `there is no assignment "${name}"`, {
+    hint: 'see what there is: orch assignments list',
+    data: { assignment: name },
+  });
+
+/** Returns what a summary says about the scope of a window; empty for a pause of everything. */
+function purposeOf({ kind, selector, assignments }: WindowRow): string {
+  if (kind === 'permit') return ` that permits applies of ${assignments.join(', ')}`;
+  return selector === null ? '' : ` for the agents of ${selector}`;
 }
 
 const recordedState = (moments: readonly WindowTransition[], row: WindowRow): WindowRow['told'] =>

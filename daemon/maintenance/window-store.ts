@@ -53,6 +53,18 @@ type Times = Pick<WindowRow, 'starts_at' | 'ends_at'>;
 /** Returns true from the start up to, but not including, the end. */
 export const isActive = ({ starts_at, ends_at }: Times, now: number): boolean => starts_at <= now && now < ends_at;
 
+/** Returns true while the window keeps the whole fleet quiet: no drift checks, automatic applies and deliveries. */
+export const pausesAll = (row: WindowRow, now: number): boolean =>
+  row.kind === 'pause' && row.selector === null && isActive(row, now);
+
+/** Returns the names among these that no assignment has. */
+export async function unknownAssignments(db: Queryable, names: readonly string[]): Promise<readonly string[]> {
+  if (names.length === 0) return [];
+  const rows = await db.selectFrom('assignments').select('name').where('name', 'in', names).execute();
+  const known = new Set(rows.map(({ name }) => name));
+  return names.filter((name) => !known.has(name));
+}
+
 /** Returns true once the end has passed. It stays true after its end was recorded, even when the clock is set back. */
 export const hasEnded = ({ ends_at, told }: WindowRow, now: number): boolean => told === 'ended' || ends_at <= now;
 
@@ -62,7 +74,10 @@ export const windowParty = ({ window_id, reason }: WindowRow): Party => ({
   type: 'window',
 });
 
-export const windowDetails = ({ reason, starts_at, ends_at }: WindowRow): JsonObject => ({
+export const windowDetails = ({ reason, starts_at, ends_at, kind, selector, assignments }: WindowRow): JsonObject => ({
+  kind,
+  ...(selector === null ? {} : { selector }),
+  ...(assignments.length === 0 ? {} : { assignments: [...assignments] }),
   reason,
   starts_at: toTimestamp(starts_at),
   ends_at: toTimestamp(ends_at),
@@ -75,6 +90,9 @@ export const windowView = (row: WindowRow, now: number): MaintenanceWindow => ({
   ends_at: toSeconds(row.ends_at),
   created_by: row.created_by,
   created_at: toSeconds(row.created_at),
+  kind: row.kind,
+  selector: row.selector,
+  assignments: [...row.assignments],
   status: hasEnded(row, now) ? 'ended' : isActive(row, now) ? 'active' : 'scheduled',
 });
 

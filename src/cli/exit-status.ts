@@ -43,6 +43,7 @@ const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
   rollout_in_progress: EXIT.refusedForNow,
   plan_stale: EXIT.refusedForNow,
   removal_guard: EXIT.refusedForNow,
+  outside_window: EXIT.refusedForNow,
   rate_limited: EXIT.refusedForNow,
   store_unavailable: EXIT.refusedForNow,
   rolled_back: EXIT.rolledBack,

@@ -102,6 +102,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   operation_unsuitable: entry(409, 'Operation unsuitable'),
   removal_guard: entry(409, 'Removal guard'),
   rolled_back: entry(409, 'Apply undone'),
+  outside_window: entry(409, 'Outside maintenance window'),
   plan_stale: entry(409, 'Plan is stale'),
   stale_generation: entry(500, 'Older than what the agent has seen'),
   not_delivered: entry(504, 'Not delivered'),

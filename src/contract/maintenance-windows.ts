@@ -1,10 +1,12 @@
-/** Maintenance windows, which pause scheduled drift checks and deliveries to channels. */
+/** Maintenance windows: pauses of drift checks, automatic applies and deliveries, and times that permit applies of assignments. */
 import * as Type from 'typebox';
-import { closed, optional } from '../kernel/schema.js';
+import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
 import { Seconds, Ulid } from './shapes.js';
 
 const WINDOW_STATUSES = ['scheduled', 'active', 'ended'] as const;
+
+export const WINDOW_KINDS = ['pause', 'permit'] as const;
 
 const MaintenanceWindowSchema = closed({
   id: Ulid,
@@ -13,6 +15,14 @@ const MaintenanceWindowSchema = closed({
   ends_at: Seconds,
   created_by: Type.String({ description: 'operator_id' }),
   created_at: Seconds,
+  kind: Type.Enum(WINDOW_KINDS, {
+    description:
+      'pause: no scheduled drift checks, automatic applies and deliveries to channels; permit: its assignments are applied only in such windows',
+  }),
+  selector: nullable(
+    Type.String({ description: 'Pauses drift checks and automatic applies of these agents alone, and no deliveries' }),
+  ),
+  assignments: Type.Array(Type.String(), { description: 'Assignments that a permit is for; empty for a pause' }),
   status: Type.Enum(WINDOW_STATUSES, { description: 'By the clock of the orchestrator' }),
 });
 export type MaintenanceWindow = Type.Static<typeof MaintenanceWindowSchema>;
@@ -23,7 +33,19 @@ const Reason = Type.String({ pattern: '\\S', minLength: 1, maxLength: 512 });
 /** Limited to the end of the year 9999, the last that a timestamp can express. */
 const Moment = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'Unix time in seconds (UTC)' });
 
-const CreateMaintenanceWindowSchema = closed({ reason: Reason, starts_at: Moment, ends_at: Moment });
+const CreateMaintenanceWindowSchema = closed({
+  reason: Reason,
+  starts_at: Moment,
+  ends_at: Moment,
+  kind: optional(Type.Enum(WINDOW_KINDS, { description: 'Default pause' })),
+  selector: optional(Type.String({ description: 'With a pause: only these agents' })),
+  assignments: optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
+      maxItems: 100,
+      description: 'With a permit: its assignments, at least one',
+    }),
+  ),
+});
 export type CreateMaintenanceWindow = Type.Static<typeof CreateMaintenanceWindowSchema>;
 
 const UpdateMaintenanceWindowSchema = closed({ ends_at: optional(Moment), reason: optional(Reason) });
@@ -49,7 +71,7 @@ export const maintenanceWindowRoutes = {
     access: 'admin',
     body: CreateMaintenanceWindowSchema,
     answers: { 201: MaintenanceWindowSchema },
-    faults: [],
+    faults: ['invalid_selector', 'assignment_not_found'],
   }),
   getMaintenanceWindow: route({
     id: 'getMaintenanceWindow',

@@ -206,6 +206,9 @@ export const applyRolloutBody = {
         'plan_hash by node_id: apply to these agents alone, and only what those plans showed; null for an agent without a plan',
     }),
   ),
+  outside_window: optional(
+    Type.Boolean({ description: 'true applies also outside the maintenance windows of assignments' }),
+  ),
   wait: optional(Type.Boolean({ description: 'false answers 202 with the rollout at once' })),
   waves: optional(
     Type.Array(shareOf(1, 'Agents that have been started when the wave ends'), {

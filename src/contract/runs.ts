@@ -239,6 +239,9 @@ export const runRoutes = {
       expect: optional(
         Type.String({ pattern: PLAN_HASH, description: 'plan_hash of a plan: apply only what it showed' }),
       ),
+      outside_window: optional(
+        Type.Boolean({ description: 'true applies also outside the maintenance windows of the assignments' }),
+      ),
       wait: optional(Type.Boolean({ description: 'false answers 202 with the running operation at once' })),
       ...confirmBody,
     }),
@@ -249,6 +252,7 @@ export const runRoutes = {
       ...RESOLUTION_FAULTS,
       'agent_too_old',
       'operation_in_progress',
+      'outside_window',
       'removal_guard',
       'plan_stale',
       ...EARLIER_FAULTS,

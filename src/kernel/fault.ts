@@ -155,6 +155,7 @@ const FAULT_CODES = [
   'operation_finished',
   'operation_unsuitable',
   'removal_guard',
+  'outside_window',
   'plan_stale',
   'rolled_back',
   'stale_generation',

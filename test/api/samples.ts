@@ -195,7 +195,9 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     },
     execOnAgent: { ...away, body: { command: ['true'], timeout_secs: 5, stdin: false, env: ['LANG=C'] } },
     listMaintenanceWindows: {},
-    createMaintenanceWindow: { body: { reason: 'a sample', starts_at: hour, ends_at: hour + 60 } },
+    createMaintenanceWindow: {
+      body: { reason: 'a sample', starts_at: hour, ends_at: hour + 60, kind: 'pause', selector: 'tag.site=nowhere' },
+    },
     getMaintenanceWindow: window,
     updateMaintenanceWindow: { ...window, body: { reason: 'a sample', ends_at: hour } },
     removeMaintenanceWindow: id,

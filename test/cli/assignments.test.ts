@@ -91,9 +91,9 @@ describe('orch assignments', () => {
     expect((await run(['assignments', 'edit', 'web', '-m', 'site', '--description', ''])).status).toBe(0);
     expect((await run(['assignments', 'edit', 'web', '--mode', 'enforce'])).status).toBe(0);
     expect(bodies).toEqual([
-      { name: 'web', modules: ['base', 'site'], selector: 'role=web', description: null, mode: null },
-      { modules: null, selector: 'env=prod', description: null, mode: null },
-      { modules: ['site'], selector: null, description: '', mode: null },
+      { name: 'web', modules: ['base', 'site'], selector: 'role=web', description: null },
+      { modules: null, selector: 'env=prod', description: null },
+      { modules: ['site'], selector: null, description: '' },
       { modules: null, selector: null, description: null, mode: 'enforce' },
     ]);
     expect(await run(['assignments', 'remove', 'web', '--yes'])).toMatchObject({

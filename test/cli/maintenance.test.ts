@@ -19,6 +19,9 @@ const window = (number: number, fields: Partial<MaintenanceWindow>): Maintenance
   ends_at: now + HOUR,
   created_by: operators[0]?.operator_id ?? '',
   created_at: now - HOUR,
+  kind: 'pause',
+  selector: null,
+  assignments: [],
   status: 'active',
   ...fields,
 });
@@ -26,7 +29,13 @@ const window = (number: number, fields: Partial<MaintenanceWindow>): Maintenance
 const active = window(2, {});
 const scheduled = window(3, { starts_at: now + HOUR, ends_at: now + 5 * HOUR, status: 'scheduled', reason: 'kernel' });
 const ended = window(1, { starts_at: now - 9 * HOUR, ends_at: now - 8 * HOUR, status: 'ended', reason: 'disk' });
-const windows = [scheduled, active, ended];
+const windows = [
+  window(5, { starts_at: now + HOUR, status: 'scheduled', kind: 'permit', assignments: ['web'], reason: 'nights' }),
+  scheduled,
+  active,
+  window(6, { selector: 'role=db', status: 'ended', starts_at: now - 9 * HOUR, ends_at: now - 8 * HOUR }),
+  ended,
+];
 
 let api: FakeApi;
 let sent: unknown;
@@ -45,7 +54,9 @@ beforeAll(async () => {
       sent = body;
       const given = body as CreateMaintenanceWindow;
       const status = given.starts_at > now ? 'scheduled' : 'active';
-      return { status: 201, body: window(4, { ...given, status }) };
+      const { kind, selector = null, assignments } = given;
+      const scope = { kind: kind ?? 'pause', selector, assignments: assignments ?? [] };
+      return { status: 201, body: window(4, { ...given, ...scope, status }) };
     },
     updateMaintenanceWindow: (request) => {
       sent = request.body;
@@ -103,6 +114,21 @@ describe('orch maintenance', () => {
     await golden('schedule-no-end', [...from, '12h'], 64);
     await golden('schedule-two-ends', [...from, '12h', '--until', '13h', '--for', '1h'], 64);
     await golden('schedule-over', [...from, '2025-02-01', '--for', '1h'], 64);
+  });
+
+  it('limits one to some agents, or lets it permit applies of assignments', async () => {
+    await run(['maintenance', 'start', '--for', '1h', '--reason', 'x', '-l', 'role=db']);
+    expect(sent).toEqual({ reason: 'x', starts_at: now, ends_at: now + HOUR, selector: 'role=db' });
+    const permit = ['maintenance', 'schedule', '--from', '1h', '--for', '1h', '--reason', 'nights', '--permit'];
+    await golden('permit', [...permit, '--assignment', 'web', '--assignment', 'db']);
+    expect(sent).toMatchObject({ kind: 'permit', assignments: ['web', 'db'] });
+    await golden('permit-none', permit, 64);
+    await golden('permit-selector', [...permit, '--assignment', 'web', '-l', 'role=db'], 64);
+    await golden(
+      'assignment-no-permit',
+      ['maintenance', 'start', '--for', '1h', '--reason', 'x', '--assignment', 'web'],
+      64,
+    );
   });
 
   it('ends the active one', async () => {

@@ -132,6 +132,7 @@ describe('exit statuses', () => {
     ['operation_in_progress', 6],
     ['plan_stale', 6],
     ['removal_guard', 6],
+    ['outside_window', 6],
     ['usage', 64],
     ['confirmation_required', 64],
     ['tls_unknown', 64],

@@ -182,10 +182,10 @@ export class Bench {
       secrets: noSecrets,
       parser: inlineParser,
       outputCipher: noCipher,
+      windows: { isPaused: () => false, closedFor: () => null },
       mayApply: async () => true,
       onRestart: () => 'continue',
       automation: () => ({ maxConcurrent: 16, maxFailedAgents: 10, maxRepairs: 3 }),
-      isPaused: () => false,
       ...this.options,
     });
     await this.current.start();

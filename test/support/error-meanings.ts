@@ -100,6 +100,8 @@ export const MEANINGS: Readonly<Record<FaultCode, string>> = {
   removal_guard: 'The apply would remove more resources than permitted. Permit it with `--allow-removals N`.',
   rolled_back:
     'The agent has undone the apply: a resource or a health check failed, or the machine did not come back in time. The result names what could not be put back.',
+  outside_window:
+    'An assignment of the agent is applied only within its maintenance windows, and none is active. Permit it with `--outside-window`.',
   plan_stale: 'The machine, a module, a tag or a secret has changed since the plan. Plan again.',
   not_delivered: 'The apply did not reach the agent in time. Nothing was changed.',
   interrupted: 'The agent or its machine stopped in the middle. The next apply continues.',

@@ -29,6 +29,8 @@ export interface MaintenanceBench {
   stop(): Promise<void>;
   tick(): Promise<void>;
   isMaintenance(): boolean;
+  /** The watch of now; a restart makes another. */
+  watch(): MaintenanceWatch;
   /** Unix seconds. */
   now(): number;
   /** `TYPE REASON` of the events since the last call. */
@@ -62,6 +64,7 @@ export async function openBench(): Promise<MaintenanceBench> {
     stop,
     tick: () => watch.tick(),
     isMaintenance: () => watch.isMaintenance(),
+    watch: () => watch,
     now: () => Math.floor(clock.now() / 1000),
     told: () => {
       const fresh = events.slice(told);

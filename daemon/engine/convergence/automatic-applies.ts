@@ -12,6 +12,7 @@ import { SYSTEM } from '../../core/domain-event.js';
 import { agentLabel, agentParty } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { Applies } from '../applies.js';
+import type { ApplyWindows } from '../apply-windows.js';
 import {
   type CurrentAssignment,
   type CurrentAssignments,
@@ -48,8 +49,7 @@ interface AutomaticAppliesOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'l
   /** Called at each use. */
   readonly limits: () => AutomationLimits;
   readonly holds: () => Promise<Holds>;
-  /** Returns true while maintenance holds back the automatic applies of an agent with these labels and assignments. */
-  readonly isPaused: (labels: AgentLabels, assignments: readonly string[]) => boolean;
+  readonly windows: ApplyWindows;
 }
 
 interface Waiting {
@@ -70,16 +70,18 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Wait after a first failure, which doubles with each further one, and its maximum. Also the least time between two automatic applies. */
+/** Wait after a first failure, which doubles with each further one, and its maximum. */
 const FIRST_WAIT = MINUTE;
 const LONGEST_WAIT = 4 * HOUR;
-/** Wait after an apply that could not begin. */
+/** Wait after an apply that succeeded or could not begin. */
 const RETRY = 5 * SECOND;
+/** Wait for an agent that is busy. */
+const BUSY_WAIT = 300;
 /** Wait after an apply that was refused for another reason than a busy agent. */
 const REFUSED_WAIT = 10 * MINUTE;
 
 /** Fault codes of applies that can begin soon. */
-const BUSY: readonly string[] = ['operation_in_progress', 'agent_not_connected', 'plan_stale'];
+const BUSY: readonly string[] = ['operation_in_progress', 'agent_not_connected', 'plan_stale', 'outside_window'];
 
 export class AutomaticApplies {
   private readonly options: AutomaticAppliesOptions;
@@ -91,6 +93,7 @@ export class AutomaticApplies {
   private readonly shutdown = new AbortController();
   private unsubscribe: (() => void)[] = [];
   private round: Promise<void> | null = null;
+  private again: NodeJS.Timeout | undefined;
   private readonly attempts = new Set<Promise<void>>();
 
   constructor(options: AutomaticAppliesOptions) {
@@ -115,6 +118,7 @@ export class AutomaticApplies {
   /** Starts no further apply; those in progress go on, on their agents. */
   async stop(): Promise<void> {
     this.shutdown.abort();
+    clearTimeout(this.again);
     for (const one of this.unsubscribe.splice(0)) one();
     await this.round;
     await Promise.all(this.attempts);
@@ -185,11 +189,25 @@ export class AutomaticApplies {
   }
 
   private mayBegin(nodeId: NodeId, { notBefore, labels, assignments }: Waiting, held: Holds): boolean {
-    const { clock, isPaused, leases, link, sessions } = this.options;
-    if (notBefore > clock.monotonic() || this.running.has(nodeId) || leases.isBusy(nodeId)) return false;
+    const { clock, windows, leases, link, sessions } = this.options;
+    if (notBefore > clock.monotonic() || this.running.has(nodeId)) return false;
     if (!link.isConnected(nodeId) || !sessions.isReady(nodeId)) return false;
+    if (leases.isBusy(nodeId)) {
+      this.lookAgain();
+      return false;
+    }
     if (held.covers(nodeId, assignments)) return false;
-    return !isPaused(labels, assignments);
+    return !windows.isPaused(labels) && windows.closedFor(assignments) === null;
+  }
+
+  /** Looks again soon, at another phase of the second: drift checks that begin once a second may meet each tick. */
+  private lookAgain(): void {
+    if (this.again !== undefined) return;
+    this.again = setTimeout(() => {
+      this.again = undefined;
+      void this.tick();
+    }, BUSY_WAIT);
+    this.again.unref();
   }
 
   /** Returns how many automatic applies of the assignment may be in progress: no more than may still fail. Stops it when none may. */
@@ -267,7 +285,7 @@ export class AutomaticApplies {
     if (endedAt === null) return null;
     // An end in the future was written before the clock was set back: the wait has then passed on the monotonic clock.
     if (endedAt > now && waitedAfter === endedAt) return null;
-    const pause = Math.min(FIRST_WAIT * 2 ** Math.max(0, failures - 1), LONGEST_WAIT);
+    const pause = failures === 0 ? RETRY : Math.min(FIRST_WAIT * 2 ** (failures - 1), LONGEST_WAIT);
     const wait = Math.min(endedAt, now) + pause - now;
     return wait > 0 ? { wait, after: endedAt } : null;
   }

@@ -72,6 +72,9 @@ export interface OperationFacts {
   readonly modules: readonly string[];
   /** Earlier operation whose desired state it applies, or `nothing`; null for modules. */
   readonly restores: string | null;
+  readonly assignments: readonly string[];
+  /** True if it may begin outside the maintenance windows of its assignments. Not kept over a restart. */
+  readonly outsideWindow: boolean;
   readonly requestedBy: string;
   readonly requestId: string;
   /** Unix milliseconds. */

@@ -5,6 +5,7 @@ import { FEATURE_PURPOSES } from '../../../src/wire/features.js';
 import type { Core } from '../../core/core.js';
 import type { Party } from '../../core/domain-event.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
+import { type ApplyWindows, refuseOutsideWindow } from '../apply-windows.js';
 import type { ApplyLease } from '../leases.js';
 import type { AgentSessions } from '../traffic.js';
 import type { EndedBy } from './apply-events.js';
@@ -22,6 +23,7 @@ interface OperationDriverOptions extends Pick<Core, 'logger'> {
   readonly sessions: AgentSessions;
   readonly records: OperationRecords;
   readonly feed: OperationFeed;
+  readonly windows: ApplyWindows;
 }
 
 /** Async methods must be called in the lane of the agent. */
@@ -123,14 +125,16 @@ export class OperationDriver {
   /** Returns the reason why a stored operation may no longer be sent, or null. */
   private async refusal(operation: LiveOperation): Promise<string | null> {
     const { nodeId, facts } = operation;
-    if (needsUndoing(facts.undoing) && this.options.sessions.can(nodeId, 'confirm') !== true) {
+    const { assignments, outsideWindow, undoing } = facts;
+    if (needsUndoing(undoing) && this.options.sessions.can(nodeId, 'confirm') !== true) {
       return 'the agent has come back as a release that cannot undo an apply';
     }
     try {
+      if (!outsideWindow) refuseOutsideWindow(this.options.windows, assignments);
       await this.options.records.noteDispatch(operation);
       return null;
     } catch (error) {
-      if (isFault(error, 'secret_unavailable')) return error.message;
+      if (isFault(error, 'secret_unavailable', 'outside_window')) return error.message;
       throw error;
     }
   }

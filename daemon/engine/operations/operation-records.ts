@@ -48,6 +48,7 @@ interface NewOperation {
   /** Earlier operation whose desired state it applies, or `nothing`; null for modules. */
   readonly restores: string | null;
   readonly assignments: readonly string[];
+  readonly outsideWindow: boolean;
   /** Its rollout, with what that stores in the same transaction; null outside a rollout. */
   readonly rollout: { readonly id: string; onStored(tx: Queryable, operationId: string): Promise<void> } | null;
   /** Content with masks in the place of secrets, and its stored form. */
@@ -87,6 +88,8 @@ export class OperationRecords {
       nodeName,
       modules,
       restores,
+      assignments,
+      outsideWindow: operation.outsideWindow,
       requestedBy: context.actor.id,
       requestId: context.requestId,
       startedAt: clock.now(),

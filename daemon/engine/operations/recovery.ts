@@ -70,6 +70,8 @@ async function restore({ db, clock, contents }: Tools, row: OperationRow): Promi
     nodeName: row.node_name,
     modules: row.modules,
     restores: row.restores,
+    assignments: row.assignments,
+    outsideWindow: false,
     requestedBy: row.requested_by,
     requestId: row.request_id,
     startedAt: row.started_at,

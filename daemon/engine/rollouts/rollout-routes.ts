@@ -96,6 +96,7 @@ async function apply({ rollouts }: RolloutServices, target: RolloutTarget, reque
     modules: body.modules ?? [],
     pace: paceOf(body),
     allowRemovals: body.allow_removals ?? null,
+    outsideWindow: body.outside_window === true,
     expect: body.expect ?? null,
     confirmSecs: body.confirm_secs ?? null,
   };

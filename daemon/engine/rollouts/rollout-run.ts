@@ -493,6 +493,7 @@ export class RolloutRun {
       modules: order.modules,
       allowRemovals: order.allowRemovals,
       confirmSecs: order.confirmSecs,
+      outsideWindow: order.outsideWindow === true,
       expect: row.expect,
       rollout: {
         id: this.id,

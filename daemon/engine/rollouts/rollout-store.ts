@@ -17,6 +17,8 @@ export interface RolloutOrder {
   readonly allowRemovals: number | null;
   /** Seconds after its apply in which each agent has to come back; null for those of the modules. */
   readonly confirmSecs: number | null;
+  /** True if it applies outside the maintenance windows of assignments too; absent in the records of older versions. */
+  readonly outsideWindow?: boolean;
 }
 
 /** Bounds of a rollout; percentages are resolved. */

@@ -8,6 +8,7 @@ import type { Party, RequestContext } from '../../core/domain-event.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { Applies } from '../applies.js';
+import { type ApplyWindows, refuseOutsideWindow } from '../apply-windows.js';
 import { requireAssignment } from '../assignments/assignments.js';
 import type { EngineLimits } from '../engine-limits.js';
 import { Lanes, Places } from '../lanes.js';
@@ -54,6 +55,7 @@ interface RolloutsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId'
   readonly applies: Applies;
   readonly operations: OperationReader;
   readonly verify: Verifications['verify'];
+  readonly windows: ApplyWindows;
   /** Returns true while this party may apply; rollouts of others halt. */
   readonly mayApply: (actor: Party) => Promise<boolean>;
   /** Returns what a restart does to running rollouts. */
@@ -80,6 +82,8 @@ export interface ApplyRolloutRequest extends RolloutRequest {
   readonly expect: Readonly<Record<string, string | null>> | null;
   /** Seconds after its apply in which each agent has to come back; null for those of the modules. */
   readonly confirmSecs: number | null;
+  /** True if it applies outside the maintenance windows of assignments too. */
+  readonly outsideWindow?: boolean;
 }
 
 type FollowOptions = Omit<ConstructorParameters<typeof RolloutStream>[0], 'operations'>;
@@ -184,9 +188,10 @@ export class Rollouts {
     context: RequestContext,
     watcher: RunWatcher | null = null,
   ): Promise<RolloutRun> {
-    const { modules, expect, allowRemovals, confirmSecs } = request;
+    const { modules, expect, allowRemovals, confirmSecs, outsideWindow = false } = request;
     const { uow, clock } = this.options;
     const { head, agents } = await this.choose(request, { only: expect, sent: [] });
+    if (head.assignment !== null && !outsideWindow) refuseOutsideWindow(this.options.windows, [head.assignment]);
     const pace = resolvePace(request.pace, agents.length);
     const startedAt = clock.now();
     const counts = { ...emptyCounts(), agents: agents.length, waiting: agents.length };
@@ -196,7 +201,7 @@ export class Rollouts {
       reason: null,
       assignment: head.assignment,
       selector: head.selector,
-      order: { modules, allowRemovals, confirmSecs },
+      order: { modules, allowRemovals, confirmSecs, outsideWindow },
       pace,
       counts,
       actor: context.actor,

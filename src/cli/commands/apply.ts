@@ -72,15 +72,16 @@ export const applyModules = defineCommand({
     to: operationOption,
     allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
     confirmWithin,
+    outsideWindow: flag('apply although no maintenance window permits it now'),
     detailedExitcode: flag('end with 2 if resources changed'),
   },
-  run: async (context, { allowRemovals = null, detailedExitcode: detailed, detach, to, ...choice }) => {
+  run: async (context, { allowRemovals = null, outsideWindow, detailedExitcode: detailed, detach, to, ...choice }) => {
     const { nodes, allowEmpty } = choice;
     const confirmSecs = confirmSecsOf(choice.confirmWithin);
     requireConsent(context);
     refuseBeside(to, { ...choice, detach });
     const named = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
-    const others = { '--confirm-within': confirmSecs !== null, ...named };
+    const others = { '--confirm-within': confirmSecs !== null, '--outside-window': outsideWindow, ...named };
     const here = localChoice({ ...choice, others });
     if (here !== null) {
       const { applyLocal } = await import('../local/run-local.js');
@@ -88,19 +89,20 @@ export const applyModules = defineCommand({
     }
     requireOneChoice(choice, 'apply');
     const pace = choosePace(choice);
+    const limits = { allowRemovals, confirmSecs, outsideWindow };
     const api = await context.api();
     if (nodes.some(isPlanFile)) {
       const path = onlyPlanFile(nodes, choice);
-      return applyPlan(context, api, { path, pace, allowRemovals, confirmSecs, detach, detailed });
+      return applyPlan(context, api, { path, pace, ...limits, detach, detailed });
     }
     const modules = await chooseModules(context, choice);
     const target = await chooseTarget(api, choice, context);
     if (target.kind !== 'agent' || needsRollout(pace)) {
       const fleet = target.kind === 'agent' ? ({ kind: 'agents', agents: [target.agent] } as const) : target;
-      const order = { fleet, modules, pace, allowEmpty, allowRemovals, confirmSecs, detach, detailed };
+      const order = { fleet, modules, pace, allowEmpty, ...limits, detach, detailed };
       return applyFleet(context, api, order);
     }
-    const order = { agent: target.agent, modules, to: to ?? null, allowRemovals, confirmSecs };
+    const order = { agent: target.agent, modules, to: to ?? null, ...limits };
     if (detach) return confirmAndDetach(context, api, order);
     const run = await confirmAndApply(context, api, order);
     return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });

@@ -1,6 +1,6 @@
 /** The commands of `orch assignments`. */
 import type { Assignment } from '../../contract/assignments.js';
-import { ASSIGNMENT_MODES } from '../../kernel/assignment-modes.js';
+import { ASSIGNMENT_MODES, type AssignmentMode } from '../../kernel/assignment-modes.js';
 import { Fault } from '../../kernel/fault.js';
 import { argument, choice, defineCommand, list, requiredText, text } from '../define-command.js';
 import { agentHandle, count, formatTime, textOrNone } from '../format.js';
@@ -122,12 +122,16 @@ export const createAssignment = defineCommand({
       });
     }
     const api = await context.api();
-    const body = { name, modules: [...module], selector, description: description ?? null, mode: mode ?? null };
+    const body = { name, modules: [...module], selector, description: description ?? null, ...modeBody(mode) };
     const assignment = await api.call('createAssignment', { body, signal: context.signal });
     const next = `Preview the changes with: orch plan --assignment ${name}`;
     return { body: assignment, names: [name], view: lines(`Created assignment ${name}. ${next}`) };
   },
 });
+
+/** Returns the member of a request about the mode; older orchestrators know none. */
+const modeBody = (mode: AssignmentMode | undefined): { readonly mode?: AssignmentMode } =>
+  mode === undefined ? {} : { mode };
 
 /** `orch assignments edit`. */
 export const editAssignment = defineCommand({
@@ -148,7 +152,7 @@ export const editAssignment = defineCommand({
     }
     const api = await context.api();
     const modules = module.length === 0 ? null : [...module];
-    const body = { modules, selector: selector ?? null, description: description ?? null, mode: mode ?? null };
+    const body = { modules, selector: selector ?? null, description: description ?? null, ...modeBody(mode) };
     const assignment = await api.call('updateAssignment', { params: { name }, body, signal: context.signal });
     const next = `Preview the changes with: orch plan --assignment ${name}`;
     return { body: assignment, names: [name], view: lines(`Changed assignment ${name}. ${next}`) };

@@ -5,13 +5,42 @@ import type { MaintenanceWindow } from '../../contract/maintenance-windows.js';
 import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { argument, defineCommand, optionalArgument, requiredText, text } from '../define-command.js';
+import { argument, defineCommand, flag, list, optionalArgument, requiredText, text } from '../define-command.js';
 import { formatDuration, formatTime } from '../format.js';
 import { type FieldsView, fields, lines, type Outcome, type Span, styled, type TableView } from '../outcome.js';
 import { parseAhead, parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 
 export const windowArgument = argument('ID', 'ID of the window, as "orch maintenance list" shows it', 'window');
+
+const scopeOptions = {
+  selector: text('SELECTOR', 'pause only these agents (see: orch help selectors)', { short: 'l' }),
+  permit: flag('permit applies of --assignment in this time, and only in such windows'),
+  assignment: list('NAME', 'with --permit: an assignment', { completes: 'assignment' }),
+} as const;
+
+interface Scope {
+  readonly selector: string | undefined;
+  readonly permit: boolean;
+  readonly assignment: readonly string[];
+}
+
+/** Returns the members of a request that say what the window is for. Throws `usage`. */
+function scopeBody({ selector, permit, assignment }: Scope): Omit<WindowTimes, 'reason' | 'starts_at' | 'ends_at'> {
+  if (!permit && assignment.length > 0) {
+    throw new Fault('usage', '--assignment goes with --permit', { hint: 'a pause takes --selector' });
+  }
+  if (!permit) return selector === undefined ? {} : { selector };
+  if (selector !== undefined) throw new Fault('usage', '--selector does not go with --permit: name its --assignment');
+  if (assignment.length === 0) throw new Fault('usage', '--permit needs an --assignment');
+  return { kind: 'permit', assignments: [...assignment] };
+}
+
+const PERMITS = [
+  'A pause with --selector holds back the drift checks and automatic applies of these agents, and no deliveries.',
+  'With --permit, the assignments are applied only within such windows, by themselves and by operators, until the last of',
+  'their windows is deleted: what a window has missed does not happen after it. orch apply --outside-window overrides it.',
+] as const;
 
 /** `orch maintenance start`. */
 export const startMaintenance = defineCommand({
@@ -22,14 +51,16 @@ export const startMaintenance = defineCommand({
   detail: [
     'An active window pauses scheduled drift checks and deliveries to channels. Notifications are kept; list them',
     'with "orch notifications". Plans, applies and drift checks by operators still run.',
+    ...PERMITS,
   ],
   access: 'admin',
   options: {
     for: text('TIME', 'duration, such as 30m, 2h or 1d'),
     endsAt: text('TIME', 'end, in place of --for: a date, RFC 3339, or a duration'),
     reason: requiredText('TEXT', 'reason of the maintenance'),
+    ...scopeOptions,
   },
-  run: async (context, { reason, for: span, endsAt }) => {
+  run: async (context, { reason, for: span, endsAt, ...scope }) => {
     if ((span === undefined) === (endsAt === undefined)) {
       throw new Fault('usage', 'give one of --for and --ends-at');
     }
@@ -39,7 +70,7 @@ export const startMaintenance = defineCommand({
       endsAt === undefined
         ? starts_at + parseDuration(span ?? '', '--for')
         : toSeconds(Date.parse(parseAhead(endsAt, '--ends-at', now)));
-    return setWindow(context, { reason, starts_at, ends_at });
+    return setWindow(context, { reason, starts_at, ends_at, ...scopeBody(scope) });
   },
 });
 
@@ -48,16 +79,18 @@ export const scheduleMaintenance = defineCommand({
   examples: [
     'orch maintenance schedule --from 2030-01-31T22:00:00+01:00 --for 4h --reason "new kernel"',
     'orch maintenance schedule --from 12h --until 2030-02-01 --reason "move of the rack"',
+    'orch maintenance schedule --from 12h --for 2h --permit --assignment web --reason "web at night"',
   ],
-  detail: ['A date alone means midnight UTC; 12h means in twelve hours.'],
+  detail: ['A date alone means midnight UTC; 12h means in twelve hours.', ...PERMITS],
   access: 'admin',
   options: {
     from: requiredText('TIME', 'start: a date, RFC 3339, or a duration such as 12h'),
     until: text('TIME', 'end, in the same forms'),
     for: text('TIME', 'duration, in place of --until, such as 30m, 2h or 1d'),
     reason: requiredText('TEXT', 'reason of the maintenance'),
+    ...scopeOptions,
   },
-  run: async (context, { from, until, for: span, reason }) => {
+  run: async (context, { from, until, for: span, reason, ...scope }) => {
     const now = context.clock.now();
     const starts_at = secondsOf(parseAhead(from, '--from', now));
     if ((until === undefined) === (span === undefined)) {
@@ -68,7 +101,7 @@ export const scheduleMaintenance = defineCommand({
         ? secondsOf(parseAhead(until ?? '', '--until', now))
         : starts_at + parseDuration(span, '--for');
     if (ends_at <= starts_at) throw new Fault('usage', '--until must be after --from');
-    return setWindow(context, { reason, starts_at, ends_at });
+    return setWindow(context, { reason, starts_at, ends_at, ...scopeBody(scope) });
   },
 });
 
@@ -144,6 +177,9 @@ export interface WindowTimes {
   /** Unix seconds of the start. */
   readonly starts_at: number;
   readonly ends_at: number;
+  readonly kind?: 'permit';
+  readonly selector?: string;
+  readonly assignments?: string[];
 }
 
 export async function setWindow(context: Context, body: WindowTimes): Promise<Outcome> {
@@ -152,13 +188,15 @@ export async function setWindow(context: Context, body: WindowTimes): Promise<Ou
   return { body: window, names: [window.id], view: lines(sentenceOf(window)) };
 }
 
-function sentenceOf({ id, status, starts_at, ends_at }: MaintenanceWindow): string {
+function sentenceOf(window: MaintenanceWindow): string {
+  const { id, status, starts_at, ends_at } = window;
+  const what = window.kind === 'permit' ? `Applies of ${window.assignments.join(' ')} are permitted` : 'Maintenance';
   const until = `until ${formatTime(ends_at)}`;
   switch (status) {
     case 'active':
-      return `Maintenance ${until}. End it earlier: orch maintenance end ${id}`;
+      return `${what} ${until}. End it earlier: orch maintenance end ${id}`;
     case 'scheduled':
-      return `Maintenance from ${formatTime(starts_at)} ${until}. Cancel it: orch maintenance remove ${id}`;
+      return `${what} from ${formatTime(starts_at)} ${until}. Cancel it: orch maintenance remove ${id}`;
     case 'ended':
       return `The window ${id} is over by the clock of the orchestrator, which is ahead of this machine's.`;
   }
@@ -197,6 +235,7 @@ export const windowTable = (windows: readonly MaintenanceWindow[], nameOf: NameO
     { title: 'STATUS' },
     { title: 'FROM' },
     { title: 'UNTIL' },
+    { title: 'EFFECT' },
     { title: 'BY' },
     { title: 'REASON' },
   ],
@@ -205,6 +244,7 @@ export const windowTable = (windows: readonly MaintenanceWindow[], nameOf: NameO
     statusOf(window),
     formatTime(window.starts_at),
     formatTime(window.ends_at),
+    effectOf(window),
     nameOf(window.created_by),
     window.reason,
   ]),
@@ -217,9 +257,15 @@ export const windowFields = (window: MaintenanceWindow, nameOf: NameOfOperator):
     ['Status', statusOf(window)],
     ['From', formatTime(window.starts_at)],
     ['Until', `${formatTime(window.ends_at)} (${formatDuration(window.ends_at - window.starts_at)})`],
+    ['Effect', effectOf(window)],
     ['Reason', window.reason],
     ['By', `${nameOf(window.created_by)} at ${formatTime(window.created_at)}`],
   );
+
+function effectOf({ kind, selector, assignments }: MaintenanceWindow): string {
+  if (kind === 'permit') return `permits ${assignments.join(' ')}`;
+  return selector === null ? 'pauses all' : `pauses ${selector}`;
+}
 
 function statusOf({ status }: MaintenanceWindow): Span {
   switch (status) {

@@ -39,16 +39,17 @@ interface AgentChoice {
   readonly allowRemovals: number | null;
   /** Seconds after the apply in which the machine has to come back; null for those of the modules. */
   readonly confirmSecs: number | null;
+  readonly outsideWindow: boolean;
 }
 
 /** Asks for consent, stores the modules and applies them. A plan without changes needs no consent; its apply records what is managed. */
 export async function confirmAndApply(context: Context, api: ApiClient, choice: AgentChoice): Promise<FinishedRun> {
-  const { agent, modules, to, allowRemovals, confirmSecs } = choice;
+  const { modules } = choice;
   const { plan, isAgreed } = await agreedPlan(context, api, choice);
   if (plan !== null && !isAgreed) return plan;
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return applyAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect, confirmSecs });
+  return applyAgent(context, api, { ...choice, modules: modules.names, expect });
 }
 
 /** Plans and asks, except with --yes. A plan without agreement failed. Throws `cancelled`. */
@@ -64,12 +65,12 @@ const outcomeOptions = ({ globals }: Context) =>
 
 /** Begins an apply on one agent, after the same consent, and does not follow it. */
 export async function confirmAndDetach(context: Context, api: ApiClient, choice: AgentChoice): Promise<Outcome> {
-  const { agent, modules, to, allowRemovals, confirmSecs } = choice;
+  const { modules } = choice;
   const { plan, isAgreed } = await agreedPlan(context, api, choice);
   if (plan !== null && !isAgreed) return runOutcome([plan], outcomeOptions(context));
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return detachAgent(context, api, { agent, modules: modules.names, to, allowRemovals, expect, confirmSecs });
+  return detachAgent(context, api, { ...choice, modules: modules.names, expect });
 }
 
 interface ApplyOrder {
@@ -79,17 +80,18 @@ interface ApplyOrder {
   /** Earlier operation whose desired state replaces modules; null for modules. */
   readonly to: string | null;
   readonly allowRemovals: number | null;
+  readonly outsideWindow: boolean;
   /** Hash of the approved plan; null with --yes. */
   readonly expect: string | null;
   readonly confirmSecs: number | null;
 }
 
-const applyBody = ({ modules, to, allowRemovals, expect, confirmSecs }: ApplyOrder) => ({
+const applyBody = ({ modules, to, allowRemovals, expect, ...limits }: ApplyOrder) => ({
   modules: [...modules],
   ...(to === null ? {} : { to }),
   allow_removals: allowRemovals,
   expect,
-  confirm_secs: confirmSecs,
+  ...limitsBody(limits),
 });
 
 /** Begins an apply of stored modules, or of an earlier desired state, on one agent, and does not follow it. */
@@ -140,6 +142,17 @@ export async function applyAgent(context: Context, api: ApiClient, order: ApplyO
     left.stop();
   }
 }
+
+interface Limits {
+  readonly confirmSecs: number | null;
+  readonly outsideWindow: boolean;
+}
+
+/** Returns the members of an apply for its confirmation and for maintenance windows. Older orchestrators know none of them. */
+export const limitsBody = ({ confirmSecs, outsideWindow }: Limits) => ({
+  ...(confirmSecs === null ? {} : { confirm_secs: confirmSecs }),
+  ...(outsideWindow ? { outside_window: true } : {}),
+});
 
 function tellHowToGoOn({ note }: Context, operation: string | null, last: boolean): void {
   if (operation === null) {

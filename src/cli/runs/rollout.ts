@@ -11,6 +11,7 @@ import { type AgentRun, exitStatusOfRuns, isOffline, type RunAgent, runsBody, st
 import { consentTo } from './consent.js';
 import { followRequest, type RolloutRuns } from './follow-rollout.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
+import { limitsBody } from './one-agent.js';
 import { type Pace, paceBody } from './pace.js';
 import { nextStepLines, rolloutSentence } from './rollout-record.js';
 import { runOutcome, runsView } from './run-view.js';
@@ -44,7 +45,11 @@ export async function planFleet(
 export async function applyFleet(
   context: Context,
   api: ApiClient,
-  choice: RolloutChoice & { readonly allowRemovals: number | null; readonly detach: boolean },
+  choice: RolloutChoice & {
+    readonly allowRemovals: number | null;
+    readonly outsideWindow: boolean;
+    readonly detach: boolean;
+  },
 ): Promise<Outcome> {
   const options = { ...choice, kind: 'apply' } as const;
   const { fleet, expect, missed } = await agreed(context, api, choice);
@@ -198,6 +203,7 @@ interface ApplyOrder {
   readonly modules: readonly string[];
   readonly pace: Pace;
   readonly allowRemovals: number | null;
+  readonly outsideWindow: boolean;
   /** Hashes of the approved plans by node ID; null with --yes. */
   readonly expect: Expected | null;
   readonly confirmSecs: number | null;
@@ -278,12 +284,12 @@ export async function detachedRollout(context: Context, api: ApiClient, order: D
   };
 }
 
-const applyBody = (context: Context, { modules, pace, allowRemovals, expect, confirmSecs }: ApplyOrder) => ({
+const applyBody = (context: Context, { modules, pace, allowRemovals, expect, ...limits }: ApplyOrder) => ({
   ...paceBody(context, pace),
   modules: [...modules],
   allow_removals: allowRemovals,
   expect,
-  confirm_secs: confirmSecs,
+  ...limitsBody(limits),
 });
 
 const chosenBody = (fleet: Exclude<Fleet, { readonly kind: 'assignment' }>) =>

@@ -81,6 +81,7 @@ interface PlanToApply {
   readonly detach: boolean;
   /** Seconds after the apply in which each machine has to come back; null for those of the modules. */
   readonly confirmSecs: number | null;
+  readonly outsideWindow: boolean;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;
 }
@@ -92,7 +93,7 @@ interface PlanToApply {
 export async function applyPlan(
   context: Context,
   api: ApiClient,
-  { path, pace, allowRemovals, confirmSecs, detach, detailed }: PlanToApply,
+  { path, pace, allowRemovals, confirmSecs, outsideWindow, detach, detailed }: PlanToApply,
 ): Promise<Outcome> {
   const plan = readPlanFile(path);
   await requireSameOrchestrator(context, api, plan);
@@ -105,7 +106,13 @@ export async function applyPlan(
   });
   if (!context.globals.yes) await ask(context, { plan, planned, confirmSecs });
   await storeSources(context, api, plan);
-  const order = { modules: plan.agents[0]?.modules ?? [], to: plan.to ?? null, allowRemovals, confirmSecs };
+  const order = {
+    modules: plan.agents[0]?.modules ?? [],
+    to: plan.to ?? null,
+    allowRemovals,
+    confirmSecs,
+    outsideWindow,
+  };
   const [agent, ...others] = agents;
   if (agent !== undefined && others.length === 0 && !needsRollout(pace)) {
     const single = { ...order, agent, expect: hashes.get(agent.node_id) ?? null };

@@ -51,6 +51,19 @@ export async function assignments(world: World): Promise<void> {
   await world.gives('resumeAssignment', { params }, 200);
   await world.refuses('updateAssignment', { params, body: { selector: '=' } }, 'invalid_selector');
   await world.refuses('updateAssignment', { params, body: { modules: ['none'] } }, 'unknown_module');
+  const now = Math.floor(Date.now() / 1000);
+  const permit = {
+    reason: 'a night',
+    starts_at: now + 3600,
+    ends_at: now + 7200,
+    kind: 'permit',
+    assignments: ['all'],
+  };
+  const { id } = await world.gives('createMaintenanceWindow', { body: permit }, 201);
+  await world.refuses('applyAssignment', { params, body: {} }, 'outside_window');
+  const agent = { node_id: world.agents.connected };
+  await world.refuses('applyAgent', { params: agent, body: { modules: [] } }, 'outside_window');
+  await world.gives('removeMaintenanceWindow', { params: { id } }, 204);
   await rollouts(world);
   await world.gives('removeAssignment', { params }, 204);
   for (const id of [

@@ -54,6 +54,9 @@ export async function maintenanceWindows(world: World): Promise<void> {
   const body = { reason: 'new disk', starts_at: now - 60, ends_at: now + 3600 };
   const { id } = await world.gives('createMaintenanceWindow', { body }, 201);
   const params = { id };
+  await world.refuses('createMaintenanceWindow', { body: { ...body, selector: '=' } }, 'invalid_selector');
+  const permit = { ...body, kind: 'permit', assignments: ['none'] };
+  await world.refuses('createMaintenanceWindow', { body: permit }, 'assignment_not_found');
   await world.gives('listMaintenanceWindows', {}, 200);
   await world.gives('getMaintenanceWindow', { params }, 200);
   await world.gives('updateMaintenanceWindow', { params, body: { ends_at: now - 1 } }, 200);
