@@ -81,6 +81,7 @@ export const EVENT_SEVERITY = {
   'rollout.halted': 'warning',
   'rollout.succeeded': 'info',
   'rollout.failed': 'warning',
+  'rollout.reverted': 'warning',
   'rollout.pruned': 'info',
   'state.planned': 'info',
   'state.verified': 'info',

@@ -42,6 +42,7 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'state.apply_interrupted': asItIs,
   'rollout.halted': asItIs,
   'rollout.failed': asItIs,
+  'rollout.reverted': asItIs,
   'state.apply_rolled_back': asItIs,
   'operator.added': asItIs,
   'operator.removed': async (tx, event) => {

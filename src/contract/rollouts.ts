@@ -361,6 +361,6 @@ export const rolloutRoutes = {
     answers: {
       202: closed({ rollout_id: Ulid, cancelled: Type.Array(Ulid, { description: 'operation_id of each' }) }),
     },
-    faults: ['rollout_not_found', 'rollout_finished'],
+    faults: ['rollout_not_found', 'rollout_finished', 'rollout_in_progress'],
   }),
 } as const;

@@ -106,7 +106,7 @@ function stepOfWave({ bounds, waves, passed, soakEnd, now }: WalkView, wave: Wav
 }
 
 /** Returns why no other agent may start, or null. */
-function brokenBound({ bounds, waves, passed }: WalkView): string | null {
+export function brokenBound({ bounds, waves, passed }: WalkView): string | null {
   const { maxFailures, hasCanaries } = bounds;
   for (const [index, { failed }] of waves.slice(0, passed + 1).entries()) {
     if (failed === 0) continue;

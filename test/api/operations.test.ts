@@ -47,7 +47,9 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
   'planAgent rate_limited': 'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'planAssignment rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
-  'pauseRollout rollout_in_progress': 'needs a rollout that is being reverted: see test/engine/reverts.test.ts',
+  'pauseRollout rollout_in_progress': 'needs a rollout that is being reverted: see test/engine/rollout-reverts.test.ts',
+  'cancelRollout rollout_in_progress':
+    'needs a rollout that is being reverted: see test/engine/rollout-reverts.test.ts',
   'planRollout rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'verifyAgent agent_not_connected': 'needs an agent that goes away after an apply: see test/engine/verify.test.ts',
@@ -72,6 +74,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'state.operations_pruned': 'engine/retention.test.ts',
   'state.outputs_pruned': 'engine/retention.test.ts',
   'rollout.halted': 'engine/durable-rollouts.test.ts',
+  'rollout.reverted': 'engine/rollout-reverts.test.ts',
   'rollout.pruned': 'engine/retention.test.ts',
   'drift.failed': 'engine/plan-drift.test.ts',
   'drift.pruned': 'engine/retention.test.ts',

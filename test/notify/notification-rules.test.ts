@@ -61,6 +61,7 @@ const AT_ONCE: readonly EventType[] = [
   'state.apply_interrupted',
   'rollout.halted',
   'rollout.failed',
+  'rollout.reverted',
   'state.apply_rolled_back',
   'operator.added',
   'operator.removed',

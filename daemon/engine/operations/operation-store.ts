@@ -178,6 +178,43 @@ export async function newestApplied(db: Queryable, nodeId: string, since: string
   return row === undefined ? null : columns.decode(row);
 }
 
+/** Returns the ID of the last apply that an agent had succeeded with before an operation; null for none. */
+export async function appliedBefore(
+  db: Queryable,
+  { nodeId, operationId }: { readonly nodeId: string; readonly operationId: string },
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('operations')
+    .innerJoin('agents', 'agents.node_id', 'operations.node_id')
+    .select('operation_id')
+    .where('operations.node_id', '=', nodeId)
+    .where('operation_id', '<', operationId)
+    .whereRef('operation_id', '>=', 'agents.created_id')
+    .where('content_id', 'is not', null)
+    .where('state', '=', SUCCEEDED)
+    .orderBy('operation_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.operation_id ?? null;
+}
+
+/** Returns the ID of the apply of a rollout to an agent that came after `applied`, which reverts that one; null for none. */
+export async function findRevert(
+  db: Queryable,
+  { rolloutId, nodeId, applied }: { readonly rolloutId: string; readonly nodeId: string; readonly applied: string },
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('operations')
+    .select('operation_id')
+    .where('rollout_id', '=', rolloutId)
+    .where('operation_id', '>', applied)
+    .where('node_id', '=', nodeId)
+    .orderBy('operation_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.operation_id ?? null;
+}
+
 interface OperationFilter {
   readonly nodeId?: string | undefined;
   /** Leaves out operations with lower IDs, which belong to a removed agent with the same node ID. */

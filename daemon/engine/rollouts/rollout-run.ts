@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Rollout, RolloutRecord, RolloutResult } from '../../../src/contract/rollouts.js';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
-import { firstWindow, nextStep, type WalkBounds, type WalkView } from '../../../src/kernel/walk.js';
+import { brokenBound, firstWindow, nextStep, type WalkBounds, type WalkView } from '../../../src/kernel/walk.js';
 import type { Core } from '../../core/core.js';
 import { type DomainEvent, eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
@@ -15,6 +15,7 @@ import { type Applies, refuseStale } from '../applies.js';
 import type { Lanes, Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
+import { appliedBefore, findRevert } from '../operations/operation-store.js';
 import type { Verdict, Verifications } from '../verifications.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
 import { boundsOf } from './rollout-pace.js';
@@ -29,7 +30,7 @@ import {
 } from './rollout-store.js';
 import { headOf, stateEvent } from './rollout-target.js';
 
-export interface RunTools extends Pick<Core, 'clock' | 'logger' | 'uow'> {
+export interface RunTools extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
   readonly link: AgentLink;
   readonly leases: Leases;
   readonly applies: Applies;
@@ -99,6 +100,8 @@ export class RolloutRun {
   private told: string;
   /** The health checks of the current wave while they run. */
   private checking: Promise<void> | null = null;
+  /** The applies that revert the current wave while they run. */
+  private reverting: Promise<void> | null = null;
   /** Called at the next tick. */
   private readonly ticked = new Set<() => void>();
 
@@ -150,7 +153,14 @@ export class RolloutRun {
 
   resultOf({ state, node_id, name, operation_id, summary, error }: RolloutAgentRow): RolloutResult | null {
     const agent = { node_id, name, operation_id, summary, error };
-    if (state === 'running' || state === 'reverted') return null;
+    if (state === 'running') return null;
+    if (state === 'reverted') {
+      return {
+        ...agent,
+        status: 'failed',
+        error: stoppedError(`reverted: ${this.row.reason ?? 'the rollout failed'}`),
+      };
+    }
     if (state !== 'waiting') return { ...agent, status: state };
     if (this.row.state !== 'halted') return null;
     return { ...agent, status: 'skipped', error: notStarted(this.row.reason ?? 'the rollout has halted') };
@@ -308,7 +318,17 @@ export class RolloutRun {
 
   /** Takes all steps but starts. */
   private takeSteps(): void {
-    if (this.row.state === 'cancelled' && this.agents.inFlight === 0) this.finish({});
+    this.takeStepsOfWalk();
+    if (this.agents.inFlight > 0) return;
+    if (this.row.state === 'cancelled') this.finish({});
+    if (this.row.state === 'reverting') {
+      this.reverting ??= this.revertWave().finally(() => {
+        this.reverting = null;
+      });
+    }
+  }
+
+  private takeStepsOfWalk(): void {
     while (this.row.state === 'running') {
       const step = nextStep(this.view());
       switch (step.do) {
@@ -331,7 +351,8 @@ export class RolloutRun {
           this.breakOff(step.reason);
           return;
         case 'finish':
-          this.finish({ state: step.state, reason: step.reason });
+          if (brokenBound(this.view()) !== null) this.breakOff(step.reason ?? '');
+          else this.finish({ state: step.state, reason: step.reason });
           return;
       }
     }
@@ -346,6 +367,12 @@ export class RolloutRun {
   private breakOff(reason: string): void {
     this.soakEnd = null;
     this.progress({ soaking_until: null });
+    if (this.row.pace.onFailure === 'revert') {
+      const told = `${reason}; wave ${this.row.passed + 1} is reverted`;
+      this.progress({ state: 'reverting', reason });
+      this.events.push(stateEvent(this.record(), 'rollout.halted', { actor: SYSTEM, reason: told }));
+      return;
+    }
     const isDone = this.agents.inStates('waiting').length === 0 && this.agents.inFlight === 0;
     if (isDone) {
       this.finish({ state: 'failed', reason });
@@ -423,12 +450,94 @@ export class RolloutRun {
     });
   }
 
+  /** Brings the agents of the current wave back to what they had before, and ends the rollout. Never rejects. */
+  private async revertWave(): Promise<void> {
+    const { lanes, logger, shutdown } = this.tools;
+    const wave = this.row.passed + 1;
+    const agents = this.agents.inStates('succeeded', 'failed').filter(({ row }) => row.wave === wave && isApplied(row));
+    try {
+      const left = agents.values();
+      const revertRest = async () => {
+        for (const agent of left) {
+          const row = await this.reverted(agent);
+          if (shutdown.aborted) return;
+          this.conclude(agent, row);
+          this.wake();
+        }
+      };
+      const { concurrency } = this.bounds;
+      await Promise.all(Array.from({ length: Math.min(concurrency, agents.length) }, revertRest));
+      if (!shutdown.aborted) await lanes.enter(this.id, async () => this.endReverted(agents));
+    } catch (error) {
+      if (shutdown.aborted) return;
+      logger.error('a wave could not be reverted, it is tried again', {
+        rollout_id: this.id,
+        reason: messageOf(error),
+      });
+      await this.nextTick();
+    }
+    this.wake();
+  }
+
+  /** Must be called in the lane. */
+  private endReverted(agents: readonly RolloutMember[]): void {
+    const why = this.row.reason ?? 'the rollout was reverted';
+    for (const agent of this.agents.inStates('waiting')) this.conclude(agent, stoppedResult(agent.row, why));
+    const left = agents.filter(({ row }) => row.state !== 'reverted').length;
+    if (left === 0) this.finish({ state: 'reverted' });
+    else this.finish({ state: 'failed', reason: `${why}; ${left} of ${agents.length} agents could not be reverted` });
+  }
+
+  /** Reverts one agent and returns its row. After a restart, it follows the apply that has begun before. */
+  private async reverted(agent: RolloutMember): Promise<RolloutAgentRow> {
+    const { row } = agent;
+    try {
+      const operationId = await this.beginRevert(row);
+      const result = finishedResult(row, await this.ended(operationId));
+      if (result.status === 'succeeded') return { ...this.rowOf(agent, result), state: 'reverted' };
+      return notReverted(row, result.error?.message ?? 'its apply failed');
+    } catch (error) {
+      // A revert that the store could not take is tried again as a whole.
+      if (!isFault(error) || error.code === 'store_unavailable') throw error;
+      return notReverted(row, error.message);
+    }
+  }
+
+  /** Returns the ID of the apply that reverts an agent, which it starts unless that has happened. */
+  private async beginRevert({ node_id: nodeId, operation_id: applied }: RolloutAgentRow): Promise<string> {
+    const { db, applies, leases, shutdown, clock, returnsBy } = this.tools;
+    if (applied === null) throw new Error('an agent without an apply has nothing to revert');
+    const begun = await findRevert(db, { rolloutId: this.id, nodeId, applied });
+    if (begun !== null) return begun;
+    const before = await appliedBefore(db, { nodeId, operationId: applied });
+    const request = {
+      nodeId,
+      modules: [],
+      to: before ?? ({ nothing: true } as const),
+      putsBack: applied,
+      allowRemovals: Number.MAX_SAFE_INTEGER,
+      expect: null,
+      rollout: { id: this.id, assignment: null, onStored: async () => undefined },
+    };
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const start = () => applies.start(request, this.context());
+        return (await leases.whenThereIsRoom(start, shutdown)).operationId;
+      } catch (error) {
+        const patience = isFault(error) ? (PATIENCE[error.code] ?? 0) : 0;
+        const mayReturn = isFault(error, 'agent_not_connected') && clock.monotonic() < returnsBy;
+        if (shutdown.aborted || (attempt > patience && !mayReturn)) throw error;
+      }
+      await this.nextTick();
+    }
+  }
+
   private finish(progress: Progress): void {
     if (this.row.finished_at !== null) return;
     this.progress({ ...progress, finished_at: this.tools.clock.now(), soaking_until: null });
     const { state, reason } = this.row;
     if (state === 'cancelled') return;
-    const type = state === 'succeeded' ? 'rollout.succeeded' : 'rollout.failed';
+    const type = state === 'succeeded' || state === 'reverted' ? (`rollout.${state}` as const) : 'rollout.failed';
     this.events.push(stateEvent(this.record(), type, { actor: SYSTEM, reason }));
   }
 
@@ -494,6 +603,7 @@ export class RolloutRun {
       allowRemovals: order.allowRemovals,
       confirmSecs: order.confirmSecs,
       outsideWindow: order.outsideWindow === true,
+      keepsSnapshot: this.row.pace.onFailure === 'revert',
       expect: row.expect,
       rollout: {
         id: this.id,
@@ -698,6 +808,18 @@ interface Command {
   readonly agents?: readonly AgentChange[];
   readonly event: DomainEvent;
 }
+
+const isApplied = ({ operation_id }: RolloutAgentRow): boolean => operation_id !== null;
+
+const notReverted = (row: RolloutAgentRow, why: string): RolloutAgentRow => ({
+  ...row,
+  state: 'failed',
+  error: {
+    code: row.error?.code ?? 'rollout_stopped',
+    message: `it could not be reverted: ${why}`,
+    hint: `go back by hand: orch apply ${row.name ?? row.node_id} --to OPERATION`,
+  },
+});
 
 /** A change of an agent that a request makes. */
 export interface AgentChange {

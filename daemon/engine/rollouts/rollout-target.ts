@@ -132,6 +132,7 @@ const CHANGES = {
   'rollout.halted': 'has halted',
   'rollout.succeeded': 'has succeeded',
   'rollout.failed': 'has failed',
+  'rollout.reverted': 'was reverted',
 } as const satisfies Partial<Record<DomainEvent['type'], string>>;
 
 interface StateChange {

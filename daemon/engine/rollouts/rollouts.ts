@@ -340,7 +340,7 @@ export class Rollouts {
     return this.change(id, async (run) => {
       if (['running', 'paused', 'reverting'].includes(run.state)) throw inProgress(run, `is ${run.state}`);
       if (run.state === 'cancelled' && run.agents.inFlight > 0) throw inProgress(run, 'still has agents in flight');
-      const again = run.agents.inStates('failed', 'unreachable', 'skipped');
+      const again = run.agents.inStates('failed', 'unreachable', 'skipped', 'reverted');
       if (again.length === 0 && run.state !== 'halted') {
         throw new Fault('rollout_finished', `rollout ${id} has nothing to retry: no agent failed or was left out`);
       }
@@ -355,14 +355,15 @@ export class Rollouts {
   }
 
   /**
-   * Starts no further agent and cancels running applies; returns their operation IDs. Throws `rollout_not_found` or
-   * `rollout_finished`.
+   * Starts no further agent and cancels running applies; returns their operation IDs. Throws `rollout_not_found`,
+   * `rollout_finished`, or `rollout_in_progress` while it is reverted.
    */
   async cancel(id: string, context: RequestContext): Promise<string[]> {
     const run = await this.inLane(id, async () => {
       const found = await this.open(id);
       if (found.isOver) throw finished(found);
       if (found.state === 'cancelled') return found;
+      if (found.state === 'reverting') throw inProgress(found, 'is being reverted');
       const reason = `${context.actor.name} cancelled the rollout`;
       await found.command(found.cancelled(reason, cancelledEvent(headOf(found.record()), context)));
       return this.keep(found);
@@ -472,6 +473,9 @@ const finished = (run: RolloutRun): Fault =>
 
 const inProgress = (run: RolloutRun, what: string): Fault =>
   new Fault('rollout_in_progress', `rollout ${run.id} ${what}`, {
-    hint: `wait for it, or cancel it: orch rollouts cancel ${run.id}`,
+    hint:
+      run.state === 'reverting'
+        ? `wait for it: orch rollouts watch ${run.id}`
+        : `wait for it, or cancel it: orch rollouts cancel ${run.id}`,
     data: { rollout_id: run.id, state: run.state },
   });
