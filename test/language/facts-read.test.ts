@@ -26,6 +26,9 @@ resources:
         resource: {file-unix: {path: /etc/tier, content: "\${{ tags.role }}"}}
       - when: {}
         resource: {file-unix: {path: /etc/other, content: other}}
+verify:
+  - {when: {tag.checked: all}, http: {url: "http://\${{ attributes.address }}/"}}
+  - {unit: site}
 `;
 const { definition } = parseModule(MODULE);
 if (definition === null) throw new Error('the module of the test is wrong');
@@ -46,14 +49,23 @@ const facts: fc.Arbitrary<AgentFacts> = fc.record({
     platform: ['linux', 'macos', 'windows'],
     distro: ['debian', 'alpine'],
     zone: ['1', '2'],
+    address: ['a', 'b'],
+    init_system: ['systemd', 'openrc'],
     cpus: ['1', '2'],
   }),
-  tags: labels({ role: ['x', 'y'], tier: ['web', 'db'], site: ['home', 'away'], color: ['red', 'blue'] }),
+  tags: labels({
+    role: ['x', 'y'],
+    tier: ['web', 'db'],
+    site: ['home', 'away'],
+    checked: ['all', 'no'],
+    color: ['red', 'blue'],
+  }),
 });
 
 function outcome(agent: AgentFacts): unknown {
   try {
-    return resolveCompiled({ modules: [compiled], agent, secret: () => null }).resources;
+    const { resources, checks } = resolveCompiled({ modules: [compiled], agent, secret: () => null });
+    return { resources, checks };
   } catch {
     return 'an error';
   }
