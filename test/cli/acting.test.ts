@@ -260,6 +260,48 @@ describe('orch apply', () => {
     expect(JSON.parse(stdout)).toEqual(done);
   });
 
+  it('asks for a confirmation, waits for the machine, and ends with 7 when it was undone', async () => {
+    const bodies: unknown[] = [];
+    const undone = runResult(done.resources, {
+      operation_id: ulid(7),
+      status: 'rolled_back',
+      error: {
+        code: 'rolled_back',
+        message: 'the agent has undone the apply, because the machine did not come back within 90 s',
+      },
+      confirm_secs: 90,
+      restored: {
+        restored: 1,
+        not_restored: 1,
+        resources: [
+          { kind: 'package-apt', identity: 'nginx', reason: 'packages stay as they are' },
+          { kind: 'file-unix', identity: '/etc/motd', reason: null },
+        ],
+      },
+    });
+    const [result] = runLines(undone).slice(-1);
+    api.answer(
+      order(bodies, { lines: [...runLines(undone).slice(0, -1), { event: 'awaiting', left_secs: 87 }, result] }),
+    );
+    const argv = ['apply', 'web-01', '-m', 'site', '--yes', '--confirm-within', '90s'];
+    expect((await golden('apply-rolled-back', argv)).status).toBe(7);
+    expect(bodies).toEqual([{ modules: ['site'], allow_removals: null, expect: null, confirm_secs: 90 }]);
+    for (const given of ['9s', '2h', 'soon']) {
+      const { status, stderr } = await run([...argv.slice(0, -1), given]);
+      expect({ status, stderr }).toEqual({ status: 64, stderr: expect.stringContaining('--confirm-within takes') });
+    }
+    const local = await run(['apply', '--local', '-f', siteFile, '--yes', '--confirm-within', '90s']);
+    expect(local).toMatchObject({
+      status: 64,
+      stderr: expect.stringContaining('--confirm-within needs an orchestrator'),
+    });
+  });
+
+  it('shows in a plan what an apply with a confirmation could not undo', async () => {
+    api.answer({ planAgent: streamOf(runResult(planned, { confirm_secs: 60 })) });
+    await golden('plan-confirm', ['plan', 'web-01', '-m', 'site', '--confirm-within', '90s']);
+  });
+
   it('stores files only after the answer', async () => {
     const bodies: unknown[] = [];
     api.answer({ ...uploadAnswer, planAgent: streamOf(runResult(planned)), ...order(bodies) });
