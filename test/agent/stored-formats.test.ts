@@ -9,6 +9,12 @@ import type { JournalRecord, RunError } from '../../src/agent/journal/journal-st
 import { frameOf } from '../../src/agent/journal/read-journal.js';
 import { type Acceptance, Journal } from '../../src/agent/journal.js';
 import { processEntry } from '../../src/agent/pty/process-table.js';
+import {
+  makeSnapshotDirectory,
+  readSnapshot,
+  type SnapshotRecord,
+  writeSnapshot,
+} from '../../src/agent/snapshot/snapshot-record.js';
 import { killSurvivors, writeLiveSessions } from '../../src/agent/terminal/survivors.js';
 import { readUpgrade, type UpgradeRecord, writeUpgrade } from '../../src/agent/upgrade/upgrade-record.js';
 import type { CheckReport } from '../../src/resources/checks/check.js';
@@ -162,6 +168,35 @@ const upgrade: Complete<UpgradeRecord> = {
   },
 };
 
+const snapshot: Complete<SnapshotRecord> = {
+  format: 1,
+  run_id: RUNS[0],
+  state: 'restored',
+  confirm_secs: 90,
+  keeps: true,
+  deadline: { boot: 'the boot of the deadline', at: 4_000_003 },
+  why: 'the machine did not come back within 90 s',
+  items: [
+    {
+      kind: 'file-unix',
+      identity: '/etc/motd',
+      key: 'path\0/etc/motd',
+      action: 'update',
+      saved: { type: 'file', path: '/etc/motd', blob: '1', mtime: 1_740_830_400.5, uid: 0, gid: 0, mode: 0o644 },
+      reason: null,
+    },
+    {
+      kind: 'script',
+      identity: 'greet',
+      key: 'script\0greet\0site',
+      action: 'run',
+      saved: null,
+      reason: 'what a script has done cannot be undone',
+    },
+  ],
+  restored: { restored: 1, not_restored: 1, resources: [{ kind: 'script', identity: 'greet', reason: 'it ran' }] },
+};
+
 const BOOT = 'the boot that the list belongs to';
 const bootId = () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 const replaced = (file: string, texts: readonly (readonly [string, string])[]): void => {
@@ -211,6 +246,16 @@ describeReleased(import.meta.url, [
     version: 'format in src/agent/upgrade/upgrade-record.ts',
     write: (directory) => writeUpgrade(directory, upgrade),
     read: readUpgrade,
+  },
+  {
+    name: 'snapshot',
+    revision: 1,
+    version: 'format in src/agent/snapshot/snapshot-record.ts',
+    write: (directory) => {
+      makeSnapshotDirectory(directory);
+      writeSnapshot(directory, snapshot);
+    },
+    read: readSnapshot,
   },
   { name: 'terminals', revision: 1, version: null, write: writeSurvivors, read: readSurvivors },
 ]);
