@@ -8,6 +8,12 @@ export type StandingRow = Row<'agent_standings'>;
 export const listStandings = (db: Queryable): Promise<readonly StandingRow[]> =>
   db.selectFrom('agent_standings').selectAll().execute();
 
+/** Returns the node IDs of all approved agents. */
+export async function listApprovedIds(db: Queryable): Promise<readonly string[]> {
+  const rows = await db.selectFrom('agents').select('node_id').where('status', '=', 'approved').execute();
+  return rows.map(({ node_id }) => node_id);
+}
+
 /** Adds rows or replaces those of the same agents. Leaves out agents that no longer exist. */
 export async function putStandings(db: Queryable, rows: readonly StandingRow[]): Promise<void> {
   for (const part of chunks(rows, 100)) {

@@ -11,10 +11,17 @@ import { messageOf } from '../../../src/kernel/fault.js';
 import type { RecordedEvent } from '../../core/audit-log.js';
 import type { Core } from '../../core/core.js';
 import type { DomainEvent, EventType } from '../../core/domain-event.js';
-import { type AgentRow, findAgents, listAgents } from '../../fleet/agent-store.js';
+import { type AgentRow, findAgents } from '../../fleet/agent-store.js';
 import { lastAttendedOperation } from './automatic-operations.js';
 import type { Evaluation, Evaluator } from './evaluator.js';
-import { countStandings, deleteStandings, listStandings, putStandings, type StandingRow } from './standing-store.js';
+import {
+  countStandings,
+  deleteStandings,
+  listApprovedIds,
+  listStandings,
+  putStandings,
+  type StandingRow,
+} from './standing-store.js';
 
 interface StandingsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly evaluator: Evaluator;
@@ -195,8 +202,7 @@ export class Standings {
     try {
       if (this.isAllMarked) {
         this.isAllMarked = false;
-        const approved = await listAgents(db, { status: 'approved' });
-        for (const { node_id } of approved) this.marked.add(node_id);
+        for (const nodeId of await listApprovedIds(db)) this.marked.add(nodeId);
         for (const nodeId of this.rows.keys()) this.marked.add(nodeId);
       }
       const ids = [...this.marked].slice(0, PAGE);
