@@ -195,6 +195,7 @@ const snapshot: Complete<SnapshotRecord> = {
     },
   ],
   restored: { restored: 1, not_restored: 1, resources: [{ kind: 'script', identity: 'greet', reason: 'it ran' }] },
+  checks: [check],
 };
 
 const BOOT = 'the boot that the list belongs to';

@@ -14,11 +14,7 @@ import { oneOperatorRecord } from './0012-one-operator-record.js';
 import { runContents } from './0013-run-contents.js';
 import { smallerIndexes } from './0014-smaller-indexes.js';
 import { agentUpgrades } from './0015-agent-upgrades.js';
-import { rollouts } from './0016-rollouts.js';
-import { verify } from './0017-verify.js';
-import { drift } from './0018-drift.js';
-import { confirmedApplies } from './0019-confirm.js';
-import { catchup } from './0020-catchup.js';
+import { convergence } from './0016-convergence.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -37,9 +33,5 @@ export const MIGRATIONS: readonly Migration[] = [
   runContents,
   smallerIndexes,
   agentUpgrades,
-  rollouts,
-  verify,
-  drift,
-  confirmedApplies,
-  catchup,
+  convergence,
 ];

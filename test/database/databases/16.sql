@@ -121,4 +121,4 @@ CREATE INDEX "audit_events_actor" on "audit_events" ("actor_type", "actor_id", "
 CREATE INDEX "rollouts_state" on "rollouts" ("state", "rollout_id");
 CREATE INDEX "rollouts_assignment" on "rollouts" ("assignment", "rollout_id");
 CREATE INDEX "drift_snoozes_of_node" on "drift_snoozes" ("node_id", "ends_at");
-PRAGMA user_version = 20;
+PRAGMA user_version = 16;
