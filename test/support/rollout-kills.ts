@@ -46,11 +46,6 @@ export class KilledFleet {
         200,
       );
     }
-    const isConnected = async () => {
-      const agents: readonly Agent[] = await this.world.gives('listAgents', {}, 200);
-      return agents.every(({ connected }) => connected);
-    };
-    await until(isConnected, 'all are connected');
   }
 
   dispose(): Promise<void> {
@@ -63,6 +58,8 @@ export class KilledFleet {
     let round = 0;
     while (killed < kills) {
       round += 1;
+      // A kill behind the end of the last rollout has cut the agents, and one that begins now would miss them.
+      await this.allConnected();
       const id = await this.rollOut(round);
       // Up to three kills of one rollout.
       const times = Math.min(kills - killed, randomInt(1, 4));
@@ -74,6 +71,14 @@ export class KilledFleet {
       await this.check(id, round);
     }
     return round;
+  }
+
+  private async allConnected(): Promise<void> {
+    const isConnected = async () => {
+      const agents: readonly Agent[] = await this.world.gives('listAgents', {}, 200);
+      return agents.every(({ connected }) => connected);
+    };
+    await until(isConnected, 'all are connected');
   }
 
   private witness(...parts: readonly string[]): string {
