@@ -78,7 +78,14 @@ export class KilledFleet {
       const agents: readonly Agent[] = await this.world.gives('listAgents', {}, 200);
       return agents.every(({ connected }) => connected);
     };
-    await until(isConnected, 'all are connected');
+    // After several kills an agent pauses for up to a minute, longer than one wait.
+    for (let wait = 1; ; wait += 1) {
+      try {
+        return await until(isConnected, 'all are connected');
+      } catch (error) {
+        if (wait === 4) throw error;
+      }
+    }
   }
 
   private witness(...parts: readonly string[]): string {
