@@ -273,7 +273,7 @@ describe('an assignment in mode enforce', () => {
     expect(bench.engine.standings.counts()).toMatchObject({ in_sync: 6 });
   });
 
-  it('leaves the agents and the assignment of a halted rollout alone, over a restart, until it is cancelled', async () => {
+  it('leaves the agents and the assignment of a halted rollout alone, over a restart and its cancellation, until an operator resumes', async () => {
     const { bench, agent: canary } = await applied('on-connect');
     const other = await bench.agent('b', { connected: false });
     await bench.arrive(other);
@@ -305,8 +305,35 @@ describe('an assignment in mode enforce', () => {
     expect(await appliesOf(bench, late)).toEqual([]);
     await bench.engine.rollouts.cancel(run.id, ALICE);
     await bench.rest();
+    expect(await appliesOf(bench, other)).toEqual(['on-connect:all succeeded']);
+    expect(await appliesOf(bench, late)).toEqual([]);
+    for (const agent of [other, late]) {
+      expect(stopOf(bench, agent)).toMatchObject({ code: 'withdrawn', message: `rollout ${run.id} was cancelled` });
+    }
+    await bench.engine.assignments.resume('all', ALICE);
+    for (const agent of [other, late]) {
+      await bench.leave(agent);
+      await bench.arrive(agent);
+    }
     expect(await appliesOf(bench, other)).toEqual(['on-connect:all succeeded', 'on-connect:all succeeded']);
     expect(await appliesOf(bench, late)).toEqual(['on-connect:all succeeded']);
+  });
+
+  it('does not undo the return to an earlier state, until there is other content', async () => {
+    const { bench, agent } = await applied('enforce');
+    const [first] = await listOperations(bench.db, { nodeId: agent.nodeId, limit: 1 });
+    await bench.upload('web', { '/a': '2' });
+    await bench.rest();
+    expect(await appliesOf(bench, agent)).toEqual(['alice succeeded', 'enforce:all succeeded']);
+    await bench.apply(agent, [], { to: first?.operation_id ?? '' });
+    await bench.rest();
+    bench.clock.advance(60 * MINUTE);
+    await bench.rest();
+    expect(agent.machine.get('/a')).toContain('"content":"1"');
+    expect(stopOf(bench, agent)).toMatchObject({ code: 'withdrawn' });
+    await bench.upload('web', { '/a': '3' });
+    await bench.rest();
+    expect(agent.machine.get('/a')).toContain('"content":"3"');
   });
 
   it('applies to at most as many agents at a time as the setting says', async () => {

@@ -23,7 +23,14 @@ import { assignmentParty } from '../assignments/assignments.js';
 import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { AgentSessions } from '../traffic.js';
-import { automaticParty, failedAgents, laterOf, pastFailures, pastRepairs } from './automatic-operations.js';
+import {
+  automaticParty,
+  failedAgents,
+  laterOf,
+  pastFailures,
+  pastRepairs,
+  withdrawal,
+} from './automatic-operations.js';
 import { type Decision, decide } from './decide.js';
 import type { Holds } from './rollout-holds.js';
 import type { EvaluatedAgent, Standings, Stop } from './standings.js';
@@ -273,7 +280,11 @@ export class AutomaticApplies {
       const message = `${cancelledBy} cancelled the last one`;
       return this.stopAgent(evaluated, assignment, { code: 'cancelled', message });
     }
-    if (cause === 'repair') {
+    if (cause !== 'repair') {
+      const { name, countedFrom } = assignment;
+      const message = await withdrawal(db, { nodeId: agent.node_id, assignment: name, countedFrom, since });
+      if (message !== null) return this.stopAgent(evaluated, assignment, { code: 'withdrawn', message });
+    } else {
       const repairs = await pastRepairs(db, agent.node_id, laterOf(since, now - DAY));
       const { maxRepairs } = limits();
       const again = evaluation.drifted.find((resource) => (repairs.get(resource) ?? 0) >= maxRepairs);

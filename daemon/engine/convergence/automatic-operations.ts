@@ -69,7 +69,7 @@ export async function pastFailures(db: Queryable, nodeId: string, after: string)
 const newestOf = preparedQuery((db, nodeId: string) =>
   db
     .selectFrom('operations')
-    .select(['operation_id', 'state', 'finished_at', 'cancelled_by_json', isAutomatic.as('automatic')])
+    .select(['operation_id', 'state', 'finished_at', 'cancelled_by_json', 'restores', isAutomatic.as('automatic')])
     .where('node_id', '=', nodeId)
     .orderBy('operation_id', 'desc')
     .limit(LOOKED_AT)
@@ -78,8 +78,58 @@ const newestOf = preparedQuery((db, nodeId: string) =>
       state: string;
       finished_at: number | null;
       cancelled_by_json: string | null;
+      restores: string | null;
       automatic: number;
     }>(),
+);
+
+/** Where an operator may have withdrawn content from an agent. */
+interface Withdrawable {
+  readonly nodeId: string;
+  /** Assignment that asks for the apply, and the ULID after which what happened to it counts. */
+  readonly assignment: string;
+  readonly countedFrom: string;
+  /** ULID after which applies of the agent count. */
+  readonly since: string;
+}
+
+/**
+ * Returns how an operator has withdrawn what an agent is to have: by going back to an earlier state, or by a rollout that was
+ * cancelled or reverted and is the newest over the agent or the assignment. Null for neither.
+ */
+export async function withdrawal(
+  db: Queryable,
+  { nodeId, assignment, countedFrom, since }: Withdrawable,
+): Promise<string | null> {
+  const newest = (await newestOf(db, nodeId)).at(0);
+  if (newest !== undefined && newest.operation_id > since && newest.restores !== null) {
+    return `operation ${newest.operation_id} went back to an earlier state`;
+  }
+  const [rollout] = await newestRollout(db, nodeId, assignment, countedFrom);
+  if (rollout?.state !== 'cancelled' && rollout?.state !== 'reverted') return null;
+  return `rollout ${rollout.rollout_id} was ${rollout.state}`;
+}
+
+const newestRollout = preparedQuery((db, nodeId: string, assignment: string, after: string) =>
+  db
+    .selectFrom('rollouts')
+    .select(['rollout_id', 'state'])
+    .where('rollout_id', '>', after)
+    .where('finished_at', 'is not', null)
+    .where((is) =>
+      is.or([
+        is('assignment', '=', assignment),
+        is.exists(
+          is
+            .selectFrom('rollout_agents')
+            .select('rollout_agents.node_id')
+            .whereRef('rollout_agents.rollout_id', '=', 'rollouts.rollout_id')
+            .where('rollout_agents.node_id', '=', nodeId),
+        ),
+      ]),
+    )
+    .orderBy('rollout_id', 'desc')
+    .limit(1),
 );
 
 /** Returns how often repairs have changed each resource of an agent, by `kind identity`, after the ULID. */
