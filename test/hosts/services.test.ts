@@ -415,8 +415,8 @@ describeHosts('services on a booted machine', () => {
     await sh('systemctl stop adopted');
     expect(await check('adopted')).toEqual(failed('adopted.service is stopped'));
     expect(await check('nothing.service')).toEqual(failed('systemd has not loaded nothing.service'));
-    await sh('systemd-run --wait --unit=broken --quiet sh -c "exit 7" || true');
-    expect(await check('broken')).toEqual(failed('broken.service is failed'));
-    await sh('systemctl reset-failed broken');
+    await sh('systemd-run --wait --unit=ends-with-7 --quiet sh -c "exit 7" || true');
+    expect(await check('ends-with-7')).toEqual(failed('ends-with-7.service is failed'));
+    await sh('systemctl reset-failed ends-with-7');
   });
 });
