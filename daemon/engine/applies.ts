@@ -114,7 +114,7 @@ export class Applies {
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       if (request.automatic !== undefined && request.automatic.wantedSha256 !== desired.wantedSha256)
         throw changedPlan();
-      if (request.outsideWindow !== true) refuseOutsideWindow(this.options.windows, desired.assignments);
+      if (request.outsideWindow !== true) refuseOutsideWindow(this.options.windows, desired.matching);
       const undoing = undoingOf(request, desired);
       if (needsUndoing(undoing)) this.options.sessions.require(agent, 'confirm');
       await this.guard(agent, desired, request.allowRemovals);

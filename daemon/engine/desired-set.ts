@@ -55,6 +55,8 @@ export interface DesiredSet {
   /** Remarks about an earlier desired state. */
   readonly notes: readonly string[];
   /** Names of the assignments that match the agent. */
+  readonly matching: readonly string[];
+  /** Names of the assignments that give its modules: those that match, or none for an earlier desired state. */
   readonly assignments: readonly string[];
   /** With secrets, as an apply sends them. */
   readonly resources: readonly DesiredResource[];
@@ -120,12 +122,14 @@ export class DesiredSets {
    */
   async of(db: Queryable, agent: AgentRow, request: ModuleRequest): Promise<DesiredSet> {
     const { assignments, ...wanted } = await this.wanted(db, agent, request);
+    const matching = assignments.map(({ name }) => name);
     return this.withManaged(db, agent, {
       ...wanted,
       names: wanted.modules.map(({ name }) => name),
       restores: null,
       notes: [],
-      assignments: assignments.map(({ name }) => name),
+      matching,
+      assignments: matching,
     });
   }
 
@@ -156,6 +160,7 @@ export class DesiredSets {
     const earlier = await earlierContent(db, contents, { agent, to });
     const inputs = await inputsOf(db, row.node_id);
     const assignments = await all.matching(db, row, inputs);
+    const matching = assignments.map(({ name }) => name);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const names = await inSlices(secretsOf([...earlier.resources, ...earlier.verify]));
     const { source, hashes } = await secrets.resolve(db, row, names);
@@ -180,7 +185,8 @@ export class DesiredSets {
       modules: [],
       names: earlier.modules,
       restores: restoresOf(to),
-      notes: notesOf(earlier, { hashes, assignments: assignments.map(({ name }) => name) }),
+      notes: notesOf(earlier, { hashes, assignments: matching }),
+      matching,
       assignments: [],
       resources,
       verify,

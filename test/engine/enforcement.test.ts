@@ -331,9 +331,45 @@ describe('an assignment in mode enforce', () => {
     await bench.rest();
     expect(agent.machine.get('/a')).toContain('"content":"1"');
     expect(stopOf(bench, agent)).toMatchObject({ code: 'withdrawn' });
+    await bench.apply(agent, [], { to: first?.operation_id ?? '' });
+    await bench.rest();
+    expect(agent.machine.get('/a')).toContain('"content":"1"');
+    expect(stopOf(bench, agent)).toMatchObject({ code: 'withdrawn' });
     await bench.upload('web', { '/a': '3' });
     await bench.rest();
     expect(agent.machine.get('/a')).toContain('"content":"3"');
+  });
+
+  it('counts agents that fall silent during an apply as in progress, also over a restart', async () => {
+    const bench = await openBench({ automation: () => ({ maxConcurrent: 16, maxFailedAgents: 2, maxRepairs: 3 }) });
+    await bench.upload('web', { '/a': '1' });
+    const agents: ScriptedAgent[] = [];
+    for (const digit of '12345') {
+      const agent = await bench.agent(digit, { connected: false });
+      agent.diligent = false;
+      agents.push(agent);
+      agent.connect();
+      await bench.tell('agent.connected', agent);
+    }
+    await assign(bench, 'enforce');
+    const begun = async () => (await listOperations(bench.db, { limit: 100 })).length;
+    const wait = async () => {
+      for (let round = 0; round < 3; round += 1) {
+        await bench.settle();
+        await bench.engine.standings.idle();
+        void bench.engine.tick();
+        await bench.settle();
+        bench.clock.advance(2 * MINUTE);
+      }
+    };
+    await wait();
+    expect(await begun()).toBe(2);
+    await wait();
+    expect(await begun()).toBe(2);
+    await bench.restart();
+    for (const agent of agents) agent.connect();
+    await wait();
+    expect(await begun()).toBe(2);
   });
 
   it('applies to at most as many agents at a time as the setting says', async () => {

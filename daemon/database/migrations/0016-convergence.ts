@@ -53,6 +53,7 @@ async function addRollouts(schema: Schema): Promise<void> {
     .addColumn('error_json', 'text')
     .addPrimaryKeyConstraint('rollout_agents_key', ['rollout_id', 'position'])
     .execute();
+  await schema.createIndex('rollout_agents_node').on('rollout_agents').columns(['node_id', 'rollout_id']).execute();
 }
 
 /** Results of health checks, kept with the apply that they followed. */

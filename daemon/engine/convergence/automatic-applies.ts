@@ -24,6 +24,7 @@ import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { AgentSessions } from '../traffic.js';
 import {
+  activeAutomatic,
   automaticParty,
   failedAgents,
   laterOf,
@@ -165,22 +166,29 @@ export class AutomaticApplies {
     const { assignments, db, holds, limits, logger } = this.options;
     if (this.waiting.size === 0 || this.shutdown.signal.aborted) return;
     const held = await holds();
+    // An agent that a change has cut off stays in progress, also over a restart.
+    const inProgress = new Map<string, string>([...(await activeAutomatic(db)), ...this.running]);
     const current = new Map((await assignments.all(db)).map((assignment) => [assignment.name, assignment]));
     const allowed = new Map<string, number>();
+    const full = new Set<string>();
     for (const [nodeId, waiting] of this.waiting) {
-      if (this.shutdown.signal.aborted || this.running.size >= limits().maxConcurrent) return;
-      if (!this.mayBegin(nodeId, waiting, held)) continue;
+      if (this.shutdown.signal.aborted || inProgress.size >= limits().maxConcurrent) return;
       const { cause, assignment: before } = waiting.decision;
       const { name } = before;
       const assignment = current.get(name);
       // Its agents are evaluated again after it was deleted.
       if (assignment === undefined) continue;
       if (waiting.assignments.some((other) => current.get(other)?.stopped != null)) continue;
+      if (cause !== 'repair' && full.has(name)) continue;
+      if (!this.mayBegin(nodeId, waiting, held)) continue;
       const most = allowed.get(name) ?? (await this.allowance(assignment));
       allowed.set(name, most);
-      const inProgress = [...this.running.values()].filter((other) => other === name).length;
-      if (cause !== 'repair' && inProgress >= most) continue;
+      if (cause !== 'repair' && [...inProgress.values()].filter((other) => other === name).length >= most) {
+        full.add(name);
+        continue;
+      }
       this.running.set(nodeId, name);
+      inProgress.set(nodeId, name);
       const attempt = this.attempt(nodeId)
         .catch((error) => {
           this.postpone(nodeId, REFUSED_WAIT);

@@ -8,6 +8,8 @@ import type { ResourceResult } from '../../../src/resources/result.js';
 import { type Party, SYSTEM } from '../../core/domain-event.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable } from '../../database/schema.js';
+import { ACTIVE_STATES } from '../operations/operation-state.js';
+import type { RolloutPace } from '../rollouts/rollout-store.js';
 
 /** Reason for an automatic apply: something is missing on an agent that connects, changed modules, or drift. */
 export const CAUSES = ['on-connect', 'enforce', 'repair'] as const;
@@ -35,6 +37,8 @@ const attended = preparedQuery((db, nodeId: string, after: string) =>
     .select('operation_id')
     .where('node_id', '=', nodeId)
     .where('operation_id', '>', after)
+    // Going back does not end a stop: what was withdrawn would return at once.
+    .where('restores', 'is', null)
     .where(isAttended)
     .limit(1),
 );
@@ -105,32 +109,53 @@ export async function withdrawal(
   if (newest !== undefined && newest.operation_id > since && newest.restores !== null) {
     return `operation ${newest.operation_id} went back to an earlier state`;
   }
-  const [rollout] = await newestRollout(db, nodeId, assignment, countedFrom);
-  if (rollout?.state !== 'cancelled' && rollout?.state !== 'reverted') return null;
-  return `rollout ${rollout.rollout_id} was ${rollout.state}`;
+  const found = [
+    ...(await newestOfAssignment(db, assignment, countedFrom)),
+    ...(await newestWithAgent(db, nodeId, countedFrom)),
+  ];
+  const rollout = found.sort((a, b) => (a.rollout_id < b.rollout_id ? 1 : -1)).at(0);
+  if (rollout === undefined) return null;
+  const { rollout_id, state, pace_json } = rollout;
+  if (state === 'cancelled' || state === 'reverted') return `rollout ${rollout_id} was ${state}`;
+  const pace: RolloutPace = JSON.parse(pace_json);
+  return state === 'failed' && pace.onFailure === 'revert' ? `rollout ${rollout_id} was to be reverted` : null;
 }
 
-const newestRollout = preparedQuery((db, nodeId: string, assignment: string, after: string) =>
+const newestOfAssignment = preparedQuery((db, assignment: string, after: string) =>
   db
     .selectFrom('rollouts')
-    .select(['rollout_id', 'state'])
+    .select(['rollout_id', 'state', 'pace_json'])
+    .where('assignment', '=', assignment)
     .where('rollout_id', '>', after)
     .where('finished_at', 'is not', null)
-    .where((is) =>
-      is.or([
-        is('assignment', '=', assignment),
-        is.exists(
-          is
-            .selectFrom('rollout_agents')
-            .select('rollout_agents.node_id')
-            .whereRef('rollout_agents.rollout_id', '=', 'rollouts.rollout_id')
-            .where('rollout_agents.node_id', '=', nodeId),
-        ),
-      ]),
-    )
     .orderBy('rollout_id', 'desc')
     .limit(1),
 );
+
+const newestWithAgent = preparedQuery((db, nodeId: string, after: string) =>
+  db
+    .selectFrom('rollout_agents')
+    .innerJoin('rollouts', 'rollouts.rollout_id', 'rollout_agents.rollout_id')
+    .select(['rollouts.rollout_id', 'rollouts.state', 'pace_json'])
+    .where('rollout_agents.node_id', '=', nodeId)
+    .where('rollout_agents.rollout_id', '>', after)
+    .where('finished_at', 'is not', null)
+    .orderBy('rollout_agents.rollout_id', 'desc')
+    .limit(1),
+);
+
+/** Returns the assignment of each automatic apply that has not ended, by node ID; also of those whose agent is silent. */
+export async function activeAutomatic(db: Queryable): Promise<ReadonlyMap<string, string>> {
+  const rows = await db
+    .selectFrom('operations')
+    .select(['node_id', 'requested_by'])
+    .where('state', 'in', ACTIVE_STATES)
+    // Lets SQLite use the index of states.
+    .where(sql<boolean>`"state" != 'succeeded'`)
+    .where(isAutomatic)
+    .execute();
+  return new Map(rows.map(({ node_id, requested_by }) => [node_id, requested_by.slice(requested_by.indexOf(':') + 1)]));
+}
 
 /** Returns how often repairs have changed each resource of an agent, by `kind identity`, after the ULID. */
 export async function pastRepairs(db: Queryable, nodeId: string, after: string): Promise<ReadonlyMap<string, number>> {
@@ -163,7 +188,7 @@ export async function failedAgents(db: Queryable, assignment: string, after: str
   const rows = await db
     .selectFrom('operations')
     .select(['node_id', 'error_json'])
-    .where('state', 'in', ['failed', 'interrupted'])
+    .where('state', 'in', ['failed', 'interrupted', 'rolled_back'])
     // Lets SQLite use the index of states.
     .where(sql<boolean>`"state" != 'succeeded'`)
     .where('operation_id', '>', after)

@@ -5,7 +5,7 @@ import { SizedCache } from '../../../src/kernel/sized-cache.js';
 import type { Steps } from '../../../src/kernel/steps.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
-import { isUnchanged } from '../../../src/resources/run-results.js';
+import type { Core } from '../../core/core.js';
 import type { Queryable } from '../../database/schema.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import { tagsOf } from '../../fleet/tag-store.js';
@@ -18,7 +18,8 @@ import {
 import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
 import { hashesOf } from '../believed-state.js';
 import type { DesiredSets } from '../desired-set.js';
-import { latestDrift, latestDriftState } from '../drift-store.js';
+import { standingDrift } from '../drift-excuses.js';
+import { latestDriftState } from '../drift-store.js';
 import { inSlices, type Lanes } from '../lanes.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { findOperation } from '../operations/operation-store.js';
@@ -41,7 +42,7 @@ export interface Evaluation {
   readonly labels: AgentLabels;
 }
 
-interface EvaluatorOptions {
+interface EvaluatorOptions extends Pick<Core, 'clock'> {
   readonly desiredSets: DesiredSets;
   readonly assignments: CurrentAssignments;
   readonly contents: RunContents;
@@ -98,10 +99,8 @@ export class Evaluator {
     const filter = { nodeId: agent.node_id, since: agent.created_id };
     const inSync = { standing: 'in_sync', reason: null, modules: [], drifted: [] } as const;
     if ((await latestDriftState(db, filter)) !== 'drifted') return inSync;
-    const record = await latestDrift(db, { ...filter, status: 'drifted' });
-    const pending = (record?.resources ?? []).flatMap((one) =>
-      isUnchanged(one) || one.status !== 'pending' ? [] : [one],
-    );
+    const pending = await standingDrift(db, { ...filter, now: this.options.clock.now() });
+    if (pending.length === 0) return inSync;
     const modules = [...new Set(pending.map(({ module }) => module))];
     const drifted = pending.map(({ kind, identity }) => `${kind} ${identity}`);
     return { standing: 'drifted', reason: differ(modules), modules, drifted };

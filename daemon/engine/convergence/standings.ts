@@ -59,6 +59,10 @@ const OF_AGENT: readonly EventType[] = [
   'drift.checked',
   'drift.detected',
   'drift.resolved',
+  'drift.snoozed',
+  'drift.snooze_ended',
+  'drift.accepted',
+  'state.apply_rolled_back',
 ];
 
 /** Events after which every agent is looked at again. */

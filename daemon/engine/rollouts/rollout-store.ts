@@ -260,7 +260,7 @@ const updateAgent = preparedQuery(
 const ROLLOUTS_AT_ONCE = 100;
 
 /**
- * Deletes ended and halted rollouts that began before `time` (Unix milliseconds), oldest first, until they have about `agents`
+ * Deletes ended rollouts that began before `time` (Unix milliseconds), oldest first, until they have about `agents`
  * agents in total. Returns the number of deleted rollouts.
  */
 export async function deleteRolloutsBefore(db: Queryable, time: number, agents: number): Promise<number> {
@@ -269,7 +269,8 @@ export async function deleteRolloutsBefore(db: Queryable, time: number, agents: 
     .select(['rollout_id', 'counts_json'])
     // Rollout IDs are ULIDs, so they sort by time.
     .where('rollout_id', '<', encodeTime(time))
-    .where(({ eb, or }) => or([eb('finished_at', 'is not', null), eb('state', '=', 'halted')]))
+    // A halted one keeps its change from other agents until an operator ends it.
+    .where('finished_at', 'is not', null)
     .where(({ exists, not, selectFrom }) =>
       not(
         exists(
