@@ -220,4 +220,20 @@ describe('an apply that keeps what it replaces', () => {
     expect(headOf(agent)).toMatchObject({ restore: id });
     expect(headOf(agent)).not.toHaveProperty('confirm_secs');
   });
+
+  it('asks for it also when the orchestrator was restarted before the apply was sent', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('site', FILES);
+    const { operation_id: id } = await bench.apply(agent, ['site'], { keepsSnapshot: true });
+    agent.diligent = false;
+    const again = await bench.start(agent, ['site'], { putsBack: id });
+    expect(await findOperation(bench.db, again)).toMatchObject({ puts_back: id });
+    agent.journal.clear();
+    agent.received.length = 0;
+    await bench.restart();
+    agent.connect();
+    await bench.settle();
+    expect(headOf(agent)).toMatchObject({ run_id: again, restore: id });
+  });
 });

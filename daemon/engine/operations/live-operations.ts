@@ -123,6 +123,8 @@ export class LiveOperation {
   cancelledBy: Party | null;
   /** Monotonic milliseconds until which the agent has to come back; null while it does not have to. */
   awaitedUntil: number | null = null;
+  /** True once the agent has said that the apply succeeded and stays. */
+  isKept = false;
   /** What the agent says that it has put back. */
   restored: Restored | null = null;
   /** True while the current state is not saved in the store. */

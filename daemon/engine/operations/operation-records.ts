@@ -221,11 +221,11 @@ export class OperationRecords {
 }
 
 /**
- * Returns false for an end after which the agent is as before the apply, or will be: one with a confirmation is undone unless it
- * succeeds.
+ * Returns false for an end after which the agent is as before the apply, or will be: one with a confirmation is undone unless the
+ * agent says that it succeeded, even if it counts as failed here.
  */
-const changesBelief = ({ facts }: LiveOperation, { state }: OperationState): boolean =>
-  state === 'succeeded' || (state !== 'rolled_back' && facts.undoing.confirmSecs === null);
+const changesBelief = ({ facts, isKept }: LiveOperation, { state }: OperationState): boolean =>
+  isKept || state === 'succeeded' || (state !== 'rolled_back' && facts.undoing.confirmSecs === null);
 
 /**
  * Returns the ID of the content of a new apply, which is stored unless it is there. Throws `agent_not_found` or

@@ -149,6 +149,7 @@ export class OperationReports {
     }
     operation.takeChecks(message.checks ?? [], message.end);
     operation.restored = message.restored ?? null;
+    operation.isKept = message.end === 'succeeded';
     await driver.apply(operation, { type: 'finished', ...endOfReport(message, operation) }, 'agent');
     const isTold = link.send(operation.nodeId, [{ type: 'run_ack', run_id: operation.id }]);
     if (isTold) sessions.forgets(operation.nodeId, operation.id);

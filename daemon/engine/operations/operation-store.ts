@@ -74,6 +74,7 @@ const STORED = [
   'confirm_secs',
   'keeps_snapshot',
   'restores',
+  'puts_back',
 ] as const satisfies readonly (keyof OperationTable)[];
 
 const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0, keeps_snapshot: 0 };
