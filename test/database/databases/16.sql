@@ -120,5 +120,6 @@ CREATE INDEX "drift_records_status" on "drift_records" ("status", "drift_id") wh
 CREATE INDEX "audit_events_actor" on "audit_events" ("actor_type", "actor_id", "event_type", "seq") where ("actor_type" != "target_type" or "actor_id" != "target_id");
 CREATE INDEX "rollouts_state" on "rollouts" ("state", "rollout_id");
 CREATE INDEX "rollouts_assignment" on "rollouts" ("assignment", "rollout_id");
+CREATE INDEX "rollout_agents_node" on "rollout_agents" ("node_id", "rollout_id");
 CREATE INDEX "drift_snoozes_of_node" on "drift_snoozes" ("node_id", "ends_at");
 PRAGMA user_version = 16;
