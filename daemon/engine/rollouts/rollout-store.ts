@@ -234,11 +234,11 @@ export async function updateRolloutAgents(tx: Queryable, agents: readonly Rollou
   for (const agent of agents) {
     const { rollout_id, position, state, forgiven, operation_id, summary_json, error_json } =
       agentColumns.encode(agent);
-    await updateAgent(tx, state, forgiven, operation_id, summary_json, error_json, rollout_id, position);
+    await updateRow(tx, state, forgiven, operation_id, summary_json, error_json, rollout_id, position);
   }
 }
 
-const updateAgent = preparedQuery(
+const updateRow = preparedQuery(
   (
     db,
     state: string,
