@@ -75,8 +75,9 @@ export function nextStep(view: WalkView): WalkStep {
   const waiting = sum(waves, ({ ready, awaited, away }) => ready + awaited + away);
   const broken = brokenBound(view);
   if (broken !== null) {
-    if (waiting > 0) return { do: 'halt', reason: broken };
-    return running > 0 ? WAIT : { do: 'finish', state: 'failed', reason: broken };
+    const { reason } = broken;
+    if (waiting > 0) return { do: 'halt', reason };
+    return running > 0 ? WAIT : { do: 'finish', state: 'failed', reason };
   }
   const open = waves.slice(0, passed + 1);
   const ready = sum(open, (wave) => wave.ready);
@@ -105,19 +106,27 @@ function stepOfWave({ bounds, waves, passed, soakEnd, now }: WalkView, wave: Wav
   return now < soakEnd ? { do: 'wait', until: soakEnd } : { do: 'check' };
 }
 
+/** A bound that is reached. */
+export interface BrokenBound {
+  readonly reason: string;
+  /** Index of the wave whose failures reached it; for a number of failures, the last wave that has one. */
+  readonly wave: number;
+}
+
 /** Returns why no other agent may start, or null. */
-export function brokenBound({ bounds, waves, passed }: WalkView): string | null {
+export function brokenBound({ bounds, waves, passed }: WalkView): BrokenBound | null {
   const { maxFailures, hasCanaries } = bounds;
-  for (const [index, { failed }] of waves.slice(0, passed + 1).entries()) {
+  for (const [wave, { failed }] of waves.slice(0, passed + 1).entries()) {
     if (failed === 0) continue;
-    const size = sizeOf(waves[index]);
-    if (index === 0 && hasCanaries) return `${failed} of ${size} canary agents did not succeed`;
-    const isStrict = maxFailures === null && index < waves.length - 1;
-    if (isStrict) return `${failed} of ${size} agents of wave ${index + 1} did not succeed`;
+    const size = sizeOf(waves[wave]);
+    if (wave === 0 && hasCanaries) return { reason: `${failed} of ${size} canary agents did not succeed`, wave };
+    const isStrict = maxFailures === null && wave < waves.length - 1;
+    if (isStrict) return { reason: `${failed} of ${size} agents of wave ${wave + 1} did not succeed`, wave };
   }
   const failures = failuresOf(waves);
   if (maxFailures === null || failures < maxFailures) return null;
-  return `${agentsOf(failures)} ${failures === 1 ? 'has' : 'have'} failed`;
+  const reason = `${agentsOf(failures)} ${failures === 1 ? 'has' : 'have'} failed`;
+  return { reason, wave: waves.findLastIndex(({ failed }) => failed > 0) };
 }
 
 /** Returns how many agents may fail until the limit is reached. */

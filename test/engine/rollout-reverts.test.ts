@@ -44,6 +44,9 @@ async function reaches(bench: Bench, id: string, expected: object): Promise<void
   }
 }
 
+const states = async (bench: Bench, id: string) =>
+  (await bench.engine.rollouts.get(id)).agents.map(({ state }) => state);
+
 const contentOf = ({ machine }: ScriptedAgent) => [...machine].map(([path, body]) => [path, JSON.parse(body).content]);
 
 const OLD = [['/site', 'one']];
@@ -106,6 +109,31 @@ describe('a rollout that reverts', () => {
     await reaches(bench, id, { state: 'failed', reason, counts: { failed: 1, skipped: 1 } });
     const [first] = (await bench.engine.rollouts.get(id)).agents;
     expect(first?.error?.message).toContain('it could not be reverted');
+  });
+
+  it('reverts the wave of the agent that did not return in time, not a later one', async () => {
+    const { bench, agents } = await fleet(4);
+    if (agents[0]) await bench.disconnect(agents[0]);
+    const id = await begin(bench, { waves: [2], whenOnlineSecs: 600, onFailure: 'revert' });
+    await reaches(bench, id, { state: 'running', counts: { succeeded: 3, waiting: 1 } });
+    bench.clock.advance(600_000);
+    await bench.engine.tick();
+    const reason = '1 of 2 agents of wave 1 did not succeed';
+    await reaches(bench, id, { state: 'reverted', reason, wave: { number: 1 } });
+    expect(await states(bench, id)).toEqual(['unreachable', 'reverted', 'succeeded', 'succeeded']);
+    expect(agents.map(contentOf)).toEqual([OLD, OLD, NEW, NEW]);
+  });
+
+  it('has failed when there was nothing to revert', async () => {
+    const { bench, agents } = await fleet(2);
+    if (agents[0]) await bench.disconnect(agents[0]);
+    const id = await begin(bench, { waves: [1], whenOnlineSecs: 600, onFailure: 'revert' });
+    bench.clock.advance(600_000);
+    await bench.engine.tick();
+    const reason = '1 of 1 agents of wave 1 did not succeed; there was nothing to revert';
+    await reaches(bench, id, { state: 'failed', reason, counts: { unreachable: 1, skipped: 1 } });
+    const halted = bench.events.find(({ type }) => type === 'rollout.halted');
+    expect(halted?.summary).not.toContain('is reverted');
   });
 
   it('goes on with reverting after a restart, without a second apply of an agent', async () => {

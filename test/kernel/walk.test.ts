@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
+  brokenBound,
   firstWindow,
   nextStep,
   shareOf,
@@ -226,6 +227,17 @@ describe('a walk', () => {
     expect(nextStep({ ...view, passed: 1, waves, bounds: { ...bounds, maxFailures: 2 } }).do).toBe('start');
     const last = [waves[0] ?? NONE, { ...NONE, failed: 1, ready: 3 }];
     expect(nextStep({ ...view, passed: 1, waves: last }).do).toBe('start');
+  });
+
+  it('knows which wave has reached a bound, also when the walk is further', () => {
+    const waves = [
+      { ...NONE, failed: 1, succeeded: 1 },
+      { ...NONE, failed: 1, succeeded: 1 },
+      { ...NONE, succeeded: 2 },
+    ];
+    expect(brokenBound({ ...view, passed: 3, waves })?.wave).toBe(0);
+    const allowing = { ...view, passed: 3, waves, bounds: { ...bounds, maxFailures: 2 } };
+    expect(brokenBound(allowing)).toEqual({ reason: '2 agents have failed', wave: 1 });
   });
 
   it('does not count failures that were forgiven, but does not succeed with them', () => {

@@ -348,12 +348,14 @@ export class RolloutRun {
           this.passWave();
           break;
         case 'halt':
-          this.breakOff(step.reason);
+          this.breakOff(step.reason, brokenBound(this.view())?.wave);
           return;
-        case 'finish':
-          if (brokenBound(this.view()) !== null) this.breakOff(step.reason ?? '');
+        case 'finish': {
+          const broken = brokenBound(this.view());
+          if (broken !== null) this.breakOff(broken.reason, broken.wave);
           else this.finish({ state: step.state, reason: step.reason });
           return;
+        }
       }
     }
   }
@@ -363,13 +365,19 @@ export class RolloutRun {
     this.progress({ passed: this.row.passed + 1, soaking_until: null });
   }
 
-  /** Starts no other agent because a bound is reached or a health check has failed. */
-  private breakOff(reason: string): void {
+  /**
+   * Starts no other agent because a wave has reached a bound or failed a health check. A wave that is reverted becomes the
+   * current one, so that a restart goes on with it.
+   */
+  private breakOff(reason: string, wave = this.row.passed): void {
     this.soakEnd = null;
     this.progress({ soaking_until: null });
     if (this.row.pace.onFailure === 'revert') {
-      const told = `${reason}; wave ${this.row.passed + 1} is reverted`;
-      this.progress({ state: 'reverting', reason });
+      const isUntouched = !this.agents.all.some(
+        ({ row, isStarting }) => row.wave === wave + 1 && (isStarting || isApplied(row)),
+      );
+      const told = isUntouched ? reason : `${reason}; wave ${wave + 1} is reverted`;
+      this.progress({ state: 'reverting', reason, passed: wave });
       this.events.push(stateEvent(this.record(), 'rollout.halted', { actor: SYSTEM, reason: told }));
       return;
     }
@@ -484,8 +492,11 @@ export class RolloutRun {
     const why = this.row.reason ?? 'the rollout was reverted';
     for (const agent of this.agents.inStates('waiting')) this.conclude(agent, stoppedResult(agent.row, why));
     const left = agents.filter(({ row }) => row.state !== 'reverted').length;
-    if (left === 0) this.finish({ state: 'reverted' });
-    else this.finish({ state: 'failed', reason: `${why}; ${left} of ${agents.length} agents could not be reverted` });
+    const hasReverted = this.agents.inStates('reverted').some(({ row }) => row.wave === this.row.passed + 1);
+    if (left > 0) {
+      this.finish({ state: 'failed', reason: `${why}; ${left} of ${agents.length} agents could not be reverted` });
+    } else if (hasReverted) this.finish({ state: 'reverted' });
+    else this.finish({ state: 'failed', reason: `${why}; there was nothing to revert` });
   }
 
   /** Reverts one agent and returns its row. After a restart, it follows the apply that has begun before. */
