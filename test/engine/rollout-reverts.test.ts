@@ -124,6 +124,26 @@ describe('a rollout that reverts', () => {
     expect(agents.map(contentOf)).toEqual([OLD, OLD, NEW, NEW]);
   });
 
+  it('leaves an agent alone that was applied to since', async () => {
+    const { bench, agents } = await fleet(4);
+    const [first, second] = agents;
+    if (first === undefined || second === undefined) throw new Error('no agent');
+    await bench.disconnect(first);
+    const id = await begin(bench, { waves: [3], whenOnlineSecs: 600, onFailure: 'revert' });
+    await reaches(bench, id, { state: 'running', counts: { succeeded: 3, waiting: 1 } });
+    await bench.upload('site', { '/site': 'three' });
+    const later = await bench.start(second, []);
+    await reaches(bench, id, { state: 'running' });
+    bench.clock.advance(600_000);
+    await bench.engine.tick();
+    const reason = '1 of 3 agents of wave 1 did not succeed; 1 of 2 agents could not be reverted';
+    await reaches(bench, id, { state: 'failed', reason });
+    expect(await states(bench, id)).toEqual(['unreachable', 'failed', 'reverted', 'succeeded']);
+    const { error } = (await bench.engine.rollouts.get(id)).agents[1] ?? {};
+    expect(error?.message).toBe(`it could not be reverted: the agent was applied to since, by operation ${later}`);
+    expect(agents.map(contentOf)).toEqual([OLD, [['/site', 'three']], OLD, NEW]);
+  });
+
   it('has failed when there was nothing to revert', async () => {
     const { bench, agents } = await fleet(2);
     if (agents[0]) await bench.disconnect(agents[0]);

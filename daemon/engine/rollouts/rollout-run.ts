@@ -15,7 +15,7 @@ import { type Applies, refuseStale } from '../applies.js';
 import type { Lanes, Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
-import { appliedBefore, findRevert } from '../operations/operation-store.js';
+import { appliedBefore, findRevert, newestApplied } from '../operations/operation-store.js';
 import type { Verdict, Verifications } from '../verifications.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
 import { boundsOf } from './rollout-pace.js';
@@ -532,7 +532,12 @@ export class RolloutRun {
     };
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const start = () => applies.start(request, this.context());
+        const start = async () => {
+          // What another has applied since must stay, also when it was applied while this one waited.
+          const newest = await newestApplied(db, nodeId, applied);
+          if (newest !== null && newest.operation_id !== applied) throw appliedSince(newest.operation_id);
+          return applies.start(request, this.context());
+        };
         return (await leases.whenThereIsRoom(start, shutdown)).operationId;
       } catch (error) {
         const patience = isFault(error) ? (PATIENCE[error.code] ?? 0) : 0;
@@ -841,6 +846,9 @@ export interface AgentChange {
 const notStarted = (why: string) => stoppedError(`not started: ${why}`);
 
 const stopped = (): Fault => new Fault('rollout_stopped', 'the rollout starts no further agent');
+
+const appliedSince = (operationId: string): Fault =>
+  new Fault('rollout_stopped', `the agent was applied to since, by operation ${operationId}`);
 
 const stoppedResult = (row: RolloutAgentRow, why: string): RolloutAgentRow => ({
   ...row,
