@@ -405,6 +405,66 @@ describe('offline agents', () => {
     await reaches(bench, id, { state: 'failed' });
   });
 
+  it('are not started after their time when they return from a restart', async () => {
+    const { bench, agents } = await fleet(2);
+    const [first, second] = agents;
+    if (first) await bench.disconnect(first);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { whenOnlineSecs: 600 });
+    await becomes(bench, id, ['waiting', 'succeeded']);
+    await bench.restart();
+    second?.connect();
+    await bench.settle();
+    // The time ends while the orchestrator still waits for the agents that it had before.
+    bench.clock.advance(MINUTE);
+    bench.clock.setWall(bench.clock.now() + 9 * MINUTE);
+    first?.connect();
+    await bench.settle();
+    await becomes(bench, id, ['unreachable', 'succeeded']);
+    expect(runsOf(first)).toBe(0);
+  });
+
+  it.each(['before', 'after'])('are not started after their time when they return %s it in a pause', async (when) => {
+    const { bench, agents } = await fleet(2);
+    const [first] = agents;
+    if (first) await bench.disconnect(first);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { whenOnlineSecs: 600 });
+    await becomes(bench, id, ['waiting', 'succeeded']);
+    await bench.engine.rollouts.pause(id, null, ALICE);
+    if (when === 'before') {
+      first?.connect();
+      await bench.settle();
+    }
+    await pass(bench, 10 * MINUTE);
+    first?.connect();
+    await bench.settle();
+    await becomes(bench, id, ['waiting', 'succeeded']);
+    await bench.engine.rollouts.resume(id, ALICE);
+    await becomes(bench, id, ['unreachable', 'succeeded']);
+    expect(runsOf(first)).toBe(0);
+    await reaches(bench, id, { state: 'failed' });
+  });
+
+  it('are started when a retry prolongs the time after which they have returned', async () => {
+    const { bench, agents } = await fleet(3);
+    const [first, second] = agents;
+    if (first) await bench.disconnect(first);
+    second?.mishaps.set('/site', 'fail');
+    for (const agent of agents) agent.diligent = true;
+    agents[2]?.mishaps.set('/site', 'fail');
+    const id = await begin(bench, { whenOnlineSecs: 600, maxFailures: 2 });
+    await becomes(bench, id, ['waiting', 'failed', 'failed']);
+    await reaches(bench, id, { state: 'halted' });
+    await pass(bench, 10 * MINUTE);
+    first?.connect();
+    await bench.settle();
+    await becomes(bench, id, ['waiting', 'failed', 'failed']);
+    for (const agent of agents) agent.mishaps.clear();
+    await bench.engine.rollouts.retry(id, ALICE);
+    await reaches(bench, id, { state: 'succeeded', counts: { succeeded: 3 } });
+  });
+
   it('are not started when the clock was set beyond their time, and not after a halt', async () => {
     const { bench, agents } = await fleet(3);
     if (agents[0]) await bench.disconnect(agents[0]);

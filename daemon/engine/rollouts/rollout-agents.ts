@@ -15,6 +15,8 @@ export interface RolloutMember {
   readonly isStarting: boolean;
   /** True for an agent that was rejected or removed: its start says so, although it is offline. */
   readonly isRevoked: boolean;
+  /** True once it has been found offline: it must not start when the time for its return is over. */
+  readonly wasAbsent: boolean;
 }
 
 type MemberChange = Partial<Pick<RolloutMember, 'row' | 'place' | 'isStarting' | 'isRevoked'>>;
@@ -32,7 +34,14 @@ export class RolloutAgents {
   private readonly totals: Counted<RolloutCounts>;
 
   constructor(rows: readonly RolloutAgentRow[], waves: number) {
-    this.all = rows.map((row, position) => ({ position, row, place: 'ready', isStarting: false, isRevoked: false }));
+    this.all = rows.map((row, position) => ({
+      position,
+      row,
+      place: 'ready',
+      isStarting: false,
+      isRevoked: false,
+      wasAbsent: false,
+    }));
     this.byNode = new Map(this.all.map((agent) => [agent.row.node_id, agent]));
     this.tallies = Array.from({ length: waves }, emptyTally);
     this.queues = Array.from({ length: waves }, () => []);
@@ -77,8 +86,10 @@ export class RolloutAgents {
     Object.assign(agent, change);
     this.count(agent, 1);
     const isWaiting = agent.row.state === 'waiting' && !agent.isStarting;
-    if (isWaiting && agent.place !== 'ready') this.offline.add(agent);
-    else this.offline.delete(agent);
+    if (isWaiting && agent.place !== 'ready') {
+      Object.assign(agent, { wasAbsent: true });
+      this.offline.add(agent);
+    } else this.offline.delete(agent);
   }
 
   /** Lets a waiting agent start when its turn comes. */

@@ -206,7 +206,10 @@ export class RolloutRun {
       this.unsaved.delete(agent);
     }
     this.readDeadlines();
-    if (row.state === 'running') this.window = firstWindow(this.bounds, row.pace.waves.length);
+    if (row.state === 'running') {
+      this.window = firstWindow(this.bounds, row.pace.waves.length);
+      this.takeBack();
+    }
     for (const { agent } of changed) if (agent.row.state !== 'waiting') this.tell((one) => one.onAgent(agent));
     this.tellPlace();
     this.wake();
@@ -255,9 +258,9 @@ export class RolloutRun {
   agentReady(nodeId: string): void {
     const agent = this.agents.ofNode(nodeId);
     if (agent === undefined || agent.row.state !== 'waiting' || agent.place === 'ready') return;
-    const isLate = agent.place === 'away' && !this.isAwaited();
-    if (isLate && this.row.state === 'running') this.conclude(agent, this.missed(agent));
-    else this.agents.makeReady(agent);
+    if (!this.isExpired()) this.agents.makeReady(agent);
+    else if (this.row.state === 'running') this.conclude(agent, this.missed(agent));
+    // Otherwise it keeps its place, and has its end when the rollout is resumed.
     this.wake();
   }
 
@@ -591,6 +594,12 @@ export class RolloutRun {
     return !isNodeId(node_id) || !this.tools.link.isConnected(node_id);
   }
 
+  /** Lets agents start that have returned while the rollout did not run, and whose time a retry has prolonged. */
+  private takeBack(): void {
+    if (this.isExpired()) return;
+    for (const agent of this.agents.absent) if (!this.isOffline(agent)) this.agents.makeReady(agent);
+  }
+
   /** Gives offline agents another place when the time in which they were awaited is over. */
   private placeAbsent(): void {
     if (this.row.state !== 'running') return;
@@ -600,7 +609,8 @@ export class RolloutRun {
   /** Decides what becomes of an offline agent: it is waited for, left out, or unreachable. */
   private placeOffline(agent: RolloutMember): void {
     const { clock, returnsBy } = this.tools;
-    if (clock.monotonic() < returnsBy) this.agents.change(agent, { place: 'awaited', isStarting: false });
+    if (this.isExpired()) this.conclude(agent, this.missed(agent));
+    else if (clock.monotonic() < returnsBy) this.agents.change(agent, { place: 'awaited', isStarting: false });
     else if (this.isAwaited()) this.agents.change(agent, { place: 'away', isStarting: false });
     else this.conclude(agent, this.missed(agent));
   }
@@ -635,6 +645,7 @@ export class RolloutRun {
         () =>
           starting.enter(async () => {
             if (this.row.state !== 'running' || shutdown.aborted) throw stopped();
+            if (this.isLate(agent)) throw new Fault('agent_not_connected', 'the agent came back too late');
             return applies.start(request, this.context());
           }),
         shutdown,
@@ -732,6 +743,16 @@ export class RolloutRun {
     const { clock } = this.tools;
     const { expires_at } = this.row;
     return this.expiry !== null && expires_at !== null && clock.monotonic() < this.expiry && clock.now() < expires_at;
+  }
+
+  /** True for an agent that was waited for and has come back after its time. A wave that is over left only such agents. */
+  private isLate({ isRevoked, wasAbsent, row: { wave } }: RolloutMember): boolean {
+    return !isRevoked && (wasAbsent || wave <= this.row.passed) && this.isExpired();
+  }
+
+  /** True when the time in which offline agents are waited for is over. */
+  private isExpired(): boolean {
+    return this.row.expires_at !== null && !this.isAwaited();
   }
 
   /** Cancels an apply that is in flight; does nothing if it has ended. */
