@@ -633,6 +633,40 @@ verify:
     await becomes(bench, id, ['succeeded', 'succeeded']);
   });
 
+  it('of a rollout that was retried in the meantime move no other wave', async () => {
+    const { bench, agents } = await checked(4);
+    agents[0]?.mishaps.set('/site', 'fail');
+    const id = await begin(bench, { waves: [2, 3], soakSecs: 60, maxFailures: 4 });
+    await becomes(bench, id, ['failed', 'succeeded', 'waiting', 'waiting']);
+    await pass(bench, MINUTE);
+    await becomes(bench, id, ['failed', 'succeeded', 'succeeded', 'waiting']);
+    if (agents[2]) agents[2].diligent = false;
+    await pass(bench, MINUTE);
+    agents[0]?.mishaps.clear();
+    // At once, before the rollout leaves the memory, and while the checks of wave 2 run.
+    const { rollouts } = bench.engine;
+    await Promise.all([rollouts.cancel(id, ALICE), rollouts.retry(id, ALICE)]);
+    await becomes(bench, id, ['succeeded', 'succeeded', 'succeeded', 'waiting']);
+    await work(bench, agents[2]);
+    await reaches(bench, id, { state: 'running', wave: { number: 1, soaking_until: expect.any(Number) } });
+    for (let wave = 0; wave < 3; wave += 1) await pass(bench, MINUTE);
+    await reaches(bench, id, { state: 'succeeded' });
+  });
+
+  it('that fail in a pause count when the rollout is resumed', async () => {
+    const { bench, agents } = await checked(2);
+    const id = await begin(bench, { canary: 1, soakSecs: 60, onFailure: 'revert' });
+    await becomes(bench, id, ['succeeded', 'waiting']);
+    agents[0]?.unhealthy.set('answers', 'it does not answer');
+    if (agents[0]) agents[0].diligent = false;
+    await pass(bench, MINUTE);
+    await bench.engine.rollouts.pause(id, 'lunch', ALICE);
+    await work(bench, agents[0]);
+    await reaches(bench, id, { state: 'paused', reason: 'lunch', counts: { succeeded: 1 } });
+    await bench.engine.rollouts.resume(id, ALICE);
+    await becomes(bench, id, ['reverted', 'skipped']);
+  });
+
   it('fail for an agent that stays away', async () => {
     const { bench, agents } = await checked(2);
     const id = await begin(bench, { canary: 1, soakSecs: 60 });

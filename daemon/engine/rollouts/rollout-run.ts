@@ -397,6 +397,7 @@ export class RolloutRun {
   private async checkWave(): Promise<void> {
     const { lanes, logger, shutdown } = this.tools;
     const { concurrency } = this.bounds;
+    const { soakEnd } = this;
     const { passed } = this.row;
     const agents = this.agents.inStates('succeeded').filter(({ row }) => row.wave === passed + 1);
     try {
@@ -412,7 +413,11 @@ export class RolloutRun {
       };
       await Promise.all(Array.from({ length: Math.min(concurrency, agents.length) }, checkRest));
       if (shutdown.aborted) return;
-      await lanes.enter(this.id, async () => this.takeVerdicts(agents, failed));
+      await lanes.enter(this.id, async () => {
+        // A rollout that does not run checks again when it is resumed; one that was retried is in another soak.
+        const isCurrent = this.row.state === 'running' && this.row.passed === passed && this.soakEnd === soakEnd;
+        if (isCurrent) this.takeVerdicts(agents, failed);
+      });
     } catch (error) {
       if (!shutdown.aborted)
         logger.error('health checks could not run', { rollout_id: this.id, reason: messageOf(error) });
@@ -422,7 +427,6 @@ export class RolloutRun {
 
   /** Must be called in the lane. */
   private takeVerdicts(agents: readonly RolloutMember[], failed: readonly RolloutAgentRow[]): void {
-    if (this.row.state !== 'running' && this.row.state !== 'paused') return;
     for (const row of failed) {
       const agent = agents.find(({ position }) => position === row.position);
       // A retry or another end has replaced the result that was checked.
