@@ -535,6 +535,8 @@ export class RolloutRun {
       putsBack: applied,
       allowRemovals: Number.MAX_SAFE_INTEGER,
       expect: null,
+      // What has failed goes back at once, also when the window has closed meanwhile.
+      outsideWindow: true,
       rollout: { id: this.id, assignment: null, onStored: async () => undefined },
     };
     for (let attempt = 1; ; attempt += 1) {
