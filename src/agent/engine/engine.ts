@@ -185,13 +185,41 @@ export class Engine implements RunEngine {
 
   /** Runs the work of one run; its failure does not stop the engine. */
   private async attempt(runId: string, work: () => Promise<void>): Promise<void> {
+    const { logger, journal } = this.options;
     try {
       await work();
     } catch (error) {
-      this.options.logger.error('a run broke down', { run_id: runId, error });
+      logger.error('a run broke down', { run_id: runId, error });
+      const run = journal.find(runId);
+      // The next process ends an apply of an agent that stops.
+      if (run?.end === null && !this.isStopping) await this.endBroken(run, error);
     } finally {
       this.active.delete(runId);
     }
+  }
+
+  /** Ends an apply that broke down, so that the next one may begin; one that has to be confirmed is undone. Never throws. */
+  private async endBroken(run: JournalledRun, cause: unknown): Promise<void> {
+    const { undoing } = this;
+    const { logger } = this.options;
+    try {
+      this.journalEnd(run, await this.brokenEnd(run, cause));
+      const record = undoing.read();
+      if (record?.run_id === run.id) await undoing.close();
+      this.active.delete(run.id);
+      this.reportEnd(run);
+    } catch (error) {
+      logger.error('an apply that broke down cannot be ended', { run_id: run.id, error });
+    }
+  }
+
+  private async brokenEnd({ id }: JournalledRun, cause: unknown): Promise<RecoveredEnd> {
+    const why = `it broke down: ${messageOf(cause)}`;
+    const record = this.undoing.read();
+    if (record?.run_id === id && record.state === 'restored') return undone(record.why ?? why, record.restored);
+    if (record?.run_id === id && isOpen(record)) return this.undoing.undo(record, record.why ?? why.slice(0, 2_048));
+    const error = boundedError(isFault(cause) ? cause.code : 'internal', messageOf(cause));
+    return { end: 'failed', error, restored: null };
   }
 
   private async observe(head: RunHead, content: RunContent, signal: AbortSignal): Promise<void> {
@@ -288,7 +316,12 @@ export class Engine implements RunEngine {
     this.endRecovered(run, { end: 'interrupted', error, restored: null });
   }
 
-  private endRecovered(run: JournalledRun, { end, error, ...after }: RecoveredEnd): void {
+  private endRecovered(run: JournalledRun, ended: RecoveredEnd): void {
+    this.journalEnd(run, ended);
+    this.reportEnd(run);
+  }
+
+  private journalEnd(run: JournalledRun, { end, error, ...after }: RecoveredEnd): void {
     const { journal, logger } = this.options;
     journal.end(run.id, end, error, after);
     try {
@@ -297,7 +330,6 @@ export class Engine implements RunEngine {
       logger.error('the journal cannot be written', { reason: messageOf(error) });
       journal.assumeWritten();
     }
-    this.reportEnd(run);
   }
 
   private async missingItems({ id, content, intents, items }: JournalledRun): Promise<readonly RunItem[]> {

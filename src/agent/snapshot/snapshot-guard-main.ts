@@ -6,7 +6,8 @@ import { watchSnapshot } from './snapshot-guard.js';
 
 const [dataDir = ''] = process.argv.slice(2);
 process.umask(0o077);
-watchSnapshot({ dataDir, systemctl, createHost: () => thisHost({ dataDir }) }).catch((error: unknown) => {
-  process.stderr.write(`the snapshot could not be watched: ${messageOf(error)}\n`);
+const warn = (message: string) => void process.stderr.write(`${message}\n`);
+watchSnapshot({ dataDir, systemctl, createHost: () => thisHost({ dataDir }), warn }).catch((error: unknown) => {
+  warn(`the snapshot could not be watched: ${messageOf(error)}`);
   process.exitCode = 1;
 });

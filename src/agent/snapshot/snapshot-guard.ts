@@ -6,12 +6,12 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { holdDataDirectory, holderOf } from '../../identity/data-directory.js';
-import { Fault, isFault } from '../../kernel/fault.js';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Host } from '../../resources/host.js';
 import { hasSystemd, isInUnit, type Systemctl, systemctl } from '../../service/systemd.js';
 import { startUnit, stopUnit, UNIT_PLACES } from '../../service/unit-files.js';
 import { AGENT_UNIT, RESTORE_UNIT, restoreUnit } from '../../service/units.js';
-import { leftUntil } from './boot-time.js';
+import { bootTime, leftUntil } from './boot-time.js';
 import { putBack } from './put-back.js';
 import { readSnapshot, type SnapshotRecord, writeSnapshot } from './snapshot-record.js';
 
@@ -52,12 +52,8 @@ export function guardHere(): SnapshotGuard {
   };
 }
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two attempts to hold the data directory. */
 const LOOK_MS = 1_000;
-/** Milliseconds without an agent after which it counts as unable to start. Its unit starts it again after five seconds. */
-const ABSENT_MS = 20_000;
-/** Milliseconds after the deadline in which a running agent has to begin to put the snapshot back. */
-const HUNG_MS = 60_000;
 /** Milliseconds for a stopped agent to release the data directory. */
 const RELEASE_MS = 100_000;
 
@@ -65,38 +61,67 @@ interface WatchTools {
   readonly dataDir: string;
   readonly systemctl: Systemctl;
   readonly createHost: () => Host;
+  /** Tells the administrator what went wrong. */
+  readonly warn: (message: string) => void;
+  /** [default: one second, twenty seconds, one minute] */
+  readonly pace?: WatchPace;
+}
+
+/** Milliseconds. */
+interface WatchPace {
+  readonly look: number;
+  readonly absent: number;
+  readonly hung: number;
 }
 
 /** Watches the snapshot until it is settled, puts it back if no agent does, and removes its own service. */
-export async function watchSnapshot({ dataDir, systemctl: run, createHost }: WatchTools): Promise<void> {
+export async function watchSnapshot(watch: WatchTools): Promise<void> {
+  const { dataDir, systemctl: run, pace = PACE } = watch;
+  const startedAt = performance.now();
   let absentSince: number | null = null;
   for (;;) {
     const record = readSnapshot(dataDir);
     if (record === null || record.confirm_secs === null || ['confirmed', 'restored'].includes(record.state)) break;
     const now = performance.now();
     absentSince = holderOf(dataDir) === null ? (absentSince ?? now) : null;
-    if (isDue(record, absentSince === null ? null : now - absentSince)) {
-      await restoreWithoutAgent({ dataDir, systemctl: run, createHost });
+    const absent = absentSince === null ? null : now - absentSince;
+    if (isDue(record, { absent, watched: now - startedAt, pace })) {
+      await restoreWithoutAgent(watch);
       break;
     }
-    await new Promise((done) => setTimeout(done, LOOK_MS));
+    await new Promise((done) => setTimeout(done, pace.look));
   }
   await removeUnit(run);
 }
 
-/**
- * Returns whether the service has to act. An agent that runs settles the snapshot itself.
- * @param absent milliseconds for which no agent has run; null while one runs
- */
-function isDue({ state, deadline }: SnapshotRecord, absent: number | null): boolean {
+const PACE: WatchPace = {
+  look: 1_000,
+  /** Without an agent, after which it counts as unable to start. Its unit starts it again after five seconds. */
+  absent: 20_000,
+  /** After the deadline, in which a running agent has to begin to put the snapshot back. */
+  hung: 60_000,
+};
+
+interface Watched {
+  /** Milliseconds for which no agent has run; null while one runs. */
+  readonly absent: number | null;
+  /** Milliseconds since the service has started. */
+  readonly watched: number;
+  readonly pace: WatchPace;
+}
+
+/** Returns whether the service has to act. An agent that runs settles the snapshot itself. */
+function isDue({ state, deadline }: SnapshotRecord, { absent, watched, pace }: Watched): boolean {
   const left = deadline === null ? 0 : leftUntil(deadline);
-  if (absent !== null) return absent >= ABSENT_MS && (state !== 'awaiting' || left === 0);
+  if (absent !== null) return absent >= pace.absent && (state !== 'awaiting' || left === 0);
   if (state !== 'awaiting' || deadline === null) return false;
-  return leftUntil({ ...deadline, at: deadline.at + HUNG_MS }) === 0 && left === 0;
+  // After a restart of the machine the agent begins when it has started, like this service.
+  if (deadline.boot !== bootTime().boot) return watched >= pace.hung;
+  return leftUntil({ ...deadline, at: deadline.at + pace.hung }) === 0;
 }
 
 /** Stops whatever the agent's unit runs, puts the snapshot back, and starts the agent. */
-async function restoreWithoutAgent({ dataDir, systemctl: run, createHost }: WatchTools): Promise<void> {
+async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, warn }: WatchTools): Promise<void> {
   await run('stop', AGENT_UNIT).catch(() => undefined);
   try {
     const directory = await hold(dataDir);
@@ -104,9 +129,17 @@ async function restoreWithoutAgent({ dataDir, systemctl: run, createHost }: Watc
       const record = readSnapshot(dataDir);
       if (record !== null && !['confirmed', 'restored'].includes(record.state)) {
         const why = record.why ?? 'the agent did not start any more';
-        writeSnapshot(dataDir, { ...record, state: 'restoring', why });
+        // A disk that refuses the record keeps nothing from being put back. The agent then puts it back once more.
+        const write = (next: SnapshotRecord) => {
+          try {
+            writeSnapshot(dataDir, next);
+          } catch (error) {
+            warn(`the record of the snapshot cannot be written: ${messageOf(error)}`);
+          }
+        };
+        write({ ...record, state: 'restoring', why });
         const restored = await putBack(record, createHost(), dataDir);
-        writeSnapshot(dataDir, { ...record, state: 'restored', why, restored });
+        write({ ...record, state: 'restored', why, restored });
       }
     } finally {
       directory.release();

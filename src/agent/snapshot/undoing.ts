@@ -122,6 +122,7 @@ export class Undoing {
     { appliedAt, ...outcome }: AppliedEnd,
     signal: AbortSignal,
   ): Promise<SettledEnd | null> {
+    const { logger } = this.options;
     const { record } = snapshot;
     const { confirm_secs: secs } = record;
     if (outcome.end === 'refused' || (secs !== null && record.items.length === 0)) {
@@ -129,18 +130,29 @@ export class Undoing {
       return outcome;
     }
     if (secs === null) {
-      snapshot.confirm();
+      try {
+        snapshot.confirm();
+      } catch (error) {
+        // Nothing waits for it: a snapshot that is only kept is put back in either state.
+        logger.error('the record of the snapshot cannot be written', { reason: messageOf(error) });
+      }
       return outcome;
     }
     const { checks } = outcome;
     if (outcome.end !== 'succeeded') return { ...(await this.undo(record, whyOf(outcome))), checks };
-    snapshot.awaitUntil({ ...appliedAt, at: appliedAt.at + secs * 1000 }, checks);
+    try {
+      snapshot.awaitUntil({ ...appliedAt, at: appliedAt.at + secs * 1000 }, checks);
+    } catch (error) {
+      // After a crash nobody would know how long to wait.
+      logger.error('the record of the snapshot cannot be written', { reason: messageOf(error) });
+      return { ...(await this.undo(record, `the snapshot cannot be written: ${messageOf(error)}`)), checks };
+    }
     return this.wait(snapshot.record, signal, outcome);
   }
 
   /** Waits for the confirmation of an apply whose snapshot says `awaiting`. */
   async wait(record: SnapshotRecord, signal: AbortSignal, outcome: SettledEnd): Promise<SettledEnd | null> {
-    const { dataDir, logger } = this.options;
+    const { logger } = this.options;
     const { run_id: runId, confirm_secs: secs } = record;
     const { checks } = outcome;
     logger.info('the apply has to be confirmed', { run_id: runId, seconds: Math.round(leftOf(record) / 1000) });
@@ -148,7 +160,7 @@ export class Undoing {
       case 'stopping':
         return null;
       case 'confirmed':
-        writeSnapshot(dataDir, { ...record, state: 'confirmed' });
+        this.keep(record);
         return outcome;
       case 'cancelled':
         return { ...(await this.undo(record, 'it was cancelled')), checks };
@@ -181,10 +193,12 @@ export class Undoing {
     const record = this.read();
     const isRestored = record?.state === 'restored';
     try {
-      if (record === null || isRestored || !record.keeps) deleteSnapshot(dataDir);
+      // The record of an apply that was undone is still open if the disk refused the last one.
+      const isUndone = record !== null && (isRestored || isOpen(record));
+      if (record === null || isUndone || !record.keeps) deleteSnapshot(dataDir);
       if (this.isGuarded || record?.confirm_secs != null) await guard.stop();
       this.isGuarded = false;
-      if (record !== null && isRestored && changesAgentUnit(record)) await guard.restartAgent();
+      if (isUndone && changesAgentUnit(record)) await guard.restartAgent();
     } catch (error) {
       logger.error('the snapshot of an apply cannot be cleared away', { reason: messageOf(error) });
     }
@@ -256,6 +270,17 @@ export class Undoing {
   private settleMs(record: SnapshotRecord): number {
     const since = (record.confirm_secs ?? 0) * 1000 - leftOf(record);
     return Math.max(0, (this.options.settleMs ?? SETTLE_MS) - since);
+  }
+
+  /** Makes a confirmed apply stay. Where the disk refuses the record, the snapshot goes, so that nobody undoes the apply later. */
+  private keep(record: SnapshotRecord): void {
+    const { dataDir, logger } = this.options;
+    try {
+      writeSnapshot(dataDir, { ...record, state: 'confirmed' });
+    } catch (error) {
+      logger.error('the record of the snapshot cannot be written, so it is deleted', { reason: messageOf(error) });
+      deleteSnapshot(dataDir);
+    }
   }
 
   /** Writes the record. A disk that refuses it must not keep anything from being put back: it is repeated after a crash then. */

@@ -16,7 +16,9 @@ import { silentLogger } from '../../../src/kernel/logger.js';
 import { clock, content, file, head, host, Listener, place, removal, runId, script } from '../../support/agent.js';
 import { until } from '../../support/until.js';
 
-function start(dataDir: string, more: Pick<ConstructorParameters<typeof Engine>[0], 'freeBytes' | 'settleMs'> = {}) {
+type More = Partial<Pick<ConstructorParameters<typeof Engine>[0], 'freeBytes' | 'settleMs' | 'createHost'>>;
+
+function start(dataDir: string, more: More = {}) {
   const journal = new Journal(dataDir);
   const engine = new Engine({
     journal,
@@ -174,6 +176,103 @@ describe('an apply that has to be confirmed', () => {
     engine.confirmed(runId(1));
     await heard.finished(1);
     expect(readFileSync(join(hostile, 'snapshot/record.json'), 'utf8')).toContain('applying');
+  });
+});
+
+describe('an apply whose record cannot be written', () => {
+  /** In the way of each new record, as a full disk is. */
+  const obstacle = (dataDir: string): string => join(snapshotDirectory(dataDir), 'record.json.new');
+  const obstructs = (dataDir: string) => script('step', { apply: `mkdir '${obstacle(dataDir)}'` });
+
+  it('is undone before it waits for its confirmation', async () => {
+    const [dataDir, root] = [place(), place()];
+    const { engine, heard } = start(dataDir);
+    engine.begin(head(1, { confirm_secs: 60 }), content([file(join(root, 'f')), obstructs(dataDir)]));
+    expect(await heard.finished(1)).toMatchObject({
+      end: 'rolled_back',
+      error: { message: /because the snapshot cannot be written/ },
+      restored: { restored: 1, not_restored: 1 },
+    });
+    expect(text(join(root, 'f'))).toBeNull();
+    expect(isKept(dataDir)).toBe(false);
+  });
+
+  it('is undone once, even if its snapshot was to be kept', async () => {
+    const [dataDir, root] = [place(), place()];
+    const { engine, heard } = start(dataDir);
+    const wanted = content([file(join(root, 'f')), obstructs(dataDir)]);
+    engine.begin(head(1, { confirm_secs: 60, keep_snapshot: true }), wanted);
+    expect(await heard.finished(1)).toMatchObject({ end: 'rolled_back' });
+    expect(isKept(dataDir)).toBe(false);
+  });
+
+  it('stays when it is confirmed, and nobody undoes it later', async () => {
+    const [dataDir, root] = [place(), place()];
+    const { engine, heard } = start(dataDir);
+    engine.begin(head(1, { confirm_secs: 60, keep_snapshot: true }), content([file(join(root, 'f'))]));
+    await awaiting(heard, 1);
+    mkdirSync(obstacle(dataDir));
+    engine.confirmed(runId(1));
+    expect(await heard.finished(1)).toMatchObject({ end: 'succeeded' });
+    expect(text(join(root, 'f'))).toBe('x');
+    expect(isKept(dataDir)).toBe(false);
+  });
+
+  it('ends and keeps its snapshot when it needs no confirmation', async () => {
+    const [dataDir, root] = [place(), place()];
+    const { engine, heard } = start(dataDir);
+    const wanted = content([file(join(root, 'f')), obstructs(dataDir)]);
+    engine.begin(head(1, { keep_snapshot: true }), wanted);
+    expect(await heard.finished(1)).toMatchObject({ end: 'succeeded' });
+    engine.begin(head(2, { restore: runId(1) }), content([]));
+    expect(await heard.finished(2)).toMatchObject({ end: 'succeeded', restored: { restored: 1, not_restored: 1 } });
+    expect(text(join(root, 'f'))).toBeNull();
+  });
+});
+
+describe('an apply that breaks down', () => {
+  /** Breaks once. */
+  function fragile() {
+    const state = { breaks: false };
+    const createHost = () => {
+      if (!state.breaks) return host();
+      state.breaks = false;
+      throw new Error('no view of the machine');
+    };
+    return { state, createHost };
+  }
+
+  it('is undone and ends, so that the next one may begin', async () => {
+    const [dataDir, root] = [place(), place()];
+    const { state, createHost } = fragile();
+    const { engine, heard } = start(dataDir, { createHost });
+    engine.begin(head(1, { confirm_secs: 60, keep_snapshot: true }), content([file(join(root, 'f'))]));
+    await awaiting(heard, 1);
+    state.breaks = true;
+    engine.cancel(runId(1));
+    expect(await heard.finished(1)).toMatchObject({
+      end: 'rolled_back',
+      error: { message: 'the agent has undone the apply, because it was cancelled' },
+      restored: { restored: 1 },
+    });
+    expect(text(join(root, 'f'))).toBeNull();
+    expect(isKept(dataDir)).toBe(false);
+    engine.begin(head(2), content([file(join(root, 'f'))]));
+    expect(await heard.finished(2)).toMatchObject({ end: 'succeeded' });
+  });
+
+  it('fails and ends when there is nothing to undo', async () => {
+    const [dataDir, root] = [place(), place()];
+    const { state, createHost } = fragile();
+    const { engine, heard } = start(dataDir, { createHost });
+    engine.begin(head(1, { keep_snapshot: true }), content([file(join(root, 'f'))]));
+    await heard.finished(1);
+    state.breaks = true;
+    engine.begin(head(2, { restore: runId(1) }), content([]));
+    expect(await heard.finished(2)).toMatchObject({ end: 'failed', error: { message: 'no view of the machine' } });
+    expect(isKept(dataDir)).toBe(true);
+    engine.begin(head(3), content([file(join(root, 'f'))]));
+    expect(await heard.finished(3)).toMatchObject({ end: 'succeeded' });
   });
 });
 
