@@ -1,5 +1,7 @@
 /** Saves what is at paths, and puts it back: contents, owners, modes, access lists and attributes, links, and absence. */
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   constants,
   fchmodSync,
@@ -24,6 +26,7 @@ import {
 import { join } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
+import { refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
 import { bestReach, type HeldEntry, type Reach, SafeWalk } from '../host/safe-walk.js';
 import { keepAttributes } from '../host/staged-file.js';
 import { Temporaries } from '../host/temporaries.js';
@@ -212,7 +215,7 @@ export class SavedPaths {
     if ('missing' in found) return `its directory ${found.missing[0] ?? ''} does not exist any more`;
     const { at, held } = found;
     const present = lstatSync(at, { throwIfNoEntry: false });
-    if (saved.type === 'directory') return putBackDirectory(saved, at, present, held);
+    if (saved.type === 'directory') return this.putBackDirectory(walk, saved, found, present);
     if (present?.isDirectory()) {
       // The apply does not put a directory in the place of a file; an empty one is in the way all the same.
       rmdirSync(at);
@@ -255,12 +258,51 @@ export class SavedPaths {
     at: string,
     present: Stats | undefined,
     held: HeldEntry,
-  ): null {
+  ): string | null {
     if (present?.isSymbolicLink() && readlinkSync(at) === target) return null;
     const temporary = `${held.at}/${this.temporaries.nameFor('link')}`;
     symlinkSync(target, temporary);
-    lchownSync(temporary, uid, gid);
+    const link = this.reach(temporary);
+    try {
+      const { stats } = link;
+      if (!stats.isSymbolicLink() || !isOwn(stats)) return 'the link was exchanged as soon as it was made';
+      // Through a descriptor the link itself is changed; by its path only `lchown` leaves its target alone.
+      if (stats.uid !== uid || stats.gid !== gid) (link.at === temporary ? lchownSync : chownSync)(link.at, uid, gid);
+    } finally {
+      link.release();
+    }
     renameSync(temporary, at);
+    syncHeld(held);
+    return null;
+  }
+
+  /** Gives nobody a directory that they could have put there: the rules are those of an apply. */
+  private putBackDirectory(
+    walk: SafeWalk,
+    { path, uid, gid, mode }: Extract<SavedPath, { type: 'directory' }>,
+    { at, held }: Found,
+    present: Stats | undefined,
+  ): string | null {
+    if (present === undefined) mkdirSync(at, { mode: 0o700 });
+    const directory = this.reach(at);
+    try {
+      const { stats } = directory;
+      if (!stats.isDirectory()) return 'something else has taken the place of the directory';
+      if (present === undefined) {
+        if (!isOwn(stats)) return 'the directory was exchanged as soon as it was made';
+      } else {
+        const there = { ...walk.exposureOf(held, stats), uid: stats.uid, gid: stats.gid, mode: stats.mode & 0o7777 };
+        const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
+        const refusal = refusalOfTakeover(there, { path, expect: 'directory', after: { uid, gid, mode } }, own);
+        if (refusal !== null) return refusal;
+      }
+      const isGiven = stats.uid !== uid || stats.gid !== gid;
+      if (isGiven) chownSync(directory.at, uid, gid);
+      if (isGiven || (stats.mode & 0o7777) !== mode) chmodSync(directory.at, mode);
+      syncHeld(directory);
+    } finally {
+      directory.release();
+    }
     syncHeld(held);
     return null;
   }
@@ -378,26 +420,7 @@ function isSame(saved: Extract<SavedPath, { type: 'file' }>, content: Buffer, at
   }
 }
 
-function putBackDirectory(
-  { uid, gid, mode }: Owned,
-  at: string,
-  present: Stats | undefined,
-  held: HeldEntry,
-): string | null {
-  if (present !== undefined && !present.isDirectory()) return 'something else has taken the place of the directory';
-  if (present === undefined) mkdirSync(at, { mode: 0o700 });
-  const descriptor = openSync(at, LOOK | constants.O_DIRECTORY);
-  try {
-    const now = fstatSync(descriptor);
-    if (now.uid !== uid || now.gid !== gid) fchownSync(descriptor, uid, gid);
-    if ((fstatSync(descriptor).mode & 0o7777) !== mode) fchmodSync(descriptor, mode);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  syncHeld(held);
-  return null;
-}
+const isOwn = ({ uid }: Stats): boolean => process.geteuid === undefined || uid === process.geteuid();
 
 function syncHeld({ at }: HeldEntry): void {
   try {

@@ -4,6 +4,7 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  lchownSync,
   linkSync,
   lstatSync,
   mkdirSync,
@@ -163,6 +164,64 @@ describe('a saved path', () => {
     const path = join(place(), 'pipe');
     needs(context, spawnSync('mkfifo', [path]).status === 0, 'mkfifo');
     expect((await save(path)).saved).toEqual(['it is neither a file nor a directory']);
+  });
+});
+
+describe('a directory of an unprivileged user', () => {
+  const USER = 1234;
+
+  function theirs(): string {
+    const directory = join(place(), 'theirs');
+    mkdirSync(directory);
+    chownSync(directory, USER, USER);
+    return directory;
+  }
+
+  it('does not give them a directory that they have moved into the place of theirs', async (context) => {
+    needs(context, isRoot, 'root');
+    const directory = join(theirs(), 'd');
+    mkdirSync(directory);
+    chownSync(directory, USER, USER);
+    const { putBack } = await save(directory);
+    rmSync(directory, { recursive: true });
+    mkdirSync(directory, { mode: 0o700 });
+    expect((await putBack())[0]).toMatch(/an unprivileged user could have put .* there/);
+    expect(statSync(directory)).toMatchObject({ uid: 0, gid: 0 });
+    expect(modeOf(directory)).toBe(0o700);
+  });
+
+  it('is theirs again where only root could have changed it', async (context) => {
+    needs(context, isRoot, 'root');
+    const [kept, removed] = [join(place(), 'kept'), join(place(), 'removed')];
+    for (const directory of [kept, removed]) {
+      mkdirSync(directory);
+      chownSync(directory, USER, USER);
+      chmodSync(directory, 0o2750);
+    }
+    const { putBack } = await save(kept, removed);
+    chownSync(kept, 0, 0);
+    chmodSync(kept, 0o700);
+    rmSync(removed, { recursive: true });
+    expect(await putBack()).toEqual([null, null]);
+    for (const directory of [kept, removed]) {
+      expect(statSync(directory)).toMatchObject({ uid: USER, gid: USER });
+      expect(modeOf(directory)).toBe(0o2750);
+    }
+  });
+
+  it('gets its link back, and the target of the link keeps its owner', async (context) => {
+    needs(context, isRoot, 'root');
+    const target = join(place(), 'target');
+    writeFileSync(target, 'x');
+    const link = join(theirs(), 'link');
+    symlinkSync(target, link);
+    lchownSync(link, USER, 2345);
+    const { putBack } = await save(link);
+    rmSync(link);
+    expect(await putBack()).toEqual([null]);
+    expect(readlinkSync(link)).toBe(target);
+    expect(lstatSync(link)).toMatchObject({ uid: USER, gid: 2345 });
+    expect(statSync(target)).toMatchObject({ uid: 0, gid: 0 });
   });
 });
 
