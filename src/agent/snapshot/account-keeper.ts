@@ -72,9 +72,16 @@ async function putBackUser(host: Host, saved: SavedUser): Promise<string | null>
     const failure = await run(host, ['useradd', '-M', '-N', ...fields, '--', name]);
     return failure ?? putBackPassword(host, saved);
   }
-  if (isSameUser(saved, now)) return null;
-  return run(host, ['usermod', ...fields, '--', name]);
+  const failure = isSameUser(saved, now) ? null : await run(host, ['usermod', ...fields, '--', name]);
+  return failure ?? (isUnfinished(saved, now) ? putBackPassword(host, saved) : null);
 }
+
+/** Hash of an account that `useradd` has made and that has no password yet. */
+const NO_PASSWORD = '!';
+
+/** True for an account that was made again before a crash and has not got its password back. */
+const isUnfinished = (saved: SavedUser, now: SavedUser): boolean =>
+  now.shadow?.[1] === NO_PASSWORD && saved.shadow !== null && saved.shadow[1] !== NO_PASSWORD;
 
 const isSameUser = (saved: SavedUser, now: SavedUser): boolean =>
   JSON.stringify([saved.passwd, saved.groups]) === JSON.stringify([now.passwd, now.groups]);
