@@ -7,13 +7,13 @@ import type { MetricsSample } from '../kernel/schema.js';
 import { PROTOCOL_VERSION, VERSION } from '../kernel/version.js';
 import { encode, orchestratorDecoder, UnknownMessage } from '../wire/codec.js';
 import type { TokenVerdict } from '../wire/enrolment-token.js';
-import { AGENT_FEATURES } from '../wire/features.js';
 import { CLOSE, LINK_LIMITS } from '../wire/limits.js';
 import type { AgentMessage, AgentMessageOf, OrchestratorMessage, OrchestratorMessageOf } from '../wire/messages.js';
 import { RunAssembly } from '../wire/parts.js';
 import { commonVersion } from '../wire/version.js';
 import type { RunEngine } from './engine/run-engine.js';
 import type { Attributes } from './facts.js';
+import { featuresHere } from './features.js';
 import type { TerminalRequest, Terminals } from './terminal/terminals.js';
 import type { Upgrades } from './upgrade/upgrades.js';
 
@@ -285,10 +285,6 @@ class Session {
     setTimeout(() => socket.terminate(), CLOSE_WITHIN).unref();
   }
 }
-
-/** Returns what this agent announces. On Windows, nothing that an apply replaces can be put back. */
-const featuresHere = (): string[] =>
-  AGENT_FEATURES.filter((feature) => feature !== 'confirm' || process.platform !== 'win32');
 
 const refusalOf = (sessionId: string): AgentMessageOf<'terminal_answer'> => ({
   type: 'terminal_answer',

@@ -1,0 +1,10 @@
+/** What the agent announces about undoing applies. */
+import { describe, expect, it } from 'vitest';
+import { featuresHere } from '../../../src/agent/features.js';
+
+describe('the feature confirm', () => {
+  it('is announced only by a machine that tells one boot from another', () => {
+    expect(featuresHere('4f1c')).toEqual(['verify', 'confirm']);
+    expect(featuresHere(null)).toEqual(['verify']);
+  });
+});
