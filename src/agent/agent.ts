@@ -147,7 +147,7 @@ class Agent {
   private readonly detachment = new Detachment();
   /** ID of the apply that has to be confirmed on a new connection; null for none. */
   private awaited: string | null = null;
-  /** Aborted to give up a connection, or an attempt at one, so that a new one is made. */
+  /** Aborted to give up a connection, an attempt at one, or the pause before it, so that a new one is made. */
   private attempt = new AbortController();
   /** The dialled address as text. */
   private where = '';
@@ -210,7 +210,10 @@ class Agent {
       await this.detachment.ended(signal);
       if (this.awaited === null) backoff.ended(clock.monotonic() - since, this.wasRefused);
       const delay = pause ?? this.pauseBefore(backoff);
-      if (delay > 0 && (await addressSource.pause(delay, signal))) backoff.reset();
+      // An apply that has to be confirmed, or was undone, ends the pause.
+      this.attempt = new AbortController();
+      const isOver = AbortSignal.any([signal, this.attempt.signal]);
+      if (delay > 0 && (await addressSource.pause(delay, isOver))) backoff.reset();
     }
     unsubscribe();
     this.metrics.stop();

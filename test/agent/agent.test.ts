@@ -13,7 +13,18 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import { clock, content, file, head, host, place, runId, ScriptedOrchestrator, whole } from '../support/agent.js';
+import {
+  clock,
+  content,
+  file,
+  head,
+  host,
+  place,
+  runId,
+  ScriptedOrchestrator,
+  script,
+  whole,
+} from '../support/agent.js';
 import { newIdentity } from '../support/identity.js';
 import { until } from '../support/until.js';
 
@@ -449,6 +460,29 @@ describe('the agent', () => {
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(there.connections).toHaveLength(1);
     expect(await agent.stop()).toBeUndefined();
+  });
+
+  it('ends a long pause as soon as an apply has to be confirmed', async () => {
+    const there = await listen();
+    const root = place();
+    const agent = start(there.port, {
+      orchestratorKey: identity.publicKey,
+      createEngine: (directory) =>
+        new Engine({ journal: new Journal(directory), createHost: host, clock, logger: silentLogger, settleMs: 0 }),
+    });
+    const orchestrator = await there.connection(1);
+    await orchestrator.approve();
+    const wait = script('wait', { apply: `until [ -e '${root}/go' ]; do sleep 0.05; done` });
+    orchestrator.run(head(1, { confirm_secs: 60 }), content([wait]));
+    await orchestrator.next('run_accepted');
+    // After another version of the protocol the agent pauses for a minute.
+    orchestrator.socket.close(4426, 'another version');
+    await orchestrator.closed;
+    const said = () =>
+      agent.log.some(({ fields }) => fields?.hint === 'install the same version of orch on both sides');
+    await until(said, 'the agent pauses');
+    writeFileSync(join(root, 'go'), '');
+    await (await there.connection(2)).approve();
   });
 
   it('stops the apply under way when it is rejected', async () => {
