@@ -24,9 +24,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
+import { refusalOf } from '../host/path-refusal.js';
 import { bestReach, type HeldEntry, type Reach, SafeWalk } from '../host/safe-walk.js';
 import { keepAttributes } from '../host/staged-file.js';
 import { Temporaries } from '../host/temporaries.js';
@@ -54,19 +55,24 @@ export type SavedPath =
     };
 
 /** Maximum bytes of all contents in one snapshot. */
-export const MAX_SNAPSHOT_BYTES = 256 * 1024 ** 2;
+const MAX_SNAPSHOT_BYTES = 256 * 1024 ** 2;
 /** Bytes that stay free on the disk of the data directory. */
 const RESERVE = 16 * 1024 ** 2;
 
 const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const CREATE = constants.O_CREAT | constants.O_EXCL | constants.O_RDWR | constants.O_NOFOLLOW;
 const CHUNK = 256 * 1024;
+/** Files that are open at the same time, so that one program copies the attributes of many. */
+const BATCH = 100;
+const NEITHER = 'it is neither a file nor a directory';
 
 export interface SavedPathsOptions {
   readonly dataDir: string;
   /** Prefix of the names of contents, which no other saving of the snapshot has. */
   readonly prefix?: string;
   readonly reach?: Reach;
+  /** Maximum bytes of all contents [default: `MAX_SNAPSHOT_BYTES`]. */
+  readonly maxBytes?: number;
   /** Returns the free bytes of the file system of a directory [default: the system's]. */
   readonly freeBytes?: (directory: string) => number;
 }
@@ -79,12 +85,16 @@ export class SavedPaths {
   private readonly directory: string;
   private readonly reach: Reach;
   private readonly temporaries = new Temporaries();
+  private readonly maxBytes: number;
   private next = 0;
+  /** Bytes of all contents so far. */
+  private copied = 0;
 
   constructor(options: SavedPathsOptions) {
     this.options = options;
     this.directory = snapshotDirectory(options.dataDir);
     this.reach = options.reach ?? bestReach();
+    this.maxBytes = options.maxBytes ?? MAX_SNAPSHOT_BYTES;
   }
 
   /**
@@ -93,10 +103,13 @@ export class SavedPaths {
    */
   requireRoom(paths: readonly string[]): void {
     const needed = this.walking((walk) => paths.reduce((sum, path) => sum + sizeAt(walk, path), 0));
-    if (needed > MAX_SNAPSHOT_BYTES) {
+    const all = this.copied + needed;
+    if (all > this.maxBytes) {
+      const limit = `a snapshot holds at most ${mebibytes(this.maxBytes)}`;
+      const consequence = this.copied === 0 ? 'nothing was changed' : 'the last of them were not changed';
       throw new Fault(
         'apply_failed',
-        `the files that the apply replaces have ${mebibytes(needed)}, and a snapshot holds at most ${mebibytes(MAX_SNAPSHOT_BYTES)}, so nothing was changed`,
+        `the files that the apply replaces have ${mebibytes(all)}, and ${limit}, so ${consequence}`,
       );
     }
     const free = (this.options.freeBytes ?? freeBytesOf)(this.options.dataDir);
@@ -107,31 +120,35 @@ export class SavedPaths {
     );
   }
 
-  /** Saves what is at each path; a text says why it cannot be put back. Contents are on the disk when this resolves. */
+  /**
+   * Saves what is at each path; a text says why one can never be put back. Contents are on the disk when this resolves. Throws a
+   * Fault for an error of the system, so that nothing is changed that was to be saved.
+   */
   async save(paths: readonly string[]): Promise<readonly (SavedPath | string)[]> {
+    const saved: (SavedPath | string)[] = [];
+    for (let from = 0; from < paths.length; from += BATCH) {
+      saved.push(...(await this.saveBatch(paths.slice(from, from + BATCH))));
+    }
+    return saved;
+  }
+
+  private async saveBatch(paths: readonly string[]): Promise<readonly (SavedPath | string)[]> {
     const walk = new SafeWalk(this.reach);
-    const opened: number[] = [];
-    const attributes: { from: string; to: number; withMode: boolean }[] = [];
+    const copying: Copying = { opened: [], attributes: [] };
     try {
       const saved = paths.map((path) => {
         try {
-          return this.saveOne(walk, path, { opened, attributes });
+          return this.saveOne(walk, path, copying);
         } catch (error) {
-          if (['ENOSPC', 'EDQUOT'].includes(systemCodeOf(error) ?? '')) {
-            throw new Fault('disk_full', `the snapshot of ${path} cannot be written: the disk is full`, {
-              cause: error,
-            });
-          }
-          return `it cannot be saved: ${messageOf(error)}`;
+          throw faultOfSaving(path, error);
         }
       });
-      await keepAttributes(attributes);
-      for (const descriptor of opened) fsyncSync(descriptor);
-      if (opened.length > 0) syncDirectory(this.directory);
+      await keepAttributes(copying.attributes);
+      for (const { to } of copying.attributes) fsyncSync(to);
+      if (copying.attributes.length > 0) syncDirectory(this.directory);
       return saved;
     } finally {
-      for (const descriptor of opened) closeSync(descriptor);
-      for (const { from } of attributes) closeSync(Number(from.slice(from.lastIndexOf('/') + 1)));
+      for (const descriptor of copying.opened) closeSync(descriptor);
       walk.close();
     }
   }
@@ -168,17 +185,16 @@ export class SavedPaths {
     const mode = stats.mode & 0o7777;
     if (stats.isDirectory()) return { type: 'directory', path, uid, gid, mode };
     if (stats.isSymbolicLink()) return { type: 'symlink', path, target: readlinkSync(at), uid, gid };
-    if (!stats.isFile()) return 'it is neither a file nor a directory';
+    if (!stats.isFile()) return NEITHER;
     const source = openSync(at, LOOK);
+    opened.push(source);
     const held = fstatSync(source);
-    attributes.push({
-      from: `/proc/${process.pid}/fd/${source}`,
-      to: this.create(`${this.name()}.attributes`, opened),
-      withMode: true,
-    });
-    const blob = this.lastName();
-    const target = this.create(blob, opened);
-    copy(source, target);
+    if (!held.isFile()) return NEITHER;
+    const blob = this.name();
+    this.copy(path, source, blob);
+    const to = openSync(join(this.directory, `${blob}.attributes`), CREATE, 0o600);
+    opened.push(to);
+    attributes.push({ from: `/proc/${process.pid}/fd/${source}`, to, withMode: true });
     return {
       type: 'file',
       path,
@@ -192,17 +208,28 @@ export class SavedPaths {
 
   private name(): string {
     this.next += 1;
-    return this.lastName();
-  }
-
-  private lastName(): string {
     return `${this.options.prefix ?? ''}${this.next}`;
   }
 
-  private create(name: string, opened: number[]): number {
-    const descriptor = openSync(join(this.directory, name), CREATE, 0o600);
-    opened.push(descriptor);
-    return descriptor;
+  /** Copies a content durably. Throws `apply_failed` when it has become larger than what is left for the snapshot. */
+  private copy(path: string, from: number, blob: string): void {
+    const to = openSync(join(this.directory, blob), CREATE, 0o600);
+    try {
+      const buffer = Buffer.allocUnsafe(CHUNK);
+      for (;;) {
+        const length = readSync(from, buffer);
+        if (length === 0) break;
+        this.copied += length;
+        if (this.copied > this.maxBytes) {
+          const limit = `a snapshot holds at most ${mebibytes(this.maxBytes)}`;
+          throw new Fault('apply_failed', `${path} cannot be saved: it grew while it was saved, and ${limit}`);
+        }
+        for (let at = 0; at < length; ) at += writeSync(to, buffer, at, length - at);
+      }
+      fsyncSync(to);
+    } finally {
+      closeSync(to);
+    }
   }
 
   private async putBackOne(walk: SafeWalk, saved: SavedPath): Promise<string | null> {
@@ -370,7 +397,12 @@ function placeOf(
   const missing: string[] = [];
   for (let directory = parentOf(path); ; directory = parentOf(directory)) {
     const place = walk.directory(directory);
-    if (place.kind === 'refused') return { reason: place.refusal.message };
+    if (place.kind === 'refused') {
+      const { code, message } = place.refusal;
+      // The rules forbid the path, or the system has failed.
+      if (code === 'observe_failed') throw new Fault(code, message);
+      return { reason: message };
+    }
     if (place.kind === 'directory') {
       if (missing.length > 0) return { missing };
       return { held: place.held, at: `${place.held.at}${path.slice(path.lastIndexOf('/'))}` };
@@ -391,13 +423,13 @@ function freeBytesOf(directory: string): number {
   return bavail * bsize;
 }
 
-function copy(from: number, to: number): void {
-  const buffer = Buffer.allocUnsafe(CHUNK);
-  for (;;) {
-    const length = readSync(from, buffer);
-    if (length === 0) return;
-    for (let at = 0; at < length; ) at += writeSync(to, buffer, at, length - at);
+function faultOfSaving(path: string, error: unknown): Fault {
+  if (isFault(error)) return error;
+  if (['ENOSPC', 'EDQUOT'].includes(systemCodeOf(error) ?? '')) {
+    return new Fault('disk_full', `the snapshot of ${path} cannot be written: the disk is full`, { cause: error });
   }
+  const { code, message } = refusalOf(error, `cannot save ${path}`);
+  return new Fault(code, message, { cause: error });
 }
 
 /** True for a file that the apply has not changed. */

@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { bestReach } from '../../../src/agent/host/safe-walk.js';
 import { type SavedPath, SavedPaths } from '../../../src/agent/snapshot/saved-paths.js';
 import { makeSnapshotDirectory, snapshotDirectory } from '../../../src/agent/snapshot/snapshot-record.js';
 import { isRoot, needs, place } from '../../support/agent.js';
@@ -243,6 +244,52 @@ describe('the room for a snapshot', () => {
     writeFileSync(path, '');
     spawnSync('truncate', ['-s', '300M', path]);
     expect(() => new SavedPaths({ dataDir: place() }).requireRoom([path])).toThrow(/at most 256 MiB/);
+  });
+
+  it('counts what was saved before, and stops at a file that grows', async () => {
+    const dataDir = place();
+    makeSnapshotDirectory(dataDir);
+    const [first, second] = [join(place(), 'first'), join(place(), 'second')];
+    for (const path of [first, second]) writeFileSync(path, Buffer.alloc(600 * 1024));
+    const paths = new SavedPaths({ dataDir, maxBytes: 1024 ** 2 });
+    paths.requireRoom([first]);
+    await paths.save([first]);
+    expect(() => paths.requireRoom([second])).toThrow(/replaces have 2 MiB, and a snapshot holds at most 1 MiB/);
+    await expect(paths.save([second])).rejects.toThrow(/second cannot be saved: it grew while it was saved/);
+  });
+
+  it('keeps an apply from changing what the system does not let it save', async () => {
+    const path = join(place(), 'f');
+    writeFileSync(path, 'x');
+    const dataDir = place();
+    // Nobody has made the directory of the snapshot.
+    await expect(new SavedPaths({ dataDir }).save([path])).rejects.toThrow(/cannot save .*ENOENT/);
+    // Reading it is an error of the system, even for root.
+    makeSnapshotDirectory(dataDir);
+    await expect(new SavedPaths({ dataDir }).save([path, '/proc/self/mem'])).rejects.toThrow(
+      /cannot save \/proc\/self\/mem: .*EIO/,
+    );
+  });
+
+  it('holds many files, a part of them open at a time', async () => {
+    const root = place();
+    const paths = Array.from({ length: 250 }, (_, number) => join(root, String(number)));
+    for (const path of paths) writeFileSync(path, path);
+    let most = 0;
+    const dataDir = place();
+    makeSnapshotDirectory(dataDir);
+    const reach = bestReach();
+    const counting = (path: string) => {
+      most = Math.max(most, readdirSync('/proc/self/fd').length);
+      return reach(path);
+    };
+    const before = readdirSync('/proc/self/fd').length;
+    const saved = await new SavedPaths({ dataDir, reach: counting }).save(paths);
+    expect(readdirSync('/proc/self/fd').length).toBe(before);
+    expect(most).toBeLessThan(before + 250);
+    for (const path of paths) writeFileSync(path, 'another');
+    for (const one of saved) if (typeof one === 'object') await new SavedPaths({ dataDir }).putBack(one);
+    expect(paths.map((path) => readFileSync(path, 'utf8'))).toEqual(paths);
   });
 
   it('does not care for other names of a file', async () => {
