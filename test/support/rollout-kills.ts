@@ -74,18 +74,10 @@ export class KilledFleet {
   }
 
   private async allConnected(): Promise<void> {
-    const isConnected = async () => {
+    await eventually(async () => {
       const agents: readonly Agent[] = await this.world.gives('listAgents', {}, 200);
       return agents.every(({ connected }) => connected);
-    };
-    // After several kills an agent pauses for up to a minute, longer than one wait.
-    for (let wait = 1; ; wait += 1) {
-      try {
-        return await until(isConnected, 'all are connected');
-      } catch (error) {
-        if (wait === 4) throw error;
-      }
-    }
+    }, 'all are connected');
   }
 
   private witness(...parts: readonly string[]): string {
@@ -117,7 +109,7 @@ export class KilledFleet {
   /** Waits for the end of a rollout: every agent has it, once. */
   private async check(id: string, round: number): Promise<void> {
     let rollout: RolloutDetail | undefined;
-    await until(async () => {
+    await eventually(async () => {
       rollout = await this.world.gives('getRollout', { params: { rollout_id: id } }, 200);
       return rollout?.finished_at !== null || rollout?.state === 'halted';
     }, `rollout ${round} has its end`);
@@ -133,6 +125,17 @@ export class KilledFleet {
       const file = this.witness(name);
       const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
       expect(lines.map(Number), `what ${name} did`).toEqual(Array.from({ length: round }, (_, index) => index + 1));
+    }
+  }
+}
+
+/** Waits for something that needs all agents. After several kills an agent pauses for up to a minute, longer than one wait. */
+async function eventually(condition: () => Promise<boolean>, what: string): Promise<void> {
+  for (let wait = 1; ; wait += 1) {
+    try {
+      return await until(condition, what);
+    } catch (error) {
+      if (wait === 4) throw error;
     }
   }
 }
