@@ -67,7 +67,7 @@ export interface AgentTable {
   enrolment_token_id: string | null;
 }
 
-/** What is known of an approved agent's standing: `engine/convergence/standings.ts`. */
+/** The standing of an approved agent, as last evaluated: `engine/convergence/standings.ts`. */
 interface AgentStandingTable {
   node_id: string;
   standing: Standing;

@@ -296,7 +296,7 @@ function eventOf(type: keyof typeof TEXTS, check: Check, { status, results, erro
     ...(accepted > 0 ? [`${accepted} accepted`] : []),
   ].join(', ');
   const found = status === 'drifted' ? `: ${results.filter(isDrifted).length} of ${counts.total} resources differ` : '';
-  const text = type === 'drift.resolved' && excused !== '' ? 'has no drift that counts any more' : TEXTS[type];
+  const text = type === 'drift.resolved' && excused !== '' ? 'no longer has drift that counts' : TEXTS[type];
   return {
     type,
     actor: request.requestedBy?.actor ?? SYSTEM,

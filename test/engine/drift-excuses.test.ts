@@ -66,7 +66,7 @@ describe('snoozed drift', () => {
     });
     expect(bench.events.slice(events).map(({ type, summary }) => [type, summary])).toEqual([
       ['drift.checked', 'web-1 was checked for drift (1 snoozed)'],
-      ['drift.resolved', 'web-1 has no drift that counts any more (1 snoozed)'],
+      ['drift.resolved', 'web-1 no longer has drift that counts (1 snoozed)'],
     ]);
     expect(await bench.engine.drift.get(record.drift_id)).toEqual(record);
 

@@ -41,7 +41,7 @@ export class OperationReports {
   async receive(nodeId: NodeId, message: RunMessage): Promise<void> {
     const operation = await this.find(nodeId, message.run_id);
     if (operation === null) {
-      // What is asked here is only whether this agent still reaches its orchestrator.
+      // This asks only whether this agent still reaches its orchestrator.
       if (message.type === 'run_confirm') this.reply(nodeId, [{ type: 'run_confirmed', run_id: message.run_id }]);
       // The run has ended or is unknown: the agent can drop it from its journal.
       if (message.type === 'run_finished') this.reply(nodeId, [{ type: 'run_ack', run_id: message.run_id }]);

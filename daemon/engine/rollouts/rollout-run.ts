@@ -535,7 +535,7 @@ export class RolloutRun {
       putsBack: applied,
       allowRemovals: Number.MAX_SAFE_INTEGER,
       expect: null,
-      // What has failed goes back at once, also when the window has closed meanwhile.
+      // A revert does not wait for a window, which may have closed meanwhile.
       outsideWindow: true,
       rollout: { id: this.id, assignment: null, onStored: async () => undefined },
     };

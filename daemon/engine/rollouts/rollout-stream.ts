@@ -65,7 +65,7 @@ export class RolloutStream implements RunWatcher {
         else await this.wake.wait(LOOK_AGAIN);
       }
       signal.throwIfAborted();
-      // What has not begun when the rollout halts is left out, as far as this client is concerned.
+      // For this client, agents that have not begun when the rollout halts are left out.
       for (const agent of run.agents.inStates('waiting')) await this.tell(run, { agent });
       const result = run.result();
       await this.write({ event: 'result', result });

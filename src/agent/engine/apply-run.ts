@@ -132,7 +132,7 @@ export class ApplyRun {
   private async conclude(snapshot: Snapshot | null, ended: SettledEnd, appliedAt: BootTime): Promise<void> {
     const { undoing, signal } = this.options;
     if (snapshot === null) return this.finish(ended);
-    // Whoever continues after a crash finds all results.
+    // After a crash, the next process finds all results.
     this.trySync();
     const settled = await undoing.settle(snapshot, { ...ended, appliedAt }, signal);
     if (settled !== null) await this.finish(settled);

@@ -277,7 +277,7 @@ export class Engine implements RunEngine {
       else await this.recoverRun(run);
     }
     if (record === null || this.resumed !== null) return;
-    // The journal was lost: nobody else knows of the apply any more.
+    // The journal was lost, so nothing else will end this apply.
     if (isOpen(this.undoing.read() ?? record)) await this.undoing.undo(record, 'the agent has lost its journal');
     await this.undoing.close();
   }
