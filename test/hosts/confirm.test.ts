@@ -186,7 +186,7 @@ describeHosts('an apply that has to be confirmed', () => {
     await nothingIsLeft();
   });
 
-  it('is undone from outside when the agent does not start any more', async () => {
+  it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);
     await declare(
@@ -195,7 +195,7 @@ describeHosts('an apply that has to be confirmed', () => {
       script('systemctl daemon-reload; systemctl kill -s KILL orch-agent; sleep 60'),
     );
     const { exit, run } = await apply('10s');
-    expect(run.error?.message).toContain('the agent did not start any more');
+    expect(run.error?.message).toContain('the agent no longer started');
     expect({ exit, status: run.status }).toEqual({ exit: 7, status: 'rolled_back' });
     expect(run.restored?.resources[0]).toMatchObject({
       kind: 'script',

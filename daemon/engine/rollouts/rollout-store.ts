@@ -9,7 +9,7 @@ import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../../database/schema.js';
 
-/** What is applied to each agent. */
+/** The content that a rollout applies to each agent. */
 export interface RolloutOrder {
   /** Modules beside those of the assignments. */
   readonly modules: readonly string[];

@@ -239,7 +239,7 @@ export class SavedPaths {
       if ('missing' in found) return null;
       return this.remove(walk, saved, found);
     }
-    if ('missing' in found) return `its directory ${found.missing[0] ?? ''} does not exist any more`;
+    if ('missing' in found) return `its directory ${found.missing[0] ?? ''} no longer exists`;
     const { at, held } = found;
     const present = lstatSync(at, { throwIfNoEntry: false });
     if (saved.type === 'directory') return this.putBackDirectory(walk, saved, found, present);
@@ -303,7 +303,7 @@ export class SavedPaths {
     return null;
   }
 
-  /** Gives nobody a directory that they could have put there: the rules are those of an apply. */
+  /** Refuses a directory that an unprivileged user could have put there, by the rules of an apply. */
   private putBackDirectory(
     walk: SafeWalk,
     { path, uid, gid, mode }: Extract<SavedPath, { type: 'directory' }>,

@@ -128,7 +128,7 @@ async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, warn }
     try {
       const record = readSnapshot(dataDir);
       if (record !== null && !['confirmed', 'restored'].includes(record.state)) {
-        const why = record.why ?? 'the agent did not start any more';
+        const why = record.why ?? 'the agent no longer started';
         // A disk that refuses the record keeps nothing from being put back. The agent then puts it back once more.
         const write = (next: SnapshotRecord) => {
           try {

@@ -143,7 +143,7 @@ export class Undoing {
     try {
       snapshot.awaitUntil({ ...appliedAt, at: appliedAt.at + secs * 1000 }, checks);
     } catch (error) {
-      // After a crash nobody would know how long to wait.
+      // After a crash, the length of the wait would be unknown.
       logger.error('the record of the snapshot cannot be written', { reason: messageOf(error) });
       return { ...(await this.undo(record, `the snapshot cannot be written: ${messageOf(error)}`)), checks };
     }
@@ -272,7 +272,7 @@ export class Undoing {
     return Math.max(0, (this.options.settleMs ?? SETTLE_MS) - since);
   }
 
-  /** Makes a confirmed apply stay. Where the disk refuses the record, the snapshot goes, so that nobody undoes the apply later. */
+  /** Makes a confirmed apply stay. If the disk refuses the record, the snapshot is deleted, so that no later start undoes the apply. */
   private keep(record: SnapshotRecord): void {
     const { dataDir, logger } = this.options;
     try {

@@ -1,4 +1,4 @@
-/** What is known of a drifted resource: why it does not count, when it was changed, and what ran then. */
+/** Details of a drifted resource: why it does not count, when it was changed, and what ran then. */
 import type { DriftResource, LikelyCause } from '../../contract/runs.js';
 import { formatTime } from '../format.js';
 import { type Line, styled } from '../outcome.js';

@@ -322,13 +322,13 @@ describe('an agent that was stopped', () => {
   it('reports what another process has put back', async () => {
     const { dataDir } = await stopped();
     const restored = { restored: 1, not_restored: 0, resources: [] };
-    alter(dataDir, { state: 'restored', why: 'the agent did not start any more', restored });
+    alter(dataDir, { state: 'restored', why: 'the agent no longer started', restored });
     const { engine, heard } = start(dataDir);
     await engine.inventory();
     engine.resume(runId(1), 1);
     expect(await heard.finished(1)).toMatchObject({
       end: 'rolled_back',
-      error: { message: 'the agent has undone the apply, because the agent did not start any more' },
+      error: { message: 'the agent has undone the apply, because the agent no longer started' },
       restored,
     });
   });
