@@ -42,6 +42,7 @@ interface Line {
   readonly length: number;
   loadCell(x: number, into: Cell): Cell;
   getWidth(x: number): number;
+  setCellFromCodepoint(x: number, codepoint: number, width: number, look: Attributes): void;
   resize(cols: number, fill: Cell): void;
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { isAscii } from 'node:buffer';
-import type { Core } from '../../../src/terminal/xterm-core.js';
+import type { Cell, Core } from '../../../src/terminal/xterm-core.js';
 
 /** Maximum combining characters of a cell. Real text has a handful. */
 const MOST_COMBINING = 32;
@@ -18,12 +18,20 @@ export interface LimitedOutput {
   title(): string | null;
 }
 
-/** Installs the limits. @param widthOf returns the columns of a character */
-export function limitOutput(core: Core, widthOf: (codepoint: number) => number): LimitedOutput {
+export interface LimitOptions {
+  /** Returns the columns of a character. */
+  readonly widthOf: (codepoint: number) => number;
+  /** A cell that the limits may overwrite. */
+  readonly scratch: Cell;
+}
+
+/** Installs the limits. */
+export function limitOutput(core: Core, { widthOf, scratch }: LimitOptions): LimitedOutput {
   limitCounts(core);
   limitCombining(core, widthOf);
   mendErasure(core);
   mendReset(core);
+  mendSkippedCharacter(core, scratch);
   return keepTitle(core);
 }
 
@@ -87,6 +95,24 @@ function mendReset(core: Core): void {
     core.options.convertEol = false;
     return false;
   });
+}
+
+/**
+ * Works around a bug in xterm: without wraparound, a wide character that does not fit into the last column is skipped, but erases
+ * the second half of the wide character there. No output can draw the first half that remains.
+ * @param scratch a cell that it may overwrite
+ */
+export function mendSkippedCharacter(core: Core, scratch: Cell): void {
+  const input = core._inputHandler;
+  const print = input.print.bind(input);
+  input.print = (data, start, end) => {
+    print(data, start, end);
+    const { lines, ybase, x, y } = core.buffers.active;
+    const line = lines.get(ybase + y);
+    if (line === undefined || x === 0 || x !== line.length - 1) return;
+    const isCut = line.getWidth(x - 1) === 2 && line.getWidth(x) !== 0;
+    if (isCut) line.setCellFromCodepoint(x, 0, 0, line.loadCell(x - 1, scratch));
+  };
 }
 
 function keepTitle(core: Core): LimitedOutput {

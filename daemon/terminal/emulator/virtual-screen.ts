@@ -64,7 +64,7 @@ export class VirtualScreen {
     this.terminal = terminal;
     this.core = core;
     this.nameOf = charsetNames(core);
-    this.limited = limitOutput(core, widths.wcwidth);
+    this.limited = limitOutput(core, { widthOf: widths.wcwidth, scratch: this.newCell() });
   }
 
   /** Number of written bytes that are not on the screen yet: an incomplete character. */

@@ -1,5 +1,6 @@
 /** A terminal to draw pictures on, and the one that they are of. */
 import { Terminal } from '@xterm/headless';
+import { mendSkippedCharacter } from '../../../daemon/terminal/emulator/output-limits.js';
 import {
   createWidths,
   NO_REFLOW,
@@ -18,7 +19,7 @@ export const newScreen = (cols: number, rows: number): VirtualScreen => maker.ma
 const bytesOf = (output: string | Uint8Array): Uint8Array =>
   typeof output === 'string' ? Buffer.from(output) : output;
 
-/** What an operator sits at: nothing of ours in it but the widths of characters, and no links. */
+/** What an operator sits at: nothing of ours in it but the widths of characters and the skipping of wide ones, and no links. */
 export class SecondTerminal {
   private readonly terminal: Terminal;
   private readonly core: Core;
@@ -36,6 +37,7 @@ export class SecondTerminal {
       this.core.coreService.isCursorHidden = false;
       return false;
     });
+    mendSkippedCharacter(this.core, newCellOf(this.terminal));
   }
 
   write(output: string | Uint8Array): this {
