@@ -46,6 +46,19 @@ export class Places {
   }
 }
 
+/** Works through the items in order, `count` of them at a time. Rejects at the first that rejects; the others go on. */
+export async function inWorkers<T>(
+  items: readonly T[],
+  count: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = items.values();
+  const workRest = async () => {
+    for (const item of left) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(count, items.length) }, workRest));
+}
+
 /** Maximum time between two turns of the event loop, in milliseconds, if no single step takes longer. */
 const SLICE_MS = 4;
 

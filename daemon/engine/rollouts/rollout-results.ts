@@ -4,6 +4,7 @@ import type { RunResult } from '../../../src/contract/runs.js';
 import { isFault, messageOf } from '../../../src/kernel/fault.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { EndedOperation } from '../operations/operation-reader.js';
+import type { RolloutAgentRow } from './rollout-store.js';
 import type { RolloutHead } from './rollout-target.js';
 
 /** Result of one agent, with the complete run result if the caller asked for it. */
@@ -72,6 +73,36 @@ export const stoppedError = (why: string) => ({
   code: 'rollout_stopped',
   message: why,
   hint: null,
+});
+
+/** Returns the row of an agent that has this result. */
+export const rowWithResult = (
+  row: RolloutAgentRow,
+  { status, operation_id, summary, error }: RolloutResult,
+): RolloutAgentRow => ({ ...row, state: status, operation_id, summary, error });
+
+/** Returns the error of an agent whose apply a rollout did not start. */
+export const notStarted = (why: string) => stoppedError(`not started: ${why}`);
+
+/** Returns the row of a waiting agent that a rollout no longer starts. */
+export const stoppedRow = (row: RolloutAgentRow, why: string): RolloutAgentRow => ({
+  ...row,
+  state: 'skipped',
+  operation_id: null,
+  error: notStarted(why),
+});
+
+/** Returns the row of an agent that is offline: left out, or unreachable. */
+export const offlineRow = (row: RolloutAgentRow, isSkipped: boolean): RolloutAgentRow => ({
+  ...row,
+  state: isSkipped ? 'skipped' : 'unreachable',
+  operation_id: null,
+  summary: null,
+  error: {
+    code: 'agent_not_connected',
+    message: `agent ${row.name ?? row.node_id} is not connected`,
+    hint: 'start it, or wait until it is back',
+  },
 });
 
 const nameOf = ({ node_id, name }: RolloutAgentName) => ({ node_id, name });

@@ -9,17 +9,26 @@ import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
 import { brokenBound, firstWindow, nextStep, type WalkBounds, type WalkView } from '../../../src/kernel/walk.js';
 import type { Core } from '../../core/core.js';
-import { type DomainEvent, eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
+import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import { type Applies, refuseStale } from '../applies.js';
 import type { Lanes, Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
-import { appliedBefore, findRevert, newestApplied } from '../operations/operation-store.js';
-import type { Verdict, Verifications } from '../verifications.js';
+import type { Verifications } from '../verifications.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
+import { RolloutDeadlines } from './rollout-deadlines.js';
 import { boundsOf } from './rollout-pace.js';
-import { failedResult, finishedResult, rolloutView, stoppedError } from './rollout-results.js';
+import {
+  failedResult,
+  finishedResult,
+  notStarted,
+  offlineRow,
+  rolloutView,
+  rowWithResult,
+  stoppedError,
+  stoppedRow,
+} from './rollout-results.js';
 import {
   beginRolloutAgent,
   type RolloutAgentRow,
@@ -29,6 +38,9 @@ import {
   updateRolloutAgents,
 } from './rollout-store.js';
 import { headOf, stateEvent } from './rollout-target.js';
+import { RolloutTicks } from './rollout-ticks.js';
+import { failedChecks } from './wave-checks.js';
+import { revertAgents } from './wave-reverts.js';
 
 export interface RunTools extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
   readonly link: AgentLink;
@@ -64,14 +76,6 @@ type Progress = Partial<
   Pick<RolloutRow, 'state' | 'reason' | 'actor' | 'finished_at' | 'passed' | 'soaking_until' | 'expires_at'>
 >;
 
-/** Number of seconds for which health checks wait for an agent, by the code of the fault that keeps them from running. */
-const PATIENCE: Readonly<Record<string, number>> = {
-  agent_not_connected: 60,
-  operation_in_progress: 600,
-  // An apply has taken the agent.
-  cancelled: 600,
-};
-
 /** Rows of agents stored in one transaction. */
 const ROWS = 500;
 
@@ -82,17 +86,13 @@ export class RolloutRun {
   private readonly tools: RunTools;
   private row: RolloutRow;
   private readonly bounds: WalkBounds;
+  private readonly deadlines: RolloutDeadlines;
+  private readonly ticks: RolloutTicks;
   private readonly watchers = new Set<RunWatcher>();
   private readonly unsaved = new Set<RolloutMember>();
   private readonly events: DomainEvent[] = [];
   private isRowSaved = true;
   private window: number;
-  /** Monotonic milliseconds; null without a soak. */
-  private soakEnd: number | null = null;
-  /** Time in monotonic milliseconds until which offline agents are waited for; null when they are not. */
-  private expiry: number | null = null;
-  /** Unix milliseconds from which `expiry` was computed. */
-  private expiresAt: number | null = null;
   /** True after the store has refused an apply: no other one starts before the next tick. */
   private isStalled = false;
   private isDue = false;
@@ -102,8 +102,6 @@ export class RolloutRun {
   private checking: Promise<void> | null = null;
   /** The applies that revert the current wave while they run. */
   private reverting: Promise<void> | null = null;
-  /** Called at the next tick. */
-  private readonly ticked = new Set<() => void>();
 
   constructor(row: RolloutRow, agents: readonly RolloutAgentRow[], tools: RunTools) {
     const { pace } = row;
@@ -112,7 +110,9 @@ export class RolloutRun {
     this.agents = new RolloutAgents(agents, pace.waves.length);
     this.bounds = boundsOf(pace);
     this.window = firstWindow(this.bounds, pace.waves.length);
-    this.readDeadlines();
+    this.deadlines = new RolloutDeadlines(tools.clock, pace);
+    this.deadlines.read(row);
+    this.ticks = new RolloutTicks(tools.shutdown);
     this.told = this.place();
   }
 
@@ -205,7 +205,7 @@ export class RolloutRun {
       else this.agents.change(agent, { row: after });
       this.unsaved.delete(agent);
     }
-    this.readDeadlines();
+    this.deadlines.read(row);
     if (row.state === 'running') {
       this.window = firstWindow(this.bounds, row.pace.waves.length);
       this.takeBack();
@@ -258,7 +258,7 @@ export class RolloutRun {
   agentReady(nodeId: string): void {
     const agent = this.agents.ofNode(nodeId);
     if (agent === undefined || agent.row.state !== 'waiting' || agent.place === 'ready') return;
-    if (!this.isExpired()) this.agents.makeReady(agent);
+    if (!this.deadlines.isExpired) this.agents.makeReady(agent);
     else if (this.row.state === 'running') this.conclude(agent, this.missed(agent));
     // Otherwise it keeps its place, and has its end when the rollout is resumed.
     this.wake();
@@ -275,11 +275,9 @@ export class RolloutRun {
 
   /** Compares the clock with the deadlines, and repeats what the store has refused. */
   tick(): void {
-    for (const resolve of [...this.ticked]) resolve();
-    const { soakEnd } = this;
-    const now = this.tools.clock.monotonic();
-    const isSoaked = soakEnd !== null && now >= soakEnd && this.checking === null;
-    if (isSoaked || !this.isSaved || this.isStalled || this.agents.absent.length > 0) {
+    this.ticks.tick();
+    const isCheckDue = this.deadlines.isSoaked && this.checking === null;
+    if (isCheckDue || !this.isSaved || this.isStalled || this.agents.absent.length > 0) {
       this.isStalled = false;
       this.wake();
     }
@@ -339,8 +337,7 @@ export class RolloutRun {
         case 'wait':
           return;
         case 'soak':
-          this.soakEnd = this.tools.clock.monotonic() + this.bounds.soak;
-          this.progress({ soaking_until: this.tools.clock.now() + this.bounds.soak });
+          this.progress({ soaking_until: this.deadlines.beginSoak() });
           return;
         case 'check':
           this.checking ??= this.checkWave().finally(() => {
@@ -364,7 +361,7 @@ export class RolloutRun {
   }
 
   private passWave(): void {
-    this.soakEnd = null;
+    this.deadlines.endSoak();
     this.progress({ passed: this.row.passed + 1, soaking_until: null });
   }
 
@@ -373,7 +370,7 @@ export class RolloutRun {
    * current one, so that a restart goes on with it.
    */
   private breakOff(reason: string, wave = this.row.passed): void {
-    this.soakEnd = null;
+    this.deadlines.endSoak();
     this.progress({ soaking_until: null });
     if (this.row.pace.onFailure === 'revert') {
       const isUntouched = !this.agents.all.some(
@@ -395,27 +392,17 @@ export class RolloutRun {
 
   /** Runs the health checks of the current wave, and leaves it when all are well. Never rejects. */
   private async checkWave(): Promise<void> {
-    const { lanes, logger, shutdown } = this.tools;
-    const { concurrency } = this.bounds;
-    const { soakEnd } = this;
+    const { lanes, logger, shutdown, verify } = this.tools;
+    const { soakEnd } = this.deadlines;
     const { passed } = this.row;
     const agents = this.agents.inStates('succeeded').filter(({ row }) => row.wave === passed + 1);
     try {
-      const left = agents.values();
-      const failed: RolloutAgentRow[] = [];
-      const checkRest = async () => {
-        for (const agent of left) {
-          const { row } = agent;
-          const { ok, error } = await this.verdict(row.node_id);
-          const shown = error ?? { code: 'verify_failed', message: 'a health check failed' };
-          if (!ok) failed.push({ ...row, state: 'failed', error: { ...shown, hint: null } });
-        }
-      };
-      await Promise.all(Array.from({ length: Math.min(concurrency, agents.length) }, checkRest));
+      const failed = await failedChecks(agents, this.bounds.concurrency, { verify, ticks: this.ticks, shutdown });
       if (shutdown.aborted) return;
       await lanes.enter(this.id, async () => {
         // A rollout that does not run checks again when it is resumed; one that was retried is in another soak.
-        const isCurrent = this.row.state === 'running' && this.row.passed === passed && this.soakEnd === soakEnd;
+        const isCurrent =
+          this.row.state === 'running' && this.row.passed === passed && this.deadlines.soakEnd === soakEnd;
         if (isCurrent) this.takeVerdicts(agents, failed);
       });
     } catch (error) {
@@ -439,49 +426,23 @@ export class RolloutRun {
       );
   }
 
-  /** Returns the verdict about one agent. Waits a while for one that is busy or has just lost its connection. */
-  private async verdict(nodeId: string): Promise<Verdict> {
-    const { verify, shutdown } = this.tools;
-    for (let attempt = 1; ; attempt += 1) {
-      const verdict = await verify(nodeId, shutdown);
-      const patience = PATIENCE[verdict.error?.code ?? ''] ?? 0;
-      if (verdict.ok || attempt > patience || shutdown.aborted) return verdict;
-      await this.nextTick();
-    }
-  }
-
-  /** Resolves at the next look at the clock, a second later at most, or when the orchestrator stops. */
-  private nextTick(): Promise<void> {
-    const { shutdown } = this.tools;
-    return new Promise((resolve) => {
-      const done = () => {
-        shutdown.removeEventListener('abort', done);
-        this.ticked.delete(done);
-        resolve();
-      };
-      this.ticked.add(done);
-      shutdown.addEventListener('abort', done);
-      if (shutdown.aborted) done();
-    });
-  }
-
   /** Brings the agents of the current wave back to what they had before, and ends the rollout. Never rejects. */
   private async revertWave(): Promise<void> {
     const { lanes, logger, shutdown } = this.tools;
     const wave = this.row.passed + 1;
     const agents = this.agents.inStates('succeeded', 'failed').filter(({ row }) => row.wave === wave && isApplied(row));
     try {
-      const left = agents.values();
-      const revertRest = async () => {
-        for (const agent of left) {
-          const row = await this.reverted(agent);
-          if (shutdown.aborted) return;
+      const order = {
+        rolloutId: this.id,
+        context: this.context(),
+        agents,
+        concurrency: this.bounds.concurrency,
+        onEnd: (agent: RolloutMember, row: RolloutAgentRow) => {
           this.conclude(agent, row);
           this.wake();
-        }
+        },
       };
-      const { concurrency } = this.bounds;
-      await Promise.all(Array.from({ length: Math.min(concurrency, agents.length) }, revertRest));
+      await revertAgents(order, { ...this.tools, ticks: this.ticks, ended: (id) => this.ended(id) });
       if (!shutdown.aborted) await lanes.enter(this.id, async () => this.endReverted(agents));
     } catch (error) {
       if (shutdown.aborted) return;
@@ -489,7 +450,7 @@ export class RolloutRun {
         rollout_id: this.id,
         reason: messageOf(error),
       });
-      await this.nextTick();
+      await this.ticks.next();
     }
     this.wake();
   }
@@ -497,64 +458,13 @@ export class RolloutRun {
   /** Must be called in the lane. */
   private endReverted(agents: readonly RolloutMember[]): void {
     const why = this.row.reason ?? 'the rollout was reverted';
-    for (const agent of this.agents.inStates('waiting')) this.conclude(agent, stoppedResult(agent.row, why));
+    for (const agent of this.agents.inStates('waiting')) this.conclude(agent, stoppedRow(agent.row, why));
     const left = agents.filter(({ row }) => row.state !== 'reverted').length;
     const hasReverted = this.agents.inStates('reverted').some(({ row }) => row.wave === this.row.passed + 1);
     if (left > 0) {
       this.finish({ state: 'failed', reason: `${why}; ${left} of ${agents.length} agents could not be reverted` });
     } else if (hasReverted) this.finish({ state: 'reverted' });
     else this.finish({ state: 'failed', reason: `${why}; there was nothing to revert` });
-  }
-
-  /** Reverts one agent and returns its row. After a restart, it follows the apply that has begun before. */
-  private async reverted(agent: RolloutMember): Promise<RolloutAgentRow> {
-    const { row } = agent;
-    try {
-      const operationId = await this.beginRevert(row);
-      const result = finishedResult(row, await this.ended(operationId));
-      if (result.status === 'succeeded') return { ...this.rowOf(agent, result), state: 'reverted' };
-      return notReverted(row, result.error?.message ?? 'its apply failed');
-    } catch (error) {
-      // A revert that the store could not take is tried again as a whole.
-      if (!isFault(error) || error.code === 'store_unavailable') throw error;
-      return notReverted(row, error.message);
-    }
-  }
-
-  /** Returns the ID of the apply that reverts an agent, which it starts unless that has happened. */
-  private async beginRevert({ node_id: nodeId, operation_id: applied }: RolloutAgentRow): Promise<string> {
-    const { db, applies, leases, shutdown, clock, returnsBy } = this.tools;
-    if (applied === null) throw new Error('an agent without an apply has nothing to revert');
-    const begun = await findRevert(db, { rolloutId: this.id, nodeId, applied });
-    if (begun !== null) return begun;
-    const before = await appliedBefore(db, { nodeId, operationId: applied });
-    const request = {
-      nodeId,
-      modules: [],
-      to: before ?? ({ nothing: true } as const),
-      putsBack: applied,
-      allowRemovals: Number.MAX_SAFE_INTEGER,
-      expect: null,
-      // A revert does not wait for a window, which may have closed meanwhile.
-      outsideWindow: true,
-      rollout: { id: this.id, assignment: null, onStored: async () => undefined },
-    };
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const start = async () => {
-          // What another has applied since must stay, also when it was applied while this one waited.
-          const newest = await newestApplied(db, nodeId, applied);
-          if (newest !== null && newest.operation_id !== applied) throw appliedSince(newest.operation_id);
-          return applies.start(request, this.context());
-        };
-        return (await leases.whenThereIsRoom(start, shutdown)).operationId;
-      } catch (error) {
-        const patience = isFault(error) ? (PATIENCE[error.code] ?? 0) : 0;
-        const mayReturn = isFault(error, 'agent_not_connected') && clock.monotonic() < returnsBy;
-        if (shutdown.aborted || (attempt > patience && !mayReturn)) throw error;
-      }
-      await this.nextTick();
-    }
   }
 
   private finish(progress: Progress): void {
@@ -572,7 +482,8 @@ export class RolloutRun {
   }
 
   private view(): WalkView {
-    const { bounds, window, soakEnd } = this;
+    const { bounds, window } = this;
+    const { soakEnd } = this.deadlines;
     const { passed } = this.row;
     return { bounds, waves: this.agents.waves, passed, window, soakEnd, now: this.tools.clock.monotonic() };
   }
@@ -602,7 +513,7 @@ export class RolloutRun {
 
   /** Lets agents start that have returned while the rollout did not run, and whose time a retry has prolonged. */
   private takeBack(): void {
-    if (this.isExpired()) return;
+    if (this.deadlines.isExpired) return;
     for (const agent of this.agents.absent) if (!this.isOffline(agent)) this.agents.makeReady(agent);
   }
 
@@ -615,14 +526,14 @@ export class RolloutRun {
   /** Decides what becomes of an offline agent: it is waited for, left out, or unreachable. */
   private placeOffline(agent: RolloutMember): void {
     const { clock, returnsBy } = this.tools;
-    if (this.isExpired()) this.conclude(agent, this.missed(agent));
+    if (this.deadlines.isExpired) this.conclude(agent, this.missed(agent));
     else if (clock.monotonic() < returnsBy) this.agents.change(agent, { place: 'awaited', isStarting: false });
-    else if (this.isAwaited()) this.agents.change(agent, { place: 'away', isStarting: false });
+    else if (this.deadlines.isAwaiting) this.agents.change(agent, { place: 'away', isStarting: false });
     else this.conclude(agent, this.missed(agent));
   }
 
   private missed({ row }: RolloutMember): RolloutAgentRow {
-    return offlineResult(row, this.row.pace.skipOffline);
+    return offlineRow(row, this.row.pace.skipOffline);
   }
 
   private async begin(agent: RolloutMember): Promise<void> {
@@ -673,7 +584,7 @@ export class RolloutRun {
     if (isFault(error, 'rollout_stopped')) {
       const { reason, state } = this.row;
       // A cancellation has ended the row that memory still held as starting.
-      if (state === 'cancelled') this.conclude(agent, stoppedResult(agent.row, reason ?? ''));
+      if (state === 'cancelled') this.conclude(agent, stoppedRow(agent.row, reason ?? ''));
       else this.agents.makeReady(agent);
     } else if (isFault(error, 'agent_not_connected')) {
       this.placeOffline(agent);
@@ -694,7 +605,7 @@ export class RolloutRun {
     try {
       const end = await this.ended(operationId);
       refuseStale(end);
-      this.conclude(agent, this.rowOf(agent, finishedResult(agent.row, end)));
+      this.conclude(agent, rowWithResult(agent.row, finishedResult(agent.row, end)));
     } catch (error) {
       if (this.tools.shutdown.aborted) return;
       this.conclude(agent, this.failure(agent, error));
@@ -725,16 +636,12 @@ export class RolloutRun {
         stack,
       });
     }
-    return this.rowOf(agent, failedResult(agent.row, error, { head: this.row, operationId }));
-  }
-
-  private rowOf({ row }: RolloutMember, { status, operation_id, summary, error }: RolloutResult): RolloutAgentRow {
-    return { ...row, state: status, operation_id, summary, error };
+    return rowWithResult(agent.row, failedResult(agent.row, error, { head: this.row, operationId }));
   }
 
   /** Takes the end of an agent. One that was never reached waits again while its return is waited for. */
   private conclude(agent: RolloutMember, row: RolloutAgentRow): void {
-    if (row.state === 'unreachable' && this.row.state === 'running' && this.isAwaited()) {
+    if (row.state === 'unreachable' && this.row.state === 'running' && this.deadlines.isAwaiting) {
       this.agents.makeReady(agent, { ...row, state: 'waiting', operation_id: null, summary: null, error: null });
     } else {
       if (row.state === 'succeeded') this.window += 1;
@@ -744,21 +651,9 @@ export class RolloutRun {
     this.unsaved.add(agent);
   }
 
-  /** True while offline agents are waited for. A clock that is set must not let an agent start after its time. */
-  private isAwaited(): boolean {
-    const { clock } = this.tools;
-    const { expires_at } = this.row;
-    return this.expiry !== null && expires_at !== null && clock.monotonic() < this.expiry && clock.now() < expires_at;
-  }
-
   /** True for an agent that was waited for and has come back after its time. A wave that is over left only such agents. */
   private isLate({ isRevoked, wasAbsent, row: { wave } }: RolloutMember): boolean {
-    return !isRevoked && (wasAbsent || wave <= this.row.passed) && this.isExpired();
-  }
-
-  /** True when the time in which offline agents are waited for is over. */
-  private isExpired(): boolean {
-    return this.row.expires_at !== null && !this.isAwaited();
+    return !isRevoked && (wasAbsent || wave <= this.row.passed) && this.deadlines.isExpired;
   }
 
   /** Cancels an apply that is in flight; does nothing if it has ended. */
@@ -806,22 +701,6 @@ export class RolloutRun {
     return counts;
   }
 
-  /**
-   * Converts the stored deadlines to the monotonic clock, which runs on whatever happens to the wall clock. What remains is
-   * never more than the whole time.
-   */
-  private readDeadlines(): void {
-    const { soaking_until, expires_at, pace } = this.row;
-    const { clock } = this.tools;
-    const remaining = (until: number, whole: number) =>
-      clock.monotonic() + Math.min(whole, Math.max(0, until - clock.now()));
-    if (soaking_until === null) this.soakEnd = null;
-    else this.soakEnd ??= remaining(soaking_until, this.bounds.soak);
-    if (expires_at === this.expiresAt) return;
-    this.expiresAt = expires_at;
-    this.expiry = expires_at === null ? null : remaining(expires_at, (pace.whenOnlineSecs ?? 0) * 1000);
-  }
-
   private context(): RequestContext {
     return { actor: this.row.actor, requestId: this.row.request_id, address: null };
   }
@@ -854,54 +733,10 @@ interface Command {
 
 const isApplied = ({ operation_id }: RolloutAgentRow): boolean => operation_id !== null;
 
-const notReverted = (row: RolloutAgentRow, why: string): RolloutAgentRow => ({
-  ...row,
-  state: 'failed',
-  error: {
-    code: row.error?.code ?? 'rollout_stopped',
-    message: `it could not be reverted: ${why}`,
-    hint: `go back by hand: orch apply ${row.name ?? row.node_id} --to OPERATION`,
-  },
-});
-
 /** A change of an agent that a request makes. */
 export interface AgentChange {
   readonly agent: RolloutMember;
   readonly row: Partial<RolloutAgentRow>;
 }
 
-const notStarted = (why: string) => stoppedError(`not started: ${why}`);
-
 const stopped = (): Fault => new Fault('rollout_stopped', 'the rollout starts no further agent');
-
-const appliedSince = (operationId: string): Fault =>
-  new Fault('rollout_stopped', `the agent was applied to since, by operation ${operationId}`);
-
-const stoppedResult = (row: RolloutAgentRow, why: string): RolloutAgentRow => ({
-  ...row,
-  state: 'skipped',
-  operation_id: null,
-  error: notStarted(why),
-});
-
-const offlineResult = (row: RolloutAgentRow, isSkipped: boolean): RolloutAgentRow => ({
-  ...row,
-  state: isSkipped ? 'skipped' : 'unreachable',
-  operation_id: null,
-  summary: null,
-  error: {
-    code: 'agent_not_connected',
-    message: `agent ${row.name ?? row.node_id} is not connected`,
-    hint: 'start it, or wait until it is back',
-  },
-});
-
-/** Returns the audit event of a request that changes a rollout. */
-export const requestedEvent = (
-  run: RolloutRecord,
-  type: 'rollout.paused' | 'rollout.resumed' | 'rollout.retried',
-  { context, reason }: { readonly context: RequestContext; readonly reason: string | null },
-): DomainEvent => {
-  const { actor, ...event } = stateEvent(run, type, { actor: context.actor, reason });
-  return eventOfRequest(context, event);
-};

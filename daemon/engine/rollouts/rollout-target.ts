@@ -162,6 +162,16 @@ export function stateEvent(
   };
 }
 
+/** Returns the audit event of a request that changes a rollout. */
+export const requestedEvent = (
+  run: RolloutRecord,
+  type: 'rollout.paused' | 'rollout.resumed' | 'rollout.retried',
+  { context, reason }: { readonly context: RequestContext; readonly reason: string | null },
+): DomainEvent => {
+  const { actor, ...event } = stateEvent(run, type, { actor: context.actor, reason });
+  return eventOfRequest(context, event);
+};
+
 const subjectOf = ({ assignment }: RolloutHead) => (assignment === null ? 'selection' : 'assignment');
 
 const partyOf = (head: RolloutHead): Party =>

@@ -23,7 +23,7 @@ import { emptyCounts } from './rollout-agents.js';
 import { assignWaves, checkPace, type RequestedPace, resolvePace } from './rollout-pace.js';
 import { type PlanWatcher, planAgents } from './rollout-plans.js';
 import { rolloutView } from './rollout-results.js';
-import { type AgentChange, RolloutRun, type RunTools, type RunWatcher, requestedEvent } from './rollout-run.js';
+import { type AgentChange, RolloutRun, type RunTools, type RunWatcher } from './rollout-run.js';
 import {
   countRollouts,
   findRollout,
@@ -45,6 +45,7 @@ import {
   headOf,
   type RolloutHead,
   type RolloutTarget,
+  requestedEvent,
 } from './rollout-target.js';
 
 interface RolloutsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {

@@ -3,8 +3,14 @@ import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resou
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, userKeeper } from './account-keeper.js';
 import type { Keeper } from './keeper.js';
-import { pathKeeper } from './path-keeper.js';
+import type { SavedPath } from './saved-paths.js';
 import { unitKeeper } from './unit-keeper.js';
+
+/** Files and directories that resources name. */
+const pathKeeper: Keeper<SavedPath> = {
+  save: (bodies, { paths }) => paths.save(bodies.map((body) => ('path' in body ? String(body.path) : ''))),
+  putBack: async (saved, phase, { paths }) => (phase === 'state' ? paths.putBack(saved) : null),
+};
 
 const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'file-unix': pathKeeper as Keeper,
