@@ -111,6 +111,28 @@ describe('an assignment with permits', () => {
     });
     expect(agent.machine.size).toBe(0);
   });
+
+  it('is applied outside by a rollout that overrides it, also when the orchestrator restarts before delivery', async () => {
+    const { bench, agent, permit } = await enforced();
+    await permit(HOUR, 2 * HOUR);
+    agent.mute = true;
+    const request = {
+      target: { kind: 'assignment', name: 'all' },
+      modules: [],
+      pace: DEFAULT_PACE,
+      allowRemovals: null,
+      expect: null,
+      confirmSecs: null,
+      outsideWindow: true,
+    } as const;
+    const { id } = await bench.engine.rollouts.apply(request, ALICE);
+    await bench.settle();
+    await bench.restart();
+    agent.mute = false;
+    await bench.arrive(agent);
+    expect((await bench.engine.rollouts.get(id)).state).toBe('succeeded');
+    expect(await appliesOf(bench, agent)).toEqual([`${ALICE.actor.id} succeeded`]);
+  });
 });
 
 describe('a pause', () => {

@@ -6,6 +6,7 @@ import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { EngineLimits } from '../engine-limits.js';
 import type { Epoch } from '../epoch.js';
 import type { Leases } from '../leases.js';
+import { listActiveRollouts } from '../rollouts/rollout-store.js';
 import { sendable } from '../run-content.js';
 import type { RunContents } from '../run-contents.js';
 import { LiveOperation, type LiveOperations, outcomeOf } from './live-operations.js';
@@ -39,8 +40,13 @@ export class Recovery {
   async run(): Promise<void> {
     const { db, epoch, leases, records, driver } = this.options;
     await epoch.load(db);
+    const active = await listActiveRollouts(db);
+    const overriding = new Set(active.flatMap(({ rollout_id, order }) => (order.outsideWindow ? [rollout_id] : [])));
     for (const row of await listOperationsInStates(db, ACTIVE_STATES)) {
-      const operation = await restore(this.options, row);
+      const { rollout_id, puts_back } = row;
+      // Rollouts and their reverts keep that they apply outside the maintenance windows; an apply of one agent does not.
+      const outsideWindow = puts_back !== null || (rollout_id !== null && overriding.has(rollout_id));
+      const operation = await restore(this.options, row, outsideWindow);
       const type = row.epoch < epoch.current ? 'put_back' : 'restarted';
       const next = transition(operation.state, { type });
       if (next !== operation.state) await records.saveState(operation, next);
@@ -52,13 +58,18 @@ export class Recovery {
 /** Loads an operation whose agent still has something to report; returns null if it does not exist. */
 export async function loadOperation(tools: Tools, operationId: string): Promise<LiveOperation | null> {
   const row = await findOperation(tools.db, operationId);
-  return row === null ? null : restore(tools, row);
+  // It has been sent before.
+  return row === null ? null : restore(tools, row, false);
 }
 
 type Tools = Pick<RecoveryOptions, 'clock' | 'db' | 'contents'>;
 
 /** Returns the operation of a row, with its stored results. */
-async function restore({ db, clock, contents }: Tools, row: OperationRow): Promise<LiveOperation> {
+async function restore(
+  { db, clock, contents }: Tools,
+  row: OperationRow,
+  outsideWindow: boolean,
+): Promise<LiveOperation> {
   const { operation_id: id, node_id: nodeId } = row;
   if (!isNodeId(nodeId)) throw new Fault('internal', `operation ${id} is stored with the node ID "${nodeId}"`);
   if (row.content_id === null) throw new Fault('internal', `operation ${id} is stored without its content`);
@@ -71,7 +82,7 @@ async function restore({ db, clock, contents }: Tools, row: OperationRow): Promi
     modules: row.modules,
     restores: row.restores,
     assignments: row.assignments,
-    outsideWindow: false,
+    outsideWindow,
     requestedBy: row.requested_by,
     requestId: row.request_id,
     startedAt: row.started_at,
