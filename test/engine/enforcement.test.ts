@@ -372,6 +372,53 @@ describe('an assignment in mode enforce', () => {
     expect(await begun()).toBe(2);
   });
 
+  it('stops for all agents when changed content takes too many offline, and goes on with the others when it is resumed', async () => {
+    const bench = await openBench({ automation: () => ({ maxConcurrent: 2, maxFailedAgents: 2, maxRepairs: 3 }) });
+    await bench.upload('web', { '/a': '1' });
+    const agents: ScriptedAgent[] = [];
+    for (const digit of '12345') {
+      const agent = await bench.agent(digit, { connected: false });
+      agent.diligent = false;
+      agents.push(agent);
+      agent.connect();
+      await bench.tell('agent.connected', agent);
+    }
+    await assign(bench, 'enforce');
+    const wait = async (minutes: number) => {
+      for (let minute = 0; minute < minutes; minute += 1) {
+        await bench.settle();
+        await bench.engine.standings.idle();
+        void bench.engine.tick();
+        await bench.settle();
+        bench.clock.advance(MINUTE);
+      }
+    };
+    await wait(1);
+    const begun = await listOperations(bench.db, { limit: 100 });
+    const lost = agents.filter(({ nodeId: id }) => begun.some(({ node_id }) => node_id === id));
+    expect(lost).toHaveLength(2);
+    for (const agent of agents) {
+      if (lost.includes(agent)) await bench.leave(agent);
+      else agent.diligent = true;
+    }
+    await wait(14);
+    expect(countOf(bench, 'enforcement.stopped')).toBe(0);
+    await wait(4);
+    expect(countOf(bench, 'enforcement.stopped')).toBe(1);
+    expect(await bench.engine.assignments.get('all')).toMatchObject({
+      stopped_reason: '2 agents have gone offline during an apply',
+    });
+    await bench.engine.assignments.resume('all', ALICE);
+    for (let round = 0; round < 3; round += 1) await bench.rest();
+    expect(bench.engine.standings.counts()).toMatchObject({ in_sync: 3 });
+    expect(countOf(bench, 'enforcement.stopped')).toBe(1);
+    for (const agent of lost) {
+      agent.diligent = true;
+      await bench.arrive(agent);
+    }
+    expect(bench.engine.standings.counts()).toMatchObject({ in_sync: 5 });
+  });
+
   it('applies to at most as many agents at a time as the setting says', async () => {
     const bench = await openBench({
       automation: () => ({ maxConcurrent: 3, maxFailedAgents: 10, maxRepairs: 3 }),

@@ -24,6 +24,7 @@ import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { AgentSessions } from '../traffic.js';
 import {
+  type ActiveApply,
   activeAutomatic,
   automaticParty,
   failedAgents,
@@ -85,6 +86,8 @@ const LONGEST_WAIT = 4 * HOUR;
 const RETRY = 5 * SECOND;
 /** Wait for an agent that is busy. */
 const BUSY_WAIT = 300;
+/** Time offline after which an agent with an apply in progress counts as lost: as long as a restart waits for it. */
+const LOST_AFTER = 15 * MINUTE;
 /** Wait after an apply that was refused for another reason than a busy agent. */
 const REFUSED_WAIT = 10 * MINUTE;
 
@@ -98,6 +101,8 @@ export class AutomaticApplies {
   private readonly arrived = new Set<string>();
   /** Name of the assignment of each apply in progress. */
   private readonly running = new Map<NodeId, string>();
+  /** Monotonic milliseconds at which agents with an apply in progress were first found offline. */
+  private readonly offlineSince = new Map<string, number>();
   private readonly shutdown = new AbortController();
   private unsubscribe: (() => void)[] = [];
   private round: Promise<void> | null = null;
@@ -164,15 +169,26 @@ export class AutomaticApplies {
 
   private async startDue(): Promise<void> {
     const { assignments, db, holds, limits, logger } = this.options;
+    if (this.waiting.size === 0) this.offlineSince.clear();
     if (this.waiting.size === 0 || this.shutdown.signal.aborted) return;
     const held = await holds();
-    // An agent that a change has cut off stays in progress, also over a restart.
-    const inProgress = new Map<string, string>([...(await activeAutomatic(db)), ...this.running]);
     const current = new Map((await assignments.all(db)).map((assignment) => [assignment.name, assignment]));
+    // An agent that a change has cut off stays in progress, also over a restart.
+    const active = await activeAutomatic(db);
+    const isLost = this.lostOf(active);
+    // A lost one from before the last change or resumption of its assignment no longer counts, like a failure.
+    const counted = active.filter(
+      (apply) => !isLost.has(apply) || apply.operationId > (current.get(apply.assignment)?.countedFrom ?? ''),
+    );
+    const lost = counted.filter((apply) => isLost.has(apply));
+    const inProgress = new Map([
+      ...counted.map(({ nodeId, assignment }) => [nodeId, assignment] as const),
+      ...this.running,
+    ]);
     const allowed = new Map<string, number>();
     const full = new Set<string>();
     for (const [nodeId, waiting] of this.waiting) {
-      if (this.shutdown.signal.aborted || inProgress.size >= limits().maxConcurrent) return;
+      if (this.shutdown.signal.aborted || inProgress.size - lost.length >= limits().maxConcurrent) return;
       const { cause, assignment: before } = waiting.decision;
       const { name } = before;
       const assignment = current.get(name);
@@ -181,7 +197,7 @@ export class AutomaticApplies {
       if (waiting.assignments.some((other) => current.get(other)?.stopped != null)) continue;
       if (cause !== 'repair' && full.has(name)) continue;
       if (!this.mayBegin(nodeId, waiting, held)) continue;
-      const most = allowed.get(name) ?? (await this.allowance(assignment));
+      const most = allowed.get(name) ?? (await this.allowance(assignment, lost));
       allowed.set(name, most);
       if (cause !== 'repair' && [...inProgress.values()].filter((other) => other === name).length >= most) {
         full.add(name);
@@ -225,13 +241,31 @@ export class AutomaticApplies {
     this.again.unref();
   }
 
-  /** Returns how many automatic applies of the assignment may be in progress: no more than may still fail. Stops it when none may. */
-  private async allowance({ name, countedFrom }: CurrentAssignment): Promise<number> {
+  /** Returns the applies whose agents have been offline for too long. */
+  private lostOf(active: readonly ActiveApply[]): ReadonlySet<ActiveApply> {
+    const { clock, link } = this.options;
+    const now = clock.monotonic();
+    const offline = active.filter(({ nodeId }) => !isNodeId(nodeId) || !link.isConnected(nodeId));
+    const before = new Map(this.offlineSince);
+    this.offlineSince.clear();
+    for (const { nodeId } of offline) this.offlineSince.set(nodeId, before.get(nodeId) ?? now);
+    return new Set(offline.filter(({ nodeId }) => now - (before.get(nodeId) ?? now) >= LOST_AFTER));
+  }
+
+  /**
+   * Returns how many automatic applies of the assignment may be in progress: no more than may still fail. Stops it when none may,
+   * and when all that may are in progress on lost agents, which would hold the others back unseen.
+   */
+  private async allowance({ name, countedFrom }: CurrentAssignment, allLost: readonly ActiveApply[]): Promise<number> {
     const { db, clock, limits, newId, uow } = this.options;
     const failed = await failedAgents(db, name, laterOf(countedFrom, clock.now() - DAY));
+    const lost = allLost.filter(({ assignment }) => assignment === name).length;
     const most = limits().maxFailedAgents - failed;
-    if (most > 0) return most;
-    const reason = `its applies failed on ${failed} agents within a day`;
+    if (most > lost) return most;
+    const reason = [
+      ...(failed > 0 ? [`its applies failed on ${failed} agents within a day`] : []),
+      ...(lost > 0 ? [`${lost} ${lost === 1 ? 'agent has' : 'agents have'} gone offline during an apply`] : []),
+    ].join(', and ');
     await uow.write(async (tx, emit) => {
       await stopAssignment(tx, name, newId(), reason);
       await setAssignmentsRevision(tx, newId());
@@ -240,7 +274,7 @@ export class AutomaticApplies {
         actor: SYSTEM,
         target: assignmentParty(name),
         summary: `the automatic applies of assignment ${name} have stopped: ${reason}`,
-        metadata: { code: 'failed_agents', agents: failed },
+        metadata: { code: 'failed_agents', agents: failed + lost },
       });
     });
     return 0;

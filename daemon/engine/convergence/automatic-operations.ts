@@ -144,17 +144,29 @@ const newestWithAgent = preparedQuery((db, nodeId: string, after: string) =>
     .limit(1),
 );
 
-/** Returns the assignment of each automatic apply that has not ended, by node ID; also of those whose agent is silent. */
-export async function activeAutomatic(db: Queryable): Promise<ReadonlyMap<string, string>> {
+/** An automatic apply that has not ended. */
+export interface ActiveApply {
+  readonly operationId: string;
+  readonly nodeId: string;
+  /** Name of its assignment. */
+  readonly assignment: string;
+}
+
+/** Returns the automatic applies that have not ended, also those whose agent is silent. */
+export async function activeAutomatic(db: Queryable): Promise<readonly ActiveApply[]> {
   const rows = await db
     .selectFrom('operations')
-    .select(['node_id', 'requested_by'])
+    .select(['operation_id', 'node_id', 'requested_by'])
     .where('state', 'in', ACTIVE_STATES)
     // Lets SQLite use the index of states.
     .where(sql<boolean>`"state" != 'succeeded'`)
     .where(isAutomatic)
     .execute();
-  return new Map(rows.map(({ node_id, requested_by }) => [node_id, requested_by.slice(requested_by.indexOf(':') + 1)]));
+  return rows.map(({ operation_id, node_id, requested_by }) => ({
+    operationId: operation_id,
+    nodeId: node_id,
+    assignment: requested_by.slice(requested_by.indexOf(':') + 1),
+  }));
 }
 
 /** Returns how often repairs have changed each resource of an agent, by `kind identity`, after the ULID. */
