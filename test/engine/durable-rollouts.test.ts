@@ -424,6 +424,15 @@ describe('offline agents', () => {
     expect(runsOf(first)).toBe(0);
   });
 
+  it('are unreachable after their time, while those that are connected when their wave begins are started', async () => {
+    const { bench, agents } = await fleet(3);
+    for (const agent of agents) agent.diligent = true;
+    const id = await begin(bench, { waves: [1], soakSecs: 1200, whenOnlineSecs: 600 });
+    if (agents[2]) await bench.disconnect(agents[2]);
+    await pass(bench, 20 * MINUTE);
+    await becomes(bench, id, ['succeeded', 'succeeded', 'unreachable']);
+  });
+
   it.each(['before', 'after'])('are not started after their time when they return %s it in a pause', async (when) => {
     const { bench, agents } = await fleet(2);
     const [first] = agents;
