@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/long/**', 'test/bench/**', 'node_modules/**'],
-    globalSetup: ['./test/support/built.ts'],
+    globalSetup: ['./test/support/built.ts', './test/support/postgres-setup.ts'],
     // Limits end what hangs; none of them decides about a test that works.
     testTimeout: 240_000 * patience,
     hookTimeout: 240_000 * patience,

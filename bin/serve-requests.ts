@@ -2,6 +2,7 @@
 import { askOrchestrator } from '../daemon/ask-orchestrator.js';
 import type { RotatedSecretsKey, ServeClock, ServeFlags } from '../src/cli/programs.js';
 import { loadSettings } from '../src/settings/load-serve.js';
+import type { Settings } from '../src/settings/serve.js';
 
 export async function rotateSecretsKey(flags: ServeFlags): Promise<RotatedSecretsKey> {
   const answer = await askOrchestrator(dataDirOf(flags), { verb: 'rotate-secrets-key' });
@@ -16,8 +17,11 @@ export async function serveClock(flags: ServeFlags, accept: boolean): Promise<Se
 }
 
 /** Returns the data directory that `orch serve` would use with these flags. Throws `invalid_config`. */
-export function dataDirOf({ config, ...flags }: ServeFlags): string {
+export const dataDirOf = (flags: ServeFlags): string => serveSettingsOf(flags).data_dir;
+
+/** Returns the settings that `orch serve` would use with these flags. Throws `invalid_config`. */
+export function serveSettingsOf({ config, ...flags }: ServeFlags): Settings {
   const { env } = process;
   const configFile = typeof config === 'string' ? config : (env.ORCH_SERVE_CONFIG ?? null);
-  return loadSettings({ flags, env, configFile, isRoot: process.geteuid?.() === 0 }).data_dir;
+  return loadSettings({ flags, env, configFile, isRoot: process.geteuid?.() === 0 });
 }

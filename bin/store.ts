@@ -10,6 +10,7 @@ import {
   type StoppedOptions,
   stoppedBackup,
 } from '../daemon/backup/stopped-store.js';
+import { storeLocationOf } from '../daemon/database/store-location.js';
 import type {
   BackupRequest,
   RecoveredAdmin,
@@ -22,7 +23,7 @@ import { holderOf } from '../src/identity/data-directory.js';
 import { Fault } from '../src/kernel/fault.js';
 import { silentLogger } from '../src/kernel/logger.js';
 import { validator } from '../src/kernel/validator.js';
-import { dataDirOf } from './serve-requests.js';
+import { serveSettingsOf } from './serve-requests.js';
 import { systemClock } from './this-process.js';
 
 const reports = validator(BackupReportSchema);
@@ -48,6 +49,8 @@ export const recoverAdmin = ({ flags, publicKey, username, confirm }: RecoverReq
 
 function stoppedOf(flags: ServeFlags): StoppedOptions {
   process.umask(0o077);
-  const dataDir = resolve(dataDirOf(flags));
-  return { dataDir, clock: systemClock, newId: monotonicFactory(), logger: silentLogger };
+  const settings = serveSettingsOf(flags);
+  const dataDir = resolve(settings.data_dir);
+  const location = storeLocationOf({ ...settings, data_dir: dataDir }, process.env);
+  return { dataDir, location, clock: systemClock, newId: monotonicFactory(), logger: silentLogger };
 }

@@ -17,9 +17,17 @@ import { type Audit, createAudit } from './audit/audit.js';
 import { AUDIT_HEAD_FILE, AuditHead, type LostEvents, lostEvents, lostEventsFault } from './audit/audit-head.js';
 import { AuditKey } from './audit/checkpoint.js';
 import { type Auth, createAuth } from './auth/auth.js';
+import { hasNoOperators } from './auth/operator-store.js';
 import { mayApply } from './auth/operators.js';
 import { newEpoch } from './backup/new-epoch.js';
-import { examineDirectory, identityOf, lostStore, type StartChoices } from './backup/starting-directory.js';
+import {
+  emptyServer,
+  examineDirectory,
+  identityOf,
+  lostStore,
+  type StartChoices,
+  storeOnServer,
+} from './backup/starting-directory.js';
 import { StoreCheck } from './backup/store-check.js';
 import { createControlServer } from './control-server.js';
 import { readChainHead } from './core/audit-log.js';
@@ -28,8 +36,9 @@ import type { Core } from './core/core.js';
 import { type DomainEvent, SYSTEM } from './core/domain-event.js';
 import { EventBus } from './core/event-bus.js';
 import { TransactionalWriter } from './core/unit-of-work.js';
-import { type OpenDatabase, openDatabase } from './database/database.js';
+import { type OpenDatabase, type OpenDatabaseOptions, openDatabase, type StoreLocation } from './database/database.js';
 import { risingIds } from './database/rising-ids.js';
+import { storeLocationOf } from './database/store-location.js';
 import { createDiscovery } from './discovery/discovery.js';
 import { automationLimits } from './engine/convergence/automatic-applies.js';
 import { DriftScheduler, driftSchedule } from './engine/drift-scheduler.js';
@@ -64,6 +73,8 @@ interface OrchestratorOptions
   /** Returns the first operator when the settings name none. */
   readonly ownOperator: () => BootstrapOperator | null;
   readonly onFatal: (error: unknown) => void;
+  /** Environment of the process, which may hold the password of the store. */
+  readonly env: Readonly<Record<string, string | undefined>>;
   /** True begins a new epoch, because the data directory was restored by hand. */
   readonly newEpoch: boolean;
 }
@@ -89,11 +100,16 @@ export interface Orchestrator extends Service {
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
   const settings = options.settings();
   const { data_dir: dataDir } = settings;
-  const { isFirst, mayBeEmpty } = examineDirectory(dataDir, options);
-  if (isFirst) namedOperator(options);
-  const faultIfEmpty = mayBeEmpty ? undefined : () => lostStore(dataDir);
-  const store = await openDatabase({ ...options, faultIfEmpty, file: join(dataDir, 'orch.db') });
+  const location = storeLocationOf(settings, options.env);
+  const directory = examineDirectory(dataDir, options, location);
+  if (directory.isFirst && location.server === null) namedOperator(options);
+  const store = await openDatabase({
+    ...options,
+    ...location,
+    ...emptyFaults(options, location, directory.mayBeEmpty),
+  });
   try {
+    const isFirst = directory.isFirst && (await hasNoOperators(store.db));
     const { privateKey, replaced } = await identityOf(store.db, dataDir, options);
     const auditKey = new AuditKey(loadOrCreateKey(join(dataDir, 'audit.key')));
     const certificate = apiCertificate(settings, dataDir);
@@ -120,6 +136,20 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     await store.close();
     throw error;
   }
+}
+
+/** Returns what to throw instead of beginning with an empty store, or with the store of another time. */
+function emptyFaults(
+  { settings, newStore }: OrchestratorOptions,
+  { server }: StoreLocation,
+  mayBeEmpty: boolean,
+): Pick<OpenDatabaseOptions, 'faultIfEmpty' | 'faultIfThere'> {
+  const { data_dir: dataDir } = settings();
+  if (server === null) return { faultIfEmpty: mayBeEmpty ? undefined : () => lostStore(dataDir) };
+  return {
+    faultIfEmpty: mayBeEmpty ? undefined : (place) => emptyServer(dataDir, place),
+    faultIfThere: newStore ? storeOnServer : undefined,
+  };
 }
 
 /** Warns about a first start: an empty directory may mean that the orchestrator's disk is not mounted. */
@@ -262,8 +292,7 @@ class AssembledOrchestrator implements Orchestrator {
       logger.debug(event.summary, { event: event.type });
     });
     const audit = createAudit(core, { key: options.auditKey, epoch: storedEpoch });
-    const storeFile = join(settings().data_dir, 'orch.db');
-    this.storeCheck = new StoreCheck({ ...core, store, file: storeFile, verification: audit.verification });
+    this.storeCheck = new StoreCheck({ ...core, store, verification: audit.verification });
     const discovery = createDiscovery(core, { ...keys, address: () => fleet.listener.address() });
     const maintenanceWindows = new MaintenanceWindows({ ...core, onChanged: () => this.maintenance.load() });
     const parts = {

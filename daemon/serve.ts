@@ -13,7 +13,7 @@ import { jsonSchemaOf } from '../src/settings/setting.js';
 import { DirectoryMemory } from './backup/directory-memory.js';
 import { isStoppedCommand } from './backup/stopped-store.js';
 import type { Core } from './core/core.js';
-import { fatalFault } from './database/sqlite-error.js';
+import { fatalFault } from './database/sqlite/sqlite-error.js';
 import type { BootstrapOperator } from './first-operator.js';
 import { createOrchestrator, type Orchestrator } from './orchestrator.js';
 

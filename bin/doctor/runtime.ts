@@ -1,7 +1,7 @@
 /** What runs `orch`, as `orch doctor` sees it: Node.js, the release, and the native modules. */
 import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { loadSqlite } from '../../daemon/database/load-sqlite.js';
+import { loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
 import { loadNativePty } from '../../src/agent/pty/native-pty.js';
 import { type DoctorCheck, note, ok, problem, warning } from '../../src/cli/doctor/check.js';
 import { messageOf } from '../../src/kernel/fault.js';

@@ -1,9 +1,9 @@
 /** Opens a store's file with plain SQLite, without the checks, changes and migrations of `openDatabase`. */
 import type { Database as Connection } from 'better-sqlite3';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
-import { loadSqlite } from '../database/load-sqlite.js';
-import { schemaVersionOf } from '../database/migrate.js';
-import { isBusyError } from '../database/sqlite-error.js';
+import { loadSqlite } from '../database/sqlite/load-sqlite.js';
+import { schemaVersionOf } from '../database/sqlite/migrate.js';
+import { isBusyError } from '../database/sqlite/sqlite-error.js';
 import { EPOCH_KEY, epochOf } from '../engine/epoch.js';
 import { type BackupNote, IDENTITY_KEY, NOTE_KEY, parseNote } from './backup-note.js';
 

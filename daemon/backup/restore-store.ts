@@ -8,6 +8,7 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import { AUDIT_HEAD_FILE } from '../audit/audit-head.js';
 import { SYSTEM } from '../core/domain-event.js';
 import { deleteMeta, setMeta } from '../database/meta.js';
+import { STORE_FILE } from '../database/store-location.js';
 import { replaceKeyFile } from '../secrets/key-file.js';
 import { findFormerKeys } from '../secrets/open-keyring.js';
 import { listRecordings } from '../terminal/recordings/recording-files.js';
@@ -17,7 +18,7 @@ import { syncPath } from './backup-target.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
 import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
-import { requireOwnDirectory, STORE_FILE } from './starting-directory.js';
+import { requireOwnDirectory } from './starting-directory.js';
 import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
 
 export interface RestoreOptions extends StoppedOptions {
@@ -85,7 +86,7 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
     if (!options.newIdentity) checkIdentity(dataDir, backup.identity);
     const present = await readPresent(dataDir);
     const plan = { ...planOf(options, backup, present), sha256 };
-    const anew = await withStore({ ...options, file: staged, isCopy: true }, (store) =>
+    const anew = await withStore({ ...options, location: { file: staged, server: null }, isCopy: true }, (store) =>
       prepare(store, options, plan, present),
     );
     requireClosed(staged);

@@ -6,8 +6,10 @@ import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadKey, loadOrCreateKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { hasNoOperators } from '../auth/operator-store.js';
+import type { StoreLocation } from '../database/database.js';
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
+import { STORE_FILE } from '../database/store-location.js';
 import { IDENTITY_KEY } from './backup-note.js';
 
 /** Risks that the person who starts the orchestrator explicitly accepts. */
@@ -30,8 +32,14 @@ interface StartingDirectory {
  * Renames an orphaned log when a new store is wanted.
  * @throws Fault `data_dir_invalid` for keys or a log without a store, `usage` for a new store where one exists
  */
-export function examineDirectory(dataDir: string, { newStore }: StartChoices): StartingDirectory {
+export function examineDirectory(
+  dataDir: string,
+  { newStore }: StartChoices,
+  { server }: StoreLocation,
+): StartingDirectory {
   const keys = keysIn(dataDir);
+  // What a server holds shows when it is opened.
+  if (server !== null) return { isFirst: keys.length === 0, mayBeEmpty: newStore || keys.length === 0 };
   const log = join(dataDir, `${STORE_FILE}-wal`);
   const isThere = sizeOf(join(dataDir, STORE_FILE)) > 0;
   const hasLog = sizeOf(log) > 0;
@@ -44,6 +52,18 @@ export function examineDirectory(dataDir: string, { newStore }: StartChoices): S
   if (newStore && hasLog) renameSync(log, `${log}.lost`);
   return { isFirst: !isThere && keys.length === 0, mayBeEmpty: newStore || keys.length === 0 };
 }
+
+/** Returns the fault `data_dir_invalid` for keys whose store on a server is empty. */
+export const emptyServer = (dataDir: string, place: string): Fault =>
+  new Fault('data_dir_invalid', `${dataDir} holds keys of an orchestrator, but ${place} holds no store`, {
+    hint: 'name the right database, put a backup in its place with "orch serve restore FILE", or copy the store of a file with "orch store copy"; only to begin with an empty store: orch serve --new-store',
+  });
+
+/** Returns the fault `usage` for a new store on a server that holds one. */
+export const storeOnServer = (place: string): Fault =>
+  new Fault('usage', `--new-store: there is a store in ${place}`, {
+    hint: 'start without --new-store; to begin with another store, name an empty database',
+  });
 
 /** Returns the fault `data_dir_invalid` for keys or a log whose store is missing or empty. */
 export function lostStore(dataDir: string): Fault {
@@ -127,9 +147,6 @@ const otherIdentity = (path: string, known: string, present: string): Fault =>
   new Fault('wrong_orchestrator', `the store is of the orchestrator ${known}, and ${path} is the key of ${present}`, {
     hint: MENDS,
   });
-
-/** File name of the store in the data directory. */
-export const STORE_FILE = 'orch.db';
 
 /** Throws `data_dir_invalid` for a path that is not a directory, `permission_denied` for another user's or an unreadable one. */
 export function requireOwnDirectory(path: string): void {

@@ -8,20 +8,22 @@ import { Fault } from '../../src/kernel/fault.js';
 import { AdminRecovery, type RecoveredAdmin, type WantedAdmin } from '../auth/admin-recovery.js';
 import type { Core } from '../core/core.js';
 import { TransactionalWriter, type UnitOfWork } from '../core/unit-of-work.js';
-import { type OpenDatabase, openDatabase } from '../database/database.js';
+import { type OpenDatabase, openDatabase, type StoreLocation } from '../database/database.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
 import { risingIds } from '../database/rising-ids.js';
 import type { Database } from '../database/schema.js';
+import { STORE_FILE } from '../database/store-location.js';
 import { listWindows, pausesAll } from '../maintenance/window-store.js';
 import { createNotificationQueue } from '../notify/notify.js';
 import type { BackupReport, BackupTarget } from './backup-target.js';
 import { Backups } from './backups.js';
 import { readFacts, withRawStore } from './raw-store.js';
 import { sealCopy } from './seal-copy.js';
-import { requireStore, STORE_FILE } from './starting-directory.js';
+import { requireOwnDirectory, requireStore } from './starting-directory.js';
 
 export interface StoppedOptions extends Pick<Core, 'clock' | 'logger' | 'newId'> {
   readonly dataDir: string;
+  readonly location: StoreLocation;
 }
 
 /** Commands that lock the data directory for a single piece of work, as named in the lock. */
@@ -48,26 +50,27 @@ async function withStoppedStore<T>(
   { command, ...options }: StoppedOptions & { readonly command: StoppedCommand },
   work: (stopped: StoppedStore) => Promise<T>,
 ): Promise<T> {
-  const { dataDir } = options;
-  requireStore(dataDir);
+  const { dataDir, location } = options;
+  if (location.server === null) requireStore(dataDir);
+  else requireOwnDirectory(dataDir);
   const directory = holdDataDirectory(dataDir, command);
   try {
-    return await withStore({ ...options, file: join(dataDir, STORE_FILE) }, work);
+    return await withStore(options, work);
   } finally {
     directory.release();
   }
 }
 
-/** Opens a store's file in a directory that the caller has locked, runs `work`, and closes the store. */
+/** Opens a store whose directory the caller has locked, runs `work`, and closes the store. */
 export async function withStore<T>(
-  options: Omit<StoppedOptions, 'dataDir'> & { readonly file: string; readonly isCopy?: boolean },
+  options: Omit<StoppedOptions, 'dataDir'> & { readonly isCopy?: boolean },
   work: (stopped: StoppedStore) => Promise<T>,
 ): Promise<T> {
   const onFatal = (error: unknown): never => {
     throw error;
   };
-  const { clock } = options;
-  const store = await openDatabase({ ...options, onFatal });
+  const { clock, location } = options;
+  const store = await openDatabase({ ...options, ...location, onFatal });
   try {
     const { db } = store;
     const newId = await risingIds(db, options.newId);
@@ -107,9 +110,11 @@ export function recoverAdmin(options: RecoverOptions): Promise<RecoveredAdmin> {
  * Throws as `withStoppedStore` and `Backups` do, and `usage` for a store with an older schema.
  */
 export async function stoppedBackup(options: StoppedOptions, target: BackupTarget): Promise<BackupReport> {
-  const { dataDir, clock } = options;
-  requireStore(dataDir);
-  await requireSameSchema(dataDir);
+  const { dataDir, clock, location } = options;
+  if (location.server === null) {
+    requireStore(dataDir);
+    await requireSameSchema(dataDir);
+  }
   const publicKey = publicKeyOfKeyObject(loadKey(join(dataDir, 'identity.key')));
   return withStoppedStore({ ...options, command: 'orch serve backup' }, ({ store, uow }) =>
     new Backups({ dataDir, store, uow, clock, publicKey, seal: sealCopy }).make(target),

@@ -15,8 +15,6 @@ import type { OpenDatabase } from '../database/database.js';
 
 interface StoreCheckOptions extends Pick<Core, 'logger' | 'uow'> {
   readonly store: OpenDatabase;
-  /** Path of the store. */
-  readonly file: string;
   readonly verification: Verification;
 }
 
@@ -38,7 +36,7 @@ export class StoreCheck implements Service {
   }
 
   async start(): Promise<void> {
-    rmSync(this.copy, { force: true });
+    if (this.options.store.copy !== null) rmSync(this.copy, { force: true });
     this.timer = setTimeout(() => {
       this.checking = this.check();
     }, BEGINS_AFTER);
@@ -62,19 +60,23 @@ export class StoreCheck implements Service {
   }
 
   private get copy(): string {
-    return `${this.options.file}.check`;
+    return `${this.options.store.place}.check`;
   }
 
   /** Checks a copy of the store and the audit chain, and reports damage. Never rejects. */
   private async check(): Promise<void> {
-    const { logger, file, verification } = this.options;
+    const { logger, store, verification } = this.options;
+    const { place: file, copy } = store;
     const { signal } = this.stopping;
     try {
-      const { bavail, bsize } = await statfs(dirname(file));
-      if (bavail * bsize < statSync(file).size + SPARE) {
-        logger.warn('the store was not checked, there is too little room for a copy of it', { file });
-      } else {
-        await this.examineCopy();
+      if (copy !== null) {
+        const { bavail, bsize } = await statfs(dirname(file));
+        if (bavail * bsize < statSync(file).size + SPARE) {
+          logger.warn('the store was not checked, there is too little room for a copy of it', { file });
+        } else {
+          await copy(this.copy, signal);
+          this.damage = await damageIn(this.copy, signal);
+        }
       }
       signal.throwIfAborted();
       if (this.damage === null) this.damage = (await verification.run({ since: null, signal })).problem?.detail ?? null;
@@ -83,20 +85,14 @@ export class StoreCheck implements Service {
     } catch (error) {
       if (!signal.aborted) logger.error('the store could not be checked', { file, reason: messageOf(error) });
     } finally {
-      for (const end of ['', '-wal', '-journal']) rmSync(`${this.copy}${end}`, { force: true });
+      if (copy !== null) for (const end of ['', '-wal', '-journal']) rmSync(`${this.copy}${end}`, { force: true });
     }
   }
 
-  private async examineCopy(): Promise<void> {
-    const { signal } = this.stopping;
-    await this.options.store.copy(this.copy, signal);
-    this.damage = await damageIn(this.copy, signal);
-  }
-
   private async recordDamage(damage: string): Promise<void> {
-    const { uow, logger, file } = this.options;
+    const { uow, logger, store } = this.options;
     const hint = 'put a backup in its place: orch serve restore FILE';
-    logger.error('the store is damaged', { file, reason: damage, hint });
+    logger.error('the store is damaged', { store: store.place, reason: damage, hint });
     await uow.write(async (_, emit) => {
       emit({
         type: 'orchestrator.store_damaged',

@@ -2,7 +2,7 @@
 import type { Transaction } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Database, Queryable } from '../database/schema.js';
-import { runDirectly } from '../database/sqlite-dialect.js';
+import { runDirectly, storeDriverOf } from '../database/store-driver.js';
 import { appendEvents, type ChainHead, type RecordedEvent, readChainHead } from './audit-log.js';
 import type { Core } from './core.js';
 import type { DomainEvent } from './domain-event.js';
@@ -45,18 +45,21 @@ interface Unit {
 
 interface Performed {
   readonly head: ChainHead;
+  readonly events: readonly RecordedEvent[];
   /** Settles the caller's promise; called once the transaction has committed. */
   readonly settle: () => void;
 }
 
 /**
- * Writes to the store. Units waiting at the same time share one transaction, and so one fsync, each behind its own
- * savepoint. No caller learns of success before that transaction has committed.
+ * Writes to the store, as its only writer. Units waiting at the same time share one transaction, and so one fsync. No caller learns
+ * of success before that transaction has committed.
  */
 export class TransactionalWriter implements UnitOfWork {
   private readonly options: TransactionalWriterOptions;
   private readonly waiting: Unit[] = [];
   private isBusy = false;
+  /** Head of the log after the last commit; null when the store has to be asked. */
+  private head: ChainHead | null = null;
 
   constructor(options: TransactionalWriterOptions) {
     this.options = options;
@@ -84,10 +87,18 @@ export class TransactionalWriter implements UnitOfWork {
 
   private async commitBatch(): Promise<void> {
     const batch = this.waiting.splice(0, 1);
+    const known = this.head;
+    this.head = null;
     try {
-      const performed = await this.options.db.transaction().execute((tx) => this.performBatch(tx, batch));
+      const performed = await storeDriverOf(this.options.db).transact(
+        (tx) => this.performBatch(tx, batch, known),
+        lastEventId,
+      );
       const end = performed.at(-1);
-      if (end !== undefined) this.options.onCommitted?.(end.head);
+      if (end !== undefined) {
+        this.head = end.head;
+        this.options.onCommitted?.(end.head);
+      }
       for (const { settle } of performed) settle();
     } catch (error) {
       for (const unit of batch) unit.reject(error);
@@ -95,13 +106,18 @@ export class TransactionalWriter implements UnitOfWork {
   }
 
   /** Runs the batch, adding units that arrive meanwhile. */
-  private async performBatch(tx: Transaction<Database>, batch: Unit[]): Promise<readonly Performed[]> {
+  private async performBatch(
+    tx: Transaction<Database>,
+    batch: Unit[],
+    known: ChainHead | null,
+  ): Promise<readonly Performed[]> {
     const { clock } = this.options;
     const end = clock.monotonic() + BATCH_MS;
     const performed: Performed[] = [];
-    let head = await readChainHead(tx);
+    let head = known ?? (await readChainHead(tx));
     for (const unit of batch) {
-      const one = await this.perform(tx, unit, head);
+      // A failure of the first unit undoes the whole transaction, so it needs no savepoint.
+      const one = unit === batch[0] ? await this.perform(tx, unit, head) : await this.performApart(tx, unit, head);
       performed.push(one);
       head = one.head;
       if (batch.length < BATCH_UNITS && clock.monotonic() < end) batch.push(...this.waiting.splice(0, 1));
@@ -109,18 +125,23 @@ export class TransactionalWriter implements UnitOfWork {
     return performed;
   }
 
-  /** Runs one unit. A failed unit leaves no trace, and does not affect the others of the batch. */
   private async perform(tx: Transaction<Database>, unit: Unit, head: ChainHead): Promise<Performed> {
+    const events = await unit.perform(tx);
+    const appended = await appendEvents(tx, events, { ...this.options, head });
+    if (appended.recorded.length > 0) await this.options.onRecorded?.(tx, appended.recorded);
+    return { head: appended.head, events: appended.recorded, settle: () => this.succeed(unit, appended.recorded) };
+  }
+
+  /** Runs one unit behind others. A failed unit leaves no trace, and does not affect the others of the batch. */
+  private async performApart(tx: Transaction<Database>, unit: Unit, head: ChainHead): Promise<Performed> {
     await runDirectly(tx, SAVEPOINT, []);
     try {
-      const events = await unit.perform(tx);
-      const appended = await appendEvents(tx, events, { ...this.options, head });
-      if (appended.recorded.length > 0) await this.options.onRecorded?.(tx, appended.recorded);
+      const performed = await this.perform(tx, unit, head);
       await runDirectly(tx, RELEASE, []);
-      return { head: appended.head, settle: () => this.succeed(unit, appended.recorded) };
+      return performed;
     } catch (error) {
       await rollBack(tx, error);
-      return { head, settle: () => unit.reject(error) };
+      return { head, events: [], settle: () => unit.reject(error) };
     }
   }
 
@@ -130,8 +151,11 @@ export class TransactionalWriter implements UnitOfWork {
   }
 }
 
+const lastEventId = (performed: readonly Performed[]): string | null =>
+  performed.flatMap(({ events }) => events).at(-1)?.id ?? null;
+
 /**
- * Rolls back to the savepoint. After some errors, such as a full disk, SQLite has rolled back the whole transaction;
+ * Rolls back to the savepoint. After some errors, such as a full disk, the store has rolled back the whole transaction;
  * then it fails as a whole.
  */
 async function rollBack(tx: Transaction<Database>, error: unknown): Promise<void> {

@@ -1,166 +1,48 @@
-/** Opens the store: one SQLite file, one connection, every commit durable. */
-import { closeSync, openSync } from 'node:fs';
-import type { Database as Connection } from 'better-sqlite3';
-import { Kysely } from 'kysely';
+/** Opens a store, wherever it is. */
+import { dirname } from 'node:path';
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
+import type { Fault } from '../../src/kernel/fault.js';
 import type { Logger } from '../../src/kernel/logger.js';
-import { backupTo, copyTo } from './copy.js';
-import { loadSqlite, type Sqlite } from './load-sqlite.js';
-import { setMeta } from './meta.js';
-import { migrate, schemaVersionOf } from './migrate.js';
 import type { Migration } from './migrations/migration.js';
-import type { Database } from './schema.js';
-import { SqliteDialect } from './sqlite-dialect.js';
-import { fatalFault, isBusyError, isFatalSqliteError, storeFault } from './sqlite-error.js';
+import type { OpenDatabase } from './open-database.js';
+import { openPostgres } from './postgres/open-postgres.js';
+import type { PasswordSource } from './postgres/postgres-password.js';
+import { openSqlite } from './sqlite/open-sqlite.js';
 
-export interface OpenDatabaseOptions {
+export type { OpenDatabase } from './open-database.js';
+
+/** Where a store is. */
+export interface StoreLocation {
+  /** Path of the SQLite file; for a store on PostgreSQL, the path that it would have: copies before migrations are put beside it. */
   readonly file: string;
+  /** The server that holds the store; null for the file. */
+  readonly server: {
+    readonly url: string;
+    readonly password: PasswordSource;
+    readonly readers: number;
+    /** Unique name of this process. */
+    readonly processName: string;
+  } | null;
+}
+
+export interface OpenDatabaseOptions extends StoreLocation {
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
-  /**
-   * Called once when the file or its disk fails at runtime. A refused commit may have been written nevertheless, so
-   * the process must end and examine the file again. Until then the store refuses every statement.
-   */
+  /** Called once when no answer of the store is reliable any more, so that the process must end. */
   readonly onFatal: (error: unknown) => void;
   /** True for a copy of another file, which is migrated without a backup [default: false]. */
   readonly isCopy?: boolean;
   /** Migrations to run [default: those of this program]. */
   readonly migrations?: readonly Migration[];
   /** Returns the fault to throw instead of creating a store without any table. */
-  readonly faultIfEmpty?: (() => Fault) | undefined;
+  readonly faultIfEmpty?: ((place: string) => Fault) | undefined;
+  /** Returns the fault to throw instead of opening a store with tables; only for stores on a server. */
+  readonly faultIfThere?: ((place: string) => Fault) | undefined;
 }
 
-export interface OpenDatabase {
-  readonly db: Kysely<Database>;
-  /** Copies the store to a file while other work continues. Throws `store_unavailable`. */
-  backup(file: string): Promise<void>;
-  /** Copies the store to a file that need not survive a crash. Rejects when the signal aborts. */
-  copy(file: string, signal: AbortSignal): Promise<void>;
-  /** Closes the store after the transaction in flight. Idempotent. */
-  close(): Promise<void>;
-}
-
-/** Milliseconds to wait for another process's lock before the file counts as locked. */
-const BUSY_MS = 500;
-const WAL_LIMIT_BYTES = 64 * 1024 * 1024;
-/** Key in `meta`: `1` from a clean stop to the next start. */
-const CLEAN = 'stopped_cleanly';
-
-/**
- * Creates the file when it is missing. Backs up a store of an older schema, and migrates it.
- * Throws `native_module_missing`, `data_dir_locked` while another process has it open, `data_dir_invalid` when it is
- * damaged or unreadable, `store_unavailable` when the disk is full, and as `migrate` does.
- */
-export async function openDatabase(options: OpenDatabaseOptions): Promise<OpenDatabase> {
-  const sqlite = await loadSqlite();
-  const connection = connect(sqlite, options.file);
-  try {
-    configure(connection);
-    if (options.faultIfEmpty && schemaVersionOf(connection) === 0) throw options.faultIfEmpty();
-    checkAfterCrash(connection, options);
-    let isOpen = false;
-    const dialect = new SqliteDialect({ connection, onFatal: (error) => isOpen && options.onFatal(error) });
-    await migrate({ ...options, connection, dialect });
-    // Savepoints would write every page that they change to a temporary file: the benchmark row of an applied agent misses its
-    // goal. Not before, because a migration may sort whole tables.
-    connection.pragma('temp_store = MEMORY');
-    const db = new Kysely<Database>({ dialect });
-    await markRunning(db, options);
-    isOpen = true;
-    return opened(db, connection);
-  } catch (error) {
-    connection.close();
-    throw openFault(options.file, error);
-  }
-}
-
-/** Marks the store as running. On a full disk it opens read-only, and accepts writes once there is room. */
-async function markRunning(db: Kysely<Database>, { file, logger }: OpenDatabaseOptions): Promise<void> {
-  try {
-    await setMeta(db, CLEAN, '0');
-  } catch (error) {
-    if (!isFault(error, 'store_unavailable') || isBusyError(error.cause) || isFatalSqliteError(error.cause))
-      throw error;
-    logger.error('the store can only be read', { file, reason: error.message });
-  }
-}
-
-function opened(db: Kysely<Database>, connection: Connection): OpenDatabase {
-  let closing: Promise<void> | undefined;
-  return {
-    db,
-    backup: (file) => backupTo(connection, file),
-    copy: (file, signal) => copyTo(connection, file, signal),
-    close: () => {
-      closing ??= close(db, connection);
-      return closing;
-    },
-  };
-}
-
-async function close(db: Kysely<Database>, connection: Connection): Promise<void> {
-  try {
-    await setMeta(db, CLEAN, '1');
-  } catch (error) {
-    if (!isFault(error, 'store_unavailable')) throw error;
-  } finally {
-    await db.destroy();
-    // Kysely closes nothing if no query passed it.
-    connection.close();
-  }
-}
-
-function connect(sqlite: Sqlite, file: string): Connection {
-  try {
-    // SQLite creates the files beside it with this file's mode.
-    closeSync(openSync(file, 'a', 0o600));
-    return new sqlite(file, { timeout: BUSY_MS });
-  } catch (error) {
-    throw openFault(file, error);
-  }
-}
-
-/**
- * Takes the exclusive lock first: it keeps other processes out, and the store opens even on a full disk. Sets
- * `synchronous` because better-sqlite3 is built to use NORMAL for an existing WAL file, which loses commits at a
- * power cut.
- */
-function configure(connection: Connection): void {
-  connection.pragma('locking_mode = EXCLUSIVE');
-  connection.pragma('journal_mode = WAL');
-  connection.pragma('synchronous = FULL');
-  connection.pragma('foreign_keys = ON');
-  connection.pragma('trusted_schema = OFF');
-  connection.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
-  const settings = ['locking_mode', 'journal_mode', 'synchronous', 'foreign_keys', 'trusted_schema'];
-  const read = settings.map((name) => String(connection.pragma(name, { simple: true }))).join(' ');
-  if (read !== 'exclusive wal 2 1 0') throw new Error(`SQLite took other settings than it was given: ${read}`);
-}
-
-function checkAfterCrash(connection: Connection, { file, logger }: OpenDatabaseOptions): void {
-  if (schemaVersionOf(connection) === 0) return;
-  const clean = connection.prepare('select value from meta where key = ?').pluck().get(CLEAN);
-  if (clean === '1') return;
-  logger.warn('the store was not closed in order, checking it', { file });
-  const found = String(connection.pragma('quick_check(1)', { simple: true }));
-  if (found !== 'ok') throw fatalFault(file, new Error(found));
-}
-
-/** Translates a failure to open into a fault for the person who starts the orchestrator. */
-function openFault(file: string, thrown: unknown): unknown {
-  const error = isFault(thrown, 'store_unavailable') ? thrown.cause : thrown;
-  if (isBusyError(error)) {
-    return new Fault('data_dir_locked', `${file} is open in another process`, {
-      hint: 'stop the other orchestrator, or whatever else reads the file',
-      cause: error,
-    });
-  }
-  if (isFatalSqliteError(error)) return fatalFault(file, error);
-  if (isFault(thrown) || systemCodeOf(error) === 'SQLITE_FULL') return storeFault(thrown);
-  if (!systemCodeOf(error)?.match(/^(E[A-Z]+$|SQLITE_(CANTOPEN|READONLY|PERM))/)) return error;
-  return new Fault('data_dir_invalid', `${file} cannot be opened: ${messageOf(error)}`, {
-    hint: 'make it and its directory readable and writable for this user',
-    cause: error,
-  });
+/** Opens the store, and creates or migrates it. Throws as `openSqlite` and `openPostgres` do. */
+export function openDatabase({ server, ...options }: OpenDatabaseOptions): Promise<OpenDatabase> {
+  return server === null
+    ? openSqlite(options)
+    : openPostgres({ ...options, ...server, backupDir: dirname(options.file) });
 }

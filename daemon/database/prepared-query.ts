@@ -5,7 +5,7 @@
  */
 import type { Compilable, CompiledQuery } from 'kysely';
 import type { Queryable } from './schema.js';
-import { runDirectly } from './sqlite-dialect.js';
+import { type StoreKind, storeDriverOf } from './store-driver.js';
 
 /** Stands for an argument while a query is compiled. */
 class Argument {
@@ -17,16 +17,18 @@ class Argument {
 }
 
 /**
- * Returns a function that runs the query of `build` and returns its rows. `build` is called once, with stand-ins for
- * the arguments, so it may only use them as values of the query.
+ * Returns a function that runs the query of `build` and returns its rows. `build` is called once for each kind of store, with stand-ins
+ * for the arguments, so it may only use them as values of the query.
  */
 export function preparedQuery<A extends readonly unknown[], R>(
   build: (db: Queryable, ...args: A) => Compilable<R>,
 ): (db: Queryable, ...args: A) => Promise<readonly R[]> {
-  let compiled: CompiledQuery<R> | undefined;
+  const compiled: Partial<Record<StoreKind, CompiledQuery<R>>> = {};
   return (db, ...args) => {
-    compiled ??= build(db, ...(args.map((_, index) => new Argument(index)) as unknown as A)).compile();
-    const parameters = compiled.parameters.map((value) => (value instanceof Argument ? args[value.index] : value));
-    return runDirectly<R>(db, compiled.sql, parameters);
+    const store = storeDriverOf(db);
+    compiled[store.kind] ??= build(db, ...(args.map((_, index) => new Argument(index)) as unknown as A)).compile();
+    const { sql, parameters } = compiled[store.kind] as CompiledQuery<R>;
+    const values = parameters.map((value) => (value instanceof Argument ? args[value.index] : value));
+    return store.run<R>(db, sql, values);
   };
 }

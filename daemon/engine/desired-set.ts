@@ -1,6 +1,5 @@
 /** Computes the desired resources of an agent, and the managed resources to remove. */
 
-import { sql } from 'kysely';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { SizedCache } from '../../src/kernel/sized-cache.js';
@@ -22,6 +21,7 @@ import { keyText } from '../../src/resources/resource-key.js';
 import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable } from '../database/schema.js';
+import { jsonGroup } from '../database/sql-json.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import type { Tags } from '../fleet/tag-store.js';
 import type { KnownAgent } from './agent-gate.js';
@@ -352,7 +352,7 @@ const inputsById = preparedQuery((db, nodeId: string) =>
       .selectFrom((from) =>
         from.selectFrom('agent_tags').select(['key', 'value']).where('node_id', '=', nodeId).orderBy('key').as('tags'),
       )
-      .select(sql<string>`json_group_object("key", "value")`.as('tags'))
+      .select(jsonGroup(db, 'key', 'value').as('tags'))
       .as('tags'),
     of
       .selectFrom('agents')

@@ -9,6 +9,7 @@ import { chunks } from '../database/batches.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { AgentTable, NewRow, Queryable, Row } from '../database/schema.js';
+import { jsonGroup, jsonObject, jsonValue } from '../database/sql-json.js';
 import type { AgentConnection } from './agent-connection.js';
 
 /** Attributes that an agent reports, such as its platform. */
@@ -99,7 +100,7 @@ export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolea
 }
 
 /**
- * An agent as the API shows it: the JSON of its members before and after `connected`, which is not in the store. SQLite
+ * An agent as the API shows it: the JSON of its members before and after `connected`, which is not in the store. The store
  * writes the JSON, because the benchmark rows of agents miss their goals when each column becomes a value first.
  */
 export interface ShownAgent extends ListPlace {
@@ -109,25 +110,29 @@ export interface ShownAgent extends ListPlace {
   readonly tail: string;
 }
 
-const HEAD = sql<string>`json_object('node_id', node_id, 'name', name, 'status', status)`;
+const headOf = (db: Queryable) =>
+  jsonObject(db, { node_id: sql.ref('node_id'), name: sql.ref('name'), status: sql.ref('status') });
 
-// `json()` around the subquery, because from release 3.54 on SQLite takes the JSON of a subquery for a plain text.
-const TAIL = sql<string>`json_object(
-  'connected_at', connected_at / 1000,
-  'updated_at', updated_at / 1000,
-  'initial_hostname', initial_hostname,
-  'initial_ip', initial_ip,
-  'agent_version', agent_version,
-  'public_key', public_key,
-  'attributes', json(attributes_json),
-  'tags', json((
-    select json_group_object("key", "value")
-    from (select "key", "value" from agent_tags where agent_tags.node_id = agents.node_id order by "key")
-  ))
-)`;
+const tailOf = (db: Queryable) =>
+  jsonObject(db, {
+    connected_at: sql`connected_at / 1000`,
+    updated_at: sql`updated_at / 1000`,
+    initial_hostname: sql.ref('initial_hostname'),
+    initial_ip: sql.ref('initial_ip'),
+    agent_version: sql.ref('agent_version'),
+    public_key: sql.ref('public_key'),
+    attributes: jsonValue(db, sql.ref('attributes_json')),
+    tags: jsonValue(
+      db,
+      sql`coalesce((
+        select ${jsonGroup(db, 'key', 'value')}
+        from (select "key", "value" from agent_tags where agent_tags.node_id = agents.node_id order by "key") as sorted
+      ), '{}')`,
+    ),
+  });
 
 const selectShown = (db: Queryable) =>
-  db.selectFrom('agents').select(['node_id', 'name', HEAD.as('head'), TAIL.as('tail')]);
+  db.selectFrom('agents').select(['node_id', 'name', headOf(db).as('head'), tailOf(db).as('tail')]);
 
 const shownById = preparedQuery((db, nodeId: string) => selectShown(db).where('node_id', '=', nodeId));
 

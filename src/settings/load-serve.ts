@@ -114,6 +114,13 @@ function checked(settings: Settings): Settings {
   if (settings.api_spki !== '' && !/^[0-9a-f]{64}$/i.test(settings.api_spki)) {
     refuse('api_spki: must be the 64 hex digits of a SHA-256');
   }
+  if (settings.store !== '' && !/^postgres(ql)?:\/\//.test(settings.store)) {
+    refuse(
+      'store: must be the URL of a PostgreSQL database',
+      'write postgres://USER@HOST:PORT/DATABASE, or leave store out for a file in data_dir',
+    );
+  }
+  if (settings.store_password_file !== '' && settings.store === '') refuse('store_password_file goes with store');
   if (settings.bootstrap_username !== '' && settings.bootstrap_key === '') {
     refuse('bootstrap_username goes with bootstrap_key');
   }

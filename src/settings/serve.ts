@@ -36,6 +36,21 @@ export const SERVE_SETTINGS = {
     placeholder: 'DIR',
     computedDefault: '/var/lib/orch, else in $XDG_STATE_HOME',
   }),
+  store: text({
+    summary: 'URL of the PostgreSQL database that holds the store, instead of a file in data_dir',
+    detail: 'postgres://USER@HOST:PORT/DATABASE; keys and recordings stay in data_dir',
+    placeholder: 'URL',
+  }),
+  store_password_file: path({
+    summary: 'file with the password of that database',
+    detail: 'readable by this user alone; without it, PGPASSWORD, PGPASSFILE or ~/.pgpass',
+  }),
+  store_readers: integer({
+    summary: 'maximum connections to that database that read at the same time',
+    default: 8,
+    minimum: 1,
+    maximum: 100,
+  }),
   bootstrap_key: text({
     summary: 'public key of the first operator; used until an operator exists',
     detail: 'in hex or as an OpenSSH line',

@@ -30,7 +30,7 @@ async function prepare(shape: Shape): Promise<{ readonly template: string; reado
     throw error;
   };
   const live = join(root, 'live.db');
-  const store = await openDatabase({ file: live, clock, logger: silentLogger, onFatal });
+  const store = await openDatabase({ server: null, file: live, clock, logger: silentLogger, onFatal });
   const uow = new TransactionalWriter({ db: store.db, clock, newId: newIds(clock), publish: () => {} });
   const write = (marker: string) =>
     uow.write(async (tx, emit) => {

@@ -32,7 +32,8 @@ function directory(): { readonly dataDir: string; readonly options: Omit<Restore
   mkdirSync(dataDir, { mode: 0o700 });
   loadOrCreateKey(join(dataDir, 'identity.key'));
   const clock = new ManualClock();
-  const common = { dataDir, clock, newId: newIds(clock), logger: silentLogger };
+  const location = { file: join(dataDir, 'orch.db'), server: null };
+  const common = { dataDir, location, clock, newId: newIds(clock), logger: silentLogger };
   return { dataDir, options: { ...common, newIdentity: false, confirm: async () => {} } };
 }
 

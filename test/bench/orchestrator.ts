@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
-import { loadSqlite } from '../../daemon/database/load-sqlite.js';
+import { loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
 import type { ApiClient } from '../../src/client/api-client.js';
 import { resolveConnection } from '../../src/client/connection.js';
 import { connect } from '../../src/client/http-api-client.js';
@@ -120,7 +120,7 @@ export class Orchestrator {
 
   /** Opens the store of the stopped orchestrator. */
   openStore(): Promise<OpenDatabase> {
-    return openDatabase({ file: this.storeFile, logger: silentLogger, clock: Date, onFatal: () => {} });
+    return openDatabase({ server: null, file: this.storeFile, logger: silentLogger, clock: Date, onFatal: () => {} });
   }
 
   /**

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isUniqueViolation } from '../../daemon/database/sqlite-error.js';
+import { isUniqueViolation } from '../../daemon/database/sqlite/sqlite-error.js';
 import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
 import {
   countAgentsByStatus,

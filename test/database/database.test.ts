@@ -15,8 +15,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { isSupportedSqlite, sqlitePackages } from '../../daemon/database/load-sqlite.js';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
+import { isSupportedSqlite, sqlitePackages } from '../../daemon/database/sqlite/load-sqlite.js';
 import { openStore, recordingLogger, rejection, Sqlite, temporaryDirectory } from '../support/database.js';
 
 const program = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));

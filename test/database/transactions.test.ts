@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
-import { ConnectionQueue } from '../../daemon/database/sqlite-dialect.js';
+import { ConnectionQueue } from '../../daemon/database/sqlite/sqlite-dialect.js';
 import { openStore, rejection } from '../support/database.js';
 
 describe('transactions of concurrent requests', () => {

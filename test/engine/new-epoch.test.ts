@@ -17,7 +17,13 @@ async function putBack(bench: Bench, copy: Buffer, isNewEpoch: boolean): Promise
     const onFatal = (error: unknown): never => {
       throw error;
     };
-    const { db, close } = await openDatabase({ file: bench.file, clock: bench.clock, logger: silentLogger, onFatal });
+    const { db, close } = await openDatabase({
+      server: null,
+      file: bench.file,
+      clock: bench.clock,
+      logger: silentLogger,
+      onFatal,
+    });
     await beginEpoch(db, { now: bench.clock.now(), others: [] });
     await close();
   }

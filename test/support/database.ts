@@ -3,15 +3,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monotonicFactory } from 'ulid';
 import { onTestFinished } from 'vitest';
-import { type OpenDatabase, type OpenDatabaseOptions, openDatabase } from '../../daemon/database/database.js';
-import { type Sqlite as LoadedSqlite, loadSqlite } from '../../daemon/database/load-sqlite.js';
+import type { OpenDatabase, OpenDatabaseOptions } from '../../daemon/database/database.js';
 import type { Database, Queryable, Row } from '../../daemon/database/schema.js';
+import { type Sqlite as LoadedSqlite, loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
 import type { NewOperationRow } from '../../daemon/engine/operations/operation-store.js';
 import type { NewAgentRow } from '../../daemon/fleet/agent-store.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { type Fault, isFault } from '../../src/kernel/fault.js';
 import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
+import { openTestDatabase } from './store.js';
 
 /** An empty directory that goes away with the test. */
 export function temporaryDirectory(): string {
@@ -22,7 +23,7 @@ export function temporaryDirectory(): string {
 
 /** A store in a file of its own, closed with the test. */
 export async function openStore(options: Partial<OpenDatabaseOptions> = {}): Promise<OpenDatabase> {
-  const store = await openDatabase({
+  const store = await openTestDatabase({
     file: join(temporaryDirectory(), 'orch.db'),
     logger: silentLogger,
     clock: Date,

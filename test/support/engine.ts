@@ -7,7 +7,7 @@ import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { EventType, RequestContext } from '../../daemon/core/domain-event.js';
 import { EventBus } from '../../daemon/core/event-bus.js';
 import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
-import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
+import type { OpenDatabase } from '../../daemon/database/database.js';
 import { risingIds } from '../../daemon/database/rising-ids.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import type { ApplyTarget } from '../../daemon/engine/earlier-content.js';
@@ -28,6 +28,7 @@ import { AGENT_FEATURES } from '../../src/wire/features.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../src/wire/messages.js';
 import { RunAssembly, type RunContent } from '../../src/wire/parts.js';
 import { agentRow, ManualClock, newIds, temporaryDirectory } from './database.js';
+import { openTestDatabase } from './store.js';
 
 export const ALICE: RequestContext = {
   actor: { id: 'a11ce'.padEnd(32, '0'), name: 'alice', type: 'operator' },
@@ -144,7 +145,7 @@ export class Bench {
 
   async open(): Promise<this> {
     this.writesLeft = null;
-    this.store = await openDatabase({
+    this.store = await openTestDatabase({
       file: this.file,
       logger: silentLogger,
       clock: this.clock,

@@ -10,7 +10,6 @@ import { verifyChain } from '../../daemon/audit/verify-chain.js';
 import { putOperator } from '../../daemon/auth/operator-store.js';
 import type { DomainEvent, RequestContext } from '../../daemon/core/domain-event.js';
 import { type Emit, TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
-import { openDatabase } from '../../daemon/database/database.js';
 import type { Database, Queryable } from '../../daemon/database/schema.js';
 import { AgentGateway, type GatewayTimeouts } from '../../daemon/fleet/agent-gateway.js';
 import { AgentListener } from '../../daemon/fleet/agent-listener.js';
@@ -39,6 +38,7 @@ import { orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
 import { authenticate, authorize, clock, noKeys } from './http.js';
 import { type Identity, newIdentity } from './identity.js';
+import { openTestDatabase } from './store.js';
 import { until as waitUntil } from './until.js';
 
 export const OPERATOR: RequestContext = {
@@ -195,7 +195,7 @@ export class Fleet {
   static async start(options: FleetOptions = {}): Promise<Fleet> {
     const directory = mkdtempSync(join(tmpdir(), 'orch-fleet-'));
     const file = join(directory, 'orch.db');
-    const { db, close } = await openDatabase({ file, clock: Date, logger: silentLogger, onFatal: () => undefined });
+    const { db, close } = await openTestDatabase({ file, clock: Date, logger: silentLogger, onFatal: () => undefined });
     const fleet = new Fleet(db, directory, options);
     onTestFinished(async () => {
       await fleet.listener.stop();

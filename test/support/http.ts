@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import * as Type from 'typebox';
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
-import { openDatabase } from '../../daemon/database/database.js';
 import type { Authenticate, Session } from '../../daemon/http/access.js';
 import type { HttpLimits } from '../../daemon/http/api-listener.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
@@ -27,6 +26,7 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { closed, nullable, optional } from '../../src/kernel/schema.js';
+import { openTestDatabase } from './store.js';
 
 export const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
@@ -75,7 +75,7 @@ export const echo: HandlersFor<Tiny> = {
 /** The real store's keys, in a database that goes away with the test. */
 export async function storedKeys(): Promise<IdempotencyKeys> {
   const directory = mkdtempSync(join(tmpdir(), 'orch-http-'));
-  const { db, close } = await openDatabase({
+  const { db, close } = await openTestDatabase({
     file: join(directory, 'orch.db'),
     logger: silentLogger,
     clock: Date,

@@ -9,7 +9,6 @@ import { WebSocket } from 'ws';
 import { putOperator } from '../../daemon/auth/operator-store.js';
 import type { DomainEvent } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
-import { openDatabase } from '../../daemon/database/database.js';
 import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { createApiServer } from '../../daemon/http/api-server.js';
@@ -30,6 +29,7 @@ import { authenticate, authorize, noKeys, operator, type Sent, send } from './ht
 import { newIdentity } from './identity.js';
 import { createRecordings } from './recordings.js';
 import { FakeAgent } from './relay-agent.js';
+import { openTestDatabase } from './store.js';
 import { until } from './until.js';
 
 export interface RoomOptions {
@@ -183,7 +183,7 @@ export class Room {
 
   private async make() {
     const { clock, identity, options } = this;
-    const store = await openDatabase({
+    const store = await openTestDatabase({
       file: join(this.directory, 'orch.db'),
       logger: silentLogger,
       clock: Date,

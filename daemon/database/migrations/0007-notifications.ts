@@ -2,6 +2,7 @@
  * Migration 7: notifications, their channels and deliveries, and the state that decides whether an event raises one.
  */
 import { type Kysely, sql } from 'kysely';
+import { storeKindOf } from '../store-driver.js';
 import type { Migration } from './migration.js';
 
 export const notifications: Migration = {
@@ -109,6 +110,8 @@ async function createWatches(db: Schema): Promise<void> {
     .addColumn('last_login_at', 'integer', (column) => column.notNull())
     .addPrimaryKeyConstraint('operator_addresses_key', ['operator_id', 'address'])
     .execute();
+  // Stores on PostgreSQL are newer than this migration, so they have no earlier logins.
+  if (storeKindOf(db) === 'postgres') return;
   // Addresses of earlier logins must not count as new.
   await sql`
     insert into operator_addresses (operator_id, address, last_login_at)

@@ -23,8 +23,8 @@ export const automaticParty = (cause: Cause, assignment: string): Party => ({
 });
 
 /** Operator IDs are hex, so a colon tells automatic applies apart. */
-const isAutomatic = sql<boolean>`instr("requested_by", ':') > 0`;
-const isAttended = sql<boolean>`instr("requested_by", ':') = 0`;
+const isAutomatic = sql<boolean>`"requested_by" like '%:%'`;
+const isAttended = sql<boolean>`"requested_by" not like '%:%'`;
 
 /** Returns true when an operator has begun an apply of the agent after the ULID. */
 export async function lastAttendedOperation(db: Queryable, nodeId: string, after: string): Promise<boolean> {

@@ -1,9 +1,9 @@
 /** Stores modules and their revisions. */
-import { sql } from 'kysely';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable, Row } from '../../database/schema.js';
+import { jsonStrings } from '../../database/sql-json.js';
 
 type ModuleRow = Row<'modules'>;
 
@@ -82,7 +82,7 @@ const headsOf = preparedQuery((db, names: string) =>
       join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
     )
     .select(['current.name', 'current.revision', 'current.sha256', 'current.uploaded_at', 'current.uploaded_by'])
-    .where('modules.name', 'in', sql<string>`(select value from json_each(${names}))`),
+    .where('modules.name', 'in', jsonStrings(db, names)),
 );
 
 /** Stores a revision, makes it current and returns its number, which is unique while the module exists. */

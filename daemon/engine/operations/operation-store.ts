@@ -13,6 +13,7 @@ import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
+import { jsonMember } from '../../database/sql-json.js';
 import { deleteUnusedContents } from '../run-contents.js';
 import type { OperationError } from './operation-state.js';
 
@@ -170,7 +171,7 @@ export async function newestApplied(db: Queryable, nodeId: string, since: string
     .where((on) =>
       on.or([
         on('state', '=', 'succeeded'),
-        on.and([on('state', '=', 'failed'), on(sql`json_extract(error_json, '$.code')`, '=', 'verify_failed')]),
+        on.and([on('state', '=', 'failed'), on(jsonMember(db, 'error_json', 'code'), '=', 'verify_failed')]),
       ]),
     )
     .orderBy('operation_id', 'desc')

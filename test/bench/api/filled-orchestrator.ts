@@ -5,7 +5,7 @@ import { AUDIT_HEAD_FILE } from '../../../daemon/audit/audit-head.js';
 import { GENESIS_HASH, hashOf } from '../../../daemon/core/audit-log.js';
 import { type AuditRow, metadataColumn } from '../../../daemon/core/audit-store.js';
 import { EVENT_SEVERITY, type EventType } from '../../../daemon/core/domain-event.js';
-import { loadSqlite } from '../../../daemon/database/load-sqlite.js';
+import { loadSqlite } from '../../../daemon/database/sqlite/load-sqlite.js';
 import { insertAgent } from '../../../daemon/fleet/agent-store.js';
 import { setTag } from '../../../daemon/fleet/tag-store.js';
 import { Orchestrator } from '../orchestrator.js';

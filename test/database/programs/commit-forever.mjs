@@ -8,7 +8,7 @@ import { silentLogger } from '../../../dist/src/kernel/logger.js';
 
 const [, , file, from] = process.argv;
 const clock = { now: () => Date.now(), monotonic: () => performance.now() };
-const { db } = await openDatabase({ file, clock, logger: silentLogger, onFatal: () => process.exit(70) });
+const { db } = await openDatabase({ server: null, file, clock, logger: silentLogger, onFatal: () => process.exit(70) });
 const newId = monotonicFactory();
 const writer = new TransactionalWriter({ db, clock, newId: () => newId(), publish: () => undefined });
 const party = { id: 'system', name: 'orchestrator', type: 'system' };

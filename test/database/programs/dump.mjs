@@ -1,5 +1,5 @@
 /** Prints a store as SQL: `node test/database/programs/dump.mjs FILE > test/database/databases/VERSION.sql`. */
-import { loadSqlite } from '../../../dist/daemon/database/load-sqlite.js';
+import { loadSqlite } from '../../../dist/daemon/database/sqlite/load-sqlite.js';
 
 const Sqlite = await loadSqlite();
 const db = new Sqlite(process.argv[2], { readonly: true });

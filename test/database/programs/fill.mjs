@@ -49,6 +49,7 @@ const ulid = monotonicFactory(() => 0.5);
 const newId = () => ulid(start + elapsed);
 
 const { db, close } = await openDatabase({
+  server: null,
   file: process.argv[2],
   clock,
   logger: silentLogger,

@@ -29,6 +29,6 @@ const migrations = [
     },
   },
 ];
-const options = { file, clock: Date, logger: silentLogger, migrations, onFatal: () => process.exit(70) };
+const options = { server: null, file, clock: Date, logger: silentLogger, migrations, onFatal: () => process.exit(70) };
 await (await openDatabase(options)).close();
 console.log('migrated');

@@ -13,7 +13,13 @@ const { openDatabase } = await import('../../../dist/daemon/database/database.js
 const { silentLogger } = await import('../../../dist/src/kernel/logger.js');
 
 try {
-  await openDatabase({ file: process.argv[2], clock: Date, logger: silentLogger, onFatal: () => process.exit(70) });
+  await openDatabase({
+    server: null,
+    file: process.argv[2],
+    clock: Date,
+    logger: silentLogger,
+    onFatal: () => process.exit(70),
+  });
 } catch (error) {
   console.log(`${error.code}: ${error.message}\n${error.hint}`);
 }

@@ -4,6 +4,7 @@ import { silentLogger } from '../../../dist/src/kernel/logger.js';
 
 try {
   const store = await openDatabase({
+    server: null,
     file: process.argv[2],
     clock: Date,
     logger: silentLogger,

@@ -5,8 +5,8 @@
 import { readdirSync, rmSync, statfsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Database as Connection } from 'better-sqlite3';
-import type { Clock } from '../../src/kernel/clock.js';
-import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { backupTo } from './copy.js';
 
 interface SchemaBackup {

@@ -1,5 +1,5 @@
 /** Classifies SQLite's errors and translates them into faults. */
-import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
+import { Fault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
 
 /** Codes for no space, no memory or no write access: nothing was written, reads continue, and a retry may succeed. */
 const REFUSED = ['SQLITE_FULL', 'SQLITE_NOMEM', 'SQLITE_READONLY', 'SQLITE_CANTOPEN', 'SQLITE_BUSY', 'SQLITE_LOCKED'];

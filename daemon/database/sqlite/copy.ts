@@ -2,23 +2,31 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Database as Connection } from 'better-sqlite3';
-import { Fault, messageOf } from '../../src/kernel/fault.js';
+import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 
 /**
  * Copies the database to a file durably, replacing an existing one. Work that continues meanwhile is included in the
  * copy. Throws `store_unavailable`.
  */
 export async function backupTo(connection: Connection, file: string): Promise<void> {
+  await sealPartial(file, async (partial) => {
+    closeSync(openSync(partial, 'wx', 0o600));
+    await connection.backup(partial);
+  });
+}
+
+/** Lets `write` make a file beside `file`, and puts it in its place durably. Throws `store_unavailable`. */
+export async function sealPartial(file: string, write: (partial: string) => Promise<void>): Promise<void> {
   const partial = `${file}.partial`;
   try {
     rmSync(partial, { force: true });
-    closeSync(openSync(partial, 'wx', 0o600));
-    await connection.backup(partial);
+    await write(partial);
     sync(partial);
     renameSync(partial, file);
     sync(dirname(file));
   } catch (cause) {
     rmSync(partial, { force: true });
+    if (isFault(cause)) throw cause;
     throw new Fault('store_unavailable', `the store cannot be copied to ${file}: ${messageOf(cause)}`, {
       hint: 'choose a place that is writable and has room for the copy',
       cause,

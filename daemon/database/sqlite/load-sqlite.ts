@@ -1,7 +1,7 @@
 /** Loads better-sqlite3, a native and optional dependency, only when the store is opened. */
 import type BetterSqlite3 from 'better-sqlite3';
-import { Fault } from '../../src/kernel/fault.js';
-import { COMPILE_HINT, loadFailure } from '../../src/kernel/native-libraries.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { COMPILE_HINT, loadFailure } from '../../../src/kernel/native-libraries.js';
 
 export type Sqlite = typeof BetterSqlite3;
 

@@ -4,11 +4,11 @@ import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Database as Connection } from 'better-sqlite3';
 import { type Dialect, Kysely, sql } from 'kysely';
-import type { Clock } from '../../src/kernel/clock.js';
-import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
-import type { Logger } from '../../src/kernel/logger.js';
-import { MIGRATIONS } from './migrations/index.js';
-import type { Migration } from './migrations/migration.js';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
+import type { Logger } from '../../../src/kernel/logger.js';
+import { MIGRATIONS } from '../migrations/index.js';
+import type { Migration } from '../migrations/migration.js';
 import { backUpSchema, backupToRestore, UNCHANGED } from './schema-backups.js';
 import { isFatalSqliteError } from './sqlite-error.js';
 
@@ -43,7 +43,7 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   const backup = from === 0 || isCopy ? null : await backUpSchema({ ...options, schema: from });
   if (backup !== null) logger.info('the store was backed up, and is migrated now', { from, to, backup });
   try {
-    await run(options, missing);
+    await runMigrations(connection, options.dialect, missing);
   } catch (thrown) {
     const error = isFault(thrown, 'store_unavailable') ? thrown.cause : thrown;
     if (from === 0 || isFatalSqliteError(error) || schemaVersionOf(connection) !== from) throw thrown;
@@ -59,7 +59,11 @@ export async function migrate(options: MigrateOptions): Promise<void> {
  * Runs the migrations with foreign keys off, since recreating a table would otherwise delete the rows that refer to
  * it. They can only be turned off outside a transaction.
  */
-async function run({ connection, dialect }: MigrateOptions, missing: readonly Migration[]): Promise<void> {
+export async function runMigrations(
+  connection: Connection,
+  dialect: Dialect,
+  missing: readonly Migration[],
+): Promise<void> {
   const db = new Kysely<unknown>({ dialect });
   connection.pragma('foreign_keys = OFF');
   try {

@@ -9,14 +9,16 @@ import {
   type DatabaseConnection,
   type Dialect,
   type Driver,
-  type Kysely,
+  Kysely,
   type QueryResult,
   SqliteAdapter,
   SqliteIntrospector,
   SqliteQueryCompiler,
+  type Transaction,
 } from 'kysely';
-import { Fault } from '../../src/kernel/fault.js';
-import type { Queryable } from './schema.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { Database, Queryable } from '../schema.js';
+import type { StoreAdapter, StoreDriver } from '../store-driver.js';
 import { isFatalSqliteError, storeFault } from './sqlite-error.js';
 
 /** Maximum cached statements; the oldest are evicted. */
@@ -28,6 +30,13 @@ interface SqliteDialectOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
+/** Returns a database over the connection. */
+export function sqliteDatabase(dialect: SqliteDialect): Kysely<Database> {
+  const db = new Kysely<Database>({ dialect });
+  dialect.serve(db);
+  return db;
+}
+
 export class SqliteDialect implements Dialect {
   private readonly driver: SqliteDriver;
 
@@ -37,6 +46,11 @@ export class SqliteDialect implements Dialect {
 
   createDriver(): Driver {
     return this.driver;
+  }
+
+  /** Names the database whose transactions the driver begins. */
+  serve(db: Kysely<Database>): void {
+    this.driver.db = db;
   }
 
   createQueryCompiler(): SqliteQueryCompiler {
@@ -53,33 +67,22 @@ export class SqliteDialect implements Dialect {
 }
 
 /** Leads from a Kysely object to its connection, for statements that are compiled already. */
-class DirectAdapter extends SqliteAdapter {
-  readonly driver: SqliteDriver;
+class DirectAdapter extends SqliteAdapter implements StoreAdapter {
+  readonly store: SqliteDriver;
 
-  constructor(driver: SqliteDriver) {
+  constructor(store: SqliteDriver) {
     super();
-    this.driver = driver;
+    this.store = store;
   }
 }
 
-/**
- * Runs a statement and returns its rows, without Kysely's layers: each statement that passes them awaits seven promises, which
- * cost as much as SQLite does for a row by its key. The benchmark row of an applied agent misses its goal with them.
- */
-export async function runDirectly<R>(
-  db: Queryable,
-  sql: string,
-  parameters: readonly unknown[],
-): Promise<readonly R[]> {
-  const { adapter } = db.getExecutor();
-  if (!(adapter instanceof DirectAdapter)) throw new Error('the store was opened with another dialect');
-  return db.isTransaction ? adapter.driver.run(sql, parameters) : adapter.driver.runInTurn(sql, parameters);
-}
-
-class SqliteDriver implements Driver {
+class SqliteDriver implements Driver, StoreDriver {
+  readonly kind = 'sqlite';
   private readonly queue = new ConnectionQueue();
   private readonly connection: Connection;
   private readonly runner: StatementRunner;
+  /** Database over this driver, once it is created. */
+  db: Kysely<Database> | undefined;
 
   constructor(options: SqliteDialectOptions) {
     this.connection = options.connection;
@@ -97,20 +100,24 @@ class SqliteDriver implements Driver {
     this.queue.release();
   }
 
-  /** Runs a statement in the open transaction. */
-  run<R>(sql: string, parameters: readonly unknown[]): readonly R[] {
-    return this.runner.rows(sql, parameters);
-  }
-
-  /** Runs a statement outside of transactions, once it is its turn. */
-  async runInTurn<R>(sql: string, parameters: readonly unknown[]): Promise<readonly R[]> {
-    if (this.queue.isFree) return this.runner.rows(sql, parameters);
+  /**
+   * Runs a statement and returns its rows, without Kysely's layers: each statement that passes them awaits seven promises, which
+   * cost as much as SQLite does for a row by its key. The benchmark row of an applied agent misses its goal with them.
+   */
+  async run<R>(db: Queryable, sql: string, parameters: readonly unknown[]): Promise<readonly R[]> {
+    if (db.isTransaction || this.queue.isFree) return this.runner.rows(sql, parameters);
     await this.queue.acquire();
     try {
       return this.runner.rows(sql, parameters);
     } finally {
       this.queue.release();
     }
+  }
+
+  /** The answer of a commit is never lost here, so the last event needs no search. */
+  async transact<T>(work: (tx: Transaction<Database>) => Promise<T>): Promise<T> {
+    if (this.db === undefined) throw new Error('the dialect was not given its database');
+    return this.db.transaction().execute(work);
   }
 
   async beginTransaction(): Promise<void> {

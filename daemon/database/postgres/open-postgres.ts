@@ -1,0 +1,173 @@
+/** Opens a store on PostgreSQL. */
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ClientConfig } from 'pg';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
+import type { Logger } from '../../../src/kernel/logger.js';
+import { copyPostgresToSqlite } from '../copy-rows.js';
+import { MIGRATIONS } from '../migrations/index.js';
+import type { Migration } from '../migrations/migration.js';
+import type { OpenDatabase } from '../open-database.js';
+import { checkServer, checkSessions } from './check-server.js';
+import { loadPg, type PgModule } from './load-pg.js';
+import { migratePostgres, postgresSchemaVersion } from './migrate-postgres.js';
+import { postgresFault } from './postgres-error.js';
+import { type PasswordSource, passwordOf } from './postgres-password.js';
+import { numberTypes, PostgresSession } from './postgres-session.js';
+import { PostgresStore } from './postgres-store.js';
+import { type PostgresUrl, parsePostgresUrl } from './postgres-url.js';
+
+export interface OpenPostgresOptions {
+  /** `postgres://USER@HOST:PORT/DATABASE`, with several hosts separated by commas. */
+  readonly url: string;
+  readonly password: PasswordSource;
+  /** Maximum sessions that read at the same time. */
+  readonly readers: number;
+  /** Unique name of this process. */
+  readonly processName: string;
+  /** Directory for the copy that is made before a migration. */
+  readonly backupDir: string;
+  readonly logger: Logger;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Called once when only a restart restores a known state: another orchestrator took over, or the server lost commits. */
+  readonly onFatal: (error: unknown) => void;
+  /** Migrations to run [default: those of this program]. */
+  readonly migrations?: readonly Migration[];
+  /** Returns the fault to throw instead of creating a store without any table. */
+  readonly faultIfEmpty?: ((place: string) => Fault) | undefined;
+  /** Returns the fault to throw instead of opening a store with tables. */
+  readonly faultIfThere?: ((place: string) => Fault) | undefined;
+}
+
+export interface OpenPostgres extends OpenDatabase {
+  readonly store: PostgresStore;
+}
+
+/**
+ * Checks the server, locks the store, creates or migrates its schema. Throws `invalid_config` for an unsuitable server,
+ * `store_unavailable` when none can be reached, `data_dir_locked` while another orchestrator uses the store, and as
+ * `migratePostgres` does.
+ */
+export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPostgres> {
+  const { logger, clock, migrations = MIGRATIONS } = options;
+  const pg = await loadPg();
+  const url = parsePostgresUrl(options.url);
+  const servers = () => clientConfigs(pg, url, options.password);
+  const place = url.shown;
+  let isOpen = false;
+  const store = await opened(place, () =>
+    PostgresStore.open({
+      ...options,
+      pg,
+      servers,
+      place,
+      onFatal: (error) => isOpen && options.onFatal(error),
+    }),
+  );
+  try {
+    await store.withReader((run) => checkServer(run, place, clock));
+    await withTwoSessions(pg, servers, place);
+    const schema = await store.withReader(postgresSchemaVersion);
+    if (schema === 0 && options.faultIfEmpty) throw options.faultIfEmpty(place);
+    if (schema !== 0 && options.faultIfThere) throw options.faultIfThere(place);
+    const backUp = async (from: number): Promise<string> => {
+      const stamp = new Date(clock.now()).toISOString().replaceAll(':', '-');
+      const file = join(options.backupDir, `orch.db.schema-${from}-${stamp}`);
+      await copyPostgresToSqlite(
+        store,
+        file,
+        migrations.filter(({ version }) => version <= from),
+      );
+      return file;
+    };
+    await migratePostgres(store, schema, { place, logger, migrations, backUp });
+    await store.claim();
+    isOpen = true;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+  return {
+    kind: 'postgres',
+    place,
+    db: store.db,
+    store,
+    backup: (file) => copyPostgresToSqlite(store, file, migrations),
+    copy: null,
+    close: () => store.close(),
+  };
+}
+
+/** Translates a failure to connect for the person who starts the orchestrator. */
+async function opened(place: string, open: () => Promise<PostgresStore>): Promise<PostgresStore> {
+  try {
+    return await open();
+  } catch (error) {
+    if (isFault(error)) throw error;
+    const fault = postgresFault(place, error);
+    if (isFault(fault)) throw fault;
+    throw new Fault('invalid_config', `the database ${place} cannot be used: ${messageOf(error)}`, {
+      hint: 'look at the user, the database and the password (store_password_file, PGPASSFILE or PGPASSWORD)',
+      cause: error,
+    });
+  }
+}
+
+async function withTwoSessions(pg: PgModule, servers: () => readonly ClientConfig[], place: string): Promise<void> {
+  const sessions: PostgresSession[] = [];
+  try {
+    for (let count = 0; count < 2; count += 1) sessions.push(await connectToAny(pg, servers()));
+    const [first, second] = sessions.map(
+      (session) => (text: string, values: readonly unknown[]) => session.query(text, values),
+    );
+    if (first && second) await checkSessions(first, second, place);
+  } catch (error) {
+    throw postgresFault(place, error);
+  } finally {
+    for (const session of sessions) await session.end();
+  }
+}
+
+/** Connects to the first server that answers. Throws the last error. */
+export async function connectToAny(pg: PgModule, servers: readonly ClientConfig[]): Promise<PostgresSession> {
+  let failure: unknown = new Error('the URL names no server');
+  for (const server of servers) {
+    try {
+      return await PostgresSession.connect(pg, server);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
+}
+
+/** Returns how to connect to each server of the URL. Throws `invalid_config` for unreadable files. */
+export function clientConfigs(pg: PgModule, url: PostgresUrl, password: PasswordSource): readonly ClientConfig[] {
+  const ca = url.rootCertificate === null ? undefined : certificates(url.rootCertificate);
+  return url.addresses.map((address) => {
+    const { host, port } = address;
+    const secret = passwordOf(password, url, address);
+    return {
+      host,
+      port,
+      user: url.user,
+      database: url.database,
+      // Without this, the library looks for a password file of its own.
+      password: secret ?? '',
+      ssl: url.usesTls ? { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) } : false,
+      types: numberTypes(pg),
+    };
+  });
+}
+
+function certificates(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new Fault('invalid_config', `the certificates ${file} (sslrootcert) cannot be read: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,161 @@
+/** One session on the server: connects, prepares statements, and gives up when the server is silent. */
+import type { Client, ClientConfig, CustomTypesConfig, QueryResult as PgResult } from 'pg';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { PgModule } from './load-pg.js';
+import { ConnectionLost } from './postgres-error.js';
+
+/** Milliseconds to connect, and to answer a statement. */
+const CONNECT_MS = 5_000;
+const ANSWER_MS = 30_000;
+/** Maximum statements that a session prepares; others are planned each time. */
+const PREPARED = 500;
+
+/** Schema that holds the store, and settings of each session. Commits wait for the disk as the server is set, never less. */
+export const SESSION_SETUP = `
+  set search_path = orch;
+  set idle_in_transaction_session_timeout = '15s';
+  set lock_timeout = '10s';
+  set client_min_messages = warning`;
+
+const INT8 = 20;
+const NUMERIC = 1700;
+
+/** Returns 64-bit integers and sums as numbers. Throws for values that a number cannot hold. */
+export const numberTypes = (pg: PgModule): CustomTypesConfig => ({
+  getTypeParser: ((id: number, format?: 'text' | 'binary') =>
+    id === INT8 || id === NUMERIC ? exactNumber : pg.types.getTypeParser(id, format as 'text')) as never,
+});
+
+function exactNumber(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Error(`${text} is too large for a number`);
+  return value;
+}
+
+export class PostgresSession {
+  private readonly client: Client;
+  private readonly names: StatementNames;
+  private readonly lost = new AbortController();
+  /** True once the server has reported that a commit was not confirmed by its standby. */
+  private unconfirmed = false;
+
+  private constructor(client: Client) {
+    this.client = client;
+    this.names = new StatementNames();
+    client.on('error', (error) => this.abandon(error));
+    client.on('end', () => this.abandon(new ConnectionLost('the connection has ended')));
+    client.on('notice', ({ message }) => {
+      if (message?.startsWith('canceling wait for synchronous replication')) this.unconfirmed = true;
+    });
+  }
+
+  /** Connects and applies the settings of each session. Throws the errors of the library. */
+  static async connect(pg: PgModule, config: ClientConfig): Promise<PostgresSession> {
+    const client = new pg.Client({ ...config, connectionTimeoutMillis: CONNECT_MS, keepAlive: true });
+    const session = new PostgresSession(client);
+    try {
+      await client.connect();
+      await session.query(SESSION_SETUP);
+      return session;
+    } catch (error) {
+      session.abandon(error);
+      throw error;
+    }
+  }
+
+  /** Aborts when the session has ended, with its error. */
+  get ended(): AbortSignal {
+    return this.lost.signal;
+  }
+
+  /** Runs a statement. Throws `ConnectionLost` when the session ends before the answer. */
+  async query(text: string, values: readonly unknown[] = [], timeout = ANSWER_MS): Promise<PgResult> {
+    if (this.ended.aborted) throw lostBy(this.ended);
+    const name = this.names.nameOf(text);
+    const answer = this.client.query({ ...(name === null ? {} : { name }), text, values: [...values] });
+    return within(answer, timeout, this.ended, () => this.abandon(new ConnectionLost('the server does not answer')));
+  }
+
+  /** Commits. Throws when the server rolled back instead; `ConnectionLost` when it is unknown whether it has committed. */
+  async commit(): Promise<void> {
+    this.unconfirmed = false;
+    const { command } = await this.query('commit');
+    if (command !== 'COMMIT') throw new Error('the transaction had failed before its commit');
+    if (!this.unconfirmed) return;
+    this.abandon(new ConnectionLost('the standby did not confirm a commit'));
+    throw lostBy(this.ended);
+  }
+
+  /** Ends the session at once; statements in flight are rejected. Idempotent. */
+  abandon(error: unknown): void {
+    if (this.ended.aborted) return;
+    this.lost.abort(error);
+    void this.client.end().catch(() => undefined);
+  }
+
+  /** Ends the session after the statements in flight. */
+  async end(): Promise<void> {
+    if (this.ended.aborted) return;
+    await within(this.client.end(), CONNECT_MS, this.ended, () => undefined).catch(() => undefined);
+    this.abandon(new ConnectionLost('the session was closed'));
+  }
+}
+
+const lostBy = ({ reason }: AbortSignal): unknown =>
+  reason instanceof Fault
+    ? reason
+    : new ConnectionLost(`Connection terminated: ${reason?.message ?? reason}`, { cause: reason });
+
+/**
+ * Waits for an answer until the session ends or the time is over. After a pause of this process, timers run before the sockets
+ * are read, so an answer that has arrived meanwhile still counts.
+ */
+export function within<T>(answer: Promise<T>, ms: number, ended: AbortSignal, onTimeout: () => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onEnd = () => finish(() => reject(lostBy(ended)));
+    const timer = setTimeout(() => setImmediate(() => setImmediate(late)), ms);
+    let isDone = false;
+    const late = () => {
+      if (isDone) return;
+      onTimeout();
+      finish(() => reject(new ConnectionLost('the server does not answer')));
+    };
+    const finish = (settle: () => void) => {
+      isDone = true;
+      clearTimeout(timer);
+      ended.removeEventListener('abort', onEnd);
+      settle();
+    };
+    ended.addEventListener('abort', onEnd, { once: true });
+    answer.then(
+      (value) => finish(() => resolve(value)),
+      (error) => finish(() => reject(error)),
+    );
+  });
+}
+
+/** Names the statements to prepare: those that a session runs for the second time. */
+class StatementNames {
+  private readonly named = new Map<string, string>();
+  private readonly once = new Set<string>();
+
+  /** Returns the name to prepare the statement under, or null to run it once. */
+  nameOf(text: string): string | null {
+    const known = this.named.get(text);
+    if (known !== undefined) return known;
+    if (!PREPARABLE.test(text)) return null;
+    if (this.named.size < PREPARED && this.once.delete(text)) {
+      const name = `orch_${this.named.size}`;
+      this.named.set(text, name);
+      return name;
+    }
+    this.once.add(text);
+    for (const oldest of this.once) {
+      if (this.once.size <= PREPARED) break;
+      this.once.delete(oldest);
+    }
+    return null;
+  }
+}
+
+const PREPARABLE = /^(select|insert|update|delete|with)\b/i;

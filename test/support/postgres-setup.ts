@@ -1,0 +1,24 @@
+/** Before tests on PostgreSQL: starts one server for all of them, with a database that theirs are copies of. */
+import { openDatabase } from '../../daemon/database/database.js';
+import { silentLogger } from '../../src/kernel/logger.js';
+import { noPostgres, TestPostgres } from './postgres.js';
+import { TEMPLATE } from './store.js';
+
+/** Vitest calls it once, before the workers start, and the returned function after them. */
+export async function setup(): Promise<(() => Promise<void>) | undefined> {
+  if (process.env.ORCH_TEST_STORE !== 'postgres') return undefined;
+  if (noPostgres !== null) throw new Error(`the tests on PostgreSQL cannot run: ${noPostgres}`);
+  const server = await TestPostgres.start();
+  process.env.ORCH_TEST_POSTGRES = server.url();
+  const url = await server.createDatabase(TEMPLATE);
+  const password = { file: '', env: {} };
+  const store = await openDatabase({
+    file: '/nowhere/orch.db',
+    server: { url, password, readers: 1, processName: 'orch template' },
+    logger: silentLogger,
+    clock: Date,
+    onFatal: () => undefined,
+  });
+  await store.close();
+  return () => server.remove();
+}
