@@ -1,5 +1,5 @@
 /** A real PostgreSQL of Debian's packages in a temporary directory, never a service of the machine. */
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -15,6 +15,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { until } from './until.js';
 
 const run = promisify(execFile);
 
@@ -137,21 +138,17 @@ export class TestPostgres {
     await this.program('pg_ctl', ['-D', this.data, '-l', join(this.directory, 'log'), '-w', '-t', '120', 'start']);
   }
 
-  /** Ends the server as a crash of its machine does. */
-  kill(): void {
+  /** Ends the server as a crash of its machine does: all of its processes at once. */
+  async kill(): Promise<void> {
     const { pid } = this;
-    // Its first process is the parent of all others, which end by themselves when it is gone.
-    const children = execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' })
-      .split('\n')
-      .filter(Boolean)
-      .map(Number);
-    for (const one of [pid, ...children]) {
-      try {
-        process.kill(one, 'SIGKILL');
-      } catch {
-        // It has ended already.
-      }
-    }
+    const children = await run('pgrep', ['-P', String(pid)]).then(
+      ({ stdout }) => stdout.split('\n').filter(Boolean).map(Number),
+      () => [],
+    );
+    const processes = [pid, ...children];
+    for (const one of processes) endAtOnce(one);
+    // Its memory belongs to its processes until the last one is gone.
+    await until(() => processes.every((one) => !existsSync(`/proc/${one}/exe`)), 'the server has ended');
     rmSync(join(this.data, 'postmaster.pid'), { force: true });
   }
 
@@ -203,6 +200,12 @@ export class TestPostgres {
     rmSync(this.directory, { recursive: true, force: true });
   }
 
+  /** End of the server's log. */
+  log(): string {
+    const file = join(this.directory, 'log');
+    return existsSync(file) ? readFileSync(file, 'utf8').slice(-2000) : '';
+  }
+
   private program(name: string, args: readonly string[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const child = spawn(join(postgresPrograms ?? '', name), [...args], {
@@ -216,8 +219,18 @@ export class TestPostgres {
         text += part;
       });
       child.once('error', reject);
-      child.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`${name} ended with ${code}: ${text}`))));
+      child.once('exit', (code) =>
+        code === 0 ? resolve() : reject(new Error(`${name} ended with ${code}: ${text || this.log()}`)),
+      );
     });
+  }
+}
+
+function endAtOnce(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended already.
   }
 }
 

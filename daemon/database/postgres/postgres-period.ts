@@ -44,6 +44,8 @@ export class PostgresPeriod {
       },
     });
     this.pool.on('error', (error) => this.end(error));
+    // A session that is lent out reports its loss itself, and nowhere else.
+    this.pool.on('connect', (client) => client.on('error', (error) => this.end(error)));
     for (const session of [writer, watcher]) {
       session.ended.addEventListener('abort', () => this.end(session.ended.reason), { once: true });
       if (session.ended.aborted) this.end(session.ended.reason);
