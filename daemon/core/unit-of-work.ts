@@ -78,22 +78,27 @@ export class TransactionalWriter implements UnitOfWork {
     if (this.isBusy || this.waiting.length === 0) return;
     this.isBusy = true;
     setImmediate(() => {
-      void this.commitBatch().finally(() => {
+      let isOver = false;
+      const over = () => {
+        if (isOver) return;
+        isOver = true;
         this.isBusy = false;
         this.wake();
-      });
+      };
+      void this.commitBatch(over).finally(over);
     });
   }
 
-  private async commitBatch(): Promise<void> {
+  /** Commits waiting units. Calls `onDoubt` when it is long unknown whether they were committed, so that later ones can be refused. */
+  private async commitBatch(onDoubt: () => void): Promise<void> {
     const batch = this.waiting.splice(0, 1);
     const known = this.head;
     this.head = null;
     try {
-      const performed = await storeDriverOf(this.options.db).transact(
-        (tx) => this.performBatch(tx, batch, known),
-        lastEventId,
-      );
+      const performed = await storeDriverOf(this.options.db).transact((tx) => this.performBatch(tx, batch, known), {
+        lastEventIdOf: lastEventId,
+        onDoubt,
+      });
       const end = performed.at(-1);
       if (end !== undefined) {
         this.head = end.head;

@@ -5,6 +5,11 @@ import type { Database, Queryable } from './schema.js';
 /** Database engines that can hold a store. */
 export type StoreKind = 'sqlite' | 'postgres';
 
+export interface TransactOptions<T> {
+  readonly lastEventIdOf: (result: T) => string | null;
+  readonly onDoubt: () => void;
+}
+
 /** Runs what Kysely's own interfaces do not express. */
 export interface StoreDriver {
   readonly kind: StoreKind;
@@ -13,9 +18,10 @@ export interface StoreDriver {
   /**
    * Runs `work` in the only write transaction and commits it. Returns the result of `work` once the commit is durable; an
    * exception of `work` rolls back. `lastEventIdOf` names the last audit event that the transaction adds, or null: a store
-   * that can lose the answer of a commit looks for it. Throws `store_unavailable` when nothing was written.
+   * that can lose the answer of a commit looks for it, which may take as long as an outage: then it calls `onDoubt` first, and
+   * refuses other transactions meanwhile. Throws `store_unavailable` when nothing was written.
    */
-  transact<T>(work: (tx: Transaction<Database>) => Promise<T>, lastEventIdOf: (result: T) => string | null): Promise<T>;
+  transact<T>(work: (tx: Transaction<Database>) => Promise<T>, options: TransactOptions<T>): Promise<T>;
 }
 
 /** Adapter of a dialect that can be asked for its store. */

@@ -3,6 +3,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { type AgentFeature, FEATURE_PURPOSES } from '../../src/wire/features.js';
 import type { AgentTraffic, EngineMessage } from '../fleet/connection-registry.js';
+import { throughOutages } from '../fleet/through-outages.js';
 import { agentLabel, type KnownAgent } from './agent-gate.js';
 import type { Lanes } from './lanes.js';
 import type { Observations } from './observations.js';
@@ -29,14 +30,24 @@ export class Traffic implements AgentTraffic {
   }
 
   async receive(nodeId: NodeId, message: EngineMessage): Promise<void> {
-    const { sessions, lanes, observations, reports, onReady } = this.options;
+    const { sessions, observations, reports, onReady } = this.options;
     if (message.type === 'inventory') {
       const session = sessions.recordInventory(nodeId, message.features ?? []);
-      await lanes.enter(nodeId, () => reports.reconcile(nodeId, message, session));
+      await this.lasting(nodeId, () => reports.reconcile(nodeId, message, session));
       if (sessions.isReady(nodeId)) onReady(nodeId);
     } else if (!observations.receive(nodeId, message)) {
-      await lanes.enter(nodeId, () => reports.receive(nodeId, message));
+      await this.lasting(nodeId, () => reports.receive(nodeId, message));
     }
+  }
+
+  /** Works in the lane of the agent; again while the store is away, as long as the same connection lasts. */
+  private lasting(nodeId: NodeId, work: () => Promise<void>): Promise<void> {
+    const { sessions, lanes } = this.options;
+    const isSame = sessions.watch(nodeId);
+    return throughOutages(
+      () => lanes.enter(nodeId, work),
+      () => !isSame(),
+    );
   }
 
   disconnected(nodeId: NodeId): void {
@@ -72,6 +83,12 @@ export class AgentSessions {
 
   isCurrent(nodeId: NodeId, session: Session): boolean {
     return this.sessions.get(nodeId) === session;
+  }
+
+  /** Returns a function that tells whether the agent's connection is still the present one. */
+  watch(nodeId: NodeId): () => boolean {
+    const session = this.sessions.get(nodeId);
+    return () => this.sessions.get(nodeId) === session;
   }
 
   isReady(nodeId: NodeId): boolean {

@@ -13,6 +13,7 @@ import type { AgentPeer } from './agent-listener.js';
 import type { AgentTraffic, ConnectionRegistry } from './connection-registry.js';
 import type { Enrolment } from './enrolment.js';
 import type { Presence } from './presence.js';
+import { throughOutages } from './through-outages.js';
 import { versionFirst } from './version-first.js';
 
 /** Timeouts in milliseconds. */
@@ -72,6 +73,9 @@ export class AgentGateway implements Service {
   private readonly reported = new WeakMap<AgentConnection, number>();
   private readonly hellos = new WeakMap<AgentConnection, AgentMessageOf<'hello'>>();
   private readonly work: BackgroundWork;
+  /** Departures that are not stored yet, by agent. */
+  private readonly departures = new Map<NodeId, Promise<void>>();
+  private isStopping = false;
   private heartbeat: NodeJS.Timeout | undefined;
   private sweepTimer: NodeJS.Timeout | undefined;
 
@@ -97,6 +101,7 @@ export class AgentGateway implements Service {
   async stop(): Promise<void> {
     clearInterval(this.heartbeat);
     clearInterval(this.sweepTimer);
+    this.isStopping = true;
     for (const connection of this.open) connection.close(CLOSE.goingAway, 'the orchestrator stops');
     await this.work.idle();
     this.work.start(this.flush(true));
@@ -147,14 +152,14 @@ export class AgentGateway implements Service {
         return this.hello(connection, message);
       case 'attributes':
         this.rejectIfRateLimited(connection);
-        return this.options.presence.attributesChanged(connection, message.attributes);
+        return lasting(connection, () => this.options.presence.attributesChanged(connection, message.attributes));
       case 'metrics':
         return this.options.onMetrics(connection.nodeId, message);
       case 'terminal_answer':
       case 'terminals':
         return this.options.terminals.receive(connection.nodeId, message);
       case 'upgrade_report':
-        return this.options.onUpgradeReport(connection.nodeId, message);
+        return lasting(connection, () => this.options.onUpgradeReport(connection.nodeId, message));
       case 'inventory':
       case 'run_accepted':
       case 'run_awaiting':
@@ -185,7 +190,7 @@ export class AgentGateway implements Service {
     if (!(await this.claim(connection))) return;
     const { enrolment_token: _, ...known } = hello;
     this.hellos.set(connection, known);
-    const admission = await this.options.enrolment.admit(connection, hello);
+    const admission = await lasting(connection, () => this.options.enrolment.admit(connection, hello));
     if (admission.verdict !== null) this.judged(connection, admission.verdict);
     if (admission.kind === 'admitted') return this.sendStatus(connection, hello);
     connection.close(admission.closeCode, admission.reason);
@@ -223,7 +228,8 @@ export class AgentGateway implements Service {
 
   /** Sends the agent its status, according to its current record. */
   private async sendStatus(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
-    const agent = await this.options.presence.arrived(connection, hello);
+    await this.departures.get(connection.nodeId)?.catch(() => undefined);
+    const agent = await lasting(connection, () => this.options.presence.arrived(connection, hello));
     if (agent === null)
       return connection.close(CLOSE.goingAway, 'the record of this agent was deleted, so it enrols again');
     if (agent.status === 'rejected') return connection.close(CLOSE.rejected, REJECTED);
@@ -266,9 +272,23 @@ export class AgentGateway implements Service {
       this.options.traffic.disconnected(connection.nodeId);
       this.options.terminals.disconnected(connection.nodeId);
     }
-    this.work.start(this.options.presence.left(connection));
+    const left = throughOutages(
+      () => this.options.presence.left(connection),
+      () => this.isStopping,
+    );
+    // An arrival that was stored before its agent's departure would leave the agent away.
+    this.departures.set(connection.nodeId, left);
+    const forget = () => {
+      if (this.departures.get(connection.nodeId) === left) this.departures.delete(connection.nodeId);
+    };
+    left.then(forget, forget);
+    this.work.start(left);
   }
 }
+
+/** Repeats work while the store is away, as long as the connection is open. */
+const lasting = <T>(connection: AgentConnection, work: () => Promise<T>): Promise<T> =>
+  throughOutages(work, () => connection.state === 'closed');
 
 /** Pings a connection. Returns true on any sign of life within `withinMs` milliseconds, false once it has ended. */
 function answersPing(connection: AgentConnection, withinMs: number): Promise<boolean> {

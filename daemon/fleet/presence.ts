@@ -60,10 +60,10 @@ export class Presence {
    * when it has none. Nothing is recorded for a rejected agent or a closed connection.
    */
   async arrived(connection: AgentConnection, hello: Hello): Promise<AgentRow | null> {
-    return this.options.uow.write(async (tx, emit) => {
+    const before = this.arrivals.get(connection);
+    const arrival = this.options.uow.write(async (tx, emit) => {
       const agent = await findAgent(tx, connection.nodeId);
       if (agent === null || agent.status === 'rejected' || connection.state === 'closed') return agent;
-      const before = this.arrivals.get(connection);
       this.arrivals.set(connection, agent);
       if (before === undefined) await this.noteHello(tx, emit, agent, hello);
       if (agent.status !== 'approved' || before?.status === 'approved') return agent;
@@ -78,6 +78,12 @@ export class Presence {
         if (this.changes.passes(`journal ${agent.node_id}`, event)) emit(event);
       }
       return agent;
+    });
+    return arrival.catch((error) => {
+      // What was not stored has not happened, and the caller may try again.
+      if (before === undefined) this.arrivals.delete(connection);
+      else this.arrivals.set(connection, before);
+      throw error;
     });
   }
 

@@ -53,6 +53,9 @@ export class OfflineWatch implements Service {
     await this.checking;
   }
 
+  /** True after a check that failed. */
+  private isFailing = false;
+
   /** Raises notifications for agents that are away too long, and records lost agents. Never rejects. */
   async check(): Promise<void> {
     const { db, clock, logger } = this.options;
@@ -64,10 +67,14 @@ export class OfflineWatch implements Service {
       if (away.length > 0) await this.notifyAbsent(away);
       const lost = isSettled ? await agentsConnectedBefore(db, wall, now) : [];
       if (lost.length > 0) await this.recordLost(lost);
+      this.isFailing = false;
     } catch (error) {
-      logger.error('notifications about absent agents could not be stored; the next check retries', {
-        reason: messageOf(error),
-      });
+      // A check each second says once that the store is away.
+      logger[this.isFailing ? 'debug' : 'error'](
+        'notifications about absent agents could not be stored; the next check retries',
+        { reason: messageOf(error) },
+      );
+      this.isFailing = true;
     }
   }
 

@@ -149,7 +149,9 @@ export class TestPostgres {
     for (const one of processes) endAtOnce(one);
     // Its memory belongs to its processes until the last one is gone.
     await until(() => processes.every((one) => !existsSync(`/proc/${one}/exe`)), 'the server has ended');
-    rmSync(join(this.data, 'postmaster.pid'), { force: true });
+    // Whatever adopts its processes may take a while to forget them.
+    const locks = [join(this.data, 'postmaster.pid'), join(this.directory, `.s.PGSQL.${this.port}.lock`)];
+    for (const lock of locks) rmSync(lock, { force: true });
   }
 
   /** Process ID of the server's first process. */

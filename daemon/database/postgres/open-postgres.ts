@@ -13,6 +13,7 @@ import type { OpenDatabase } from '../open-database.js';
 import { checkServer, checkSessions } from './check-server.js';
 import { loadPg, type PgModule } from './load-pg.js';
 import { migratePostgres, postgresSchemaVersion } from './migrate-postgres.js';
+import type { RunStatement } from './postgres-dialect.js';
 import { postgresFault } from './postgres-error.js';
 import { type PasswordSource, passwordOf } from './postgres-password.js';
 import { numberTypes, PostgresSession } from './postgres-session.js';
@@ -57,6 +58,7 @@ export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPo
   const servers = () => clientConfigs(pg, url, options.password);
   const place = url.shown;
   let isOpen = false;
+  await opened(place, () => checkBefore(pg, servers(), place, clock));
   const store = await opened(place, () =>
     PostgresStore.open({
       ...options,
@@ -67,8 +69,6 @@ export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPo
     }),
   );
   try {
-    await store.withReader((run) => checkServer(run, place, clock));
-    await withTwoSessions(pg, servers, place);
     const schema = await store.withReader(postgresSchemaVersion);
     if (schema === 0 && options.faultIfEmpty) throw options.faultIfEmpty(place);
     if (schema !== 0 && options.faultIfThere) throw options.faultIfThere(place);
@@ -101,7 +101,7 @@ export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPo
 }
 
 /** Translates a failure to connect for the person who starts the orchestrator. */
-async function opened(place: string, open: () => Promise<PostgresStore>): Promise<PostgresStore> {
+async function opened<T>(place: string, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (error) {
@@ -115,16 +115,23 @@ async function opened(place: string, open: () => Promise<PostgresStore>): Promis
   }
 }
 
-async function withTwoSessions(pg: PgModule, servers: () => readonly ClientConfig[], place: string): Promise<void> {
+/** Checks the server and the way to it before the store is locked: behind a pooler the lock would stay with the pooler. */
+async function checkBefore(
+  pg: PgModule,
+  servers: readonly ClientConfig[],
+  place: string,
+  clock: Pick<Clock, 'now'>,
+): Promise<void> {
   const sessions: PostgresSession[] = [];
+  const connect = async (): Promise<RunStatement> => {
+    const session = await connectToAny(pg, servers);
+    sessions.push(session);
+    return (text, values) => session.query(text, values);
+  };
   try {
-    for (let count = 0; count < 2; count += 1) sessions.push(await connectToAny(pg, servers()));
-    const [first, second] = sessions.map(
-      (session) => (text: string, values: readonly unknown[]) => session.query(text, values),
-    );
-    if (first && second) await checkSessions(first, second, place);
-  } catch (error) {
-    throw postgresFault(place, error);
+    const first = await connect();
+    await checkServer(first, place, clock);
+    await checkSessions(first, await connect(), place);
   } finally {
     for (const session of sessions) await session.end();
   }

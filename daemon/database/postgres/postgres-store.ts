@@ -10,7 +10,7 @@ import type { ClientConfig } from 'pg';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
 import type { Database, Queryable } from '../schema.js';
-import type { StoreDriver } from '../store-driver.js';
+import type { StoreDriver, TransactOptions } from '../store-driver.js';
 import type { PgModule } from './load-pg.js';
 import { postgresDatabase, type RunStatement, runCompiled } from './postgres-dialect.js';
 import { ConnectionLost, isConnectionError, postgresFault, unreachable } from './postgres-error.js';
@@ -58,7 +58,8 @@ export class PostgresStore implements StoreDriver {
   private batches = 0;
   /** Last audit event that this process committed; null before the first. */
   private lastEventId: string | null = null;
-  private unsettled: Mark | null = null;
+  /** The commit whose answer was lost, until it is looked up. */
+  private unsettled: { readonly mark: Mark; readonly end: Promise<void> } | null = null;
 
   private constructor(options: PostgresStoreOptions) {
     this.options = options;
@@ -95,10 +96,11 @@ export class PostgresStore implements StoreDriver {
     return runCompiled<R>(db, sql, parameters);
   }
 
-  transact<T>(
+  async transact<T>(
     work: (tx: Transaction<Database>) => Promise<T>,
-    lastEventIdOf: (result: T) => string | null,
+    { lastEventIdOf, onDoubt }: TransactOptions<T>,
   ): Promise<T> {
+    await this.untilSettled();
     return this.inTurn(async () => {
       const period = await this.currentPeriod();
       let done: { readonly result: T; readonly mark: Mark } | null = null;
@@ -112,7 +114,10 @@ export class PostgresStore implements StoreDriver {
           });
       } catch (error) {
         if (!(error instanceof CommitUnknown) || done === null) throw this.faultOf(error);
-        await this.settle((done as { readonly mark: Mark }).mark, error.cause);
+        const { mark } = done as { readonly mark: Mark };
+        const settled = this.settle(mark, error.cause);
+        onDoubt();
+        await settled;
       }
       const { result, mark } = done as unknown as { readonly result: T; readonly mark: Mark };
       if ('eventId' in mark) this.lastEventId = mark.eventId;
@@ -216,7 +221,13 @@ export class PostgresStore implements StoreDriver {
   private async settle(mark: Mark, cause: unknown): Promise<void> {
     const { logger, place } = this.options;
     logger.warn('the answer of a commit was lost, it is looked up when the database is back', { store: place });
-    this.unsettled = mark;
+    let end: () => void = () => undefined;
+    this.unsettled = {
+      mark,
+      end: new Promise<void>((resolve) => {
+        end = resolve;
+      }),
+    };
     try {
       for (;;) {
         const period = await this.nextPeriod();
@@ -229,7 +240,18 @@ export class PostgresStore implements StoreDriver {
       }
     } finally {
       this.unsettled = null;
+      end();
     }
+  }
+
+  /** Waits a moment for the end of a doubt. Throws `store_unavailable`. */
+  private async untilSettled(): Promise<void> {
+    if (this.unsettled === null) return;
+    const { end } = this.unsettled;
+    const left = Math.max(0, this.lostAt + GRACE_MS - performance.now());
+    await within(end, left, this.closing.signal, () => undefined).catch((error) => {
+      throw error instanceof ConnectionLost ? this.lastFailure() : error;
+    });
   }
 
   private inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -364,10 +386,7 @@ export class PostgresStore implements StoreDriver {
     if (rowCount !== 1) throw new StateLost('another orchestrator has written to the store meanwhile');
     if (this.lastEventId === null) return;
     const { rows } = await period.writer.query('select id from audit_events order by seq desc limit 1');
-    const expected = [
-      this.lastEventId,
-      ...(this.unsettled !== null && 'eventId' in this.unsettled ? [this.unsettled.eventId] : []),
-    ];
+    const expected = [this.lastEventId, ...eventIds(this.unsettled?.mark)];
     if (!expected.includes(rows[0]?.id)) {
       throw new StateLost(
         'the store lacks events that were committed: the server lost them, or was replaced by an older copy',
@@ -379,6 +398,9 @@ export class PostgresStore implements StoreDriver {
     return postgresFault(this.options.place, error);
   }
 }
+
+const eventIds = (mark: Mark | undefined): readonly string[] =>
+  mark !== undefined && 'eventId' in mark ? [mark.eventId] : [];
 
 /** Thrown when the connection was lost during a commit. */
 class CommitUnknown extends Error {
