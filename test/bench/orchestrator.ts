@@ -43,7 +43,7 @@ export class Orchestrator {
   }
 
   /** Starts `orch serve` with an operator, who also has a profile for the command. */
-  static async start(flags: readonly string[] = []): Promise<Orchestrator> {
+  static async start(flags: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Orchestrator> {
     const sandbox = new Sandbox();
     const run = async (...args: readonly string[]) => {
       const { status, stderr } = await sandbox.orch(args);
@@ -51,7 +51,7 @@ export class Orchestrator {
     };
     try {
       await run('operator', 'init');
-      const started = await sandbox.serve(flags);
+      const started = await sandbox.serve(flags, env);
       const { api_url: url, tls_fingerprint: fingerprint } = started.ready;
       await run('profile', 'create', 'bench', '--url', url, '--tls-fingerprint', fingerprint);
       await run('profile', 'use', 'bench');

@@ -9,10 +9,10 @@ import { measureLargeApply } from './large-apply.js';
 import { measureReconnect } from './reconnect.js';
 import { measureGrowth, measureRollout, measureScaling } from './rollout.js';
 import { SimulatedFleet } from './simulated-fleet.js';
+import { measureStatements } from './statements.js';
 
 /** What the measurements of a part share; each is made at its first use. */
-export interface FleetBench {
-  readonly measure: Bench['measure'];
+export interface FleetBench extends Pick<Bench, 'measure' | 'say'> {
   readonly fleet: () => Promise<SimulatedFleet>;
   /** The limit beside it. */
   readonly bare: () => Promise<BareFleet>;
@@ -20,8 +20,9 @@ export interface FleetBench {
   readonly load: () => Promise<Program>;
 }
 
-const sharedBy = ({ measure, shared }: Bench): FleetBench => ({
+const sharedBy = ({ measure, say, shared }: Bench): FleetBench => ({
   measure,
+  say,
   fleet: shared(
     () => SimulatedFleet.start(),
     (made) => made.stop(),
@@ -45,6 +46,7 @@ export const fleet: Part = {
     await measureIdle(shared, 0);
     await measureRollout(shared, 200);
     await measureGrowth(shared, 200);
+    await measureStatements(shared, 200);
     await measureEnrolment(shared, 1_000);
     await measureRollout(shared, 1_000);
     await measureReconnect(shared, 1_000);

@@ -38,8 +38,8 @@ export class SimulatedFleet {
     this.orchestrator = orchestrator;
   }
 
-  static async start(flags: readonly string[] = []): Promise<SimulatedFleet> {
-    return new SimulatedFleet(await Orchestrator.start(['--limits-operations', '100000', ...flags]));
+  static async start(flags: readonly string[] = [], env: NodeJS.ProcessEnv = {}): Promise<SimulatedFleet> {
+    return new SimulatedFleet(await Orchestrator.start(['--limits-operations', '100000', ...flags], env));
   }
 
   get size(): number {
