@@ -5,6 +5,7 @@ import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentRow, findAgent } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
+import { type AgentInputs, readAgentInputs } from './agent-inputs.js';
 import type { LiveOperations } from './operations/live-operations.js';
 
 interface AgentGateOptions extends Pick<Core, 'db'> {
@@ -23,9 +24,9 @@ export class AgentGate {
    * Returns the agent if it is approved, connected and owes no report of an earlier operation. Throws `agent_not_found`,
    * `agent_not_approved`, `agent_not_connected` or `operation_in_progress`.
    */
-  async pass(nodeId: string): Promise<KnownAgent> {
+  async pass(nodeId: string): Promise<AgentWithInputs> {
     const { db, link, live } = this.options;
-    const agent = await approvedAgent(db, nodeId);
+    const agent = refuseUnapproved(await agentWithInputs(db, nodeId));
     if (!link.isConnected(agent.nodeId)) {
       throw new Fault('agent_not_connected', `agent ${agentLabel(agent)} is not connected`, {
         hint: 'start it, or wait until it is back',
@@ -50,20 +51,41 @@ export interface KnownAgent {
   readonly row: AgentRow;
 }
 
+/** An agent with what its desired set depends on. */
+export interface AgentWithInputs extends KnownAgent {
+  readonly inputs: AgentInputs;
+}
+
 /** Returns the agent. Throws `agent_not_found`. */
 export async function knownAgent(db: Queryable, nodeId: string): Promise<KnownAgent> {
   const row = isNodeId(nodeId) ? await findAgent(db, nodeId) : null;
   if (row !== null && isNodeId(row.node_id)) return { nodeId: row.node_id, row };
-  throw new Fault('agent_not_found', `there is no agent "${nodeId}"`, { hint: 'see what there is: orch agents list' });
+  throw agentNotFound(nodeId);
 }
+
+/** Returns the agent with its inputs. Throws `agent_not_found`. */
+export async function agentWithInputs(db: Queryable, nodeId: string): Promise<AgentWithInputs> {
+  const [inputs] = isNodeId(nodeId) ? await readAgentInputs(db, [nodeId]) : [];
+  if (inputs !== undefined && isNodeId(inputs.row.node_id))
+    return { nodeId: inputs.row.node_id, row: inputs.row, inputs };
+  throw agentNotFound(nodeId);
+}
+
+export const agentNotFound = (nodeId: string): Fault =>
+  new Fault('agent_not_found', `there is no agent "${nodeId}"`, { hint: 'see what there is: orch agents list' });
 
 /** Returns the agent if it is approved. Throws `agent_not_found` or `agent_not_approved`. */
 export async function approvedAgent(db: Queryable, nodeId: string): Promise<KnownAgent> {
-  const agent = await knownAgent(db, nodeId);
-  if (agent.row.status === 'approved') return agent;
-  throw new Fault('agent_not_approved', `agent ${nodeId} is ${agent.row.status}, not approved`, {
+  return refuseUnapproved(await knownAgent(db, nodeId));
+}
+
+/** Returns the agent. Throws `agent_not_approved`. */
+function refuseUnapproved<Agent extends KnownAgent>(agent: Agent): Agent {
+  const { nodeId, row } = agent;
+  if (row.status === 'approved') return agent;
+  throw new Fault('agent_not_approved', `agent ${nodeId} is ${row.status}, not approved`, {
     hint: `approve it first: orch agents approve ${nodeId} --name NAME`,
-    data: { status: agent.row.status },
+    data: { status: row.status },
   });
 }
 

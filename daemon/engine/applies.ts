@@ -4,13 +4,14 @@ import { setImmediate } from 'node:timers/promises';
 import { NOTHING } from '../../src/contract/run-targets.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
+import { isNodeId } from '../../src/kernel/ids.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
 import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
-import { type AgentGate, agentLabel, type KnownAgent } from './agent-gate.js';
+import { type AgentGate, agentLabel, agentNotFound, type KnownAgent } from './agent-gate.js';
 import { type AppliedResourceRow, removalOf } from './applied-resource-store.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { CurrentAssignments } from './assignments/assignment-store.js';
@@ -101,15 +102,16 @@ export class Applies {
    * `outside_window`, `removal_guard` and `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
-    const { db, newId, gate, sessions, leases, lanes, desiredSets } = this.options;
-    const agent = await gate.pass(request.nodeId);
+    const { db, newId, gate, sessions, lanes, desiredSets } = this.options;
     const id = newId();
-    const lease = leases.takeForApply(agent.nodeId, id, { yields: request.automatic !== undefined });
+    const lease = await this.takeLease(request, id);
     try {
       const { to = null, modules } = request;
+      // Read under the lease, so that no other apply changes the believed state afterwards.
+      const agent = await gate.pass(request.nodeId);
       const desired =
         to === null
-          ? await desiredSets.of(db, agent.row, { named: modules })
+          ? await desiredSets.of(db, agent.inputs, { named: modules })
           : await desiredSets.earlier(db, agent, to);
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       if (request.automatic !== undefined && request.automatic.wantedSha256 !== desired.wantedSha256)
@@ -127,6 +129,18 @@ export class Applies {
       return { operationId: id, warnings: desired.warnings, notes: desired.notes };
     } catch (error) {
       lease.release();
+      throw error;
+    }
+  }
+
+  /** Takes the agent's lease. A fault of `AgentGate.pass` comes before that of a busy agent. */
+  private async takeLease({ nodeId, automatic }: ApplyRequest, id: string): Promise<ApplyLease> {
+    const { gate, leases } = this.options;
+    if (!isNodeId(nodeId)) throw agentNotFound(nodeId);
+    try {
+      return leases.takeForApply(nodeId, id, { yields: automatic !== undefined });
+    } catch (error) {
+      await gate.pass(nodeId);
       throw error;
     }
   }

@@ -1,12 +1,13 @@
 /** Computes and saves the changes that an apply makes to the believed state of its agent (`docs/protocols/apply.md`). */
 
+import type { ExpressionBuilder } from 'kysely';
 import { mapped, type Steps } from '../../src/kernel/steps.js';
 import { secretsIn } from '../../src/language/revive.js';
 import { type BelievedChange, believedChange, type ReportedApply } from '../../src/resources/believed-state.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import { keyParts, keyText, resourceKey } from '../../src/resources/resource-key.js';
 import { preparedQuery } from '../database/prepared-query.js';
-import type { NewRow, Queryable, Row } from '../database/schema.js';
+import type { Database, NewRow, Queryable } from '../database/schema.js';
 import { noteAppliedState } from '../fleet/agent-store.js';
 import type { SecretHashes } from './agent-secrets.js';
 import {
@@ -130,66 +131,68 @@ function coversAll({ put, remove }: RowChange, existing: readonly AppliedResourc
   return existing.every((row) => covered.has(keyText(row)));
 }
 
-/** An agent as the end of an apply finds it. */
-export type AgentAtEnd = Pick<Row<'agents'>, 'created_id' | 'state_operation_id' | 'state_content_id'> & {
-  /** The newest drift check with a result; null before the first one. */
-  readonly drift_id: string | null;
-  readonly drift_status: string | null;
-};
+/** The drift of an agent, as the end of an apply finds it. */
+export interface FoundDrift {
+  /** ULID of the moment at which the agent enrolled; empty for a removed agent. */
+  readonly created_id: string;
+  /** The newest drift check with a result, if it found drift. */
+  readonly drifted_id: string | null;
+}
 
-/** Returns the agent, or null when it was removed. */
-export async function agentAtEnd(tx: Queryable, nodeId: string): Promise<AgentAtEnd | null> {
+const GONE: FoundDrift = { created_id: '', drifted_id: null };
+
+/** Selects the ID of the newest drift check of an agent with a result, null unless it found drift. */
+const driftedId = (db: ExpressionBuilder<Database, 'agents'>) =>
+  db
+    .selectFrom('drift_records')
+    .select((of) =>
+      of.case().when('drift_records.status', '=', 'drifted').then(of.ref('drift_id')).end().as('drift_id'),
+    )
+    .whereRef('drift_records.node_id', '=', 'agents.node_id')
+    .whereRef('drift_id', '>=', 'agents.created_id')
+    .where('drift_records.status', 'in', ['drifted', 'in_sync'])
+    .orderBy('drift_records.drift_id', 'desc')
+    .limit(1)
+    .as('drifted_id');
+
+export async function foundDrift(tx: Queryable, nodeId: string): Promise<FoundDrift> {
   const [agent] = await agentWithDrift(tx, nodeId);
-  return agent ?? null;
+  return agent ?? GONE;
 }
 
 const agentWithDrift = preparedQuery((db, nodeId: string) =>
   db
     .selectFrom('agents')
-    .leftJoin('drift_records', (join) =>
-      join.on((on) =>
-        on(
-          'drift_records.drift_id',
-          '=',
-          on
-            .selectFrom('drift_records as newest')
-            .select('newest.drift_id')
-            .whereRef('newest.node_id', '=', 'agents.node_id')
-            .whereRef('newest.drift_id', '>=', 'agents.created_id')
-            .where('newest.status', 'in', ['drifted', 'in_sync'])
-            .orderBy('newest.drift_id', 'desc')
-            .limit(1),
-        ),
-      ),
-    )
-    .select([
-      'created_id',
-      'state_operation_id',
-      'state_content_id',
-      'drift_id',
-      'drift_records.status as drift_status',
-    ])
+    .select((of) => ['created_id', 'state_operation_id', 'state_content_id', driftedId(of)])
     .where('agents.node_id', '=', nodeId),
 );
 
 /**
- * Notes an apply that found the believed state as it is. Returns false, without a change, when the state differs from the
- * content of the apply. Does nothing for a removed agent, even if it has returned under the same key.
+ * Notes an apply that found the believed state as it is. Returns null, without a change, when the state differs from the
+ * content of the apply. Changes nothing for a removed agent, even if it has returned under the same key.
  */
 export async function confirmBelievedState(
   tx: Queryable,
   { id, nodeId, contentId }: LiveOperation,
-  agent: AgentAtEnd | null,
-): Promise<boolean> {
-  if (agent === null || agent.created_id > id) return true;
-  const { state_operation_id: last, state_content_id } = agent;
-  if (state_content_id !== contentId || last === null) return false;
-  if (last < id) await putStateOperation(tx, nodeId, id);
-  return true;
+): Promise<FoundDrift | null> {
+  const [confirmed] = await confirmState(tx, id, nodeId, contentId);
+  if (confirmed !== undefined) return confirmed;
+  const [agent] = await agentWithDrift(tx, nodeId);
+  if (agent === undefined) return GONE;
+  const { created_id, state_operation_id: last, state_content_id } = agent;
+  // The state that a later apply has confirmed stays that of the later one.
+  return created_id > id || (state_content_id === contentId && last !== null) ? agent : null;
 }
 
-const putStateOperation = preparedQuery((db, nodeId: string, operationId: string) =>
-  db.updateTable('agents').set({ state_operation_id: operationId }).where('node_id', '=', nodeId),
+const confirmState = preparedQuery((db, operationId: string, nodeId: string, contentId: number) =>
+  db
+    .updateTable('agents')
+    .set({ state_operation_id: operationId })
+    .where('agents.node_id', '=', nodeId)
+    .where('created_id', '<=', operationId)
+    .where('state_content_id', '=', contentId)
+    .where('state_operation_id', '<', operationId)
+    .returning((of) => ['created_id', driftedId(of)]),
 );
 
 /** Saves the changes. Does nothing for a removed agent, even if it has returned under the same key. */

@@ -19,20 +19,15 @@ import type { DesiredCheck } from '../../src/resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../src/resources/desired.js';
 import { keyText } from '../../src/resources/resource-key.js';
 import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
-import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable } from '../database/schema.js';
-import { jsonGroup } from '../database/sql-json.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import type { Tags } from '../fleet/tag-store.js';
-import type { KnownAgent } from './agent-gate.js';
+import type { AgentWithInputs } from './agent-gate.js';
+import type { AgentInputs } from './agent-inputs.js';
 import type { AgentSecrets, ResolvedSecrets } from './agent-secrets.js';
 import { type AppliedResourceRow, listAppliedResources, removalOf } from './applied-resource-store.js';
 import { secretsOf } from './applied-secrets.js';
-import {
-  ASSIGNMENTS_REVISION,
-  type CurrentAssignment,
-  type CurrentAssignments,
-} from './assignments/assignment-store.js';
+import type { CurrentAssignment, CurrentAssignments } from './assignments/assignment-store.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
@@ -118,12 +113,13 @@ export class DesiredSets {
 
   /**
    * Returns the desired set: the modules of every matching assignment, then the named ones. Must not be called in the agent's
-   * lane, because it waits for that lane. Throws `module_not_found` and the faults of `resolve`.
+   * lane, because it waits for that lane. The caller ensures that no apply of the agent ends between the reading of `agent` and
+   * the return. Throws `module_not_found` and the faults of `resolve`.
    */
-  async of(db: Queryable, agent: AgentRow, request: ModuleRequest): Promise<DesiredSet> {
+  async of(db: Queryable, agent: AgentInputs, request: ModuleRequest): Promise<DesiredSet> {
     const { assignments, ...wanted } = await this.wanted(db, agent, request);
     const matching = assignments.map(({ name }) => name);
-    return this.withManaged(db, agent, {
+    return this.withManaged(db, agent.row, {
       ...wanted,
       names: wanted.modules.map(({ name }) => name),
       restores: null,
@@ -134,18 +130,17 @@ export class DesiredSets {
   }
 
   /** Returns what the agent is to have, without what an apply would remove. Throws as `of` does. */
-  async wanted(db: Queryable, agent: AgentRow, { named: names, sent = [] }: ModuleRequest): Promise<WantedSet> {
+  async wanted(db: Queryable, agent: AgentInputs, { named: names, sent = [] }: ModuleRequest): Promise<WantedSet> {
     const { current, assignments: all, secrets } = this.options;
     const named = [...new Set([...names, ...sent.map(({ name }) => name)])];
-    const inputs = await inputsOf(db, agent.node_id);
-    const assignments = await all.matching(db, agent, inputs);
+    const assignments = await all.matching(db, agent);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
-    const modules = await current.find(db, [...new Set([...always, ...named])], sent);
-    const resolved = await secrets.resolve(db, agent, new Set(modules.flatMap(({ secrets: names }) => [...names])));
+    const modules = await current.find(db, [...new Set([...always, ...named])], { sent, revision: agent.modules });
+    const resolved = await secrets.resolve(db, agent.row, new Set(modules.flatMap(({ secrets: names }) => [...names])));
     const adHoc = new Set(named.filter((name) => !always.has(name)));
-    const facts = factsOf(agent, inputs.tags);
+    const facts = factsOf(agent.row, agent.tags);
     const resolution = await this.resolved(db, { modules, facts, adHoc, resolved });
-    const isConfirmation = inputs.stateSha256 === resolution.encoded.sha256;
+    const isConfirmation = agent.stateSha256 === resolution.encoded.sha256;
     return { ...resolution, modules, assignments, isConfirmation };
   }
 
@@ -154,12 +149,11 @@ export class DesiredSets {
    * called in the agent's lane. Throws the faults of `earlierContent`, `secret_unavailable` and
    * `expression_error`.
    */
-  async earlier(db: Queryable, agent: KnownAgent, to: ApplyTarget): Promise<DesiredSet> {
+  async earlier(db: Queryable, agent: AgentWithInputs, to: ApplyTarget): Promise<DesiredSet> {
     const { assignments: all, contents, secrets } = this.options;
-    const { row } = agent;
+    const { row, inputs } = agent;
     const earlier = await earlierContent(db, contents, { agent, to });
-    const inputs = await inputsOf(db, row.node_id);
-    const assignments = await all.matching(db, row, inputs);
+    const assignments = await all.matching(db, inputs);
     const matching = assignments.map(({ name }) => name);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const names = await inSlices(secretsOf([...earlier.resources, ...earlier.verify]));
@@ -326,40 +320,3 @@ const factsOf = ({ node_id, name, attributes }: AgentRow, tags: Tags): AgentFact
   attributes,
   tags,
 });
-
-/** What the desired set of an agent depends on, besides its row and the modules. */
-interface Inputs {
-  /** Revision of the assignments. */
-  readonly revision: string | null;
-  /** Sorted by key. */
-  readonly tags: Tags;
-  /** Hash of the content that the believed state equals; null for none. */
-  readonly stateSha256: string | null;
-}
-
-/** Reads the inputs with one statement. */
-async function inputsOf(db: Queryable, nodeId: string): Promise<Inputs> {
-  const [row] = await inputsById(db, nodeId);
-  if (row === undefined) return { revision: null, tags: {}, stateSha256: null };
-  const { revision, tags, state_sha256: stateSha256 } = row;
-  return { revision, tags: JSON.parse(tags ?? '{}'), stateSha256 };
-}
-
-const inputsById = preparedQuery((db, nodeId: string) =>
-  db.selectNoFrom((of) => [
-    of.selectFrom('meta').select('value').where('key', '=', ASSIGNMENTS_REVISION).as('revision'),
-    of
-      .selectFrom((from) =>
-        from.selectFrom('agent_tags').select(['key', 'value']).where('node_id', '=', nodeId).orderBy('key').as('tags'),
-      )
-      .select(jsonGroup(db, 'key', 'value').as('tags'))
-      .as('tags'),
-    of
-      .selectFrom('agents')
-      .innerJoin('run_contents', 'run_contents.content_id', 'agents.state_content_id')
-      .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
-      .select('run_contents.sha256')
-      .where('agents.node_id', '=', nodeId)
-      .as('state_sha256'),
-  ]),
-);

@@ -123,7 +123,7 @@ export class Engine implements Service {
     const { plans, applies } = this;
     const verify = this.verifications.verify.bind(this.verifications);
     this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations, verify });
-    const evaluator = new Evaluator({ clock, desiredSets, assignments, contents, lanes });
+    const evaluator = new Evaluator({ clock, desiredSets, assignments, current, contents, lanes });
     this.standings = new Standings({ ...options, evaluator });
     const { standings } = this;
     const holds = new RolloutHolds();

@@ -9,8 +9,11 @@ interface EpochNumber {
 }
 
 const FIRST: EpochNumber = { epoch: 1, generation: 0 };
-/** Meta key of the highest number, as `epoch.generation`. */
+/** Meta key of the highest reserved number, as `epoch.generation`. */
 export const EPOCH_KEY = 'engine.generation';
+
+/** Numbers reserved at a time: one apply in so many writes to `meta`. A restart skips the rest. */
+const RESERVED = 100;
 
 /** Returns the current epoch of the store. */
 export const storedEpoch = async (db: Queryable): Promise<number> => numberOf(await getMeta(db, EPOCH_KEY)).epoch;
@@ -24,7 +27,7 @@ interface BeginEpochOptions {
 
 /**
  * Returns the time of the last restore in Unix milliseconds, or 0 if the store was never restored. The result is later than the
- * restore by one millisecond for each apply since: it is the generation that `beginEpoch` started.
+ * restore by one millisecond for each generation reserved since: it is the generation that `beginEpoch` started.
  */
 export const epochBegun = async (db: Queryable): Promise<number> => {
   const { epoch, generation } = numberOf(await getMeta(db, EPOCH_KEY));
@@ -50,12 +53,13 @@ function numberOf(text: string | null): EpochNumber {
 }
 
 export class Epoch {
-  /** Meta key of the highest number, as `epoch.generation`. */
-  readonly key = EPOCH_KEY;
   private last = FIRST;
+  /** Highest generation that the store has reserved. */
+  private reserved = FIRST.generation;
 
   async load(db: Queryable): Promise<void> {
-    this.last = numberOf(await getMeta(db, this.key));
+    this.last = numberOf(await getMeta(db, EPOCH_KEY));
+    this.reserved = this.last.generation;
   }
 
   /** The current epoch of the store. */
@@ -69,7 +73,16 @@ export class Epoch {
     return this.last;
   }
 
-  text({ epoch, generation }: EpochNumber): string {
-    return `${epoch}.${generation}`;
+  /**
+   * Reserves a number in the transaction that stores its apply, so that no later process returns it again. Call the result after
+   * the commit.
+   */
+  async reserve(tx: Queryable, { epoch, generation }: EpochNumber): Promise<() => void> {
+    if (generation <= this.reserved) return () => undefined;
+    const end = generation + RESERVED;
+    await setMeta(tx, EPOCH_KEY, `${epoch}.${end}`);
+    return () => {
+      this.reserved = Math.max(this.reserved, end);
+    };
   }
 }

@@ -5,7 +5,7 @@ import { pendingChecks } from '../../src/resources/checks/check.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from './agent-gate.js';
+import { type AgentGate, agentLabel, agentWithInputs, approvedAgent, type KnownAgent } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { changedSecretNotes, secretsOfRows } from './applied-secrets.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
@@ -57,10 +57,12 @@ export class Plans {
     return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
       const startedAt = clock.now();
       const { to = null, modules, sent = [] } = request;
+      // An apply may have ended while this plan waited for the lease.
+      const now = await agentWithInputs(db, agent.nodeId);
       const desired =
         to === null
-          ? await desiredSets.of(db, agent.row, { named: modules, sent })
-          : await desiredSets.earlier(db, agent, to);
+          ? await desiredSets.of(db, now.inputs, { named: modules, sent })
+          : await desiredSets.earlier(db, now, to);
       const noted = changedSecretNotes(
         secretsOfRows(desired.managed),
         new Map(Object.entries(desired.content.secrets)),

@@ -78,11 +78,13 @@ const applyAgent =
     );
     if (body.wait === false) return { status: 202, body: await operations.result(operationId, remarks) };
     await stream?.({ event: 'started', operation_id: operationId });
-    const onAwaiting = async (left_secs: number) => stream?.({ event: 'awaiting', left_secs });
-    for await (const resource of operations.follow(operationId, { signal, ignoresSilence: false, onAwaiting })) {
-      await stream?.({ event: 'resource', resource });
-    }
-    const result = await operations.result(operationId, remarks);
+    const result = await operations.finished(operationId, {
+      signal,
+      ignoresSilence: false,
+      onAwaiting: async (left_secs) => stream?.({ event: 'awaiting', left_secs }),
+      onResult: async (resource) => stream?.({ event: 'resource', resource }),
+      remarks,
+    });
     refuseStale(result);
     await stream?.({ event: 'result', result });
     return { status: 200, body: result };

@@ -5,7 +5,7 @@ import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { Core } from '../core/core.js';
-import { type KnownAgent, knownAgent } from './agent-gate.js';
+import { agentWithInputs, type KnownAgent, knownAgent } from './agent-gate.js';
 import { type AppliedResourceRow, listAppliedResources, originOf } from './applied-resource-store.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { Lanes } from './lanes.js';
@@ -51,12 +51,13 @@ export class StateReader {
    * Returns the desired set of the current assignments and the ad-hoc modules of the last apply that still exist. Returns null
    * when it cannot be resolved.
    */
-  private async desired({ row }: KnownAgent, last: OperationRow | null): Promise<DesiredSet | null> {
+  private async desired({ nodeId }: KnownAgent, last: OperationRow | null): Promise<DesiredSet | null> {
     const { db, desiredSets, contents } = this.options;
     const names = last?.content_id == null ? [] : [...(await contents.get(db, last.content_id)).adHoc];
     const present = new Set((await findModuleHeads(db, names)).map(({ name }) => name));
     try {
-      return await desiredSets.of(db, row, { named: names.filter((name) => present.has(name)) });
+      const { inputs } = await agentWithInputs(db, nodeId);
+      return await desiredSets.of(db, inputs, { named: names.filter((name) => present.has(name)) });
     } catch (error) {
       if (isFault(error)) return null;
       throw error;

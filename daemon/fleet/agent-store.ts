@@ -28,9 +28,12 @@ export async function insertAgent(db: Queryable, agent: NewAgentRow): Promise<vo
   await db.insertInto('agents').values(columns.encode(agent)).execute();
 }
 
+/** Returns the agent of a row as it is stored. */
+export const agentOf = (row: Row<'agents'>): AgentRow => columns.decode(row);
+
 export async function findAgent(db: Queryable, nodeId: string): Promise<AgentRow | null> {
   const [row] = await agentById(db, nodeId);
-  return row === undefined ? null : columns.decode(row);
+  return row === undefined ? null : agentOf(row);
 }
 
 const agentById = preparedQuery((db, nodeId: string) =>

@@ -4,6 +4,7 @@ import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import type { Logger } from '../../src/kernel/logger.js';
+import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable, Row } from '../database/schema.js';
 import { JSON_TYPE, PROBLEM_TYPE, type Rendered } from './rendered.js';
 
@@ -200,15 +201,24 @@ export async function reserveIdempotencyKey(
   reservation: Reservation,
   validSince: number,
 ): Promise<IdempotencyRow | null> {
-  const taken = await findIdempotencyKey(db, reservation);
-  if (taken && taken.created_at >= validSince) return taken;
-  if (taken) await releaseIdempotencyKey(db, reservation);
-  await db
-    .insertInto('idempotency_keys')
-    .values({ ...reservation, status: null, body_json: null })
-    .execute();
-  return null;
+  const { operator_id, key, route, request_hash, created_at } = reservation;
+  const [reserved] = await putReservation(db, operator_id, key, route, request_hash, created_at, validSince);
+  return reserved === undefined ? findIdempotencyKey(db, reservation) : null;
 }
+
+const putReservation = preparedQuery(
+  (db, operator_id: string, key: string, route: string, request_hash: string, created_at: number, validSince: number) =>
+    db
+      .insertInto('idempotency_keys')
+      .values({ operator_id, key, route, request_hash, created_at, status: null, body_json: null })
+      .onConflict((conflict) =>
+        conflict
+          .columns(['operator_id', 'key'])
+          .doUpdateSet({ route, request_hash, created_at, status: null, body_json: null })
+          .where('idempotency_keys.created_at', '<', validSince),
+      )
+      .returning('key'),
+);
 
 export async function findIdempotencyKey(db: Queryable, key: IdempotencyKey): Promise<IdempotencyRow | null> {
   const query = db.selectFrom('idempotency_keys').selectAll().where('operator_id', '=', key.operator_id);
@@ -221,13 +231,17 @@ export async function completeIdempotencyKey(
   key: IdempotencyKey,
   answer: Pick<IdempotencyRow, 'status' | 'body_json'>,
 ): Promise<void> {
-  await db
-    .updateTable('idempotency_keys')
-    .set({ status: answer.status, body_json: answer.body_json })
-    .where('operator_id', '=', key.operator_id)
-    .where('key', '=', key.key)
-    .execute();
+  await storeAnswer(db, answer.status, answer.body_json, key.operator_id, key.key);
 }
+
+const storeAnswer = preparedQuery(
+  (db, status: number | null, body_json: string | null, operatorId: string, key: string) =>
+    db
+      .updateTable('idempotency_keys')
+      .set({ status, body_json })
+      .where('operator_id', '=', operatorId)
+      .where('key', '=', key),
+);
 
 /** Releases a key whose request failed and may be retried. */
 export async function releaseIdempotencyKey(db: Queryable, key: IdempotencyKey): Promise<void> {

@@ -347,7 +347,9 @@ describe('a restart of the orchestrator', () => {
     const generations = await Promise.all(
       [first, second].map(async ({ operation_id }) => (await findOperation(bench.db, operation_id))?.generation),
     );
-    expect(generations).toEqual([1, 2]);
+    expect(generations[0]).toBe(1);
+    // The restart skips numbers that were reserved and not used.
+    expect(generations[1]).toBeGreaterThan(1);
   });
 
   it('does not send again what held secrets', async () => {

@@ -85,11 +85,12 @@ export interface CurrentAssignment extends MatchingAssignment {
   readonly stopped: string | null;
 }
 
-/** What decides which assignments match an agent, besides its attributes. */
+/** An agent, as far as it decides which assignments match it. */
 interface AssignmentInputs {
-  /** Value of `ASSIGNMENTS_REVISION`; null before the first change. */
-  readonly revision: string | null;
+  readonly row: AgentRow;
   readonly tags: Tags;
+  /** Value of `ASSIGNMENTS_REVISION`; null before the first change. */
+  readonly assignments: string | null;
 }
 
 interface Held {
@@ -107,13 +108,9 @@ export class CurrentAssignments {
   }
 
   /** Returns the assignments that match an agent, by name. Does not check that the agent is approved; callers do. */
-  async matching(
-    db: Queryable,
-    agent: AgentRow,
-    { revision, tags }: AssignmentInputs,
-  ): Promise<readonly CurrentAssignment[]> {
-    const all = await this.at(db, revision);
-    const labels = labelsOf(agent, tags);
+  async matching(db: Queryable, { row, tags, assignments }: AssignmentInputs): Promise<readonly CurrentAssignment[]> {
+    const all = await this.at(db, assignments);
+    const labels = labelsOf(row, tags);
     return all.filter(({ selector }) => matches(selector, labels));
   }
 

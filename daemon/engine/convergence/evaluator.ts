@@ -8,7 +8,7 @@ import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
 import type { Core } from '../../core/core.js';
 import type { Queryable } from '../../database/schema.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
-import { tagsOf } from '../../fleet/tag-store.js';
+import type { AgentInputs } from '../agent-inputs.js';
 import {
   type AppliedResourceRow,
   comparableResource,
@@ -21,7 +21,7 @@ import type { DesiredSets } from '../desired-set.js';
 import { standingDrift } from '../drift-excuses.js';
 import { latestDriftState } from '../drift-store.js';
 import { inSlices, type Lanes } from '../lanes.js';
-import { findModuleHeads } from '../modules/module-store.js';
+import type { CurrentModules } from '../modules/current-modules.js';
 import { findOperation } from '../operations/operation-store.js';
 import type { RunContents, StoredContent } from '../run-contents.js';
 
@@ -45,6 +45,7 @@ export interface Evaluation {
 interface EvaluatorOptions extends Pick<Core, 'clock'> {
   readonly desiredSets: DesiredSets;
   readonly assignments: CurrentAssignments;
+  readonly current: CurrentModules;
   readonly contents: RunContents;
   readonly lanes: Lanes;
 }
@@ -61,14 +62,15 @@ export class Evaluator {
   }
 
   /** Must not be called in the agent's lane. */
-  async evaluate(db: Queryable, agent: AgentRow): Promise<Evaluation> {
+  async evaluate(db: Queryable, inputs: AgentInputs): Promise<Evaluation> {
     const { desiredSets } = this.options;
-    const labels = labelsOf(agent, await tagsOf(db, agent.node_id));
-    const named = await this.namedBefore(db, agent);
+    const { row: agent } = inputs;
+    const labels = labelsOf(agent, inputs.tags);
+    const named = await this.namedBefore(db, inputs);
     const isApplied = agent.state_operation_id !== null;
     const base = { modules: [], drifted: [], named, labels, wantedSha256: null, reason: null };
     try {
-      const wanted = await desiredSets.wanted(db, agent, { named });
+      const wanted = await desiredSets.wanted(db, inputs, { named });
       const { assignments, encoded } = wanted;
       const known = { ...base, assignments, wantedSha256: encoded.sha256 };
       const given = wanted.modules.map(({ name }) => name);
@@ -79,7 +81,7 @@ export class Evaluator {
       const modules = wanted.isConfirmation ? [] : await this.differing(db, agent, wanted.content, encoded.sha256);
       if (modules.length > 0) return { ...known, standing: 'behind', modules, reason: differ(modules) };
       if (wanted.content.resources.length === 0 && given.length === 0) return { ...known, standing: 'unmanaged' };
-      return { ...known, ...(await this.drift(db, agent)) };
+      return { ...known, ...(await this.drift(db, inputs)) };
     } catch (error) {
       if (!isFault(error)) throw error;
       const assignments = await this.options.assignments.of(db, labels);
@@ -94,11 +96,11 @@ export class Evaluator {
 
   private async drift(
     db: Queryable,
-    agent: AgentRow,
+    { row: agent, foundDrifted }: AgentInputs,
   ): Promise<Pick<Evaluation, 'standing' | 'reason' | 'modules' | 'drifted'>> {
     const filter = { nodeId: agent.node_id, since: agent.created_id };
     const inSync = { standing: 'in_sync', reason: null, modules: [], drifted: [] } as const;
-    if ((await latestDriftState(db, filter)) !== 'drifted') return inSync;
+    if (!foundDrifted || (await latestDriftState(db, filter)) !== 'drifted') return inSync;
     const pending = await standingDrift(db, { ...filter, now: this.options.clock.now() });
     if (pending.length === 0) return inSync;
     const modules = [...new Set(pending.map(({ module }) => module))];
@@ -109,15 +111,14 @@ export class Evaluator {
   /** Returns the modules that the last apply named, that no assignment gave and that still exist. */
   private async namedBefore(
     db: Queryable,
-    { state_operation_id, state_content_id }: AgentRow,
+    { row: { state_operation_id, state_content_id }, modules }: AgentInputs,
   ): Promise<readonly string[]> {
     if (state_operation_id === null) return [];
     const contentId = state_content_id ?? (await findOperation(db, state_operation_id))?.content_id ?? null;
     if (contentId === null) return [];
     const { adHoc } = await this.options.contents.get(db, contentId);
     if (adHoc.size === 0) return [];
-    const present = new Set((await findModuleHeads(db, [...adHoc])).map(({ name }) => name));
-    return [...adHoc].filter((name) => present.has(name));
+    return this.options.current.present(db, [...adHoc], modules);
   }
 
   /** Returns the modules whose resources differ between the believed state and the content. */

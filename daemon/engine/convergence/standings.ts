@@ -11,7 +11,8 @@ import { messageOf } from '../../../src/kernel/fault.js';
 import type { RecordedEvent } from '../../core/audit-log.js';
 import type { Core } from '../../core/core.js';
 import type { DomainEvent, EventType } from '../../core/domain-event.js';
-import { type AgentRow, findAgents } from '../../fleet/agent-store.js';
+import type { AgentRow } from '../../fleet/agent-store.js';
+import { type AgentInputs, readAgentInputs } from '../agent-inputs.js';
 import { lastAttendedOperation } from './automatic-operations.js';
 import type { Evaluation, Evaluator } from './evaluator.js';
 import {
@@ -164,8 +165,8 @@ export class Standings {
 
   /** Evaluates an agent at once. Returns null when it is not approved. */
   async look(nodeId: string): Promise<EvaluatedAgent | null> {
-    const [agent] = await findAgents(this.options.db, [nodeId]);
-    if (agent?.status !== 'approved') return null;
+    const [agent] = await readAgentInputs(this.options.db, [nodeId]);
+    if (agent?.row.status !== 'approved') return null;
     const evaluated = await this.evaluate(agent);
     await this.save([evaluated]);
     return evaluated;
@@ -220,14 +221,15 @@ export class Standings {
 
   private async evaluatePage(ids: readonly string[]): Promise<void> {
     const { db } = this.options;
-    const agents = new Map((await findAgents(db, ids)).map((agent) => [agent.node_id, agent]));
+    // Whatever changes an agent after this marks it again.
+    const agents = new Map((await readAgentInputs(db, ids)).map((agent) => [agent.row.node_id, agent]));
     const all: EvaluatedAgent[] = [];
     const gone: string[] = [];
     let began = performance.now();
     for (const id of ids) {
       if (this.isStopped) break;
       const agent = agents.get(id);
-      if (agent?.status !== 'approved') {
+      if (agent?.row.status !== 'approved') {
         if (this.rows.has(id)) gone.push(id);
         continue;
       }
@@ -263,9 +265,10 @@ export class Standings {
   }
 
   /** Returns the evaluation with the row to be stored; the row is the known one if nothing has changed. */
-  private async evaluate(agent: AgentRow): Promise<EvaluatedAgent> {
+  private async evaluate(inputs: AgentInputs): Promise<EvaluatedAgent> {
     const { clock, db, evaluator, newId } = this.options;
-    const evaluation = await evaluator.evaluate(db, agent);
+    const { row: agent } = inputs;
+    const evaluation = await evaluator.evaluate(db, inputs);
     const { standing, reason, wantedSha256, assignments } = evaluation;
     const before = this.rows.get(agent.node_id);
     // An agent that returned under the same key begins anew.

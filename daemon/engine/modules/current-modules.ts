@@ -56,12 +56,20 @@ interface ModuleSource {
   readonly content: string;
 }
 
+/** Current revisions of modules by name, as of one revision of all modules. */
+interface HeldHeads {
+  /** Value of `MODULES_REVISION`. */
+  readonly revision: string | null;
+  readonly heads: Map<string, ModuleHead>;
+}
+
 /** Maximum number of cached contents; the least recently used is evicted first. */
 const CACHE_SIZE = 256;
 
 export class CurrentModules {
   private readonly parser: TextParser;
   private readonly prepared = new Map<string, Prepared>();
+  private held: HeldHeads = { revision: null, heads: new Map() };
 
   constructor(parser: TextParser) {
     this.parser = parser;
@@ -70,15 +78,16 @@ export class CurrentModules {
   /**
    * Returns modules in the order of `names`; sent modules replace stored ones. Throws `module_not_found` for the first missing
    * one.
+   * @param revision that of all modules, which the caller has read
    */
   async find(
     db: Queryable,
     names: readonly string[],
-    sent: readonly SentModule[] = [],
+    { sent = [], revision }: { readonly sent?: readonly SentModule[]; readonly revision: string | null },
   ): Promise<readonly CurrentModule[]> {
     const own = new Map(sent.map((module) => [module.name, module]));
     const wanted = names.filter((name) => !own.has(name));
-    const heads = new Map((await findModuleHeads(db, wanted)).map((head) => [head.name, head]));
+    const heads = await this.heads(db, wanted, revision);
     const modules: CurrentModule[] = [];
     for (const name of names) {
       const head = heads.get(name);
@@ -87,6 +96,26 @@ export class CurrentModules {
       modules.push(found);
     }
     return modules;
+  }
+
+  /** Returns those of the modules that exist. @param revision as for `find` */
+  async present(db: Queryable, names: readonly string[], revision: string | null): Promise<readonly string[]> {
+    const heads = await this.heads(db, names, revision);
+    return names.filter((name) => heads.has(name));
+  }
+
+  /** Returns at least the current revisions of the modules. Reads them only if the revision of all modules has changed. */
+  private async heads(
+    db: Queryable,
+    names: readonly string[],
+    revision: string | null,
+  ): Promise<ReadonlyMap<string, ModuleHead>> {
+    if (this.held.revision !== revision) this.held = { revision, heads: new Map() };
+    const { heads } = this.held;
+    if (names.every((name) => heads.has(name))) return heads;
+    // Later than `revision`, so what is kept for it is never older than it.
+    for (const head of await findModuleHeads(db, names)) heads.set(head.name, head);
+    return heads;
   }
 
   /**

@@ -16,6 +16,7 @@ import {
   listModuleRevisions,
   listModules,
   pruneModuleRevisions,
+  setModulesRevision,
 } from './module-store.js';
 import { checkUpload, type TextParser } from './text-parser.js';
 
@@ -67,6 +68,7 @@ export class ModuleService {
       const [current] = await findModuleHeads(tx, [name]);
       if (current?.sha256 === sha256) return { ...current, changed: false };
       const revision = await addModuleRevision(tx, { name, sha256, content, definition, ...uploaded });
+      await setModulesRevision(tx, this.options.newId());
       await pruneModuleRevisions(tx, name, KEPT_REVISIONS);
       await recountAssignmentsOfModule(tx, name, this.options.newId);
       emit(
@@ -90,6 +92,7 @@ export class ModuleService {
     await this.options.uow.write(async (tx, emit) => {
       await refuseInUse(tx, name);
       if (!(await deleteModule(tx, name))) throw moduleNotFound(name);
+      await setModulesRevision(tx, this.options.newId());
       emit(
         eventOfRequest(context, {
           type: 'module.deleted',

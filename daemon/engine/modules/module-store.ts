@@ -1,6 +1,7 @@
 /** Stores modules and their revisions. */
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
+import { setMeta } from '../../database/meta.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable, Row } from '../../database/schema.js';
 import { jsonStrings } from '../../database/sql-json.js';
@@ -25,6 +26,13 @@ interface NewRevision {
   readonly uploaded_at: number;
   readonly uploaded_by: string;
 }
+
+/** Meta key of the revision of all modules, which changes with every change of the current revision of a module. */
+export const MODULES_REVISION = 'modules.revision';
+
+/** Sets the revision. Every transaction that adds or deletes a module's revision must call it with a text that was never used before. */
+export const setModulesRevision = (db: Queryable, revision: string): Promise<void> =>
+  setMeta(db, MODULES_REVISION, revision);
 
 /** Returns all modules, by name. */
 export async function listModules(db: Queryable): Promise<readonly ModuleRow[]> {

@@ -14,6 +14,7 @@ import type { StoredContent } from '../run-contents.js';
 import { reportedChecks } from './operation-checks.js';
 import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';
+import type { OperationEnd, OperationResultRow } from './operation-store.js';
 
 export class LiveOperations {
   private readonly byId = new Map<string, LiveOperation>();
@@ -81,6 +82,8 @@ export interface OperationFacts {
   readonly startedAt: number;
   readonly epoch: number;
   readonly generation: number;
+  /** Null outside a rollout. */
+  readonly rolloutId: string | null;
   readonly undoing: Undoing;
 }
 
@@ -106,6 +109,12 @@ interface LiveOperationOptions extends OperationFacts {
   readonly outcomes: readonly Outcome[];
   /** Monotonic milliseconds. */
   readonly now: number;
+}
+
+interface StoredEnd {
+  readonly end: OperationEnd;
+  /** All results, if they were stored with the end; null if some were stored before. */
+  readonly results: readonly OperationResultRow[] | null;
 }
 
 /** An apply in progress, or an interrupted one whose agent still sends its journal. */
@@ -135,6 +144,8 @@ export class LiveOperation {
   reportedFailures: readonly ResourceResult[] = [];
   /** Time of the agent's last message about it, in monotonic milliseconds. */
   lastMessageAt: number;
+  /** What the end has stored; null before the end. */
+  stored: StoredEnd | null = null;
   private readonly taken: Outcome[];
   private waiting: RunEntry[] = [];
   /** Results of the health checks; null before the agent has reported the end, and without checks. */
@@ -212,6 +223,13 @@ export class LiveOperation {
     this.taken.push(...outcomes);
     this.items.note(outcomes.map(({ index }) => index));
     this.resumedFrom = null;
+  }
+
+  /** Notes that the end is stored, and with it the last rows of results. */
+  noteEnd(end: OperationEnd, rows: readonly OperationResultRow[]): void {
+    const { first } = this.unstored;
+    this.waiting = [];
+    this.stored = { end, results: first === 0 ? rows : null };
   }
 
   /** Notes that the first waiting results are stored. */

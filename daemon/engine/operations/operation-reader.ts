@@ -17,7 +17,7 @@ import { knownAgent } from '../agent-gate.js';
 import type { Applies } from '../applies.js';
 import type { RunContents } from '../run-contents.js';
 import type { StateReader } from '../state.js';
-import type { LiveOperations } from './live-operations.js';
+import type { LiveOperation, LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputCipher, readOutputs } from './operation-outputs.js';
 import { operationView, statesOf, statusOf } from './operation-state.js';
@@ -26,6 +26,8 @@ import {
   findOperation,
   listOperationResults,
   listOperations,
+  type OperationEnd,
+  type OperationResultRow,
   type OperationRow,
   operationNotFound,
   positionAfter,
@@ -53,6 +55,11 @@ interface FollowOptions {
   readonly ignoresSilence: boolean;
   /** Called with the seconds left once everything is applied and the agent has to come back. */
   readonly onAwaiting?: (leftSecs: number) => Promise<void>;
+}
+
+interface FinishedOptions extends FollowOptions {
+  readonly remarks: Partial<Remarks>;
+  readonly onResult: (result: ResourceResult) => Promise<void>;
 }
 
 /** What the start of an apply remarked. */
@@ -83,21 +90,28 @@ export class OperationReader {
     const head = await this.head(operationId);
     const items: ItemResult[] = [];
     for await (const page of this.storedFrom(head, 0)) items.push(...page.items);
-    return {
-      ...this.view(head),
-      resources: items.sort((a, b) => a.index - b.index).map(({ result }) => result),
-      ...(head.checks === null ? {} : { checks: [...head.checks] }),
-    };
+    return detailOf(this.view(head), head.checks, items);
   }
 
   /**
    * Returns the response to an apply, with the results so far and the remarks of its start. Throws `operation_not_found`.
    */
-  async result(operationId: string, { warnings = [], notes = [] }: Partial<Remarks> = {}): Promise<RunResult> {
-    const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = await this.detail(operationId);
-    const has_changes = detail.resources.some(({ status }) => status === 'changed');
-    const remarks = detail.restores === undefined ? {} : { notes: [...notes] };
-    return { ...detail, has_changes, warnings: [...warnings], plan_hash: null, ...remarks };
+  async result(operationId: string, remarks: Partial<Remarks> = {}): Promise<RunResult> {
+    return resultOf(await this.detail(operationId), remarks);
+  }
+
+  /**
+   * Follows an apply that was just started to its end. Returns the response to it, without the store if all results arrived with
+   * the end. Throws as `follow` does.
+   * @param onResult called with each result, in the order they arrive
+   */
+  async finished(operationId: string, { remarks, onResult, ...options }: FinishedOptions): Promise<RunResult> {
+    const operation = this.options.live.get(operationId);
+    for await (const result of this.follow(operationId, options)) await onResult(result);
+    const stored = operation?.stored ?? null;
+    if (operation === undefined || stored === null || stored.results === null) return this.result(operationId, remarks);
+    const items = itemsOf(operation, stored.results);
+    return resultOf(detailOf(endedView(operation, stored.end), stored.end.checks, items), remarks);
   }
 
   /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`. */
@@ -142,16 +156,24 @@ export class OperationReader {
     { signal, ignoresSilence, onAwaiting }: FollowOptions,
   ): AsyncGenerator<ResourceResult> {
     const { feed, live, clock } = this.options;
-    const head = await this.head(operationId);
+    const operation = live.get(operationId);
+    const head = operation === undefined ? await this.head(operationId) : headOf(operation);
     const subscription = feed.subscribe(operationId);
     try {
       let isAwaited = false;
       for (let position = 0, isOver = false; !isOver; ) {
         // Read before the results: an operation that has ended by now adds no more of them.
         isOver = !live.get(operationId)?.isActive;
-        for await (const page of this.storedFrom(head, position)) {
-          position = page.end;
-          yield* page.items.map(({ result }) => result);
+        const atOnce = isOver && position === 0 ? operation?.stored?.results : null;
+        if (operation !== undefined && atOnce != null) {
+          yield* itemsOf(operation, atOnce).map(({ result }) => result);
+          return;
+        }
+        if (isOver || operation === undefined || operation.unstored.first > position) {
+          for await (const page of this.storedFrom(head, position)) {
+            position = page.end;
+            yield* page.items.map(({ result }) => result);
+          }
         }
         const until = live.get(operationId)?.awaitedUntil ?? null;
         if (!isOver && until !== null && !isAwaited) {
@@ -186,7 +208,7 @@ export class OperationReader {
 
   /** Yields pages of results, and yields to the event loop between them so that other work can use the store. */
   private async *storedFrom(
-    { operation_id, content_id }: OperationRow,
+    { operation_id, content_id }: StoredHead,
     from: number,
   ): AsyncGenerator<{ readonly items: readonly ItemResult[]; readonly end: number }> {
     const { db, contents } = this.options;
@@ -219,6 +241,46 @@ export class OperationReader {
     const agent = await knownAgent(this.options.db, nodeId);
     return { nodeId: agent.row.node_id, since: agent.row.created_id };
   }
+}
+
+/** An operation as far as reading its results needs it. */
+type StoredHead = Pick<OperationRow, 'operation_id' | 'content_id'>;
+
+const headOf = ({ id, contentId }: LiveOperation): StoredHead => ({ operation_id: id, content_id: contentId });
+
+const endedView = ({ facts }: LiveOperation, end: OperationEnd): Operation =>
+  operationView({
+    operation_id: facts.id,
+    node_id: facts.nodeId,
+    node_name: facts.nodeName,
+    modules: facts.modules,
+    assignments: facts.assignments,
+    rollout_id: facts.rolloutId,
+    requested_by: facts.requestedBy,
+    started_at: facts.startedAt,
+    restores: facts.restores,
+    confirm_secs: facts.undoing.confirmSecs,
+    // Only states that are no end depend on it.
+    accepted: 1,
+    ...end,
+  });
+
+/** Returns the results of an operation's rows. */
+const itemsOf = ({ content }: LiveOperation, rows: readonly OperationResultRow[]): readonly ItemResult[] =>
+  rows.flatMap((row) => resultsOf(row, content.resources));
+
+const detailOf = (view: Operation, checks: OperationRow['checks'], items: readonly ItemResult[]): OperationDetail => ({
+  ...view,
+  resources: [...items].sort((a, b) => a.index - b.index).map(({ result }) => result),
+  ...(checks === null ? {} : { checks: [...checks] }),
+});
+
+/** Returns the response to an apply. */
+function resultOf(operation: OperationDetail, { warnings = [], notes = [] }: Partial<Remarks>): RunResult {
+  const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = operation;
+  const has_changes = detail.resources.some(({ status }) => status === 'changed');
+  const remarks = detail.restores === undefined ? {} : { notes: [...notes] };
+  return { ...detail, has_changes, warnings: [...warnings], plan_hash: null, ...remarks };
 }
 
 function throwNews(operationId: string, news: News, ignoresSilence: boolean): void {

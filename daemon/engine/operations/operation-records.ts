@@ -1,19 +1,18 @@
 /** Stores the beginning, results and end of applies, in one transaction with their audit events. */
 import type { NodeId } from '../../../src/kernel/ids.js';
+import { summarize } from '../../../src/resources/result.js';
 import { type ItemResult, shortened } from '../../../src/resources/run-results.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
-import { setMeta } from '../../database/meta.js';
-import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable } from '../../database/schema.js';
 import { approvedAgent } from '../agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
 import {
-  type AgentAtEnd,
-  agentAtEnd,
   believedEnd,
   confirmBelievedState,
+  type FoundDrift,
+  foundDrift,
   isWholeSuccess,
   saveBelievedState,
 } from '../believed-state.js';
@@ -29,10 +28,16 @@ import {
   restoresMetadata,
   wantedText,
 } from './apply-events.js';
-import { LiveOperation, type Undoing } from './live-operations.js';
+import { LiveOperation, type OperationFacts, type Undoing } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
 import { type OperationState, transition } from './operation-state.js';
-import { endOperation, insertOperation, insertOperationResults, updateOperation } from './operation-store.js';
+import {
+  beginOperation,
+  endOperation,
+  insertOperationResults,
+  type OperationResultRow,
+  updateOperation,
+} from './operation-store.js';
 
 interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
@@ -94,6 +99,7 @@ export class OperationRecords {
       requestId: context.requestId,
       startedAt: clock.now(),
       ...number,
+      rolloutId: rollout?.id ?? null,
       undoing,
       state: operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued,
       cancelledBy: null,
@@ -106,19 +112,22 @@ export class OperationRecords {
       outcomes: [],
       now: clock.monotonic(),
     };
-    return uow.write(async (tx, emit) => {
-      const contentId = await admit(tx, nodeId, encoded);
-      await setMeta(tx, epoch.key, epoch.text(number));
+    const total = content.resources.length + content.removals.length + content.failures.length;
+    const summary = { ...summarize([]), total };
+    const { live, onCommitted } = await uow.write(async (tx, emit) => {
+      const onCommitted = await epoch.reserve(tx, number);
+      const contentId = await begin(tx, { ...rowOf(facts), summary, expect }, encoded);
       const live = new LiveOperation({ ...facts, contentId });
-      await insertOperation(tx, { ...rowOf(live), assignments, rollout_id: rollout?.id ?? null, expect });
       await rollout?.onStored(tx, id);
       emit(startEvent(live, context));
       if (operation.isSentAtOnce && holdsSecrets(live)) {
         const agent = await approvedAgent(tx, nodeId);
         await noteSecretUse({ tx, emit, secrets }, { agent, actor: context.actor, ...useOf(live) });
       }
-      return live;
+      return { live, onCommitted };
     });
+    onCommitted();
+    return live;
   }
 
   /**
@@ -158,18 +167,25 @@ export class OperationRecords {
     const { entries } = operation.unstored;
     await this.options.uow.write(async (tx) => {
       if (operation.unsaved) await updateOperation(tx, operation.id, columnsOf(state));
-      await this.insertWaiting(tx, operation);
+      await this.insertWaiting(tx, operation, []);
     });
     operation.unsaved = false;
     operation.noteStored(entries.length);
   }
 
-  private async insertWaiting(tx: Queryable, operation: LiveOperation): Promise<void> {
+  /** Stores the waiting results with their outputs, and others behind them. Returns the rows of the results. */
+  private async insertWaiting(
+    tx: Queryable,
+    operation: LiveOperation,
+    others: readonly ItemResult[],
+  ): Promise<readonly OperationResultRow[]> {
     const { outputCipher: cipher } = this.options;
     const { first, entries } = operation.unstored;
-    await insertOperationResults(tx, operation.id, first, shortened(entries, operation.content.resources));
+    const short = shortened(entries, operation.content.resources);
+    const rows = await insertOperationResults(tx, operation.id, first, [...short, ...others]);
     const isSecret = (index: number) => operation.isSecret(index);
     await saveOutputs(tx, { operationId: operation.id, first, entries, isSecret, cipher });
+    return rows;
   }
 
   /**
@@ -183,40 +199,35 @@ export class OperationRecords {
     // What an agent has not reported is unknown, and not the same as a check that did not run.
     const checks = by === 'agent' ? operation.checks : null;
     operation.reportedFailures = isReported(operation, end, by) ? operation.content.failures : [];
-    const save = (change: (tx: Queryable, agent: AgentAtEnd | null) => Promise<boolean>) =>
+    const { state, error } = columnsOf(end);
+    const { restored } = operation;
+    const ended = { state, error, finished_at: finishedAt, summary: operation.summary(), checks, restored };
+    /** @param change returns the drift of the agent at this moment, or null, without a change, when another one is needed */
+    const save = (change: (tx: Queryable) => Promise<FoundDrift | null>) =>
       uow.write(async (tx, emit) => {
-        const agent = await agentAtEnd(tx, operation.nodeId);
-        const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation, agent) : null;
-        if (!(await change(tx, agent))) return false;
-        await this.insertWaiting(tx, operation);
-        await insertOperationResults(tx, operation.id, operation.outcomes.length, unsentResults(operation));
-        const { state, error } = columnsOf(end);
-        const { restored } = operation;
-        await endOperation(tx, operation.id, {
-          state,
-          error,
-          finished_at: finishedAt,
-          summary: operation.summary(),
-          checks,
-          restored,
-        });
+        const found = await change(tx);
+        if (found === null) return null;
+        const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation, found) : null;
+        const rows = await this.insertWaiting(tx, operation, unsentResults(operation));
+        await endOperation(tx, operation.id, ended);
         if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
         if (repaired !== null) emit(repairEvent(operation, repaired));
-        return true;
+        return rows;
       });
     const isConfirmed = end.state === 'succeeded' && operation.isConfirmation && isWholeSuccess(operation);
-    if (!changesBelief(operation, end)) {
-      await save(async () => true);
-    } else if (!isConfirmed || !(await save((tx, agent) => confirmBelievedState(tx, operation, agent)))) {
+    let rows = isConfirmed ? await save((tx) => confirmBelievedState(tx, operation)) : null;
+    if (rows === null && changesBelief(operation, end)) {
       const believed = await believedEnd(db, operation, finishedAt);
-      await save(async (tx) => {
+      rows = await save(async (tx) => {
+        const found = await foundDrift(tx, operation.nodeId);
         await saveBelievedState(tx, believed, isApplied(operation, end));
-        return true;
+        return found;
       });
     }
+    rows ??= await save((tx) => foundDrift(tx, operation.nodeId));
     operation.state = end;
     operation.unsaved = false;
-    operation.noteStored(operation.unstored.entries.length);
+    operation.noteEnd(ended, rows ?? []);
   }
 }
 
@@ -228,31 +239,33 @@ const changesBelief = ({ facts, isKept }: LiveOperation, { state }: OperationSta
   isKept || state === 'succeeded' || (state !== 'rolled_back' && facts.undoing.confirmSecs === null);
 
 /**
- * Returns the ID of the content of a new apply, which is stored unless it is there. Throws `agent_not_found` or
+ * Stores a new operation, and its content unless that is there. Returns the ID of the content. Throws `agent_not_found` or
  * `agent_not_approved`.
  */
-async function admit(tx: Queryable, nodeId: NodeId, encoded: EncodedContent): Promise<number> {
-  const [found] = await statusAndContent(tx, nodeId, encoded.sha256);
-  if (found?.status !== 'approved') await approvedAgent(tx, nodeId);
-  return found?.content_id ?? putRunContent(tx, encoded);
+async function begin(
+  tx: Queryable,
+  operation: Parameters<typeof beginOperation>[1],
+  encoded: EncodedContent,
+): Promise<number> {
+  const known = await beginOperation(tx, operation, encoded.sha256);
+  if (known === undefined) {
+    const { nodeId } = await approvedAgent(tx, operation.node_id);
+    throw new Error(`the apply of agent ${nodeId} was not stored`);
+  }
+  if (known !== null) return known;
+  const content_id = await putRunContent(tx, encoded);
+  await updateOperation(tx, operation.operation_id, { content_id });
+  return content_id;
 }
 
-const statusAndContent = preparedQuery((db, nodeId: string, sha256: string) =>
-  db
-    .selectFrom('agents')
-    .select('status')
-    .select((of) => of.selectFrom('run_contents').select('content_id').where('sha256', '=', sha256).as('content_id'))
-    .where('node_id', '=', nodeId),
-);
-
-/** Returns the ID of the check whose drift a successful apply repairs, or null. */
+/** Returns the ID of the check whose drift a successful apply repairs, or null. Must be called before the end is stored. */
 async function repairedDrift(
   tx: Queryable,
   { nodeId }: LiveOperation,
-  agent: AgentAtEnd | null,
+  { created_id, drifted_id }: FoundDrift,
 ): Promise<string | null> {
-  if (agent === null || agent.drift_status !== 'drifted') return null;
-  return (await latestDriftState(tx, { nodeId, since: agent.created_id })) === 'drifted' ? agent.drift_id : null;
+  if (drifted_id === null) return null;
+  return (await latestDriftState(tx, { nodeId, since: created_id })) === 'drifted' ? drifted_id : null;
 }
 
 const holdsSecrets = ({ content }: LiveOperation): boolean => Object.keys(content.secrets).length > 0;
@@ -288,14 +301,14 @@ const isApplied = (operation: LiveOperation, end: OperationState): boolean =>
 const unsentResults = ({ reportedFailures, items }: LiveOperation): ItemResult[] =>
   reportedFailures.map((result, offset) => ({ index: items.count + offset, existed: null, result }));
 
-function rowOf(operation: LiveOperation) {
-  const { facts, state } = operation;
+function rowOf({ state, ...facts }: OperationFacts & { readonly state: OperationState }) {
   return {
     operation_id: facts.id,
     node_id: facts.nodeId,
     node_name: facts.nodeName,
     ...columnsOf(state),
     modules: facts.modules,
+    assignments: facts.assignments,
     restores: facts.restores,
     requested_by: facts.requestedBy,
     request_id: facts.requestId,
@@ -303,9 +316,8 @@ function rowOf(operation: LiveOperation) {
     finished_at: null,
     epoch: facts.epoch,
     generation: facts.generation,
-    summary: operation.summary(),
+    rollout_id: facts.rolloutId,
     cancelled_by: null,
-    content_id: operation.contentId,
     checks: null,
     confirm_secs: facts.undoing.confirmSecs,
     keeps_snapshot: Number(facts.undoing.keepsSnapshot),

@@ -285,8 +285,27 @@ export function parseState({ state, accepted, error }: StoredState): OperationSt
   }
 }
 
+/** The columns of an operation that the API shows. */
+type ShownOperation = StoredState &
+  Pick<
+    OperationRow,
+    | 'operation_id'
+    | 'node_id'
+    | 'node_name'
+    | 'modules'
+    | 'assignments'
+    | 'rollout_id'
+    | 'requested_by'
+    | 'started_at'
+    | 'finished_at'
+    | 'summary'
+    | 'restores'
+    | 'confirm_secs'
+    | 'restored'
+  >;
+
 /** Returns an operation for the API. `summary` is the live one, if there is one; by default the stored one is used. */
-export function operationView(row: OperationRow, summary?: Summary): Operation {
+export function operationView(row: ShownOperation, summary?: Summary): Operation {
   return {
     operation_id: row.operation_id,
     node_id: row.node_id,

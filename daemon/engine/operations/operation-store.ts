@@ -47,8 +47,26 @@ export type NewOperationRow = Decoded<NewRow<'operations'>, OperationValues>;
 export type OperationResultRow = Row<'operation_results'>;
 
 export async function insertOperation(db: Queryable, operation: NewOperationRow): Promise<void> {
+  await insertRow(db, ...storedValues(operation));
+}
+
+/**
+ * Stores an operation of an approved agent, with the content of that hash. Returns the ID of the content, null if it is not
+ * stored, or undefined, without a change, if there is no such agent or it is not approved.
+ */
+export async function beginOperation(
+  db: Queryable,
+  operation: Omit<NewOperationRow, 'content_id'>,
+  sha256: string,
+): Promise<number | null | undefined> {
+  const values = storedValues({ ...operation, content_id: null });
+  const [begun] = await insertForApproved(db, sha256, operation.node_id, ...values);
+  return begun?.content_id;
+}
+
+function storedValues(operation: NewOperationRow): readonly (string | number | null)[] {
   const row = columns.encode(operation);
-  await insertRow(db, ...STORED.map((column) => row[column] ?? DEFAULTS[column] ?? null));
+  return STORED.map((column) => row[column] ?? DEFAULTS[column] ?? null);
 }
 
 const STORED = [
@@ -84,6 +102,27 @@ const insertRow = preparedQuery((db, ...values: readonly (string | number | null
   db
     .insertInto('operations')
     .values(Object.fromEntries(STORED.map((column, index) => [column, values[index]])) as unknown as Row<'operations'>),
+);
+
+const insertForApproved = preparedQuery(
+  (db, sha256: string, nodeId: string, ...values: readonly (string | number | null)[]) =>
+    db
+      .insertInto('operations')
+      .columns([...STORED])
+      .expression((of) =>
+        of
+          .selectFrom('agents')
+          .select(
+            STORED.map((column, index) =>
+              column === 'content_id'
+                ? of.selectFrom('run_contents').select('content_id').where('sha256', '=', sha256).as(column)
+                : sql`${values[index]}`.as(column),
+            ),
+          )
+          .where('agents.node_id', '=', nodeId)
+          .where('agents.status', '=', 'approved'),
+      )
+      .returning('content_id'),
 );
 
 export async function findOperation(db: Queryable, operationId: string): Promise<OperationRow | null> {
@@ -125,12 +164,14 @@ export async function updateOperation(
   return (await query.executeTakeFirst()).numUpdatedRows > 0n;
 }
 
+/** What the end of an operation changes in its row. */
+export interface OperationEnd extends Pick<OperationRow, 'state' | 'error' | 'summary' | 'checks' | 'restored'> {
+  /** Unix milliseconds. */
+  readonly finished_at: number;
+}
+
 /** Stores the end of an operation. */
-export async function endOperation(
-  db: Queryable,
-  operationId: string,
-  end: Pick<OperationRow, 'state' | 'error' | 'summary' | 'checks' | 'restored'> & { readonly finished_at: number },
-): Promise<void> {
+export async function endOperation(db: Queryable, operationId: string, end: OperationEnd): Promise<void> {
   const error = end.error === null ? null : JSON.stringify(end.error);
   const checks = end.checks === null ? null : JSON.stringify(end.checks);
   const restored = end.restored === null ? null : JSON.stringify(end.restored);
@@ -287,13 +328,13 @@ const SUCCEEDED = 'succeeded';
 /** Condition of the index of states. SQLite uses the index only for a query with the same text. */
 const isUnsuccessful = sql<boolean>`"state" != 'succeeded'`;
 
-/** Stores results at consecutive positions; `first` is the position of the first one. */
+/** Stores results at consecutive positions; `first` is the position of the first one. Returns the rows. */
 export async function insertOperationResults(
   db: Queryable,
   operationId: string,
   first: number,
   entries: readonly (ItemResult | Unchanged)[],
-): Promise<void> {
+): Promise<readonly OperationResultRow[]> {
   let position = first;
   const rows = entries.map((entry) => {
     const row = rowOf(operationId, position, entry);
@@ -304,9 +345,10 @@ export async function insertOperationResults(
   if (rows.length === 1 && only !== undefined) {
     const { position, item_index, result_json, existed, unchanged } = only;
     await insertResult(db, operationId, position, item_index, result_json, existed, unchanged);
-    return;
+  } else {
+    for (const part of chunks(rows, 200)) await db.insertInto('operation_results').values(part).execute();
   }
-  for (const part of chunks(rows, 200)) await db.insertInto('operation_results').values(part).execute();
+  return rows;
 }
 
 const insertResult = preparedQuery(

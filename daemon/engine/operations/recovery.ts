@@ -88,6 +88,7 @@ async function restore(
     startedAt: row.started_at,
     epoch: row.epoch,
     generation: row.generation,
+    rolloutId: row.rollout_id,
     undoing: { confirmSecs: row.confirm_secs, keepsSnapshot: row.keeps_snapshot === 1, putsBack: row.puts_back },
     state: parseState(row),
     cancelledBy: row.cancelled_by,

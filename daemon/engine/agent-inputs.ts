@@ -1,0 +1,92 @@
+/** Reads agents with everything that their desired sets depend on, except secrets: one statement, however many agents. */
+import { chunks } from '../database/batches.js';
+import { preparedQuery } from '../database/prepared-query.js';
+import type { Queryable, Row } from '../database/schema.js';
+import { type AgentRow, agentOf } from '../fleet/agent-store.js';
+import type { Tags } from '../fleet/tag-store.js';
+import { ASSIGNMENTS_REVISION } from './assignments/assignment-store.js';
+import { MODULES_REVISION } from './modules/module-store.js';
+
+export interface AgentInputs {
+  readonly row: AgentRow;
+  /** Sorted by key. */
+  readonly tags: Tags;
+  /** Revisions of all assignments and of all modules; null before their first change. */
+  readonly assignments: string | null;
+  readonly modules: string | null;
+  /** Hash of the content that the believed state equals; null for none. */
+  readonly stateSha256: string | null;
+  /** True if the newest drift check with a result found drift; an apply may have repaired it since. */
+  readonly foundDrifted: boolean;
+}
+
+/** Agents read at a time. */
+const PAGE = 200;
+
+/** Returns the agents with these node IDs, in no particular order. */
+export async function readAgentInputs(db: Queryable, nodeIds: readonly string[]): Promise<readonly AgentInputs[]> {
+  const [only] = nodeIds;
+  if (nodeIds.length === 1 && only !== undefined) return inputsOf(await inputsById(db, only));
+  const agents: AgentInputs[] = [];
+  for (const part of chunks(nodeIds, PAGE)) {
+    agents.push(...inputsOf(await selectInputs(db).where('agents.node_id', 'in', part).execute()));
+  }
+  return agents;
+}
+
+const inputsById = preparedQuery((db, nodeId: string) => selectInputs(db).where('agents.node_id', '=', nodeId));
+
+/** Selects a row for each tag of an agent, and one for an agent without tags. */
+const selectInputs = (db: Queryable) =>
+  db
+    .selectFrom('agents')
+    .leftJoin('agent_tags', 'agent_tags.node_id', 'agents.node_id')
+    .selectAll('agents')
+    .select(['agent_tags.key as tag_key', 'agent_tags.value as tag_value'])
+    .select((of) => [
+      of.selectFrom('meta').select('value').where('key', '=', ASSIGNMENTS_REVISION).as('assignments'),
+      of.selectFrom('meta').select('value').where('key', '=', MODULES_REVISION).as('modules'),
+      of
+        .selectFrom('run_contents')
+        .select('sha256')
+        .whereRef('content_id', '=', 'agents.state_content_id')
+        .as('state_sha256'),
+      of
+        .selectFrom('drift_records')
+        .select('drift_records.status')
+        .whereRef('drift_records.node_id', '=', 'agents.node_id')
+        .whereRef('drift_id', '>=', 'agents.created_id')
+        .where('drift_records.status', 'in', ['drifted', 'in_sync'])
+        .orderBy('drift_id', 'desc')
+        .limit(1)
+        .as('drift_status'),
+    ])
+    .orderBy('agent_tags.key');
+
+interface InputRow extends Row<'agents'> {
+  /** Null for an agent without tags. */
+  readonly tag_key: string | null;
+  readonly tag_value: string | null;
+  readonly assignments: string | null;
+  readonly modules: string | null;
+  readonly state_sha256: string | null;
+  readonly drift_status: string | null;
+}
+
+function inputsOf(rows: readonly InputRow[]): readonly AgentInputs[] {
+  const agents = new Map<string, AgentInputs & { readonly tags: Record<string, string> }>();
+  for (const { tag_key, tag_value, assignments, modules, state_sha256, drift_status, ...row } of rows) {
+    const known = agents.get(row.node_id);
+    const agent = known ?? {
+      row: agentOf(row),
+      tags: Object.create(null),
+      assignments,
+      modules,
+      stateSha256: state_sha256,
+      foundDrifted: drift_status === 'drifted',
+    };
+    if (known === undefined) agents.set(row.node_id, agent);
+    if (tag_key !== null && tag_value !== null) agent.tags[tag_key] = tag_value;
+  }
+  return [...agents.values()];
+}
