@@ -21,6 +21,10 @@ const ALL_AT_ONCE = 1_000;
 const MODULE = 'one';
 const STATEMENTS = 14;
 const AFTERWARDS = 500;
+/** Characters of a statement that are printed. */
+const WIDTH = 160;
+/** Least number for an agent at which a statement of a rollout is printed. */
+const SHOWN = 0.02;
 
 export async function measureStatements({ measure, say, fleet }: FleetBench, agents: number): Promise<void> {
   const single = 'fleet: SQL statements of a no-op apply of one agent through the API';
@@ -41,7 +45,11 @@ export async function measureStatements({ measure, say, fleet }: FleetBench, age
       const counts = singles.map(({ length }) => length);
       const typical = singles.find(({ length }) => length === median(counts)) ?? [];
       say(`${single}:`);
-      for (const sql of typical) say(`  ${sql}`);
+      for (const sql of typical) say(`  ${shorten(sql)}`);
+      say(`${share}, each and its number for an agent:`);
+      for (const [sql, count] of countsOf(shares.at(-1) ?? [])) {
+        if (count >= agents * SHOWN) say(`  ${(count / agents).toFixed(2)} ${shorten(sql)}`);
+      }
       return [
         rowOf({ what: single, unit: '', runs: new Map([[OURS, counts]]), goal: atMost(STATEMENTS, '') }),
         rowOf({
@@ -72,6 +80,15 @@ export async function measureStatements({ measure, say, fleet }: FleetBench, age
     return [rowOf({ what: cpu, unit: 'ms', runs: new Map([[OURS, costs]]), goal: null })];
   });
 }
+
+/** Returns how often each statement ran, the most frequent first. */
+function countsOf(statements: readonly string[]): readonly (readonly [sql: string, count: number])[] {
+  const counts = new Map<string, number>();
+  for (const sql of statements) counts.set(sql, (counts.get(sql) ?? 0) + 1);
+  return [...counts].sort(([, one], [, other]) => other - one);
+}
+
+const shorten = (sql: string): string => (sql.length > WIDTH ? `${sql.slice(0, WIDTH - 1)}…` : sql);
 
 const nodesOf = async ({ orchestrator: { api } }: SimulatedFleet): Promise<readonly string[]> =>
   (await api.call('listAgents', {})).map(({ node_id }) => node_id);
