@@ -9,9 +9,12 @@ const QUIET = 300;
 
 export class StatementLog {
   private readonly file: string;
+  private readonly statementOf: (line: string) => string | null;
 
-  constructor(file: string) {
+  /** @param statementOf returns the statement that a line of the file tells of, or null */
+  constructor(file: string, statementOf: (line: string) => string | null = (line) => JSON.parse(line)) {
     this.file = file;
+    this.statementOf = statementOf;
   }
 
   /** Environment of an orchestrator that writes its statements to the file. */
@@ -41,6 +44,12 @@ export class StatementLog {
       .slice(0, text.lastIndexOf('\n') + 1)
       .split('\n')
       .slice(0, -1)
-      .map((line) => JSON.parse(line));
+      .flatMap((line) => this.statementOf(line) ?? []);
   }
+}
+
+/** The statement in a line of PostgreSQL's log with `log_statement = all`; null for others, and for the watch of the connection. */
+export function statementOfPostgres(line: string): string | null {
+  const [, statement] = /LOG: {2}(?:execute [^:]*|statement): (.*)$/.exec(line) ?? [];
+  return statement === undefined || statement === 'select 1' ? null : statement;
 }
