@@ -137,5 +137,8 @@ const placeOf = ({ seq, id, timestamp }: ChainHead) => ({ seq, id, timestamp });
 
 const storable = ({ id, name, type }: Party): Party => ({ id: wellFormed(id), name: wellFormed(name), type });
 
-/** Replaces lone surrogates. They do not survive UTF-8, so the stored text would have another hash. */
-const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd');
+/**
+ * Replaces lone surrogates and NUL characters, so that the stored text has the same hash: the former do not survive UTF-8, and
+ * PostgreSQL stores no text with the latter.
+ */
+const wellFormed = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '\ufffd');

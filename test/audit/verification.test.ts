@@ -4,7 +4,8 @@ import { type AuditKey, checkpointText, parseCheckpoint, signMark } from '../../
 import { newestCheckpoints, readAuditChain } from '../../daemon/core/audit-store.js';
 import type { AuditVerification } from '../../src/contract/audit.js';
 import { auditOf, event, newAuditKey } from '../support/audit.js';
-import { ManualClock, openStore, recordingLogger, Sqlite, temporaryDirectory } from '../support/database.js';
+import { ManualClock, openStore, recordingLogger, temporaryDirectory } from '../support/database.js';
+import { StoreLab } from '../support/store-lab.js';
 
 const never = new AbortController().signal;
 
@@ -32,12 +33,7 @@ function storedLog(key: AuditKey = newAuditKey()) {
         verification.run({ since: since === null ? null : parseCheckpoint(since), signal: never }),
       ),
     /** What somebody does to the file while nobody has it open. */
-    tamper: (...statements: readonly string[]) => {
-      const connection = new Sqlite(file);
-      connection.exec('drop trigger audit_events_no_update; drop trigger audit_marks_no_update');
-      for (const statement of statements) connection.exec(statement);
-      connection.close();
-    },
+    tamper: (...statements: readonly string[]) => new StoreLab(file).tamper(...statements),
     file,
   };
 }
@@ -45,14 +41,11 @@ function storedLog(key: AuditKey = newAuditKey()) {
 /** Makes the chain fit again from an event on, as somebody could who has no key. */
 async function rechain(file: string, from: number): Promise<void> {
   const { hashOf } = await import('../../daemon/core/audit-log.js');
-  const connection = new Sqlite(file);
+  const lab = new StoreLab(file);
   // biome-ignore lint/suspicious/noExplicitAny: rows as they come
-  const rows = connection.prepare('select * from audit_events where seq >= ? order by seq').all(from - 1) as any[];
-  for (const [index, row] of rows.slice(1).entries()) {
-    row.hash = hashOf(row, rows[index].hash);
-    connection.prepare('update audit_events set hash = ? where seq = ?').run(row.hash, row.seq);
-  }
-  connection.close();
+  const rows = lab.rows<any>(`select * from audit_events where seq >= ${from - 1} order by seq`);
+  for (const [index, row] of rows.slice(1).entries()) row.hash = hashOf(row, rows[index].hash);
+  lab.run(...rows.slice(1).map(({ hash, seq }) => `update audit_events set hash = '${hash}' where seq = ${seq}`));
 }
 
 describe('the verification of an audit log', () => {

@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
@@ -8,11 +7,12 @@ import { createAuth } from '../../daemon/auth/auth.js';
 import { audited, contextOf, HOUR, logIn, type Scene, scene } from '../support/auth.js';
 import { gated, rejection } from '../support/database.js';
 import { newIdentity } from '../support/identity.js';
+import { itOnSqlite } from '../support/store.js';
+import { refuseWrites } from '../support/store-lab.js';
+import { until } from '../support/until.js';
 
-/** Lets writes that nobody waits for happen. */
-const settle = async () => {
-  for (let n = 0; n < 5; n += 1) await setImmediate();
-};
+/** Waits until all writes before it have happened. */
+const settle = ({ core }: Scene) => core.uow.write(async () => undefined);
 
 describe('a session', () => {
   it('ends when its time is over', async () => {
@@ -79,7 +79,7 @@ describe('a session', () => {
     }
   });
 
-  it('is not to be had from the file of the store', async () => {
+  itOnSqlite('is not to be had from the file of the store', async () => {
     const s = await scene();
     const { token } = await logIn(s, s.alice);
     const { rows } = await sql<{ file: string }>`pragma database_list`.execute(s.db);
@@ -100,7 +100,7 @@ describe('a session', () => {
     const start = s.clock.now();
     const lastUse = async () => {
       await Promise.all([s.sessions.authenticate(token), s.sessions.authenticate(token)]);
-      await settle();
+      await settle(s);
       return (await s.db.selectFrom('sessions').select('last_used_at').executeTakeFirstOrThrow()).last_used_at - start;
     };
     s.clock.advance(59_999);
@@ -114,12 +114,10 @@ describe('a session', () => {
   it('is good while its last use cannot be stored', async () => {
     const s = await scene();
     const { token } = await logIn(s, s.alice);
-    await sql`create trigger read_only before update on sessions begin select raise(abort, 'read only'); end`.execute(
-      s.db,
-    );
+    await refuseWrites(s.db, { table: 'sessions', kind: 'update', message: 'read only' });
     s.clock.advance(60_000);
     expect(await s.sessions.authenticate(token)).not.toBeNull();
-    await settle();
+    await until(() => s.logger.lines.length > 0, 'the failed write is logged');
     expect(s.logger.lines).toMatchObject([{ level: 'warn', message: 'the last use of a session was not stored' }]);
   });
 
@@ -145,7 +143,7 @@ describe('a session that is kept between requests', () => {
     });
     const { sessions } = createAuth({ ...s.core, db: gated(s.db, gate) }, { serverSpki: () => null });
     const early = sessions.authenticate(token);
-    await settle();
+    await settle(s);
     await s.sessions.revoke(token, s.context);
     open();
     expect(await early).not.toBeNull();

@@ -8,7 +8,8 @@ import { lastAuditRow, readAuditChain } from '../../daemon/core/audit-store.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { isUlid } from '../../src/kernel/ids.js';
 import { event, writerOf } from '../support/audit.js';
-import { ManualClock, newIds, openStore, Sqlite, temporaryDirectory } from '../support/database.js';
+import { ManualClock, newIds, openStore, temporaryDirectory } from '../support/database.js';
+import { StoreLab } from '../support/store-lab.js';
 
 /** A closed store with ten events, the ways to tamper with it, and its check. */
 async function tenEvents() {
@@ -20,12 +21,7 @@ async function tenEvents() {
   await store.close();
   return {
     last: { seq: last?.seq ?? 0, hash: last?.hash ?? '' },
-    tamper: (...statements: readonly string[]) => {
-      const connection = new Sqlite(file);
-      connection.exec('drop trigger audit_events_no_update');
-      for (const statement of statements) connection.exec(statement);
-      connection.close();
-    },
+    tamper: (...statements: readonly string[]) => new StoreLab(file).tamper(...statements),
     verify: async (since?: { readonly seq: number; readonly hash: string }) => {
       const reopened = await openStore({ file });
       const report = await verifyChain(reopened.db, since);

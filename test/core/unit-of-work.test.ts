@@ -6,6 +6,7 @@ import type { Queryable } from '../../daemon/database/schema.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { event, writerOf } from '../support/audit.js';
 import { openStore, rejection } from '../support/database.js';
+import { refuseWrites } from '../support/store-lab.js';
 
 const auditCount = async (db: Queryable) => (await verifyChain(db)).verified;
 
@@ -43,9 +44,7 @@ describe('a unit of work', () => {
 
   it('does not happen when its event cannot be written', async () => {
     const { writer, db } = writerOf(await openStore());
-    await sql`create trigger no_audit before insert on audit_events begin select raise(abort, 'no audit today'); end`.execute(
-      db,
-    );
+    await refuseWrites(db, { table: 'audit_events', kind: 'insert', message: 'no audit today' });
     const failing = writer.write(async (tx, emit) => {
       await setMeta(tx, 'a', '1');
       emit(event());
@@ -103,7 +102,7 @@ describe('a unit of work', () => {
     expect(committedBefore).toEqual([...Array.from({ length: 64 }, () => 0), 64]);
   });
 
-  it('fails as a whole, with the others of its commit, when SQLite rolls back by itself', async () => {
+  it('fails as a whole, with the others of its commit, when the store rolls back by itself', async () => {
     const { writer, db } = writerOf(await openStore());
     const outcomes = await Promise.allSettled([
       writer.write((tx) => setMeta(tx, 'a', '1')),

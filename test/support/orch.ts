@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { refuseRuntimeWarnings } from './runtime-warnings.js';
+import { releaseStore, urlOf } from './store.js';
 import { until } from './until.js';
 
 export { until } from './until.js';
@@ -40,6 +41,8 @@ export class Sandbox {
   /** The built command: this one, or that of another release, which may take its place. */
   program: string;
   private readonly running: Running[] = [];
+  /** Paths that stores on PostgreSQL would have. */
+  private readonly stores = new Set<string>();
 
   constructor(program: string = ORCH) {
     this.program = program;
@@ -57,13 +60,24 @@ export class Sandbox {
     return join(this.root, ...parts);
   }
 
+  /** Variable of a command of `orch serve` that names the database of its data directory; none for tests on SQLite. */
+  private storeOf(args: readonly string[]): NodeJS.ProcessEnv {
+    const directory = args[args.indexOf('--data-dir') + 1];
+    if (args[0] !== 'serve' || directory === undefined || !args.includes('--data-dir')) return {};
+    const file = join(directory, 'orch.db');
+    const url = urlOf(file);
+    if (url === null) return {};
+    this.stores.add(file);
+    return { ORCH_SERVE_STORE: url };
+  }
+
   /** Runs `orch` to its end, without a terminal. Throws when the runtime printed a warning. */
   async orch(
     args: readonly string[],
     options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
   ): Promise<Finished> {
     const child = spawn(process.execPath, [this.program, ...args], {
-      env: { ...this.env, ...options.env },
+      env: { ...this.env, ...this.storeOf(args), ...options.env },
       cwd: this.root,
     });
     let stdout = '';
@@ -91,7 +105,7 @@ export class Sandbox {
   /** Starts a long-running program; `dispose` throws when the runtime printed a warning in it. */
   start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Running {
     const child = spawn(process.execPath, [this.program, ...args], {
-      env: { ...this.env, ...env },
+      env: { ...this.env, ...this.storeOf(args), ...env },
       cwd: this.root,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -141,6 +155,7 @@ export class Sandbox {
 
   async dispose(): Promise<void> {
     await Promise.all(this.running.map((running) => running.stop('SIGKILL')));
+    for (const store of this.stores) releaseStore(store);
     rmSync(this.root, { recursive: true, force: true });
     for (const running of this.running) refuseRuntimeWarnings(running.output());
   }

@@ -2,7 +2,7 @@
 import { openDatabase } from '../../daemon/database/database.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { noPostgres, TestPostgres } from './postgres.js';
-import { TEMPLATE } from './store.js';
+import { psql, RESET_FUNCTION, TEMPLATE } from './test-databases.js';
 
 /** Vitest calls it once, before the workers start, and the returned function after them. */
 export async function setup(): Promise<(() => Promise<void>) | undefined> {
@@ -20,5 +20,7 @@ export async function setup(): Promise<(() => Promise<void>) | undefined> {
     onFatal: () => undefined,
   });
   await store.close();
+  const { status, stderr } = psql(url, [RESET_FUNCTION]);
+  if (status !== 0) throw new Error(`the template of the tests cannot be made: ${stderr}`);
   return () => server.remove();
 }

@@ -1,69 +1,69 @@
 /** Opens the stores of tests: in SQLite files, or each in a database of one PostgreSQL, as `ORCH_TEST_STORE` says. */
-import { createHash, randomBytes } from 'node:crypto';
-import pg from 'pg';
-import { onTestFinished } from 'vitest';
+import { randomBytes } from 'node:crypto';
+import { describe, it, onTestFinished } from 'vitest';
+import { getCurrentTest } from 'vitest/suite';
 import {
   type OpenDatabase,
   type OpenDatabaseOptions,
   openDatabase,
   type StoreLocation,
 } from '../../daemon/database/database.js';
+import { freeDatabase, spoilDatabase, takeDatabase } from './test-databases.js';
 
 export const TEST_STORE: 'sqlite' | 'postgres' = process.env.ORCH_TEST_STORE === 'postgres' ? 'postgres' : 'sqlite';
 
-/** Why a test of SQLite's files does not run now, or false. */
-export const onlySqlite = TEST_STORE === 'postgres' ? 'it tests SQLite itself' : false;
+/** `it` and `describe` on SQLite; on PostgreSQL their tests are skipped, and say why. */
+export const itOnSqlite = onSqlite(it);
+export const describeOnSqlite = onSqlite(describe);
 
-/** Name of the database that every test's database is a copy of. */
-export const TEMPLATE = 'orch_template';
+function onSqlite<T extends typeof it | typeof describe>(of: T): T {
+  if (TEST_STORE === 'sqlite') return of;
+  const skipped = (of as typeof it).skip;
+  const titled = (title: string) => `${title} (skipped on PostgreSQL: about SQLite's files)`;
+  const skip = (title: string, ...rest: readonly unknown[]) => skipped(titled(title), ...(rest as [never]));
+  const each = (cases: readonly never[]) => (title: string, work: () => void) =>
+    skipped.each(cases)(titled(title), work);
+  return Object.assign(skip, { each }) as unknown as T;
+}
 
-const made = new Map<string, Promise<string>>();
-let processes = 0;
+/** URLs of the databases that stand for paths. */
+const urls = new Map<string, string>();
 
-/** Returns the store that stands for a path: the same one each time in this process. */
-export async function locationOf(file: string): Promise<StoreLocation> {
-  if (TEST_STORE === 'sqlite') return { file, server: null };
-  let url = made.get(file);
-  if (url === undefined) {
-    url = makeDatabase(`t_${createHash('sha256').update(file).digest('hex').slice(0, 24)}`);
-    made.set(file, url);
-    onTestFinished(() => dropDatabase(file));
-  }
-  processes += 1;
-  const processName = `orch test ${process.pid} ${processes} ${randomBytes(4).toString('hex')}`;
-  return { file, server: { url: await url, password: { file: '', env: {} }, readers: 4, processName } };
+/** Returns the URL of the database that stands for a path, the same one until `releaseStore`; null for tests on SQLite. */
+export function urlOf(file: string): string | null {
+  if (TEST_STORE === 'sqlite') return null;
+  const known = urls.get(file);
+  if (known !== undefined) return known;
+  const url = takeDatabase();
+  urls.set(file, url);
+  return url;
+}
+
+/** Gives the database back that stands for a path, if there is one. */
+export function releaseStore(file: string): void {
+  const url = urls.get(file);
+  if (url === undefined) return;
+  urls.delete(file);
+  freeDatabase(url);
+}
+
+/** Returns the store that stands for a path. */
+export function locationOf(file: string): StoreLocation {
+  const isNew = !urls.has(file);
+  const url = urlOf(file);
+  if (url === null) return { file, server: null };
+  if (isNew && getCurrentTest() !== undefined) onTestFinished(() => releaseStore(file));
+  const processName = `orch test ${process.pid} ${randomBytes(4).toString('hex')}`;
+  return { file, server: { url, password: { file: '', env: {} }, readers: 4, processName } };
 }
 
 type TestDatabaseOptions = Omit<OpenDatabaseOptions, 'server'> & { readonly server?: OpenDatabaseOptions['server'] };
 
 /** Opens the store that stands for `file`. */
 export async function openTestDatabase(options: TestDatabaseOptions): Promise<OpenDatabase> {
-  const server = options.server ?? (await locationOf(options.file)).server;
-  return openDatabase({ ...options, server });
-}
-
-async function makeDatabase(name: string): Promise<string> {
-  const server = process.env.ORCH_TEST_POSTGRES;
-  if (server === undefined) throw new Error('ORCH_TEST_POSTGRES names no server: the setup of the tests did not run');
-  const client = new pg.Client({ connectionString: server });
-  await client.connect();
-  try {
-    await client.query(`create database "${name}" template "${TEMPLATE}"`);
-  } finally {
-    await client.end();
-  }
-  return server.replace(/\/[^/]*$/, `/${name}`);
-}
-
-async function dropDatabase(file: string): Promise<void> {
-  const url = await made.get(file);
-  if (url === undefined) return;
-  made.delete(file);
-  const client = new pg.Client({ connectionString: url.replace(/\/[^/]*$/, '/postgres') });
-  await client.connect();
-  try {
-    await client.query(`drop database if exists "${url.split('/').at(-1)}" with (force)`);
-  } finally {
-    await client.end();
-  }
+  const server = options.server ?? locationOf(options.file).server;
+  if (server === null) return openDatabase({ ...options, server });
+  if (options.migrations !== undefined) spoilDatabase(server.url);
+  // The clock of a test is not that of the server, which a store refuses.
+  return openDatabase({ ...options, server, clock: Date });
 }

@@ -6,7 +6,7 @@ import type { ClientConfig, QueryResult as PgResult, Pool, PoolClient } from 'pg
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { PgModule } from './load-pg.js';
 import { ConnectionLost, isConnectionError } from './postgres-error.js';
-import { PostgresSession, SESSION_SETUP, within } from './postgres-session.js';
+import { PostgresSession, SESSION_SETUP, storable, within } from './postgres-session.js';
 
 /** Number of the advisory lock of a store; it is taken for each database apart. */
 const STORE_LOCK = 0x6f726368;
@@ -110,10 +110,12 @@ export class PostgresPeriod {
     let failure: unknown;
     try {
       return await work((text, values = []) =>
-        within(client.query(text, [...values]), READ_MS + CONNECT_MS, this.ended, () => undefined).catch((error) => {
-          if (isConnectionError(error)) failure = error;
-          throw error;
-        }),
+        within(client.query(text, values.map(storable)), READ_MS + CONNECT_MS, this.ended, () => undefined).catch(
+          (error) => {
+            if (isConnectionError(error)) failure = error;
+            throw error;
+          },
+        ),
       );
     } finally {
       client.release(failure !== undefined || this.ended.aborted);

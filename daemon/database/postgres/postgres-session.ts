@@ -72,7 +72,7 @@ export class PostgresSession {
   async query(text: string, values: readonly unknown[] = [], timeout = ANSWER_MS): Promise<PgResult> {
     if (this.ended.aborted) throw lostBy(this.ended);
     const name = this.names.nameOf(text);
-    const answer = this.client.query({ ...(name === null ? {} : { name }), text, values: [...values] });
+    const answer = this.client.query({ ...(name === null ? {} : { name }), text, values: values.map(storable) });
     return within(answer, timeout, this.ended, () => this.abandon(new ConnectionLost('the server does not answer')));
   }
 
@@ -100,6 +100,10 @@ export class PostgresSession {
     this.abandon(new ConnectionLost('the session was closed'));
   }
 }
+
+/** Replaces NUL characters, which PostgreSQL stores in no text. Programs on agents can send them, for example in the text of an error. */
+export const storable = (value: unknown): unknown =>
+  typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
 
 const lostBy = ({ reason }: AbortSignal): unknown =>
   reason instanceof Fault

@@ -1,0 +1,75 @@
+/** The store of a test, beside the orchestrator: reads it, and does to it what an administrator of the database can. */
+import { sql } from 'kysely';
+import type { Queryable } from '../../daemon/database/schema.js';
+import { storeKindOf } from '../../daemon/database/store-driver.js';
+import { Sqlite } from './database.js';
+import { urlOf } from './store.js';
+import { psql, spoilDatabase } from './test-databases.js';
+
+export class StoreLab {
+  private readonly file: string;
+  private readonly url: string | null;
+
+  /** @param file path that the store has, or that it would have */
+  constructor(file: string) {
+    this.file = file;
+    this.url = urlOf(file);
+  }
+
+  /** Returns the rows of a query. */
+  rows<R>(query: string): readonly R[] {
+    if (this.url !== null) return JSON.parse(this.ask(`select coalesce(json_agg(r), '[]') from (${query}) r`));
+    const connection = new Sqlite(this.file, { readonly: true });
+    try {
+      return connection.prepare(query).all() as R[];
+    } finally {
+      connection.close();
+    }
+  }
+
+  /** Runs statements. */
+  run(...statements: readonly string[]): void {
+    if (this.url !== null) {
+      this.ask(...statements);
+      return;
+    }
+    const connection = new Sqlite(this.file, { fileMustExist: true });
+    try {
+      for (const statement of statements) connection.exec(statement);
+    } finally {
+      connection.close();
+    }
+  }
+
+  /** Runs statements without the triggers that keep what was audited from being changed. */
+  tamper(...statements: readonly string[]): void {
+    if (this.url !== null) spoilDatabase(this.url);
+    const drop = (table: string) => {
+      const on = this.url === null ? '' : ` on ${table}`;
+      return `drop trigger if exists ${table}_no_update${on}`;
+    };
+    this.run(drop('audit_events'), drop('audit_marks'), ...statements);
+  }
+
+  private ask(...statements: readonly string[]): string {
+    const { status, stdout, stderr } = psql(this.url ?? '', statements);
+    if (status !== 0) throw new Error(stderr);
+    return stdout;
+  }
+}
+
+/** Makes the database refuse inserts or updates of a table of an open store, with that message. */
+export async function refuseWrites(
+  db: Queryable,
+  { table, kind, message }: { readonly table: string; readonly kind: 'insert' | 'update'; readonly message: string },
+): Promise<void> {
+  const event = sql.raw(`create trigger refused before ${kind} on ${table}`);
+  if (storeKindOf(db) === 'sqlite') {
+    await sql`${event} begin select raise(abort, ${sql.lit(message)}); end`.execute(db);
+    return;
+  }
+  await sql`drop function if exists lab.reset`.execute(db);
+  const body = sql.lit(`begin raise exception '${message}'; end`);
+  await sql`create function refused() returns trigger language plpgsql as ${body}`.execute(db);
+  await sql`${event} for each row execute function refused()`.execute(db);
+}
