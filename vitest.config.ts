@@ -1,19 +1,37 @@
 import { availableParallelism, loadavg } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { POSTGRES_SUITES, SQLITE_SUITES, testStores } from './test/support/postgres-suites.js';
 
 /** Factor for every limit of waiting: on a busy machine a test needs longer, which is no failure. */
 const patience = Math.min(10, Math.max(1, (loadavg()[0] ?? 0) / availableParallelism()));
 
+const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfiguration>> = {
+  sqlite: {
+    extends: true,
+    test: { name: 'on SQLite', include: ['test/**/*.test.ts'], env: { ORCH_TEST_STORE: 'sqlite' } },
+  },
+  postgres: {
+    extends: true,
+    test: {
+      name: 'on PostgreSQL',
+      include: POSTGRES_SUITES,
+      exclude: SQLITE_SUITES,
+      globalSetup: ['./test/support/postgres-setup.ts'],
+      env: { ORCH_TEST_STORE: 'postgres' },
+    },
+  },
+};
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     exclude: ['test/long/**', 'test/bench/**', 'node_modules/**'],
-    globalSetup: ['./test/support/built.ts', './test/support/postgres-setup.ts'],
+    globalSetup: ['./test/support/built.ts'],
     // Limits end what hangs; none of them decides about a test that works.
     testTimeout: 240_000 * patience,
     hookTimeout: 240_000 * patience,
     maxWorkers: 2,
     reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: { ORCH_TEST_PATIENCE: String(patience) },
+    projects: testStores().map((store) => PROJECTS[store]),
   },
 });

@@ -5,6 +5,11 @@
  */
 import { appendFileSync, writeFileSync } from 'node:fs';
 
+/** A file runs once on each store, which the project names. */
+const named = (file, project) => (project.name === '' ? file : `${file} (${project.name})`);
+/** @param {import('vitest/node').TestModule} module */
+const fileOf = (module) => named(module.relativeModuleId, module.project);
+
 /** @implements {import('vitest/reporters').Reporter} */
 export default class ResultReporter {
   path = process.env.ORCH_TEST_RESULTS ?? '';
@@ -17,24 +22,24 @@ export default class ResultReporter {
   /** @param {readonly import('vitest/node').TestSpecification[]} specifications */
   onTestRunStart(specifications) {
     for (const { project, moduleId } of specifications) {
-      this.write({ file: moduleId.replace(`${project.config.root}/`, ''), event: 'queued' });
+      this.write({ file: named(moduleId.replace(`${project.config.root}/`, ''), project), event: 'queued' });
     }
   }
 
   /** @param {import('vitest/node').TestModule} module */
   onTestModuleStart(module) {
-    this.write({ file: module.relativeModuleId, event: 'started' });
+    this.write({ file: fileOf(module), event: 'started' });
   }
 
   /** @param {import('vitest/node').TestCase} test */
   onTestCaseResult(test) {
-    this.write({ file: test.module.relativeModuleId, test: test.fullName, state: test.result().state });
+    this.write({ file: fileOf(test.module), test: test.fullName, state: test.result().state });
   }
 
   /** @param {import('vitest/node').TestModule} module */
   onTestModuleEnd(module) {
     const error = module.state() === 'failed' ? module.errors()[0]?.message : undefined;
-    this.write({ file: module.relativeModuleId, event: 'ended', error });
+    this.write({ file: fileOf(module), event: 'ended', error });
   }
 
   write(line) {

@@ -12,10 +12,11 @@ export default class SkippedReporter {
     // Whoever asks for tests by name knows that there are others.
     if (this.vitest.getGlobalTestNamePattern() !== undefined) return;
     for (const module of modules) {
+      const project = module.project.name === '' ? '' : ` (${module.project.name})`;
       for (const test of module.children.allTests('skipped')) {
         const { note } = test.result();
         const why = note === undefined ? '' : ` (${note})`;
-        process.stderr.write(`skipped: ${module.relativeModuleId} > ${test.fullName}${why}\n`);
+        process.stderr.write(`skipped: ${module.relativeModuleId}${project} > ${test.fullName}${why}\n`);
       }
     }
   }

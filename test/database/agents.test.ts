@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isUniqueViolation } from '../../daemon/database/sqlite/sqlite-error.js';
 import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
 import {
   countAgentsByStatus,
@@ -19,6 +18,7 @@ import {
 } from '../../daemon/fleet/agent-store.js';
 import { distinctTags, removeTag, replaceTags, setTag, tagsByAgent, tagsOf } from '../../daemon/fleet/tag-store.js';
 import { agentRow, node, openStore, rejection } from '../support/database.js';
+import { TEST_STORE } from '../support/store.js';
 
 type Place = Awaited<ReturnType<typeof placeOfAgent>>;
 
@@ -68,7 +68,7 @@ describe('agents', () => {
     const shown = await findShownAgent(db, node('1'));
     expect(JSON.parse(shown?.head ?? '')).toEqual({ node_id: node('1'), name: 'web-1', status: 'approved' });
     expect(JSON.parse(shown?.tail ?? '')).toMatchObject({ attributes: {}, tags });
-    expect(shown?.tail).toContain('"tags":{"role":"\\"","zone":"b"}');
+    expect(Object.keys(JSON.parse(shown?.tail ?? '').tags)).toEqual(['role', 'zone']);
     const tagsIn = ({ tail }: { readonly tail: string }) => Object.keys(JSON.parse(tail).tags).length;
     expect((await listShownAgents(db, { after: null, limit: 9 })).map(tagsIn)).toEqual([0, 2, 0, 0, 0]);
     expect(await findShownAgent(db, node('7'))).toBeNull();
@@ -77,29 +77,37 @@ describe('agents', () => {
   it('are shown as JSON, whatever their machines report (property)', async () => {
     const { db } = await openStore();
     const text = fc.string({ unit: 'binary' });
+    // PostgreSQL stores no NUL characters.
+    const column = TEST_STORE === 'sqlite' ? text : text.map((made) => made.replaceAll('\0', '\ufffd'));
     const printable = text.filter((made) => !/\p{Cc}/u.test(made));
     const attributesOf = fc.dictionary(text, text, { noNullPrototype: true });
     const tagsOfAgent = fc.dictionary(printable, printable, { noNullPrototype: true });
     const nodeIds = ['1', '2'].map(node);
     await fc.assert(
-      fc.asyncProperty(attributesOf, tagsOfAgent, text, fc.option(text), async (attributes, tags, hostname, name) => {
-        const row = { attributes, initial_hostname: hostname, agent_version: hostname, updated_at: 1_999 };
-        for (const node_id of nodeIds) {
-          await deleteAgent(db, node_id);
-          await insertAgent(db, agentRow({ node_id, ...row, name: node_id === nodeIds[0] ? name : null }));
-          await replaceTags(db, node_id, tags);
-        }
-        const shown = await findShownAgent(db, nodeIds[0] ?? '');
-        const members = { ...JSON.parse(shown?.head ?? ''), ...JSON.parse(shown?.tail ?? '') };
-        expect(members).toEqual({
-          ...{ node_id: nodeIds[0], name, status: 'approved', connected_at: 0, updated_at: 1 },
-          ...{ initial_hostname: hostname, initial_ip: '192.0.2.1', agent_version: hostname },
-          ...{ public_key: nodeIds[0]?.repeat(2), attributes, tags },
-        });
-        expect(await listShownAgents(db, { after: null, limit: 1, status: name === '' ? 'approved' : null })).toEqual(
-          name === '' ? [expect.objectContaining({ node_id: nodeIds[1] })] : [shown],
-        );
-      }),
+      fc.asyncProperty(
+        attributesOf,
+        tagsOfAgent,
+        column,
+        fc.option(column),
+        async (attributes, tags, hostname, name) => {
+          const row = { attributes, initial_hostname: hostname, agent_version: hostname, updated_at: 1_999 };
+          for (const node_id of nodeIds) {
+            await deleteAgent(db, node_id);
+            await insertAgent(db, agentRow({ node_id, ...row, name: node_id === nodeIds[0] ? name : null }));
+            await replaceTags(db, node_id, tags);
+          }
+          const shown = await findShownAgent(db, nodeIds[0] ?? '');
+          const members = { ...JSON.parse(shown?.head ?? ''), ...JSON.parse(shown?.tail ?? '') };
+          expect(members).toEqual({
+            ...{ node_id: nodeIds[0], name, status: 'approved', connected_at: 0, updated_at: 1 },
+            ...{ initial_hostname: hostname, initial_ip: '192.0.2.1', agent_version: hostname },
+            ...{ public_key: nodeIds[0]?.repeat(2), attributes, tags },
+          });
+          expect(await listShownAgents(db, { after: null, limit: 1, status: name === '' ? 'approved' : null })).toEqual(
+            name === '' ? [expect.objectContaining({ node_id: nodeIds[1] })] : [shown],
+          );
+        },
+      ),
       { numRuns: 60 },
     );
   });
@@ -131,7 +139,7 @@ describe('agents', () => {
   it('have names that are unique, and may be without', async () => {
     const db = await fleet();
     const clash = insertAgent(db, agentRow({ node_id: node('8'), name: 'web-1' }));
-    expect(isUniqueViolation(await clash.catch((error) => error))).toBe(true);
+    await expect(clash).rejects.toThrow(/unique/i);
   });
 
   it('take tags and believed state with them', async () => {

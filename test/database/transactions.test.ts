@@ -1,15 +1,23 @@
 import { setImmediate } from 'node:timers/promises';
+import type { Transaction } from 'kysely';
 import { describe, expect, it, vi } from 'vitest';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
+import type { Database, Queryable } from '../../daemon/database/schema.js';
 import { ConnectionQueue } from '../../daemon/database/sqlite/sqlite-dialect.js';
+import { storeDriverOf } from '../../daemon/database/store-driver.js';
 import { openStore, rejection } from '../support/database.js';
+import { itOnSqlite } from '../support/store.js';
+
+/** Writes in one transaction, as the unit of work does. */
+const write = <T>(db: Queryable, work: (tx: Transaction<Database>) => Promise<T>): Promise<T> =>
+  storeDriverOf(db).transact(work, () => null);
 
 describe('transactions of concurrent requests', () => {
   it('queue in the order they came', async () => {
     const { db } = await openStore();
     const order: string[] = [];
     const transaction = (name: string) =>
-      db.transaction().execute(async (tx) => {
+      write(db, async (tx) => {
         order.push(`${name} begins`);
         await setMeta(tx, name, '1');
         await getMeta(tx, name);
@@ -23,7 +31,7 @@ describe('transactions of concurrent requests', () => {
     const { db } = await openStore();
     await setMeta(db, 'count', '0');
     const increment = () =>
-      db.transaction().execute(async (tx) => {
+      write(db, async (tx) => {
         await setMeta(tx, 'count', String(Number(await getMeta(tx, 'count')) + 1));
       });
     await Promise.all(Array.from({ length: 100 }, increment));
@@ -33,7 +41,7 @@ describe('transactions of concurrent requests', () => {
   it('are not seen by others before they commit, nor ever when they fail', async () => {
     const { db } = await openStore();
     await setMeta(db, 'state', 'before');
-    const failing = db.transaction().execute(async (tx) => {
+    const failing = write(db, async (tx) => {
       await setMeta(tx, 'state', 'within');
       await getMeta(tx, 'state');
       throw new Error('changed my mind');
@@ -46,7 +54,7 @@ describe('transactions of concurrent requests', () => {
 
   it('leave the connection in order when a statement is wrong', async () => {
     const { db } = await openStore();
-    const wrong = db.transaction().execute((tx) =>
+    const wrong = write(db, (tx) =>
       tx
         .insertInto('modules')
         .values({} as never)
@@ -57,7 +65,7 @@ describe('transactions of concurrent requests', () => {
     expect(await getMeta(db, 'a')).toBe('1');
   });
 
-  it('that ask the database instead of themselves are told so, and the others go on', async () => {
+  itOnSqlite('that ask the database instead of themselves are told so, and the others go on', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
       const { db } = await openStore();

@@ -1,42 +1,30 @@
 /** A store that is put back to an earlier state, and the agents that are ahead of it. */
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { openDatabase } from '../../daemon/database/database.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
 import { findOperation } from '../../daemon/engine/operations/operation-store.js';
-import { silentLogger } from '../../src/kernel/logger.js';
 import { openStore } from '../support/database.js';
 import { type Bench, openBench } from '../support/engine.js';
+import { StoreLab } from '../support/store-lab.js';
 
-/** Puts the store back to what `copy` holds, in a new epoch or not. */
-async function putBack(bench: Bench, copy: Buffer, isNewEpoch: boolean): Promise<void> {
+/** Puts the store back to what it was, in a new epoch or not. */
+async function putBack(bench: Bench, restore: () => void, isNewEpoch: boolean): Promise<void> {
   for (const agent of bench.fleet.agents.values()) agent.disconnect();
   await bench.close();
-  writeFileSync(bench.file, copy);
+  restore();
   if (isNewEpoch) {
-    const onFatal = (error: unknown): never => {
-      throw error;
-    };
-    const { db, close } = await openDatabase({
-      server: null,
-      file: bench.file,
-      clock: bench.clock,
-      logger: silentLogger,
-      onFatal,
-    });
+    const { db, close } = await openStore({ file: bench.file, clock: bench.clock });
     await beginEpoch(db, { now: bench.clock.now(), others: [] });
     await close();
   }
   await bench.open();
 }
 
-async function copyOf(bench: Bench): Promise<Buffer> {
+async function copyOf(bench: Bench): Promise<() => void> {
   await bench.restart();
   await bench.close();
-  const copy = `${bench.file}.copy`;
-  copyFileSync(bench.file, copy);
+  const restore = new StoreLab(bench.file).save();
   await bench.open();
-  return readFileSync(copy);
+  return restore;
 }
 
 it('is above its own epoch and all others, and above what another restore of the same backup has sent', async () => {

@@ -28,7 +28,7 @@ import { AGENT_FEATURES } from '../../src/wire/features.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunItem } from '../../src/wire/messages.js';
 import { RunAssembly, type RunContent } from '../../src/wire/parts.js';
 import { agentRow, ManualClock, newIds, temporaryDirectory } from './database.js';
-import { openTestDatabase } from './store.js';
+import { countRunning, openTestDatabase } from './store.js';
 
 export const ALICE: RequestContext = {
   actor: { id: 'a11ce'.padEnd(32, '0'), name: 'alice', type: 'operator' },
@@ -110,6 +110,8 @@ export class Bench {
   writesLeft: number | null = null;
   private writer: UnitOfWork | undefined;
   private writes = 0;
+  /** Returns the statements that the store has not answered yet. */
+  private running = () => 0;
   private readonly options: Partial<EngineOptions>;
   private store: OpenDatabase | undefined;
   private nextId: NewId | undefined;
@@ -154,6 +156,7 @@ export class Bench {
       },
     });
     const { db } = this.store;
+    this.running = countRunning(this.store);
     const { clock } = this;
     const newId = await risingIds(db, newIds(clock));
     this.nextId = newId;
@@ -295,7 +298,7 @@ export class Bench {
   async settle(): Promise<void> {
     for (let idle = 0, round = 0; idle < 3; round += 1) {
       if (round > 20_000) throw new Error('the bench does not come to rest');
-      let moved = this.writes > 0;
+      let moved = this.writes > 0 || this.running() > 0;
       for (const agent of this.fleet.agents.values()) {
         if (agent.take()) moved = true;
         else if (agent.diligent && agent.connected && agent.work()) moved = true;

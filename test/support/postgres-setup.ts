@@ -1,13 +1,11 @@
 /** Before tests on PostgreSQL: starts one server for all of them, with a database that theirs are copies of. */
 import { openDatabase } from '../../daemon/database/database.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { noPostgres, TestPostgres } from './postgres.js';
+import { TestPostgres } from './postgres.js';
 import { psql, RESET_FUNCTION, TEMPLATE } from './test-databases.js';
 
 /** Vitest calls it once, before the workers start, and the returned function after them. */
-export async function setup(): Promise<(() => Promise<void>) | undefined> {
-  if (process.env.ORCH_TEST_STORE !== 'postgres') return undefined;
-  if (noPostgres !== null) throw new Error(`the tests on PostgreSQL cannot run: ${noPostgres}`);
+export async function setup(): Promise<() => Promise<void>> {
   const server = await TestPostgres.start();
   process.env.ORCH_TEST_POSTGRES = server.url();
   const url = await server.createDatabase(TEMPLATE);

@@ -1,10 +1,12 @@
 /** The store of a test, beside the orchestrator: reads it, and does to it what an administrator of the database can. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { sql } from 'kysely';
+import { onTestFinished } from 'vitest';
 import type { Queryable } from '../../daemon/database/schema.js';
 import { storeKindOf } from '../../daemon/database/store-driver.js';
 import { Sqlite } from './database.js';
 import { urlOf } from './store.js';
-import { psql, spoilDatabase } from './test-databases.js';
+import { copyDatabase, dropDatabase, psql, spoilDatabase } from './test-databases.js';
 
 export class StoreLab {
   private readonly file: string;
@@ -49,6 +51,19 @@ export class StoreLab {
       return `drop trigger if exists ${table}_no_update${on}`;
     };
     this.run(drop('audit_events'), drop('audit_marks'), ...statements);
+  }
+
+  /** Keeps a copy of the closed store, and returns a function that puts it back. */
+  save(): () => void {
+    const { url, file } = this;
+    if (url === null) {
+      const kept = readFileSync(file);
+      return () => writeFileSync(file, kept);
+    }
+    const kept = `${url}_kept`;
+    copyDatabase(url, kept);
+    onTestFinished(() => dropDatabase(kept));
+    return () => copyDatabase(kept, url);
   }
 
   private ask(...statements: readonly string[]): string {

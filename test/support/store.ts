@@ -1,7 +1,6 @@
 /** Opens the stores of tests: in SQLite files, or each in a database of one PostgreSQL, as `ORCH_TEST_STORE` says. */
 import { randomBytes } from 'node:crypto';
-import { describe, it, onTestFinished } from 'vitest';
-import { getCurrentTest } from 'vitest/suite';
+import { describe, it, onTestFinished, TestRunner } from 'vitest';
 import {
   type OpenDatabase,
   type OpenDatabaseOptions,
@@ -19,7 +18,7 @@ export const describeOnSqlite = onSqlite(describe);
 function onSqlite<T extends typeof it | typeof describe>(of: T): T {
   if (TEST_STORE === 'sqlite') return of;
   const skipped = (of as typeof it).skip;
-  const titled = (title: string) => `${title} (skipped on PostgreSQL: about SQLite's files)`;
+  const titled = (title: string) => `${title} (skipped on PostgreSQL: about SQLite itself)`;
   const skip = (title: string, ...rest: readonly unknown[]) => skipped(titled(title), ...(rest as [never]));
   const each = (cases: readonly never[]) => (title: string, work: () => void) =>
     skipped.each(cases)(titled(title), work);
@@ -52,12 +51,28 @@ export function locationOf(file: string): StoreLocation {
   const isNew = !urls.has(file);
   const url = urlOf(file);
   if (url === null) return { file, server: null };
-  if (isNew && getCurrentTest() !== undefined) onTestFinished(() => releaseStore(file));
+  if (isNew && TestRunner.getCurrentTest() !== undefined) onTestFinished(() => releaseStore(file));
   const processName = `orch test ${process.pid} ${randomBytes(4).toString('hex')}`;
   return { file, server: { url, password: { file: '', env: {} }, readers: 4, processName } };
 }
 
 type TestDatabaseOptions = Omit<OpenDatabaseOptions, 'server'> & { readonly server?: OpenDatabaseOptions['server'] };
+
+/** Counts the statements and transactions of a database that have no answer yet. */
+export function countRunning({ db }: Pick<OpenDatabase, 'db'>): () => number {
+  let running = 0;
+  const executor = db.getExecutor();
+  const provide = executor.provideConnection.bind(executor);
+  executor.provideConnection = async (consumer) => {
+    running += 1;
+    try {
+      return await provide(consumer);
+    } finally {
+      running -= 1;
+    }
+  };
+  return () => running;
+}
 
 /** Opens the store that stands for `file`. */
 export async function openTestDatabase(options: TestDatabaseOptions): Promise<OpenDatabase> {

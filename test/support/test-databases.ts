@@ -49,13 +49,22 @@ export function takeDatabase(): string {
   const url = serverUrl().replace(/\/[^/]*$/, `/${name}`);
   // It fails for a database that does not exist, or was spoiled.
   if (psql(url, ['select lab.reset()']).status === 0) return url;
-  const made = psql(serverUrl(), [
-    `drop database if exists "${name}" with (force)`,
-    `create database "${name}" template "${TEMPLATE}"`,
-  ]);
-  if (made.status !== 0) throw new Error(`the database ${name} cannot be made: ${made.stderr}`);
+  copyDatabase(serverUrl().replace(/\/[^/]*$/, `/${TEMPLATE}`), url);
   return url;
 }
+
+/** Makes a database anew, as a copy of another one that nothing uses. */
+export function copyDatabase(from: string, to: string): void {
+  dropDatabase(to);
+  const { status, stderr } = psql(serverUrl(), [`create database "${nameOf(to)}" template "${nameOf(from)}"`]);
+  if (status !== 0) throw new Error(`the database ${to} cannot be made: ${stderr}`);
+}
+
+export function dropDatabase(url: string): void {
+  psql(serverUrl(), [`drop database if exists "${nameOf(url)}" with (force)`]);
+}
+
+const nameOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1);
 
 /** Gives a database back. Nothing may use it any more. */
 export const freeDatabase = (url: string): void => void inUse.delete(Number(/_(\d+)$/.exec(url)?.[1]));

@@ -30,10 +30,6 @@ export function fatalFault(file: string, error: unknown): Fault {
 
 export const isBusyError = (error: unknown): boolean => hasCode(error, ['SQLITE_BUSY', 'SQLITE_LOCKED']);
 
-/** Returns true when a statement violated a unique index or a primary key. */
-export const isUniqueViolation = (error: unknown): boolean =>
-  hasCode(error, ['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY']);
-
 /** Returns `store_unavailable` for errors of the disk. Other errors are bugs and are returned unchanged. */
 export function storeFault(error: unknown): unknown {
   if (hasCode(error, ['SQLITE_FULL'])) {
