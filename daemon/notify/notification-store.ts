@@ -126,7 +126,8 @@ async function readTo(db: Queryable, operatorId: string): Promise<number> {
   return (await query.executeTakeFirst())?.read_to ?? 0;
 }
 
-const readBy = (operatorId: string) => sql<number>`(
+/** PostgreSQL answers a condition with a boolean, SQLite with a number. */
+const readBy = (operatorId: string) => sql<number>`(case when
   exists (select 1 from notification_readers r where r.operator_id = ${operatorId} and r.read_to >= notifications.seq)
   or exists (select 1 from notification_reads m where m.operator_id = ${operatorId} and m.seq = notifications.seq)
-)`;
+then 1 else 0 end)`;

@@ -132,6 +132,7 @@ describe('a plan', () => {
     agent.diligent = false;
     await bench.upload('site', FILES);
     const plan = rejection(bench.plan(agent, ['site']));
+    await bench.settle();
     const waiting = rejection(bench.plan(agent, ['site']));
     await bench.settle();
     const id = await bench.start(agent, ['site']);

@@ -24,6 +24,8 @@ export const automaticParty = (cause: Cause, assignment: string): Party => ({
 
 /** Operator IDs are hex, so a colon tells automatic applies apart. */
 const isAutomatic = sql<boolean>`"requested_by" like '%:%'`;
+/** PostgreSQL answers a comparison with a boolean, SQLite with a number. */
+const automaticAsNumber = sql<number>`case when ${isAutomatic} then 1 else 0 end`;
 const isAttended = sql<boolean>`"requested_by" not like '%:%'`;
 
 /** Returns true when an operator has begun an apply of the agent after the ULID. */
@@ -73,7 +75,14 @@ export async function pastFailures(db: Queryable, nodeId: string, after: string)
 const newestOf = preparedQuery((db, nodeId: string) =>
   db
     .selectFrom('operations')
-    .select(['operation_id', 'state', 'finished_at', 'cancelled_by_json', 'restores', isAutomatic.as('automatic')])
+    .select([
+      'operation_id',
+      'state',
+      'finished_at',
+      'cancelled_by_json',
+      'restores',
+      automaticAsNumber.as('automatic'),
+    ])
     .where('node_id', '=', nodeId)
     .orderBy('operation_id', 'desc')
     .limit(LOOKED_AT)
