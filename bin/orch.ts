@@ -17,6 +17,7 @@ const programs: Programs = {
     backup: async (request) => (await import('./store.js')).backup(request),
     restore: async (request) => (await import('./store.js')).restore(request),
     recoverAdmin: async (request) => (await import('./store.js')).recoverAdmin(request),
+    copy: async (request) => (await import('./store.js')).copy(request),
   },
   agent: {
     connect: async (flags) => (await import('./agent.js')).connect(flags),

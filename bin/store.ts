@@ -1,8 +1,9 @@
-/** `orch serve backup`, `restore` and `recover-admin`: commands on the store of this host's orchestrator. */
+/** `orch serve backup`, `restore` and `recover-admin`, and `orch store copy`: commands on the store of an orchestrator. */
 import { resolve } from 'node:path';
 import { monotonicFactory } from 'ulid';
 import { askOrchestrator } from '../daemon/ask-orchestrator.js';
 import { type BackupReport, BackupReportSchema } from '../daemon/backup/backup-target.js';
+import { copyStore } from '../daemon/backup/copy-store.js';
 import { restoreStore } from '../daemon/backup/restore-store.js';
 import {
   isStoppedCommand,
@@ -13,6 +14,8 @@ import {
 import { storeLocationOf } from '../daemon/database/store-location.js';
 import type {
   BackupRequest,
+  CopiedStore,
+  CopyRequest,
   RecoveredAdmin,
   RecoverRequest,
   Restored,
@@ -46,6 +49,17 @@ export const restore = ({ flags, file, newIdentity, confirm }: RestoreRequest): 
 
 export const recoverAdmin = ({ flags, publicKey, username, confirm }: RecoverRequest): Promise<RecoveredAdmin> =>
   runRecovery({ ...stoppedOf(flags), wanted: { publicKey, username: username ?? null }, confirm });
+
+export const copy = (request: CopyRequest): Promise<CopiedStore> => {
+  process.umask(0o077);
+  return copyStore({
+    ...request,
+    env: process.env,
+    clock: systemClock,
+    newId: monotonicFactory(),
+    logger: silentLogger,
+  });
+};
 
 function stoppedOf(flags: ServeFlags): StoppedOptions {
   process.umask(0o077);

@@ -14,13 +14,13 @@ const BUSY_MS = 500;
  * Runs `work` on an existing file with an exclusive lock and returns its result. Merges a write-ahead log that a dead
  * process left. Throws `data_dir_locked` while the file is in use, and SQLite's own errors.
  */
-export async function withRawStore<T>(file: string, work: (connection: Connection) => T): Promise<T> {
+export async function withRawStore<T>(file: string, work: (connection: Connection) => T | Promise<T>): Promise<T> {
   const sqlite = await loadSqlite();
   const connection = new sqlite(file, { fileMustExist: true, timeout: BUSY_MS });
   try {
     connection.pragma('locking_mode = EXCLUSIVE');
     connection.pragma('trusted_schema = OFF');
-    return work(connection);
+    return await work(connection);
   } catch (error) {
     throw isBusyError(error) ? inUse(file, error) : error;
   } finally {
@@ -43,32 +43,47 @@ export interface StoreFacts {
   readonly identity: string | null;
 }
 
+/** Statements that read the facts of a store of any schema version, in any engine. */
+export const FACTS = {
+  meta: `select key, value from meta where key in ('${EPOCH_KEY}', '${NOTE_KEY}', '${IDENTITY_KEY}')`,
+  last: 'select seq, hash, timestamp from audit_events order by seq desc limit 1',
+  operators: 'select operator_id as id, username as name from operators where removed_at is null',
+  agents: "select node_id as id, coalesce(name, node_id) as name from agents where status = 'approved'",
+} as const;
+
+/** Rows of each of the statements. */
+export type FactRows = { readonly [K in keyof typeof FACTS]: readonly Readonly<Record<string, unknown>>[] };
+
+export function factsOf(schema: number, rows: FactRows): StoreFacts {
+  const values = new Map(rows.meta.map(({ key, value }) => [key, typeof value === 'string' ? value : null]));
+  const note = parseNote(values.get(NOTE_KEY) ?? null);
+  return {
+    schema,
+    epoch: epochOf(values.get(EPOCH_KEY) ?? null),
+    last: (rows.last[0] as StoreFacts['last'] | undefined) ?? null,
+    operators: names(rows.operators),
+    agents: names(rows.agents),
+    note,
+    identity: note?.public_key ?? (values.get(IDENTITY_KEY) || null),
+  };
+}
+
+const names = (rows: FactRows['operators']): ReadonlyMap<string, string> =>
+  new Map(rows.map(({ id, name }) => [String(id), String(name)]));
+
 /** Returns the facts of a store of any schema version; null for a database that is not an orchestrator's store. */
 export function readFacts(connection: Connection): StoreFacts | null {
   const schema = schemaVersionOf(connection);
   const known =
     "select count(*) from sqlite_master where type = 'table' and name in ('meta','operators','audit_events')";
   if (schema === 0 || connection.prepare(known).pluck().get() !== 3) return null;
-  const meta = (key: string): string | null => {
-    const value = connection.prepare('select value from meta where key = ?').pluck().get(key);
-    return typeof value === 'string' ? value : null;
-  };
-  const last = connection.prepare('select seq, hash, timestamp from audit_events order by seq desc limit 1').get();
-  const note = parseNote(meta(NOTE_KEY));
-  return {
-    schema,
-    epoch: epochOf(meta(EPOCH_KEY)),
-    last: (last as StoreFacts['last'] | undefined) ?? null,
-    operators: names(connection, 'select operator_id, username from operators where removed_at is null'),
-    agents: names(connection, "select node_id, coalesce(name, node_id) from agents where status = 'approved'"),
-    note,
-    identity: note?.public_key ?? (meta(IDENTITY_KEY) || null),
-  };
-}
-
-function names(connection: Connection, sql: string): ReadonlyMap<string, string> {
-  const rows = connection.prepare(sql).raw().all() as readonly (readonly [string, string])[];
-  return new Map(rows);
+  const all = (statement: string) => connection.prepare(statement).all() as FactRows['meta'];
+  return factsOf(schema, {
+    meta: all(FACTS.meta),
+    last: all(FACTS.last),
+    operators: all(FACTS.operators),
+    agents: all(FACTS.agents),
+  });
 }
 
 /** Returns the first damage that the check finds; null for an intact file. */

@@ -18,6 +18,7 @@ import { syncPath } from './backup-target.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
 import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
+import { openServerTarget } from './server-store.js';
 import { requireOwnDirectory } from './starting-directory.js';
 import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
 
@@ -35,6 +36,8 @@ export interface RestorePlan {
   readonly file: string;
   readonly sha256: string;
   readonly data_dir: string;
+  /** Place of the store that is replaced: the data directory, or the URL of its database. */
+  readonly store: string;
   /** Creation time of the backup, RFC 3339; null for a file that was copied by hand. */
   readonly made_at: string | null;
   readonly schema: number;
@@ -56,7 +59,7 @@ export interface RestorePlan {
 }
 
 export interface Restored extends RestorePlan, EpochReset {
-  /** Path of the replaced store; null when there was none. */
+  /** Path of the replaced store, or the schema in its database that holds it; null when there was none. */
   readonly kept: string | null;
   /** Number of recordings whose sessions are unknown to the restored store; `orch serve` adopts them. */
   readonly recordings: number;
@@ -67,6 +70,19 @@ export interface Restored extends RestorePlan, EpochReset {
 /** Subdirectory of the data directory in which the new store is prepared. */
 const STAGING = 'restoring';
 
+/** Where a prepared store is put. */
+export interface RestoreTarget {
+  readonly place: string;
+  /** Returns the facts of the present store. */
+  present(): Promise<Present>;
+  /**
+   * Replaces the present store with the staged one: an interruption at any point leaves one of the two in place, complete.
+   * Returns the name under which the present store is kept; null when there is none.
+   */
+  put(staged: string): Promise<string | null>;
+  close(): Promise<void>;
+}
+
 /**
  * Restores a backup and returns a report. Throws `data_dir_locked` while an orchestrator runs, and the faults of its
  * checks. On a fault the present store is unchanged.
@@ -76,28 +92,40 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
   requireOwnDirectory(dataDir);
   const directory = holdDataDirectory(dataDir, 'orch serve restore' satisfies StoppedCommand);
   const staging = join(dataDir, STAGING);
+  let target: RestoreTarget | null = null;
   try {
-    forgetUnfinishedSwap(dataDir);
+    target = await openTarget(options);
     rmSync(staging, { recursive: true, force: true });
     mkdirSync(staging, { mode: 0o700 });
     const staged = join(staging, STORE_FILE);
     const sha256 = await copyIn(file, staged);
     const backup = await checkStore(staged, file);
     if (!options.newIdentity) checkIdentity(dataDir, backup.identity);
-    const present = await readPresent(dataDir);
-    const plan = { ...planOf(options, backup, present), sha256 };
+    const present = await target.present();
+    const plan = { ...planOf(options, backup, present), store: target.place, sha256 };
     const anew = await withStore({ ...options, location: { file: staged, server: null }, isCopy: true }, (store) =>
       prepare(store, options, plan, present),
     );
     requireClosed(staged);
     // The audit head belongs to the replaced store; the next start recreates it.
     rmSync(join(dataDir, AUDIT_HEAD_FILE), { force: true });
-    const kept = swapStore({ dataDir, staged, stamp: stampOf(options.clock.now()) });
-    return { ...plan, ...anew, kept };
+    return { ...plan, ...anew, kept: await target.put(staged) };
   } finally {
     rmSync(staging, { recursive: true, force: true });
+    await target?.close();
     directory.release();
   }
+}
+
+async function openTarget({ dataDir, location, clock, logger }: RestoreOptions): Promise<RestoreTarget> {
+  if (location.server !== null) return openServerTarget(location.server, { clock, logger });
+  forgetUnfinishedSwap(dataDir);
+  return {
+    place: dataDir,
+    present: () => readPresent(dataDir),
+    put: async (staged) => swapStore({ dataDir, staged, stamp: stampOf(clock.now()) }),
+    close: async () => undefined,
+  };
 }
 
 /** Writes the new epoch and the restore event to the staged store, before it is moved into place. */
@@ -141,7 +169,7 @@ async function prepare(
 }
 
 /** Throws `disk_full` when a write-ahead log is left beside the store: a full disk prevents its checkpoint. */
-function requireClosed(staged: string): void {
+export function requireClosed(staged: string): void {
   if (existsSync(`${staged}-wal`)) {
     throw new Fault('disk_full', `there is no room in ${staged} for what belongs to the restore`, {
       hint: 'free some space there; nothing was changed',
@@ -150,7 +178,7 @@ function requireClosed(staged: string): void {
   syncPath(staged);
 }
 
-type Present = StoreFacts | 'unreadable' | 'none';
+export type Present = StoreFacts | 'unreadable' | 'none';
 
 /** Returns the facts of the present store. Merges its write-ahead log, so that the store can be moved as one file. */
 async function readPresent(dataDir: string): Promise<Present> {
@@ -168,7 +196,7 @@ function planOf(
   { file, dataDir }: RestoreOptions,
   { schema, last, note, operators, agents }: StoreFacts,
   present: Present,
-): Omit<RestorePlan, 'sha256'> {
+): Omit<RestorePlan, 'sha256' | 'store'> {
   const there = typeof present === 'string' ? null : present;
   return {
     file,

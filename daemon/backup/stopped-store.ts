@@ -8,8 +8,11 @@ import { Fault } from '../../src/kernel/fault.js';
 import { AdminRecovery, type RecoveredAdmin, type WantedAdmin } from '../auth/admin-recovery.js';
 import type { Core } from '../core/core.js';
 import { TransactionalWriter, type UnitOfWork } from '../core/unit-of-work.js';
-import { type OpenDatabase, openDatabase, type StoreLocation } from '../database/database.js';
+import { type OpenDatabase, type OpenDatabaseOptions, openDatabase, type StoreLocation } from '../database/database.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
+import { postgresSchemaVersion } from '../database/postgres/migrate-postgres.js';
+import { withServerSession } from '../database/postgres/open-postgres.js';
+import { parsePostgresUrl } from '../database/postgres/postgres-url.js';
 import { risingIds } from '../database/rising-ids.js';
 import type { Database } from '../database/schema.js';
 import { STORE_FILE } from '../database/store-location.js';
@@ -27,7 +30,12 @@ export interface StoppedOptions extends Pick<Core, 'clock' | 'logger' | 'newId'>
 }
 
 /** Commands that lock the data directory for a single piece of work, as named in the lock. */
-const STOPPED_COMMANDS = ['orch serve backup', 'orch serve restore', 'orch serve recover-admin'] as const;
+const STOPPED_COMMANDS = [
+  'orch serve backup',
+  'orch serve restore',
+  'orch serve recover-admin',
+  'orch store copy',
+] as const;
 export type StoppedCommand = (typeof STOPPED_COMMANDS)[number];
 
 /** Returns true when the lock is held by such a command, and so is released when its work is done. */
@@ -55,15 +63,20 @@ async function withStoppedStore<T>(
   else requireOwnDirectory(dataDir);
   const directory = holdDataDirectory(dataDir, command);
   try {
-    return await withStore(options, work);
+    return await withStore({ ...options, faultIfEmpty: noStore }, work);
   } finally {
     directory.release();
   }
 }
 
+const noStore = (place: string): Fault =>
+  new Fault('data_dir_invalid', `there is no store in ${place}`, {
+    hint: 'name the store of orch serve with --store, or its configuration file with --config',
+  });
+
 /** Opens a store whose directory the caller has locked, runs `work`, and closes the store. */
 export async function withStore<T>(
-  options: Omit<StoppedOptions, 'dataDir'> & { readonly isCopy?: boolean },
+  options: Omit<StoppedOptions, 'dataDir'> & Pick<OpenDatabaseOptions, 'isCopy' | 'faultIfEmpty'>,
   work: (stopped: StoppedStore) => Promise<T>,
 ): Promise<T> {
   const onFatal = (error: unknown): never => {
@@ -111,10 +124,9 @@ export function recoverAdmin(options: RecoverOptions): Promise<RecoveredAdmin> {
  */
 export async function stoppedBackup(options: StoppedOptions, target: BackupTarget): Promise<BackupReport> {
   const { dataDir, clock, location } = options;
-  if (location.server === null) {
-    requireStore(dataDir);
-    await requireSameSchema(dataDir);
-  }
+  if (location.server === null) requireStore(dataDir);
+  else requireOwnDirectory(dataDir);
+  await requireSameSchema(options);
   const publicKey = publicKeyOfKeyObject(loadKey(join(dataDir, 'identity.key')));
   return withStoppedStore({ ...options, command: 'orch serve backup' }, ({ store, uow }) =>
     new Backups({ dataDir, store, uow, clock, publicKey, seal: sealCopy }).make(target),
@@ -122,12 +134,21 @@ export async function stoppedBackup(options: StoppedOptions, target: BackupTarge
 }
 
 /** Throws `usage` for an older schema: opening the store would migrate it, an unexpected effect of a backup. */
-async function requireSameSchema(dataDir: string): Promise<void> {
+async function requireSameSchema({ dataDir, location }: StoppedOptions): Promise<void> {
   const file = join(dataDir, STORE_FILE);
-  const schema = await withRawStore(file, (connection) => readFacts(connection)?.schema ?? 0).catch(() => 0);
+  const [place, schema] =
+    location.server === null
+      ? [file, await withRawStore(file, (connection) => readFacts(connection)?.schema ?? 0).catch(() => 0)]
+      : [shownUrl(location.server.url), await withServerSession(location.server, postgresSchemaVersion)];
   const newest = MIGRATIONS.at(-1)?.version ?? 0;
   if (schema === 0 || schema >= newest) return;
-  throw new Fault('usage', `${file} was made by an older orch: it has schema ${schema}, and this one makes ${newest}`, {
-    hint: 'take the backup with that orch; this one copies the store by itself before it changes it, at its first start',
-  });
+  throw new Fault(
+    'usage',
+    `${place} was made by an older orch: it has schema ${schema}, and this one makes ${newest}`,
+    {
+      hint: 'take the backup with that orch; this one copies the store by itself before it changes it, at its first start',
+    },
+  );
 }
+
+const shownUrl = (url: string): string => parsePostgresUrl(url).shown;

@@ -7,15 +7,23 @@ import type { Database as Connection } from 'better-sqlite3';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Migration } from './migrations/migration.js';
 import { OWN_META } from './postgres/migrate-postgres.js';
-import type { RunStatement } from './postgres/postgres-dialect.js';
 import type { PostgresStore } from './postgres/postgres-store.js';
 import { sealPartial } from './sqlite/copy.js';
 import { loadSqlite } from './sqlite/load-sqlite.js';
 import { runMigrations as migrateSqlite } from './sqlite/migrate.js';
+import { CLEAN_KEY } from './sqlite/open-sqlite.js';
 import { SqliteDialect } from './sqlite/sqlite-dialect.js';
 
-/** Rows that are read or written at a time. */
-const AT_ONCE = 500;
+/** Maximum rows that are read or written at a time. A row can hold megabytes of text. */
+const AT_ONCE = 100;
+/** Characters of text after which rows are written. */
+const TEXT_AT_ONCE = 4 * 1024 * 1024;
+
+/** Runs a statement in a session or in an open transaction. */
+type RunRows = (
+  text: string,
+  values: readonly unknown[],
+) => Promise<{ readonly rows: readonly Readonly<Record<string, unknown>>[] }>;
 
 interface Table {
   readonly name: string;
@@ -77,14 +85,13 @@ export async function copyPostgresToSqlite(
   });
 }
 
-async function fillSqlite(run: RunStatement, connection: Connection): Promise<void> {
+async function fillSqlite(run: RunRows, connection: Connection): Promise<void> {
   await run('begin isolation level repeatable read read only', []);
   try {
     for (const table of tablesOf(connection)) {
       const { name, columns } = table;
       const list = columns.map((column) => `"${column}"`).join(', ');
-      const own = name === 'meta' ? ` where key not in (${OWN_META.map((key) => `'${key}'`).join(', ')})` : '';
-      await run(`declare rows_to_copy no scroll cursor for select ${list} from orch."${name}"${own}`, []);
+      await run(`declare rows_to_copy no scroll cursor for select ${list} from orch."${name}"${ownRows(name)}`, []);
       const insert = connection.prepare(
         `insert into "${name}" (${list}) values (${columns.map(() => '?').join(', ')})`,
       );
@@ -102,10 +109,47 @@ async function fillSqlite(run: RunStatement, connection: Connection): Promise<vo
   }
 }
 
+/** Numbers of rows by table. Keys in `meta` that describe a database and not the orchestrator are not counted. */
+export type RowCounts = ReadonlyMap<string, number>;
+
+const OWN_KEYS = [...OWN_META, CLEAN_KEY].map((key) => `'${key}'`).join(', ');
+/** Leaves out keys that describe a database and not the orchestrator. */
+const ownRows = (table: string): string => (table === 'meta' ? ` where key not in (${OWN_KEYS})` : '');
+const countOf = (table: string, schema = ''): string =>
+  `select count(*) as count from ${schema}"${table}"${ownRows(table)}`;
+
+export function countSqliteRows(connection: Connection): RowCounts {
+  const counts = tablesOf(connection).map(({ name }) => {
+    return [name, Number(connection.prepare(countOf(name)).pluck().get())] as const;
+  });
+  return new Map(counts);
+}
+
+/** Counts the rows of the named tables. */
+export async function countPostgresRows(run: RunRows, tables: Iterable<string>): Promise<RowCounts> {
+  const counts = new Map<string, number>();
+  for (const name of tables) {
+    const { rows } = await run(countOf(name, 'orch.'), []);
+    counts.set(name, Number(rows[0]?.count));
+  }
+  return counts;
+}
+
+/** Throws `store_unavailable` when a table of the copy has other rows than the original. */
+export function requireSameCounts(original: RowCounts, copy: RowCounts): void {
+  for (const [table, count] of original) {
+    const found = copy.get(table) ?? 0;
+    if (found === count) continue;
+    throw new Fault('store_unavailable', `the copy has ${found} rows of ${table} instead of ${count}`, {
+      hint: 'nothing was changed; try again',
+    });
+  }
+}
+
 /** Copies the rows of an SQLite store to tables of PostgreSQL that are empty, in the transaction of `run`. Returns the rows of each table. */
 export async function copySqliteRows(
   connection: Connection,
-  run: RunStatement,
+  run: RunRows,
   onTable: (name: string) => void = () => undefined,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
@@ -116,31 +160,31 @@ export async function copySqliteRows(
   return counts;
 }
 
-async function copyTable(
-  connection: Connection,
-  run: RunStatement,
-  { name, columns, counter }: Table,
-): Promise<number> {
+async function copyTable(connection: Connection, run: RunRows, { name, columns, counter }: Table): Promise<number> {
   const list = columns.map((column) => `"${column}"`).join(', ');
-  // The migrations have filled some keys of the target already.
-  const end = name === 'meta' ? ' on conflict (key) do update set value = excluded.value' : '';
   let count = 0;
+  let size = 0;
   let rows: (readonly unknown[])[] = [];
   const most = Math.max(1, Math.min(AT_ONCE, Math.floor(30_000 / columns.length)));
   const flush = async (): Promise<void> => {
     if (rows.length === 0) return;
     const places = rows.map((_, row) => `(${columns.map((_, at) => `$${row * columns.length + at + 1}`).join(', ')})`);
     try {
-      await run(`insert into "${name}" (${list}) values ${places.join(', ')}${end}`, rows.flat());
+      await run(`insert into "${name}" (${list}) values ${places.join(', ')}`, rows.flat());
     } catch (cause) {
       throw new Fault('store_unavailable', `the rows of ${name} cannot be copied: ${messageOf(cause)}`, { cause });
     }
     count += rows.length;
+    size = 0;
     rows = [];
   };
-  for (const row of connection.prepare(`select ${list} from "${name}"`).raw().iterate()) {
-    rows.push(row as readonly unknown[]);
-    if (rows.length >= most) await flush();
+  for (const row of connection
+    .prepare(`select ${list} from "${name}"${ownRows(name)}`)
+    .raw()
+    .iterate() as Iterable<unknown[]>) {
+    rows.push(row);
+    for (const value of row) if (typeof value === 'string') size += value.length;
+    if (rows.length >= most || size >= TEXT_AT_ONCE) await flush();
   }
   await flush();
   if (counter !== null) {

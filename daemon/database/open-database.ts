@@ -8,6 +8,8 @@ export interface OpenDatabase {
   /** Place of the store as messages name it: a path, or a URL without a password. */
   readonly place: string;
   readonly db: Kysely<Database>;
+  /** Returns the round-trip time to the store's server in milliseconds: 0 for a file, null while the server does not answer. */
+  latencyMs(): number | null;
   /** Copies the store to an SQLite file while other work continues. Throws `store_unavailable`. */
   backup(file: string): Promise<void>;
   /**

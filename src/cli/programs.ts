@@ -237,6 +237,8 @@ export interface RestorePlan {
   readonly file: string;
   readonly sha256: string;
   readonly data_dir: string;
+  /** Place of the store that is replaced: the data directory, or the URL of its database. */
+  readonly store: string;
   /** Creation time (RFC 3339); null for a copied database file. */
   readonly made_at: string | null;
   readonly schema: number;
@@ -263,12 +265,44 @@ export interface Restored extends RestorePlan {
   readonly operations: number;
   /** Number of pending deliveries, which may be sent twice. */
   readonly deliveries: number;
-  /** Path of the replaced store; null if there was none. */
+  /** Path of the replaced store, or the schema in its database that holds it; null if there was none. */
   readonly kept: string | null;
   /** Number of recordings of sessions that the restored store does not know. */
   readonly recordings: number;
   /** File of the rotated-out key that opens the store; null if `secrets.key` does. */
   readonly secrets_key: string | null;
+}
+
+/** A store as typed: a data directory, the path of a file, or a URL of PostgreSQL. */
+export interface StorePlace {
+  readonly text: string;
+  /** File with the password of the database; '' for none. */
+  readonly passwordFile: string;
+}
+
+export interface CopyRequest {
+  readonly from: StorePlace;
+  readonly to: StorePlace;
+  /** Called with a sentence about each step. */
+  readonly onProgress: (step: string) => void;
+}
+
+export interface CopiedStore {
+  readonly from: string;
+  readonly to: string;
+  readonly schema: number;
+  /** Number and hash of the last audit event that was copied. */
+  readonly last_seq: number;
+  readonly last_hash: string;
+  /** Number of copied rows of each table. */
+  readonly rows: Readonly<Record<string, number>>;
+  readonly epoch: number;
+  readonly sessions: number;
+  readonly tokens: number;
+  readonly operations: number;
+  readonly deliveries: number;
+  /** What to do next, in order. */
+  readonly next: readonly string[];
 }
 
 export interface RecoverRequest extends StoreRequest {
@@ -372,4 +406,6 @@ export interface StorePrograms {
   restore(request: RestoreRequest): Promise<Restored>;
   /** Makes a key an admin in the store of a stopped orchestrator. */
   recoverAdmin(request: RecoverRequest): Promise<RecoveredAdmin>;
+  /** Copies the store of a stopped orchestrator to a place without one. */
+  copy(request: CopyRequest): Promise<CopiedStore>;
 }

@@ -9,6 +9,7 @@ const SHA256 = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 const PLAN = {
   sha256: SHA256,
   data_dir: '/var/lib/orch',
+  store: '/var/lib/orch',
   made_at: '2026-02-27T02:00:00.000Z',
   schema: 9,
   last_seq: 4096,
@@ -51,6 +52,20 @@ function prepared(): { readonly store: StorePrograms; readonly asked: unknown[] 
       await confirm({ ...found, change: 'added' });
       return { ...found, change: 'added' };
     },
+    copy: async ({ onProgress, ...request }) => {
+      asked.push(request);
+      onProgress('Reading /var/lib/orch/orch.db');
+      return {
+        from: '/var/lib/orch/orch.db',
+        to: 'postgres://orch@db.example:5432/orch',
+        schema: 9,
+        last_seq: 4096,
+        last_hash: SHA256,
+        rows: { agents: 12, audit_events: 4096, channels: 0 },
+        ...ANEW,
+        next: ["orch serve --data-dir /var/lib/orch --store 'postgres://orch@db.example/orch'"],
+      };
+    },
   };
   return { store, asked };
 }
@@ -88,9 +103,35 @@ describe('orch serve', () => {
     await golden('serve-restore-no-terminal', ['serve', 'restore', '/mnt/orch.db'], 64);
   });
 
+  it('restore names the schema that keeps a replaced store on PostgreSQL', async () => {
+    const place = 'postgres://orch@db.example:5432/orch';
+    const { store } = prepared();
+    const onServer: StorePrograms = {
+      ...store,
+      restore: async ({ confirm }) => {
+        const plan = { ...PLAN, store: place, file: '/mnt/orch.db' };
+        await confirm(plan);
+        return { ...plan, ...ANEW, kept: 'orch_replaced_2026_03_01_12_00_00_000' };
+      },
+    };
+    const argv = ['serve', 'restore', '/mnt/orch.db', '--store', place, '--yes'];
+    const ran = await runOrch(argv, { programs: { ...noPrograms, store: onServer }, env: { NO_COLOR: '1' } });
+    expectGolden('serve-restore-postgres', transcript(argv, ran));
+  });
+
   it('recover-admin takes a key and a name', async () => {
     const argv = ['serve', 'recover-admin', KEY, '--username', 'ada', '--yes'];
     expect(await golden('serve-recover-admin', argv, 0)).toEqual({ publicKey: KEY, username: 'ada', flags: {} });
     await golden('serve-recover-admin-bad-key', ['serve', 'recover-admin', 'abc', '--yes'], 64);
+  });
+});
+
+describe('orch store copy', () => {
+  it('says what it does meanwhile, what it copied and how to go on', async () => {
+    const argv = ['store', 'copy', '/var/lib/orch', 'postgres://orch@db.example/orch', '--to-password-file', '/p'];
+    expect(await golden('store-copy', argv, 0)).toEqual({
+      from: { text: '/var/lib/orch', passwordFile: '' },
+      to: { text: 'postgres://orch@db.example/orch', passwordFile: '/p' },
+    });
   });
 });

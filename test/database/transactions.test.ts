@@ -10,7 +10,7 @@ import { itOnSqlite } from '../support/store.js';
 
 /** Writes in one transaction, as the unit of work does. */
 const write = <T>(db: Queryable, work: (tx: Transaction<Database>) => Promise<T>): Promise<T> =>
-  storeDriverOf(db).transact(work, () => null);
+  storeDriverOf(db).transact(work, { lastEventIdOf: () => null, onDoubt: () => undefined });
 
 describe('transactions of concurrent requests', () => {
   it('queue in the order they came', async () => {

@@ -116,6 +116,9 @@ export const noPrograms: Programs = {
     recoverAdmin: async () => {
       throw new Error('no store is prepared');
     },
+    copy: async () => {
+      throw new Error('no store is prepared');
+    },
   },
 };
 

@@ -71,7 +71,8 @@ export async function runMigrations(tx: Transaction<Database>, missing: readonly
 /** Keys in `meta` that describe the database and not the orchestrator. */
 export const OWN_META = [SCHEMA_KEY, 'writer', 'last_batch'] as const;
 
-async function createSchema(tx: Transaction<Database>, place: string): Promise<void> {
+/** Creates the schema of the store, unless the database's owner has done so. Throws `invalid_config`. */
+export async function createSchema(tx: Transaction<Database>, place: string): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`select to_regnamespace('orch') is not null as there`.execute(tx);
   if (rows[0]?.there === true) return;
   try {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClientConfig } from 'pg';
 import type { Clock } from '../../../src/kernel/clock.js';
-import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
 import { copyPostgresToSqlite } from '../copy-rows.js';
 import { MIGRATIONS } from '../migrations/index.js';
@@ -20,7 +20,7 @@ import { numberTypes, PostgresSession } from './postgres-session.js';
 import { PostgresStore } from './postgres-store.js';
 import { type PostgresUrl, parsePostgresUrl } from './postgres-url.js';
 
-export interface OpenPostgresOptions {
+export interface HoldPostgresOptions {
   /** `postgres://USER@HOST:PORT/DATABASE`, with several hosts separated by commas. */
   readonly url: string;
   readonly password: PasswordSource;
@@ -28,12 +28,15 @@ export interface OpenPostgresOptions {
   readonly readers: number;
   /** Unique name of this process. */
   readonly processName: string;
-  /** Directory for the copy that is made before a migration. */
-  readonly backupDir: string;
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
   /** Called once when only a restart restores a known state: another orchestrator took over, or the server lost commits. */
   readonly onFatal: (error: unknown) => void;
+}
+
+export interface OpenPostgresOptions extends HoldPostgresOptions {
+  /** Directory for the copy that is made before a migration. */
+  readonly backupDir: string;
   /** Migrations to run [default: those of this program]. */
   readonly migrations?: readonly Migration[];
   /** Returns the fault to throw instead of creating a store without any table. */
@@ -46,28 +49,32 @@ export interface OpenPostgres extends OpenDatabase {
   readonly store: PostgresStore;
 }
 
+/** A locked database, whatever store it holds. */
+export interface HeldPostgres {
+  readonly store: PostgresStore;
+  /** The URL for messages. */
+  readonly place: string;
+}
+
 /**
- * Checks the server, locks the store, creates or migrates its schema. Throws `invalid_config` for an unsuitable server,
- * `store_unavailable` when none can be reached, `data_dir_locked` while another orchestrator uses the store, and as
- * `migratePostgres` does.
+ * Checks the server and locks the store in its database; changes nothing there. Throws `invalid_config` for an unsuitable server,
+ * `store_unavailable` when none can be reached, `data_dir_locked` while another process uses the store.
  */
-export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPostgres> {
-  const { logger, clock, migrations = MIGRATIONS } = options;
+export async function holdPostgres(options: HoldPostgresOptions): Promise<HeldPostgres> {
   const pg = await loadPg();
   const url = parsePostgresUrl(options.url);
   const servers = () => clientConfigs(pg, url, options.password);
   const place = url.shown;
+  await opened(place, () => checkBefore(pg, servers(), place, options.clock));
+  const store = await opened(place, () => PostgresStore.open({ ...options, pg, servers, place }));
+  return { store, place };
+}
+
+/** Locks the store as `holdPostgres` does, and creates or migrates its schema. Throws as that and as `migratePostgres` do. */
+export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPostgres> {
+  const { logger, clock, migrations = MIGRATIONS } = options;
   let isOpen = false;
-  await opened(place, () => checkBefore(pg, servers(), place, clock));
-  const store = await opened(place, () =>
-    PostgresStore.open({
-      ...options,
-      pg,
-      servers,
-      place,
-      onFatal: (error) => isOpen && options.onFatal(error),
-    }),
-  );
+  const { store, place } = await holdPostgres({ ...options, onFatal: (error) => isOpen && options.onFatal(error) });
   try {
     const schema = await store.withReader(postgresSchemaVersion);
     if (schema === 0 && options.faultIfEmpty) throw options.faultIfEmpty(place);
@@ -94,11 +101,35 @@ export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPo
     place,
     db: store.db,
     store,
+    latencyMs: () => store.latencyMs,
     backup: (file) => copyPostgresToSqlite(store, file, migrations),
     copy: null,
     close: () => store.close(),
   };
 }
+
+/**
+ * Runs `work` in a session of its own, without the lock of the store: on the first server that answers. Throws `invalid_config` and
+ * `store_unavailable`.
+ */
+export async function withServerSession<T>(
+  server: Pick<HoldPostgresOptions, 'url' | 'password'>,
+  work: (run: RunStatement) => Promise<T>,
+): Promise<T> {
+  const pg = await loadPg();
+  const url = parsePostgresUrl(server.url);
+  const session = await opened(url.shown, () => connectToAny(pg, clientConfigs(pg, url, server.password)));
+  try {
+    return await work((text, values) => session.query(text, values));
+  } catch (error) {
+    throw postgresFault(url.shown, error);
+  } finally {
+    await session.end();
+  }
+}
+
+/** Server-side codes of a wrong user, password or database. */
+const MISTAKES = ['28', '3D', '42501'];
 
 /** Translates a failure to connect for the person who starts the orchestrator. */
 async function opened<T>(place: string, open: () => Promise<T>): Promise<T> {
@@ -106,7 +137,8 @@ async function opened<T>(place: string, open: () => Promise<T>): Promise<T> {
     return await open();
   } catch (error) {
     if (isFault(error)) throw error;
-    const fault = postgresFault(place, error);
+    const code = systemCodeOf(error) ?? '';
+    const fault = MISTAKES.some((one) => code.startsWith(one)) ? error : postgresFault(place, error);
     if (isFault(fault)) throw fault;
     throw new Fault('invalid_config', `the database ${place} cannot be used: ${messageOf(error)}`, {
       hint: 'look at the user, the database and the password (store_password_file, PGPASSFILE or PGPASSWORD)',

@@ -89,7 +89,7 @@ export class PostgresStore implements StoreDriver {
 
   /** Round-trip time to the server in milliseconds; null while it does not answer. */
   get latencyMs(): number | null {
-    return this.period === null ? null : this.period.latencyMs;
+    return this.period === null || this.period.ended.aborted ? null : this.period.latencyMs;
   }
 
   async run<R>(db: Queryable, sql: string, parameters: readonly unknown[]): Promise<readonly R[]> {

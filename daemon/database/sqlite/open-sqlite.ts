@@ -36,7 +36,7 @@ export interface OpenSqliteOptions {
 const BUSY_MS = 500;
 const WAL_LIMIT_BYTES = 64 * 1024 * 1024;
 /** Key in `meta`: `1` from a clean stop to the next start. */
-const CLEAN = 'stopped_cleanly';
+export const CLEAN_KEY = 'stopped_cleanly';
 
 /**
  * Creates the file when it is missing. Backs up a store of an older schema, and migrates it.
@@ -69,7 +69,7 @@ export async function openSqlite(options: OpenSqliteOptions): Promise<OpenDataba
 /** Marks the store as running. On a full disk it opens read-only, and accepts writes once there is room. */
 async function markRunning(db: Kysely<Database>, { file, logger }: OpenSqliteOptions): Promise<void> {
   try {
-    await setMeta(db, CLEAN, '0');
+    await setMeta(db, CLEAN_KEY, '0');
   } catch (error) {
     if (!isFault(error, 'store_unavailable') || isBusyError(error.cause) || isFatalSqliteError(error.cause))
       throw error;
@@ -83,6 +83,7 @@ function opened(db: Kysely<Database>, connection: Connection, place: string): Op
     kind: 'sqlite',
     place,
     db,
+    latencyMs: () => 0,
     backup: (file) => backupTo(connection, file),
     copy: (file, signal) => copyTo(connection, file, signal),
     close: () => {
@@ -94,7 +95,7 @@ function opened(db: Kysely<Database>, connection: Connection, place: string): Op
 
 async function close(db: Kysely<Database>, connection: Connection): Promise<void> {
   try {
-    await setMeta(db, CLEAN, '1');
+    await setMeta(db, CLEAN_KEY, '1');
   } catch (error) {
     if (!isFault(error, 'store_unavailable')) throw error;
   } finally {
@@ -133,7 +134,7 @@ function configure(connection: Connection): void {
 
 function checkAfterCrash(connection: Connection, { file, logger }: OpenSqliteOptions): void {
   if (schemaVersionOf(connection) === 0) return;
-  const clean = connection.prepare('select value from meta where key = ?').pluck().get(CLEAN);
+  const clean = connection.prepare('select value from meta where key = ?').pluck().get(CLEAN_KEY);
   if (clean === '1') return;
   logger.warn('the store was not closed in order, checking it', { file });
   const found = String(connection.pragma('quick_check(1)', { simple: true }));

@@ -52,6 +52,7 @@ const serve = () => import('./serve.js');
 const service = () => import('./service.js');
 const state = () => import('./state.js');
 const status = () => import('./status.js');
+const store = () => import('./store.js');
 const term = () => import('./term.js');
 const recordings = () => import('./term-recordings.js');
 
@@ -236,6 +237,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   ),
   entry('serve restore', 'replace the store by a backup', async () => (await serve()).restoreStore),
   entry('serve recover-admin', 'make a key an admin if no admin can log in', async () => (await serve()).recoverAdmin),
+  entry('store copy', 'copy the store between a file and PostgreSQL', async () => (await store()).copyStore),
   entry(
     'agent',
     'run the agent of this machine, and wait for discovery',
@@ -292,6 +294,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'notifications', summary: 'list alerts raised by the fleet', standard: 'list' },
   { path: 'audit', summary: 'query and verify the audit log', standard: 'list' },
   { path: 'audit retention', summary: 'show how long audit events are kept', standard: 'show' },
+  { path: 'store', summary: 'move the store of an orchestrator' },
   { path: 'agent', summary: 'run and manage the agent of this machine' },
   { path: 'package', summary: 'check packages of orch' },
 ];
@@ -320,6 +323,6 @@ export const SECTIONS: readonly (readonly [title: string, words: readonly string
   ],
   ['Terminals', ['term', 'exec']],
   ['Records', ['maintenance', 'notifications', 'channels', 'audit']],
-  ['Programs', ['serve', 'agent', 'package']],
+  ['Programs', ['serve', 'store', 'agent', 'package']],
   ['Other', ['api', 'completion', 'help']],
 ];

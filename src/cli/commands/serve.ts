@@ -42,6 +42,13 @@ export const storeOptions = {
   data_dir: text('DIR', 'data directory of the orchestrator', { completes: 'file' }),
 } as const;
 
+/** Options that choose the orchestrator of this host and its store. */
+const placeOptions = {
+  ...storeOptions,
+  store: text('URL', 'URL of the PostgreSQL database that holds the store [the setting store]'),
+  store_password_file: text('FILE', 'file with the password of that database', { completes: 'file' }),
+} as const;
+
 /** `orch serve rotate-secrets-key`. */
 export const rotateSecretsKey = defineCommand({
   examples: ['orch serve rotate-secrets-key', 'orch serve rotate-secrets-key --data-dir ./orch'],
@@ -114,7 +121,7 @@ export const backUpStore = defineCommand({
   ],
   access: 'local',
   args: { file: argument('FILE', 'the new file', 'file') },
-  options: { force: flag('replace FILE'), ...storeOptions },
+  options: { force: flag('replace FILE'), ...placeOptions },
   run: async ({ programs }, { file, force, ...which }) => {
     const made = await programs.store.backup({ flags: storeFlags(which), file: resolve(file), force });
     const view = stack(
@@ -141,12 +148,12 @@ export const restoreStore = defineCommand({
   args: { file: argument('FILE', 'a backup', 'file') },
   options: {
     new_identity: flag('continue without the identity.key of the backup; every agent must be repinned'),
-    ...storeOptions,
+    ...placeOptions,
   },
   run: async ({ programs, prompt, present }, { file, new_identity: newIdentity, ...which }) => {
     const confirm = async (plan: RestorePlan) => {
       await present(linesOf(planLines(plan)));
-      await prompt.consent(`Put ${plan.file} in the place of the store in ${plan.data_dir}?`);
+      await prompt.consent(`Put ${plan.file} in the place of the store in ${plan.store}?`);
     };
     const request = { flags: storeFlags(which), file: resolve(file), newIdentity, confirm };
     const restored = await programs.store.restore(request);
@@ -169,7 +176,7 @@ export const recoverAdmin = defineCommand({
   },
   options: {
     username: text('NAME', 'username of the operator [the earlier name of the key, else admin]'),
-    ...storeOptions,
+    ...placeOptions,
   },
   run: async ({ programs, prompt, readInput }, { key, username, ...which }) => {
     const publicKey = readPublicKey(
@@ -215,13 +222,10 @@ function flagsOf(table: SettingTable, given: Readonly<Record<string, string | bo
   return Object.fromEntries(flags);
 }
 
-export function storeFlags(given: {
-  readonly config: string | undefined;
-  readonly data_dir: string | undefined;
-}): ServeFlags {
-  const { config, data_dir } = given;
-  return { ...(config === undefined ? {} : { config }), ...(data_dir === undefined ? {} : { data_dir }) };
-}
+export const storeFlags = (
+  given: Readonly<Partial<Record<keyof typeof placeOptions, string | undefined>>>,
+): ServeFlags =>
+  Object.fromEntries(Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined));
 
 function reencrypted({ secrets, outputs, channels }: RotatedSecretsKey): string {
   const others = [
@@ -273,11 +277,11 @@ function planLines({ made_at, last_seq, last_at, ...plan }: RestorePlan): readon
 }
 
 function lossLines(plan: Omit<RestorePlan, 'made_at' | 'last_seq' | 'last_at'>, seq: number): readonly Line[] {
-  if (plan.present === 'none') return [`There is no store in ${plan.data_dir} yet.`];
-  if (plan.present === 'unreadable') return [`The store in ${plan.data_dir} is damaged.`];
+  if (plan.present === 'none') return [`There is no store in ${plan.store} yet.`];
+  if (plan.present === 'unreadable') return [`The store in ${plan.store} is damaged.`];
   const newer = (plan.present_seq ?? 0) - seq;
   const at = plan.present_at === null ? '' : ` of ${plan.present_at}`;
-  const end = `The store in ${plan.data_dir} goes up to event ${plan.present_seq}${at}`;
+  const end = `The store in ${plan.store} goes up to event ${plan.present_seq}${at}`;
   return [
     newer > 0 ? [`${end}: `, styled('warn', `${count(newer, 'event')} and what they did will be gone.`)] : `${end}.`,
   ];
@@ -301,10 +305,10 @@ const someOf = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;
 
 function doneLines(restored: Restored): readonly Line[] {
-  const { epoch, sessions, tokens, operations, deliveries, recordings, kept, secrets_key } = restored;
+  const { epoch, sessions, tokens, operations, deliveries, recordings, secrets_key } = restored;
   return [
     `Put back, as epoch ${epoch}. Start orch serve; then: orch audit verify`,
-    ...(kept === null ? [] : [`The former store is kept as ${kept}. Delete it when it is not needed.`]),
+    ...keptLines(restored),
     ...(secrets_key === null
       ? []
       : [`The secrets are opened with ${secrets_key}; the next start encrypts them with the key of now.`]),
@@ -324,6 +328,15 @@ function doneLines(restored: Restored): readonly Line[] {
           `${count(recordings, 'recording')} of terminals that this store does not know: orch serve finds them, see orch term list --all.`,
         ]),
     ...backLines(restored),
+  ];
+}
+
+function keptLines({ kept, store, data_dir }: Restored): readonly Line[] {
+  if (kept === null) return [];
+  if (store === data_dir) return [`The former store is kept as ${kept}. Delete it when it is not needed.`];
+  return [
+    `The former store is kept in the same database, as schema ${kept}. Delete it when it is not needed, with SQL:`,
+    `  drop schema ${kept} cascade;`,
   ];
 }
 
