@@ -118,7 +118,9 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     const file = join(dataDir, 'secrets.key');
     const keyring = await openKeyring({ ...options, db: store.db, file, logger });
     const lost = await lostEvents(store.db, { file: join(dataDir, AUDIT_HEAD_FILE), key: auditKey });
-    if (lost !== null && !options.newEpoch && !options.newStore) throw lostEventsFault(dataDir, lost);
+    if (lost !== null && !options.newEpoch && !options.newStore) {
+      throw lostEventsFault(location.server === null ? dataDir : store.place, lost);
+    }
     const newId = await risingIds(store.db, options.newId);
     return new AssembledOrchestrator({
       ...options,
@@ -279,6 +281,7 @@ class AssembledOrchestrator implements Orchestrator {
     });
     const own = new OwnMetrics({
       ...core,
+      store,
       version: VERSION,
       connected: () => [...registry.connected()].length,
       terminals: () => terminals.terminals.active,

@@ -86,7 +86,8 @@ export async function serve(options: ServeOptions): Promise<number> {
       newIdentity: wantsIdentity === true,
       logger,
       onFatal: (error) => {
-        const { message, hint } = fatalFault(join(dataDir, 'orch.db'), error);
+        const { message, hint } =
+          live.settings.store === '' ? fatalFault(join(dataDir, 'orch.db'), error) : serverFault(error);
         logger.error('the store failed, the orchestrator ends at once', { reason: message, hint });
         options.onFatal();
       },
@@ -109,6 +110,13 @@ export async function serve(options: ServeOptions): Promise<number> {
     directory.release();
   }
 }
+
+/** Explains why the store on a server is not the one that this process knows. */
+const serverFault = (error: unknown): Fault =>
+  new Fault('store_unavailable', messageOf(error), {
+    hint: 'the next start examines the store: start orch serve again, and see docs/scale-out.md',
+    cause: error,
+  });
 
 /** Keeps the record beside the standard data directory, whichever directory this orchestrator uses. */
 const memoryOf = ({ env, isRoot }: ServeOptions): DirectoryMemory =>

@@ -40,6 +40,9 @@ const DISK_AGE_MS = 1_000;
 /** Milliseconds for which counts of the store are reused. */
 const COUNTS_AGE_MS = 5_000;
 
+/** Milliseconds to wait for counts of the store, which may not answer. */
+const COUNTS_WITHIN_MS = 1_000;
+
 /** A reason why the orchestrator is degraded. Every client that reaches the API may read it. */
 export type Problem = Status['reasons'][number];
 
@@ -62,9 +65,11 @@ export function healthCheck(options: HealthOptions): () => Promise<Status> {
   const { dataDir, publicKey, problems, outdatedAgents, openRollouts, standings, clock } = options;
   const disk = reused(clock, DISK_AGE_MS, () => diskProblems(dataDir));
   // A store that cannot be read has reasons of its own.
-  const outdated = reused(clock, COUNTS_AGE_MS, () => outdatedAgents().catch(() => 0));
-  const rollouts = reused(clock, COUNTS_AGE_MS, () =>
-    openRollouts().then(rolloutCounts, () => rolloutCounts(new Map())),
+  const outdated = reused(clock, COUNTS_AGE_MS, promptly(outdatedAgents, 0));
+  const rollouts = reused(
+    clock,
+    COUNTS_AGE_MS,
+    promptly(() => openRollouts().then(rolloutCounts), rolloutCounts(new Map())),
   );
   return async () => {
     const reasons = [...(await disk()), ...problems()];
@@ -93,6 +98,27 @@ function reused<T>(clock: Core['clock'], ageMs: number, measure: () => Promise<T
     const now = clock.monotonic();
     if (last === undefined || now - last.at >= ageMs) last = { value: measure(), at: now };
     return last.value;
+  };
+}
+
+/** Returns a function that gives the last known value when `read` fails or takes too long. */
+function promptly<T>(read: () => Promise<T>, first: T): () => Promise<T> {
+  let known = first;
+  return () => {
+    const reading = read().then(
+      (value) => {
+        known = value;
+      },
+      () => undefined,
+    );
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, COUNTS_WITHIN_MS);
+    });
+    return Promise.race([reading, late]).then(() => {
+      clearTimeout(timer);
+      return known;
+    });
   };
 }
 

@@ -7,9 +7,11 @@ import { holderOf } from '../../src/identity/data-directory.js';
 import { systemCodeOf } from '../../src/kernel/fault.js';
 import { READY_FILE, SERVE_DATA_DIR, SERVE_UNIT } from '../../src/service/units.js';
 import { loadSettings, standardDataDir } from '../../src/settings/load-serve.js';
+import type { Settings } from '../../src/settings/serve.js';
 import { directoryChecks, diskCheck, mayLook, runningVersion, serviceCheck, unitState } from './places.js';
 import type { Needs } from './runtime.js';
 import { storeCheck } from './store-file.js';
+import { storeServerChecks } from './store-server.js';
 
 /** Free bytes below which a running orchestrator says that it is degraded. */
 const ENOUGH_DISK = 2 ** 30;
@@ -38,9 +40,20 @@ export async function examineServe(needs: Needs): Promise<readonly DoctorCheck[]
     settings.check,
     ...(await guarded('serve data', () => directoryChecks({ of: 'serve', path, secret: SECRET }))),
     ...(await guarded('serve keys', () => keyChecks(path))),
-    ...(await guarded('serve store', async () => [await storeCheck(path, pid)])),
+    ...(await guarded('serve store', () => storeChecks(settings.found, path, pid))),
     ...(await guarded('serve disk', () => [diskCheck({ of: 'serve', path, enough: ENOUGH_DISK })])),
   ];
+}
+
+/** @param settings null where they are not valid */
+async function storeChecks(
+  settings: Settings | null,
+  dataDir: string,
+  pid: number | null,
+): Promise<readonly DoctorCheck[]> {
+  return settings === null || settings.store === ''
+    ? [await storeCheck(dataDir, pid)]
+    : storeServerChecks({ settings, dataDir, pid });
 }
 
 const SECRET = ['identity.key', 'audit.key', 'secrets.key', 'api.key', 'orch.db', 'orch.db-wal'];
@@ -48,17 +61,20 @@ const SECRET = ['identity.key', 'audit.key', 'secrets.key', 'api.key', 'orch.db'
 interface FoundSettings {
   readonly check: DoctorCheck;
   readonly dataDir: string;
+  /** Null where they are not valid. */
+  readonly found: Settings | null;
 }
 
 function settingsOf(): FoundSettings {
   const { env } = process;
   const isRoot = process.geteuid?.() === 0;
   try {
-    const { data_dir: dataDir } = loadSettings({ flags: {}, env, configFile: env.ORCH_SERVE_CONFIG ?? null, isRoot });
-    return { check: ok('serve settings', 'the configuration file and the variables are valid'), dataDir };
+    const found = loadSettings({ flags: {}, env, configFile: env.ORCH_SERVE_CONFIG ?? null, isRoot });
+    const check = ok('serve settings', 'the configuration file and the variables are valid');
+    return { check, dataDir: found.data_dir, found };
   } catch (error) {
     const dataDir = env.ORCH_SERVE_DATA_DIR ?? standardDataDir(env, isRoot);
-    return { check: failure('serve settings', error), dataDir };
+    return { check: failure('serve settings', error), dataDir, found: null };
   }
 }
 

@@ -18,6 +18,11 @@ interface StoreCheckOptions extends Pick<Core, 'logger' | 'uow'> {
   readonly verification: Verification;
 }
 
+interface StoreProblem {
+  readonly code: 'store_unreachable' | 'store_check_failed';
+  readonly detail: string;
+}
+
 /** Milliseconds from the start to the check, so that agents reconnect first. */
 const BEGINS_AFTER = 10_000;
 /** Minimum bytes that stay free beside the copy. */
@@ -49,14 +54,18 @@ export class StoreCheck implements Service {
     await this.checking;
   }
 
-  problems(): readonly { readonly code: 'store_check_failed'; readonly detail: string }[] {
-    if (this.damage === null) return [];
-    return [
-      {
-        code: 'store_check_failed',
-        detail: `the store is damaged; put a backup in its place: orch serve restore FILE`,
-      },
-    ];
+  /** Returns the reasons for which the store is not as it should be. Every client may read them. */
+  problems(): readonly StoreProblem[] {
+    const problems: StoreProblem[] = [];
+    if (this.options.store.latencyMs() === null) {
+      const detail = 'the database of the store does not answer; requests that need it are refused until it is back';
+      problems.push({ code: 'store_unreachable', detail });
+    }
+    if (this.damage !== null) {
+      const detail = 'the store is damaged; put a backup in its place: orch serve restore FILE';
+      problems.push({ code: 'store_check_failed', detail });
+    }
+    return problems;
   }
 
   private get copy(): string {

@@ -1,12 +1,15 @@
 /** The orchestrator's own metrics, in the Prometheus format. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { EventType } from '../core/domain-event.js';
+import type { OpenDatabase } from '../database/database.js';
 import { countOperationsByState } from '../engine/operations/operation-store.js';
 import { countAgentsByStatus } from '../fleet/agent-store.js';
 import { collectEventLoopLag, NEVER_MS } from './event-loop-lag.js';
 
 interface OwnMetricsOptions extends Pick<Core, 'db'> {
+  readonly store: Pick<OpenDatabase, 'kind' | 'latencyMs'>;
   readonly version: string;
   /** Returns the number of approved agents that are connected. */
   readonly connected: () => number;
@@ -37,7 +40,17 @@ export class OwnMetrics {
   private readonly requests: Histogram;
   private readonly events: Counter;
 
-  constructor({ db, version, connected, terminals, overdueChecks, standings, problems, queues }: OwnMetricsOptions) {
+  constructor({
+    db,
+    store,
+    version,
+    connected,
+    terminals,
+    overdueChecks,
+    standings,
+    problems,
+    queues,
+  }: OwnMetricsOptions) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: NEVER_MS });
     collectEventLoopLag(this.registry);
@@ -50,9 +63,11 @@ export class OwnMetrics {
       help: 'Agents by approval status',
       labelNames: ['status'],
       registers,
-      async collect() {
-        const counts = await countAgentsByStatus(db);
-        for (const status of ['pending', 'approved', 'rejected']) this.set({ status }, counts.get(status) ?? 0);
+      collect() {
+        return fromStore(this, async () => {
+          const counts = await countAgentsByStatus(db);
+          for (const status of ['pending', 'approved', 'rejected']) this.set({ status }, counts.get(status) ?? 0);
+        });
       },
     });
     new Gauge({
@@ -93,9 +108,12 @@ export class OwnMetrics {
       help: 'Operations in the store by state',
       labelNames: ['state'],
       registers,
-      async collect() {
-        this.reset();
-        for (const [state, count] of await countOperationsByState(db)) this.set({ state }, count);
+      collect() {
+        return fromStore(this, async () => {
+          const counts = await countOperationsByState(db);
+          this.reset();
+          for (const [state, count] of counts) this.set({ state }, count);
+        });
       },
     });
     new Gauge({
@@ -113,10 +131,31 @@ export class OwnMetrics {
       help: 'Items waiting for work, by queue',
       labelNames: ['queue'],
       registers,
-      async collect() {
-        for (const [queue, length] of Object.entries(queues)) this.set({ queue }, await length());
+      collect() {
+        return fromStore(this, async () => {
+          for (const [queue, length] of Object.entries(queues)) this.set({ queue }, await length());
+        });
       },
     });
+    new Gauge({
+      name: 'orch_store_up',
+      help: '1 while the store answers, 0 while its database cannot be reached',
+      labelNames: ['kind'],
+      registers,
+      collect() {
+        this.set({ kind: store.kind }, store.latencyMs() === null ? 0 : 1);
+      },
+    });
+    if (store.kind === 'postgres') {
+      new Gauge({
+        name: 'orch_store_latency_seconds',
+        help: 'Round-trip time to the database of the store, measured each second',
+        registers,
+        collect() {
+          this.set((store.latencyMs() ?? Number.NaN) / 1000);
+        },
+      });
+    }
     this.events = new Counter({
       name: 'orch_events_total',
       help: 'Audit events since the start',
@@ -148,5 +187,15 @@ export class OwnMetrics {
   /** Returns all current values in the Prometheus text format 0.0.4. */
   text(): Promise<string> {
     return this.registry.metrics();
+  }
+}
+
+/** Sets values that are in the store. While it does not answer, the metric has none, and all others are still given. */
+async function fromStore(gauge: Gauge, set: () => Promise<void>): Promise<void> {
+  try {
+    await set();
+  } catch (error) {
+    if (!isFault(error, 'store_unavailable')) throw error;
+    gauge.reset();
   }
 }

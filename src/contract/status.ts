@@ -19,7 +19,14 @@ export const StatusSchema = closed({
   /** Reasons of a degraded state; empty otherwise. */
   reasons: Type.Array(
     closed({
-      code: Type.Enum(['disk_low', 'clock_jumped', 'times_ahead', 'store_check_failed', 'drift_overdue']),
+      code: Type.Enum([
+        'disk_low',
+        'clock_jumped',
+        'times_ahead',
+        'store_unreachable',
+        'store_check_failed',
+        'drift_overdue',
+      ]),
       detail: Type.String(),
     }),
   ),

@@ -212,11 +212,11 @@ describe.skipIf(noPostgres !== null)('a store on PostgreSQL', () => {
 
   it('is never overwritten by a copy', async () => {
     const second = postgres.url('orch_second');
+    const empty = await postgres.createDatabase('orch_empty');
     expect(await refused('store', 'copy', backup, second)).toMatch(/holds a store already.*rename/);
     expect(await refused('store', 'copy', url, sandbox.path('moved'))).toMatch(/holds a store already/);
     expect(await refused('store', 'copy', url, url)).toMatch(/the same store/);
-    expect(await refused('store', 'copy', sandbox.path('none.db'), second)).toMatch(/there is no store/);
-    const empty = await postgres.createDatabase('orch_empty');
+    expect(await refused('store', 'copy', sandbox.path('none.db'), empty)).toMatch(/there is no store/);
     expect(await refused('store', 'copy', empty, sandbox.path('none.db'))).toMatch(/there is no store/);
     const damaged = sandbox.path('damaged.db');
     copyFileSync(backup, damaged);

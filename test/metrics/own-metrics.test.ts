@@ -11,8 +11,10 @@ describe('the counters', () => {
     await insertAgent(db, agentRow({ node_id: node('a'), name: 'a', status: 'approved' }));
     await insertAgent(db, agentRow({ node_id: node('b'), status: 'pending' }));
     let waiting = 3;
+    const latency: number | null = 2;
     const own = new OwnMetrics({
       db,
+      store: { kind: 'postgres', latencyMs: () => latency },
       version: '1.2.3',
       connected: () => 1,
       terminals: () => 2,
@@ -37,6 +39,8 @@ describe('the counters', () => {
       'orch_drift_checks_overdue 4',
       'orch_queue_length{queue="deliveries"} 3',
       'orch_degraded{reason="clock_jumped"} 1',
+      'orch_store_up{kind="postgres"} 1',
+      'orch_store_latency_seconds 0.002',
       'orch_events_total{type="agent.approved"} 2',
       'orch_http_request_duration_seconds_bucket{le="0.005",route="getStatus",method="GET",status="200"} 1',
       'orch_http_request_duration_seconds_bucket{le="0.0025",route="getStatus",method="GET",status="200"} 0',

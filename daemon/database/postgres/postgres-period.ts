@@ -5,11 +5,10 @@
 import type { ClientConfig, QueryResult as PgResult, Pool, PoolClient } from 'pg';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { PgModule } from './load-pg.js';
+import { lockHolder, STORE_LOCK } from './lock-holder.js';
 import { ConnectionLost, isConnectionError } from './postgres-error.js';
 import { PostgresSession, SESSION_SETUP, storable, within } from './postgres-session.js';
 
-/** Number of the advisory lock of a store; it is taken for each database apart. */
-const STORE_LOCK = 0x6f726368;
 const BEAT_MS = 1_000;
 /** Milliseconds without an answer after which the server counts as gone. */
 const SILENT_MS = 8_000;
@@ -87,14 +86,7 @@ export class PostgresPeriod {
 
   /** Returns who holds the lock, for a message; null when it is free by now. */
   async holder(): Promise<string | null> {
-    const { rows } = await this.watcher.query(
-      `select a.pid, a.client_addr::text as address, a.backend_start::text as since from pg_locks l
-       join pg_stat_activity a on a.pid = l.pid
-       where l.locktype = 'advisory' and l.objid = ${STORE_LOCK} and l.granted
-         and l.database = (select oid from pg_database where datname = current_database())`,
-    );
-    const [row] = rows;
-    return row === undefined ? null : `${row.address ?? 'this machine'}, since ${row.since}`;
+    return lockHolder((text, values) => this.watcher.query(text, values));
   }
 
   /** Runs a statement in a session that reads. */
