@@ -5,6 +5,7 @@ import { messageOf } from '../../src/kernel/fault.js';
 import { agent } from './agent/agent.js';
 import { api, audit } from './api/api.js';
 import { fleet, largeApply, largeFleet } from './fleet/fleet.js';
+import { stores } from './fleet/stores.js';
 import { startGuard } from './guard.js';
 import { typicalHost } from './host/typical-host.js';
 import { local } from './local/local.js';
@@ -29,6 +30,7 @@ const PARTS: readonly Part[] = [
   fleet,
   largeFleet,
   largeApply,
+  stores,
   api,
   audit,
   terminal,

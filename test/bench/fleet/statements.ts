@@ -90,10 +90,10 @@ function countsOf(statements: readonly string[]): readonly (readonly [sql: strin
 
 const shorten = (sql: string): string => (sql.length > WIDTH ? `${sql.slice(0, WIDTH - 1)}…` : sql);
 
-const nodesOf = async ({ orchestrator: { api } }: SimulatedFleet): Promise<readonly string[]> =>
+export const nodesOf = async ({ orchestrator: { api } }: SimulatedFleet): Promise<readonly string[]> =>
   (await api.call('listAgents', {})).map(({ node_id }) => node_id);
 
-async function applyTo({ orchestrator: { api } }: SimulatedFleet, nodeId: string): Promise<void> {
+export async function applyTo({ orchestrator: { api } }: SimulatedFleet, nodeId: string): Promise<void> {
   const { status } = await api.call('applyAgent', { params: { node_id: nodeId }, body: { modules: [MODULE] } });
   if (status !== 'succeeded') throw new Error(`the apply ended as ${status}`);
 }
