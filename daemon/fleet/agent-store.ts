@@ -274,7 +274,7 @@ export async function listPendingAgents(
 export async function findAgents(db: Queryable, nodeIds: readonly string[]): Promise<readonly AgentRow[]> {
   const rows: AgentRow[] = [];
   for (const part of chunks(nodeIds, 500)) {
-    const found = await db.selectFrom('agents').selectAll().where('node_id', 'in', part).orderBy('node_id').execute();
+    const found = await db.selectFrom('agents').selectAll().where('node_id', 'in', part).execute();
     rows.push(...found.map((row) => columns.decode(row)));
   }
   return rows;

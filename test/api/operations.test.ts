@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EVENT_SEVERITY } from '../../daemon/core/domain-event.js';
 import { CONTRACT } from '../../src/contract/contract.js';
-import { Sqlite } from '../support/database.js';
+import { StoreLab } from '../support/store-lab.js';
 import type { Described } from './described-api.js';
 import {
   accessMistakes,
@@ -232,9 +232,7 @@ describe('a running orchestrator', () => {
     const headers = { 'x-forwarded-proto': 'https' };
     await proxied.gives('createSecret', { body: { name: 'A', value: 'a' }, headers }, 201);
     await proxied.server.stop();
-    const store = new Sqlite(proxied.sandbox.path('serve', 'orch.db'));
-    store.exec('update secrets set sealed = hex(randomblob(32))');
-    store.close();
+    new StoreLab(proxied.sandbox.path('serve', 'orch.db')).run(`update secrets set sealed = '${'ab'.repeat(32)}'`);
     await proxied.start([], { ORCH_SERVE_TLS_ENABLED: 'false', ORCH_SERVE_TRUST_PROXY_TLS: 'true' });
     const call = { params: { name: 'A' }, body: { description: 'new' }, headers };
     await proxied.refuses('updateSecret', call, 'secrets_locked');
@@ -243,10 +241,9 @@ describe('a running orchestrator', () => {
   it('takes no request while it stops', async () => {
     await people.tooManyLogins(world);
     expect(await shutdownMistakes(world)).toEqual([]);
-    const store = new Sqlite(world.sandbox.path('serve', 'orch.db'), { readonly: true });
-    const last = store.prepare('select event_type from audit_events order by seq desc limit 1').pluck().get();
-    store.close();
-    expect(last).toBe('orchestrator.stopped');
+    const store = new StoreLab(world.sandbox.path('serve', 'orch.db'));
+    const [last] = store.rows('select event_type from audit_events order by seq desc limit 1');
+    expect(last).toEqual({ event_type: 'orchestrator.stopped' });
   });
 
   it('has given every answer that it describes', () => {

@@ -2,12 +2,13 @@
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
-import { Sqlite } from '../support/database.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { StoreLab } from '../support/store-lab.js';
 
 const sandbox = new Sandbox();
 let server: Running;
 let ready: Ready;
+let copies = 0;
 
 const database = () => sandbox.path('serve', 'orch.db');
 const serve = async () => {
@@ -30,10 +31,7 @@ async function tampered(...statements: readonly string[]): Promise<void> {
   expect(await server.stop()).toBe(0);
   // Who can write the store can remove this file too; with it the start is refused.
   rmSync(head());
-  const connection = new Sqlite(database());
-  connection.exec('drop trigger if exists audit_events_no_update; drop trigger if exists audit_marks_no_update');
-  for (const statement of statements) connection.exec(statement);
-  connection.close();
+  new StoreLab(database()).tamper(...statements);
   await serve();
 }
 
@@ -41,14 +39,17 @@ async function tampered(...statements: readonly string[]): Promise<void> {
 const head = () => sandbox.path('serve', 'audit.head');
 
 interface Copy {
-  readonly store: Buffer;
+  /** Path of the store. */
+  readonly store: string;
   readonly head: Buffer;
 }
 
 /** Stops the orchestrator, copies its log, and starts it again. */
 async function copied(): Promise<Copy> {
   await server.stop();
-  const copy = { store: readFileSync(database()), head: readFileSync(head()) };
+  copies += 1;
+  const copy = { store: sandbox.path(`copy-${copies}.db`), head: readFileSync(head()) };
+  new StoreLab(database()).copyTo(copy.store);
   await serve();
   return copy;
 }
@@ -56,8 +57,8 @@ async function copied(): Promise<Copy> {
 /** Puts the log back as it was before. */
 async function restored(copy: Copy): Promise<void> {
   await server.stop();
-  for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${database()}${end}`, { force: true });
-  writeFileSync(database(), copy.store, { mode: 0o600 });
+  for (const end of ['-wal', '-shm', '-journal']) rmSync(`${database()}${end}`, { force: true });
+  new StoreLab(copy.store).copyTo(database());
   writeFileSync(head(), copy.head, { mode: 0o600 });
   await serve();
 }

@@ -152,7 +152,7 @@ describe('orch serve', () => {
       const command = [process.execPath, ORCH, 'serve', ...PRIVATE_PORTS, ...data, '--ready-file', file];
       // The shell makes itself a program that never asks for the status of its child.
       const parent = spawn('sh', ['-c', '"$@" & exec sleep 600', 'sh', ...command], {
-        env: sandbox.env,
+        env: { ...sandbox.env, ...sandbox.storeOf(['serve', ...data]) },
         stdio: 'ignore',
       });
       try {

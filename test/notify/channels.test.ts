@@ -1,5 +1,5 @@
 /** Channels through the API: who may what, what is masked, what is sealed, and what the audit log says. */
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -22,6 +22,7 @@ import {
 } from '../support/http.js';
 import { ADA, apply, type NotifyBench, openNotify, startReceiver, status } from '../support/notify.js';
 import { openSecrets } from '../support/secrets.js';
+import { StoreLab } from '../support/store-lab.js';
 
 const SECRET = 'whsec_c2VjcmV0IHNpZ25pbmcga2V5';
 const WEBHOOK = {
@@ -373,7 +374,7 @@ describe('the key of the secrets', () => {
     await notify.close();
     const directory = `${notify.directory}/other`;
     mkdirSync(directory);
-    copyFileSync(join(notify.directory, 'orch.db'), join(directory, 'orch.db'));
+    new StoreLab(join(notify.directory, 'orch.db')).copyTo(join(directory, 'orch.db'));
     expect(await rejection(openSecrets({ directory }))).toMatchObject({ code: 'secrets_locked' });
   });
 

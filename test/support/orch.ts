@@ -60,8 +60,8 @@ export class Sandbox {
     return join(this.root, ...parts);
   }
 
-  /** Variable of a command of `orch serve` that names the database of its data directory; none for tests on SQLite. */
-  private storeOf(args: readonly string[]): NodeJS.ProcessEnv {
+  /** Returns the variable that names the database of a data directory to `orch serve`; none for tests on SQLite. */
+  storeOf(args: readonly string[]): NodeJS.ProcessEnv {
     const directory = args[args.indexOf('--data-dir') + 1];
     if (args[0] !== 'serve' || directory === undefined || !args.includes('--data-dir')) return {};
     const file = join(directory, 'orch.db');

@@ -21,13 +21,18 @@ export const POSTGRES_SUITES = [
   'terminal',
 ].map((directory) => `test/${directory}/**/*.test.ts`);
 
-/** Suites in these directories that are about SQLite itself: its file, its migrations from earlier releases, its locks. */
+/** Suites in these directories that are about SQLite itself: its file, its locks, its migrations from earlier releases. */
 export const SQLITE_SUITES = [
   'test/database/crash.test.ts',
   'test/database/database.test.ts',
   'test/database/migrations.test.ts',
   'test/database/stored-formats.test.ts',
   'test/database/upgrades.test.ts',
+  'test/e2e/backup.test.ts',
+  'test/e2e/full-disk.test.ts',
+  'test/e2e/going-back.test.ts',
+  'test/e2e/lost-events.test.ts',
+  'test/e2e/without-native.test.ts',
 ];
 
 /** Returns the stores that tests run on, from `ORCH_TEST_STORE`, and says which tests do not run and why. */

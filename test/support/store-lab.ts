@@ -1,12 +1,11 @@
 /** The store of a test, beside the orchestrator: reads it, and does to it what an administrator of the database can. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync } from 'node:fs';
 import { sql } from 'kysely';
-import { onTestFinished } from 'vitest';
 import type { Queryable } from '../../daemon/database/schema.js';
 import { storeKindOf } from '../../daemon/database/store-driver.js';
 import { Sqlite } from './database.js';
-import { urlOf } from './store.js';
-import { copyDatabase, dropDatabase, psql, spoilDatabase } from './test-databases.js';
+import { locationOf, urlOf } from './store.js';
+import { copyDatabase, psql, spoilDatabase } from './test-databases.js';
 
 export class StoreLab {
   private readonly file: string;
@@ -53,17 +52,11 @@ export class StoreLab {
     this.run(drop('audit_events'), drop('audit_marks'), ...statements);
   }
 
-  /** Keeps a copy of the closed store, and returns a function that puts it back. */
-  save(): () => void {
-    const { url, file } = this;
-    if (url === null) {
-      const kept = readFileSync(file);
-      return () => writeFileSync(file, kept);
-    }
-    const kept = `${url}_kept`;
-    copyDatabase(url, kept);
-    onTestFinished(() => dropDatabase(kept));
-    return () => copyDatabase(kept, url);
+  /** Copies the closed store to the place that stands for another path, whatever is there. */
+  copyTo(file: string): void {
+    const { server } = locationOf(file);
+    if (this.url === null || server === null) copyFileSync(this.file, file);
+    else copyDatabase(this.url, server.url);
   }
 
   private ask(...statements: readonly string[]): string {

@@ -60,7 +60,7 @@ export function copyDatabase(from: string, to: string): void {
   if (status !== 0) throw new Error(`the database ${to} cannot be made: ${stderr}`);
 }
 
-export function dropDatabase(url: string): void {
+function dropDatabase(url: string): void {
   psql(serverUrl(), [`drop database if exists "${nameOf(url)}" with (force)`]);
 }
 
