@@ -17,6 +17,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
 import type { Secret } from '../../src/contract/secrets.js';
 import { type Finished, type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { StoreLab } from '../support/store-lab.js';
 
 const VALUE = 'Tr0ub4dor&3/ünï"$&';
 const NEXT = 'c0rrect-H0rse+batt3ry';
@@ -83,6 +84,7 @@ function expectNowhere(value: string): void {
   const places = [
     ...filesBelow(sandbox.path('serve')),
     ...filesBelow(sandbox.path('agent')),
+    ['the store', new StoreLab(sandbox.path('serve', 'orch.db')).bytes()] as const,
     ['what was printed', Buffer.from(printed).toString('latin1')] as const,
     ['the log of the orchestrator', Buffer.from(server.output()).toString('latin1')] as const,
     ['the log of the agent', Buffer.from(agent.output()).toString('latin1')] as const,

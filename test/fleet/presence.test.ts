@@ -236,6 +236,7 @@ describe('a second connection with the same key', () => {
     expect(second.received).toEqual([]);
     expect(agent.socket.readyState).toBe(agent.socket.OPEN);
     expect(fleet.registry.isConnected(agent.nodeId)).toBe(true);
+    await until(async () => (await fleet.events('agent.duplicate_identity')).length > 0);
     const rows = await fleet.db.selectFrom('audit_events').select(['event_type', 'severity']).execute();
     expect(rows).toContainEqual({ event_type: 'agent.duplicate_identity', severity: 'critical' });
     expect(await fleet.events('agent.duplicate_identity')).toMatchObject([

@@ -1,6 +1,5 @@
 /** Secrets on their way to agents: the engine with real secrets, and agents at the other end of its link. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
@@ -14,6 +13,7 @@ import { silentLogger } from '../../src/kernel/logger.js';
 import { rejection, temporaryDirectory } from '../support/database.js';
 import { ALICE, type Bench, nodeId, openBench } from '../support/engine.js';
 import { formsOf } from '../support/secrets.js';
+import { StoreLab } from '../support/store-lab.js';
 
 const VALUE = 'hunter22-hunter22';
 const NEXT = 'swordfish-swordfish';
@@ -43,11 +43,8 @@ async function openWithSecrets(): Promise<SecretsOfBench> {
   return { ...all, bench, keyring };
 }
 
-/** Everything that the store has in its files. */
-const bytesOf = ({ file }: Bench): string => readFileSync(file, 'latin1') + readFileSync(`${file}-wal`, 'latin1');
-
 function expectNothingStored(bench: Bench, ...values: readonly string[]): void {
-  const bytes = bytesOf(bench);
+  const bytes = new StoreLab(bench.file).bytes();
   for (const form of values.flatMap(formsOf)) expect(bytes).not.toContain(form);
   expect(JSON.stringify(bench.events)).not.toMatch(new RegExp(values.join('|')));
 }

@@ -38,7 +38,7 @@ import { orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
 import { authenticate, authorize, clock, noKeys } from './http.js';
 import { type Identity, newIdentity } from './identity.js';
-import { openTestDatabase } from './store.js';
+import { countRunning, openTestDatabase } from './store.js';
 import { until as waitUntil } from './until.js';
 
 export const OPERATOR: RequestContext = {
@@ -105,6 +105,8 @@ export class Fleet {
   readonly identity = newIdentity();
 
   private readonly uow: UnitOfWork;
+  /** Returns the statements that the store has not answered yet. */
+  private running = () => 0;
 
   private constructor(db: Queryable, dataDir: string, options: FleetOptions) {
     const { clock, registry, traffic } = this;
@@ -195,8 +197,10 @@ export class Fleet {
   static async start(options: FleetOptions = {}): Promise<Fleet> {
     const directory = mkdtempSync(join(tmpdir(), 'orch-fleet-'));
     const file = join(directory, 'orch.db');
-    const { db, close } = await openTestDatabase({ file, clock: Date, logger: silentLogger, onFatal: () => undefined });
+    const store = await openTestDatabase({ file, clock: Date, logger: silentLogger, onFatal: () => undefined });
+    const { db, close } = store;
     const fleet = new Fleet(db, directory, options);
+    fleet.running = countRunning(store);
     onTestFinished(async () => {
       await fleet.listener.stop();
       await fleet.gateway.stop();
@@ -263,7 +267,8 @@ export class Fleet {
   async quiet(): Promise<void> {
     // Frames that are on their way arrive.
     await new Promise((resolve) => setTimeout(resolve, 20));
-    await this.uow.write(async () => undefined);
+    do await this.uow.write(async () => undefined);
+    while (this.running() > 0);
   }
 
   /** The events of some types, or all, the oldest first; the chain is checked on the way. */

@@ -29,8 +29,10 @@ export const SQLITE_SUITES = [
   'test/database/stored-formats.test.ts',
   'test/database/upgrades.test.ts',
   'test/e2e/backup.test.ts',
+  'test/e2e/doctor.test.ts',
   'test/e2e/full-disk.test.ts',
   'test/e2e/going-back.test.ts',
+  'test/e2e/identity.test.ts',
   'test/e2e/lost-events.test.ts',
   'test/e2e/without-native.test.ts',
 ];

@@ -1,6 +1,5 @@
 /** Secrets over a store in a file, with a clock that the test moves. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
@@ -10,6 +9,7 @@ import type { Keyring } from '../../daemon/secrets/keyring.js';
 import { openKeyring } from '../../daemon/secrets/open-keyring.js';
 import { createSecrets, type Secrets } from '../../daemon/secrets/secrets.js';
 import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } from './database.js';
+import { StoreLab } from './store-lab.js';
 
 export const ADA: RequestContext = {
   actor: { id: 'ada'.padEnd(32, '0'), name: 'ada', type: 'operator' },
@@ -24,7 +24,7 @@ export interface SecretBench extends Secrets {
   readonly events: RecordedEvent[];
   readonly logger: ReturnType<typeof recordingLogger>;
   readonly directory: string;
-  /** Every byte of the store and its log, as text. */
+  /** Everything that the store holds, as text. */
   bytes(): string;
   close(): Promise<void>;
 }
@@ -44,14 +44,7 @@ export async function openSecrets({ directory = temporaryDirectory() }: SecretBe
   const keyring = await openKeyring({ file, db, randomBytes, logger });
   const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => events.push(event) });
   const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger }, { keyring });
-  const read = (name: string) => {
-    try {
-      return readFileSync(join(directory, name), 'latin1');
-    } catch {
-      return '';
-    }
-  };
-  const bytes = () => read('orch.db') + read('orch.db-wal');
+  const bytes = () => new StoreLab(join(directory, 'orch.db')).bytes();
   return { ...secrets, db, clock, keyring, events, logger, directory, bytes, close };
 }
 

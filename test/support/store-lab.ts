@@ -1,5 +1,5 @@
 /** The store of a test, beside the orchestrator: reads it, and does to it what an administrator of the database can. */
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import type { Queryable } from '../../daemon/database/schema.js';
 import { storeKindOf } from '../../daemon/database/store-driver.js';
@@ -50,6 +50,17 @@ export class StoreLab {
       return `drop trigger if exists ${table}_no_update${on}`;
     };
     this.run(drop('audit_events'), drop('audit_marks'), ...statements);
+  }
+
+  /** Returns everything that the store holds, each byte as a character: its files, or all values of its tables. */
+  bytes(): string {
+    if (this.url === null) {
+      const log = `${this.file}-wal`;
+      return readFileSync(this.file, 'latin1') + (existsSync(log) ? readFileSync(log, 'latin1') : '');
+    }
+    const tables = this.rows<{ name: string }>("select tablename as name from pg_tables where schemaname = 'orch'");
+    const rows = tables.flatMap(({ name }) => this.rows<object>(`select * from ${name}`));
+    return Buffer.from(rows.flatMap((row) => Object.values(row)).join('\n')).toString('latin1');
   }
 
   /** Copies the closed store to the place that stands for another path, whatever is there. */
