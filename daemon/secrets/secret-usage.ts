@@ -47,15 +47,15 @@ interface NamedDefinition {
 
 const moduleColumns = jsonColumns<Pick<NamedDefinition, 'definition'>>({ definition: true });
 
-/** Returns the current module definitions that contain a text, ordered by module name. */
-async function definitionsWith(db: Queryable, text: string): Promise<readonly NamedDefinition[]> {
+/** Returns the current module definitions that may contain a name, ordered by module name. Its `_` stands for any character here. */
+async function definitionsWith(db: Queryable, name: string): Promise<readonly NamedDefinition[]> {
   const rows = await db
     .selectFrom('modules')
     .innerJoin('module_revisions as current', (join) =>
       join.onRef('modules.name', '=', 'current.name').onRef('modules.revision', '=', 'current.revision'),
     )
     .select(['current.name', 'current.definition_json'])
-    .where((is) => is(is.fn('instr', ['current.definition_json', is.val(text)]), '>', 0))
+    .where('current.definition_json', 'like', `%${name}%`)
     .orderBy('current.name')
     .execute();
   return rows.map((row) => moduleColumns.decode(row));
@@ -83,6 +83,6 @@ async function appliedSecrets(db: Queryable, name: string): Promise<readonly App
     .orderBy('agents.name')
     .orderBy('applied_resources.node_id')
     .execute();
-  // `like` treats `_` as a wildcard and ignores case, so the matches are checked exactly.
+  // `like` treats `_` as a wildcard, and ignores case in SQLite, so the matches are checked exactly.
   return rows.map((row) => appliedColumns.decode(row)).filter(({ secrets }) => Object.hasOwn(secrets ?? {}, name));
 }

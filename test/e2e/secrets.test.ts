@@ -17,6 +17,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
 import type { Secret } from '../../src/contract/secrets.js';
 import { type Finished, type Ready, type Running, Sandbox, until } from '../support/orch.js';
+import { describeOnSqlite } from '../support/store.js';
 import { StoreLab } from '../support/store-lab.js';
 
 const VALUE = 'Tr0ub4dor&3/ünï"$&';
@@ -296,7 +297,7 @@ describe('a secret', () => {
   });
 });
 
-describe('a backup from before a rotation', () => {
+describeOnSqlite('a backup from before a rotation', () => {
   it('is restored with the key that was kept, and refused without it by the name of the key', async () => {
     const own = new Sandbox();
     try {
