@@ -1,4 +1,5 @@
 /** Creates and migrates the schema of a store on PostgreSQL. */
+import { rmSync } from 'node:fs';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import type { Logger } from '../../../src/kernel/logger.js';
@@ -41,7 +42,8 @@ export async function migratePostgres(store: PostgresStore, from: number, option
   }
   const missing = migrations.filter(({ version }) => version > from);
   if (missing.length === 0) return;
-  if (from > 0) logger.info('the store was backed up, and is migrated now', { from, to, backup: await backUp(from) });
+  const backup = from === 0 ? null : await backUp(from);
+  if (backup !== null) logger.info('the store was backed up, and is migrated now', { from, to, backup });
   try {
     await store.exclusively(async (tx) => {
       if (from === 0) await createSchema(tx, place);
@@ -49,6 +51,8 @@ export async function migratePostgres(store: PostgresStore, from: number, option
     });
   } catch (error) {
     if (from === 0 || isFault(error, 'store_unavailable')) throw error;
+    // Services are started again and again: a copy of each attempt would fill the disk.
+    if (backup !== null) rmSync(backup, { force: true });
     throw new Fault(
       'migration_failed',
       `${place} cannot be migrated from schema ${from} to ${to}: ${messageOf(error)}`,
