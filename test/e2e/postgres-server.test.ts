@@ -1,14 +1,21 @@
 /** The server of a store on PostgreSQL: it goes away, asks for a password, speaks TLS, and is examined by `orch doctor`. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DoctorCheck } from '../../src/cli/doctor/check.js';
 import type { Status } from '../../src/contract/status.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 import { noPostgres, TestPostgres } from '../support/postgres.js';
-
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 if (noPostgres !== null) console.info(`skipped: ${noPostgres}`);
 
@@ -141,7 +148,7 @@ describe.skipIf(noPostgres !== null)('the server of a store', () => {
       ['password', '', 'server', 'schema', 'lock', 'sessions', 'connections'].map((one) => `serve store ${one}`.trim()),
     );
     expect(await postgres.sql(fingerprint, 'keeper')).toBe(before);
-    const elsewhere = await doctor(url, { ORCH_SERVE_DATA_DIR: emptyDirectory('other') });
+    const elsewhere = await doctor(url, { ORCH_SERVE_DATA_DIR: otherDirectory('other') });
     expect(named(elsewhere, 'lock')).toMatchObject({ state: 'warning', found: expect.stringContaining('127.0.0.1') });
     await running?.stop();
 
@@ -226,9 +233,13 @@ describe.skipIf(noPostgres !== null)('the server of a store', () => {
     );
   });
 
-  function emptyDirectory(name: string): string {
+  /** A data directory with the same keys, which no process holds. */
+  function otherDirectory(name: string): string {
     const directory = sandbox.path(name);
-    execFileSync('cp', ['-r', sandbox.path('serve'), directory]);
+    mkdirSync(directory, { mode: 0o700 });
+    for (const key of ['identity.key', 'audit.key', 'secrets.key']) {
+      copyFileSync(sandbox.path('serve', key), join(directory, key));
+    }
     return directory;
   }
 
