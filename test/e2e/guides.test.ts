@@ -16,6 +16,7 @@ const PAGES = [
   { page: 'README.md', has: [] },
   { page: 'docs/guides/cli-on-a-laptop.md', has: ['orchestrator'] },
   { page: 'docs/guides/backup-restore-and-keys.md', has: ['orchestrator', 'agent'] },
+  { page: 'docs/guides/ci.md', has: ['orchestrator', 'agent'] },
 ] as const;
 
 describe.each(PAGES)('$page', ({ page, has }) => {

@@ -1,191 +1,706 @@
-/** What each error code means, and what helps: for docs/errors.md. A code without an entry does not compile. */
+/** Cause and mend of each error code, for docs/errors.md. A code without an entry does not compile. */
 import type { FaultCode } from '../../src/kernel/fault.js';
 
-export const MEANINGS: Readonly<Record<FaultCode, string>> = {
-  bad_request: 'The request is not valid HTTP, or a header is missing or wrong.',
-  invalid_body: 'The body is not JSON, or does not match the schema of the route. `errors` names each place.',
-  invalid_query: 'A query parameter is unknown or has a wrong value.',
-  invalid_path: 'A parameter in the path has a wrong form, such as an ID with a letter too many.',
-  unsupported_media_type: 'The body is not `application/json`.',
-  body_too_large: 'The body exceeds the limit of the route, or `limits.body_bytes`.',
-  headers_too_large: 'The headers exceed 16 KiB.',
-  url_too_long: 'The URL exceeds 4 KiB.',
-  origin_forbidden: 'A web page of another origin sent the request. Browsers are not supported as clients.',
-  not_found: 'There is no such route. See `GET /api/v1/openapi.json`.',
-  method_not_allowed: 'The route exists, but not with this method. The `Allow` header lists the methods.',
-  unauthenticated: 'The request has no session token, or the session has ended. Log in again.',
-  admin_required: 'The route is for the role `admin`.',
-  role_forbidden: 'The role of the operator does not permit this request.',
-  rate_limited: 'Too many requests of this kind in a short time. `Retry-After` says when to try again.',
-  request_timeout: 'The request did not arrive completely in time.',
-  idempotency_conflict:
-    'The `Idempotency-Key` belongs to another request, or its answer is no longer available. Use a new key.',
-  tls_required: 'The connection is not encrypted, and the request is for a login, a secret or a terminal.',
-  store_unavailable:
-    'The store cannot write or read now, for example because the disk is full. Free space; the log has the cause.',
-  shutting_down: 'The orchestrator is stopping. Try again after its restart.',
-  internal: 'An error in orch. The log has it under the request ID.',
-  invalid_public_key: 'The text is not an Ed25519 public key, or is one that must not be used.',
-  invalid_signature: 'The signature does not have the form of an Ed25519 signature.',
-  unknown_operator: 'The key belongs to no active operator. An admin adds it with `orch operator add`.',
-  signature_verification_failed:
-    'The signature does not fit the challenge, or the challenge has expired. Request a new one.',
-  operator_not_found: 'There is no operator with this ID or name.',
-  operator_exists: 'The key or the name belongs to an operator already.',
-  invalid_username: 'The name of an operator has a wrong form.',
-  invalid_role: 'The role is not `admin`, `operator` or `viewer`.',
-  last_admin: 'The request would leave no admin. Add another one first.',
-  agent_not_found: 'There is no agent with this ID or name, or no agent matches the selector.',
-  agent_not_approved: 'The agent is pending or rejected. Approve it first.',
-  agent_not_connected: 'The agent is offline. Start it, or wait until it is back.',
-  agent_not_rejected: 'Only a rejected agent can be removed. Reject it first.',
-  agent_timeout: 'The agent is connected, but did not answer in time. Its log may have the cause.',
-  agent_too_old:
-    'The release of the agent lacks what the run asks for, such as health checks. Upgrade it: `orch agents upgrade NODE`.',
-  package_not_found: 'The orchestrator has no package of this version for the system of the agent.',
-  upgrade_in_progress: 'An earlier upgrade of the agent has not ended.',
-  upgrade_not_found: 'The agent was never upgraded through this orchestrator.',
-  name_required: 'An agent is approved under a name, and it has none yet.',
-  name_taken: 'Another agent has this name.',
-  name_immutable: 'The agent has a name, which cannot change.',
-  invalid_name: 'The name has a wrong form. The message says which one is valid.',
-  invalid_tag: 'A tag is not `key=value` of valid characters and length.',
-  tag_not_found: 'The agent has no such tag.',
-  enrolment_token_not_found: 'There is no open enrolment token with this ID.',
-  discovery_failed: 'No discovery packet was sent, or an address cannot be named in one.',
-  invalid_selector: 'The selector has a mistake. The message shows the place.',
-  module_not_found: 'There is no module, or no revision, with this name.',
-  module_in_use: 'An assignment names the module. Change the assignment first.',
-  unknown_module: 'The request or an assignment names a module that does not exist.',
-  assignment_not_found: 'There is no assignment with this name.',
-  assignment_exists: 'There is an assignment with this name already.',
-  assignment_changed: 'The assignment of a rollout no longer matches this agent.',
-  rollout_finished: 'The rollout has ended already.',
-  rollout_in_progress: 'The rollout is still running: cancel it, or wait until it has ended or halted.',
-  rollout_not_found: 'There is no rollout with this ID. It may have been deleted for its age.',
-  rollout_stopped: 'The rollout ended before this agent: a canary failed, too many agents failed, or it was cancelled.',
-  invalid_module: 'The module has mistakes. Each one has line and column.',
-  module_not_supported: 'The module does not support the platform of this agent.',
-  module_conflict: 'Two modules declare the same resource differently, or their dependencies form a cycle.',
-  variant_ambiguous: 'Two variants of a resource match the agent equally well.',
-  variant_missing: 'No variant of a resource matches the agent.',
-  secret_unavailable: 'The secret does not exist, has expired, or is restricted to other agents.',
-  expression_error: 'An expression fails on this agent, for example because a tag is missing.',
-  secret_not_found: 'There is no secret with this name.',
-  secret_exists: 'There is a secret with this name already.',
-  invalid_restriction: 'The restriction of a secret to agents or tags has a mistake.',
-  secrets_locked: 'The secrets cannot be decrypted: `secrets.key` is missing, unreadable or belongs to another store.',
-  channel_not_found: 'There is no notification channel with this ID or name.',
-  channel_exists: 'There is a notification channel with this name already.',
-  delivery_failed: 'The test notification did not arrive. The message has the answer of the other side.',
-  notification_not_found: 'There is no notification with this ID.',
-  maintenance_window_not_found: 'There is no maintenance window with this ID.',
-  maintenance_window_over: 'The maintenance window has ended and cannot change.',
-  terminal_not_found: 'There is no terminal session with this ID.',
-  terminal_over: 'The terminal session has ended.',
-  terminal_disabled: 'The configuration of the agent does not permit terminals.',
-  terminal_unsupported: 'The agent cannot open a terminal: it is too old, or its terminal process fails.',
-  terminal_limit: 'The operator or the agent has as many open terminals as permitted. Close one.',
-  terminal_pen_taken: 'Another client types in this terminal. Watch it, or take the pen with `--take`.',
-  shell_not_allowed: 'The agent does not permit this shell.',
-  recording_failed: 'The session cannot be recorded, and `terminal.record` requires it.',
-  transcript_not_found: 'The session has no recording, or it was deleted.',
-  transcript_invalid: 'The recording is damaged.',
-  operation_not_found: 'There is no operation with this ID on this agent, or it was deleted by age.',
-  operation_in_progress:
-    'Another plan, apply or drift check runs on the agent, or the orchestrator is at its limit. Wait, or cancel it.',
-  operation_finished: 'The operation has ended, so it cannot be cancelled.',
-  operation_unsuitable:
-    'An apply cannot go back to this operation: it is one of another agent, or its desired state is not stored.',
-  removal_guard: 'The apply would remove more resources than permitted. Permit it with `--allow-removals N`.',
-  rolled_back:
-    'The agent has undone the apply: a resource or a health check failed, or the machine did not come back in time. The result names what could not be put back.',
-  outside_window:
-    'An assignment of the agent is applied only within its maintenance windows, and none is active. Permit it with `--outside-window`.',
-  plan_stale: 'The machine, a module, a tag or a secret has changed since the plan. Plan again.',
-  not_delivered: 'The apply did not reach the agent in time. Nothing was changed.',
-  interrupted: 'The agent or its machine stopped in the middle. The next apply continues.',
-  cancelled: 'An operator cancelled it, or the client disconnected.',
-  drift_not_found: 'There is no drift record with this ID.',
-  drift_unacceptable:
-    'The drift cannot be accepted: it is not in the newest check, or nothing tells a further change of the resource.',
-  snooze_not_found: 'There is no snooze with this ID that has not ended.',
-  no_snapshot: 'Nothing was ever applied on the agent, so there is nothing to compare with.',
-  invalid_filter: 'A filter of a list has a wrong value.',
-  invalid_cursor: 'The cursor is not from this list. Begin with the first page.',
-  invalid_cutoff: 'The time before which events are deleted is not valid, or lies ahead.',
-  invalid_checkpoint: 'The text is not a checkpoint of this audit log.',
-  stale_generation:
-    'The agent has seen a newer operation: the store is an old backup. Restore it with `orch serve restore`.',
-  verify_failed:
-    'All was applied, and a health check of a module failed afterwards. Look at its reason, repair it, and run `orch verify NODE`.',
-  not_converged: 'The resource still differs after the change. The message names what differs.',
-  apply_failed: 'A change failed. The message has the error of the system.',
-  observe_failed: 'The state of the resource cannot be read.',
-  wrong_type: 'Another kind of object has the path, such as a directory in place of a file.',
-  parent_missing: 'The parent directory is missing, and `parents` is false.',
-  unsafe_path: 'A link, or a directory that another user can change, lies in the path.',
-  permission_denied: 'The agent lacks the permission, usually because it does not run as root.',
-  read_only: 'The file system is mounted read-only.',
-  disk_full: 'The file system has no space or the quota is used up.',
-  busy: 'The object is in use, a mount point, or being executed.',
-  immutable: 'The object is immutable or append-only (`lsattr`), or the agent lacks a capability.',
-  unknown_owner: 'There is no user with this name on the machine.',
-  unknown_group: 'There is no group with this name on the machine.',
-  dependency_failed: 'A resource that this one depends on failed.',
-  command_failed: 'A tool of the system ended with an error. The message has its last lines.',
-  command_missing: 'A program is not installed on the machine.',
-  command_not_executable: 'A program exists, but cannot be executed.',
-  command_timed_out: 'A tool of the system did not end in time.',
-  package_unknown: 'No package source of the machine has this package.',
-  package_version_unknown: 'No package source of the machine has this version.',
-  package_held: 'The package is held or pinned on the machine.',
-  package_manager_locked: 'Another package manager is running, and did not end in time.',
-  package_manager_broken:
-    'The package manager has an unfinished run or a damaged database. The message names the repair.',
-  removal_refused: 'The removal would take other things along, or something still needs the resource.',
-  unit_missing: 'The machine has no such service.',
-  unit_masked: 'The service is masked.',
-  unit_unsuitable: 'The service cannot be started or enabled as declared.',
-  service_failed: 'The service did not start, stop or reload. The message has its last log lines.',
-  id_taken: 'Another user or group has this numeric ID.',
-  account_busy: 'The account is in use, for example by a running process.',
-  account_not_local: 'The account comes from a directory service, so the agent cannot change it.',
-  script_failed: 'A script ended with an error. `orch ops output` shows what it wrote.',
-  unsupported_on_platform: 'The resource or the command does not exist on this platform.',
-  usage: 'The command line has a mistake. The exit status is 64.',
-  invalid_config: 'A configuration file, variable or setting has a mistake.',
-  key_unreadable: 'The key file cannot be read.',
-  key_unwritable: 'The key file cannot be written.',
-  key_permissions: 'Another user owns the key file, or can read it. Run `chmod 600` on it.',
-  key_invalid: 'The key file does not contain a usable Ed25519 key.',
-  key_exists: 'There is a key file already, and it is not replaced.',
-  tls_mismatch: 'The certificate differs from the one that the profile trusts. Someone may be in between.',
-  tls_unknown: 'The certificate is not trusted yet. Compare its fingerprint, then add it to the profile.',
-  login_unbound: 'The challenge is not bound to this server, so nothing was signed. Someone may be in between.',
-  unreachable: 'Nothing answers at the address, or the connection broke.',
-  protocol_mismatch: 'Agent and orchestrator have no common version of the protocol. Upgrade the older one.',
-  protocol_violation: 'The other side sent a message that the protocol does not permit.',
-  pin_mismatch: 'The orchestrator has another key than the pinned one. The agent does nothing for it.',
-  pin_missing: 'The agent does not know the key of the orchestrator. Start it with `--orchestrator-key` or a token.',
-  agent_rejected: 'The orchestrator has rejected this agent.',
-  data_dir_locked: 'Another process uses the data directory.',
-  data_dir_invalid: 'The data directory is missing, not mounted, damaged or incomplete. The message says which.',
-  schema_too_new: 'A newer release has written the store. Start that release, or restore a backup.',
-  migration_failed: 'The store of an older release cannot be migrated. It is unchanged; start that release again.',
-  bootstrap_required: 'The first start needs an operator: `orch operator init`.',
-  port_in_use: 'Another program listens on the port.',
-  native_module_missing:
-    'A native library is missing, or was not compiled for this Node.js. The hint says how to install it.',
-  profile_not_found: 'There is no profile with this name.',
-  ambiguous_node: 'The text matches several agents. Use the name or more of the ID.',
-  resource_not_found: 'No module or apply knows this resource on the agent.',
-  invalid_plan_file: 'The saved plan cannot be read or written, or other users can change it.',
-  upgrade_failed: 'The agent could not fetch, check or start the new release. The message says which.',
-  upgrade_unsupported: 'This agent cannot replace its release. The message says why.',
-  package_invalid: 'The package, its sum or its signature is missing or does not match. Do not install it.',
-  wrong_orchestrator: 'The file belongs to another orchestrator.',
-  confirmation_required: 'The command asks, and there is no terminal. Add `--yes`.',
-  agent_running: 'An agent with this data directory is running. Stop it first.',
-  journal_corrupt: 'The journal of the agent is damaged.',
+/** Both are Markdown, with links that are relative to docs/. */
+export interface Meaning {
+  readonly cause: string;
+  readonly mend: string;
+}
+
+export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
+  bad_request: {
+    cause: 'The request is not valid HTTP, or a header is missing or wrong.',
+    mend: 'Use `orch`, or compare the request with `orch api GET /openapi.json`.',
+  },
+  invalid_body: {
+    cause: 'The body is not JSON, or does not match the schema of the route.',
+    mend: '`errors` names each place. If `orch` sent it, the command is newer than the orchestrator: [upgrading.md](upgrading.md).',
+  },
+  invalid_query: {
+    cause: 'A query parameter is unknown or has a wrong value.',
+    mend: 'The message names the parameter and what it accepts.',
+  },
+  invalid_path: {
+    cause: 'A parameter in the path has a wrong form, such as an ID with a letter too many.',
+    mend: 'Copy the ID again; `-o json` shows IDs in full.',
+  },
+  unsupported_media_type: {
+    cause: 'The body is not `application/json`.',
+    mend: 'Send `Content-Type: application/json`.',
+  },
+  body_too_large: {
+    cause: 'The body exceeds the limit of the route, or `limits.body_bytes`.',
+    mend: 'Split the module, or raise `limits.body_bytes`.',
+  },
+  headers_too_large: {
+    cause: 'The headers exceed 16 KiB.',
+    mend: 'Send fewer or smaller headers, such as cookies that a proxy adds.',
+  },
+  url_too_long: {
+    cause: 'The URL exceeds 4 KiB.',
+    mend: 'Use a shorter filter or selector.',
+  },
+  origin_forbidden: {
+    cause: 'A web page of another origin sent the request.',
+    mend: 'Use `orch` or another program; browsers are not supported as clients.',
+  },
+  not_found: {
+    cause: 'There is no such route.',
+    mend: 'Compare the path with `orch api GET /openapi.json`. If `orch` sent it, the command is newer than the orchestrator.',
+  },
+  method_not_allowed: {
+    cause: 'The route exists, but not with this method.',
+    mend: 'Use one of the methods in the `Allow` header.',
+  },
+  unauthenticated: {
+    cause: 'The request has no session token, or the session has ended.',
+    mend: 'Log in again: `orch login`. `orch` does it by itself unless `ORCH_TOKEN` is set.',
+  },
+  admin_required: {
+    cause: 'The route is for the role `admin`.',
+    mend: 'Ask an admin: `orch operator list` shows them.',
+  },
+  role_forbidden: {
+    cause: 'The role of the operator does not permit this request.',
+    mend: 'Ask an admin for another role. A role cannot be changed: remove the operator, and add the key again.',
+  },
+  rate_limited: {
+    cause: 'Too many requests of this kind in a short time.',
+    mend: 'Wait for the time in `Retry-After`. For logins: look for a script with a wrong key.',
+  },
+  request_timeout: {
+    cause: 'The request did not arrive completely in time.',
+    mend: 'Repeat it. If it recurs, look at the network or a proxy in between, or raise `limits.request_timeout_secs`.',
+  },
+  idempotency_conflict: {
+    cause: 'The `Idempotency-Key` belongs to another request, or its answer is no longer available.',
+    mend: 'Use a new key for a new request.',
+  },
+  tls_required: {
+    cause: 'The connection is not encrypted, and the request is for a login, a secret or a terminal.',
+    mend: 'Use https. Behind a proxy: set `trust_proxy_tls`, and let the proxy send `X-Forwarded-Proto`: [reverse proxies](guides/reverse-proxies.md).',
+  },
+  store_unavailable: {
+    cause: 'The store cannot write or read now, for example because the disk is full.',
+    mend: 'Free space on the orchestrator. Its log has the cause, and `orch doctor` on the host checks the disk.',
+  },
+  shutting_down: {
+    cause: 'The orchestrator is stopping.',
+    mend: 'Try again after its restart.',
+  },
+  internal: {
+    cause: 'An error in orch.',
+    mend: 'Look in the log of the orchestrator for the request ID, and report both.',
+  },
+  invalid_public_key: {
+    cause: 'The text is not an Ed25519 public key, or is one that must not be used.',
+    mend: 'Copy the whole line that `orch operator init` prints, or use `@FILE`.',
+  },
+  invalid_signature: {
+    cause: 'The signature does not have the form of an Ed25519 signature.',
+    mend: 'Sign the bytes of the nonce with Ed25519, and send 128 hex digits. `orch` does it.',
+  },
+  unknown_operator: {
+    cause: 'The key belongs to no active operator.',
+    mend: 'An admin adds it: `orch operator add KEY --username NAME`. `orch operator whoami` shows which key you use.',
+  },
+  signature_verification_failed: {
+    cause: 'The signature does not fit the challenge, or the challenge has expired.',
+    mend: 'Try again. If it recurs, the key file is not that of the public key.',
+  },
+  operator_not_found: {
+    cause: 'There is no operator with this ID or name.',
+    mend: '`orch operator list --include-removed` lists all.',
+  },
+  operator_exists: {
+    cause: 'The key or the name belongs to an operator already.',
+    mend: 'Use another name, or remove the operator that has it.',
+  },
+  invalid_username: {
+    cause: 'The name of an operator has a wrong form.',
+    mend: 'The message names the valid form.',
+  },
+  invalid_role: {
+    cause: 'The role is not `admin`, `operator` or `viewer`.',
+    mend: 'Use one of the three.',
+  },
+  last_admin: {
+    cause: 'The request would leave no admin.',
+    mend: 'Add another admin first.',
+  },
+  agent_not_found: {
+    cause: 'There is no agent with this ID or name, or no agent matches the selector.',
+    mend: '`orch agents` lists names and IDs. With a selector, `--allow-empty` accepts that none matches.',
+  },
+  agent_not_approved: {
+    cause: 'The agent is pending or rejected.',
+    mend: 'Approve it: `orch agents approve NODE --name NAME`.',
+  },
+  agent_not_connected: {
+    cause: 'The agent is offline.',
+    mend: 'Start the machine or its service `orch-agent`. `orch apply --when-online` waits for it.',
+  },
+  agent_not_rejected: {
+    cause: 'Only a rejected agent can be removed.',
+    mend: 'Reject it first: `orch agents reject NODE`.',
+  },
+  agent_timeout: {
+    cause: 'The agent is connected, but did not answer in time.',
+    mend: 'Try again. The machine may be overloaded; `journalctl -u orch-agent` there has the cause.',
+  },
+  agent_too_old: {
+    cause: 'The release of the agent lacks what the run asks for, such as health checks.',
+    mend: 'Upgrade it: `orch agents upgrade NODE`.',
+  },
+  package_not_found: {
+    cause: 'The orchestrator has no package of this version for the system of the agent.',
+    mend: 'Copy `orch-VERSION-linux-CPU.tar.gz` to `packages` in the data directory: [upgrading.md](upgrading.md#the-agents).',
+  },
+  upgrade_in_progress: {
+    cause: 'An earlier upgrade of the agent has not ended.',
+    mend: 'Wait until it has ended. `orch audit list --agent NODE` shows how.',
+  },
+  upgrade_not_found: {
+    cause: 'The agent was never upgraded through this orchestrator.',
+    mend: 'Nothing to do: `orch agents upgrade NODE` starts one.',
+  },
+  name_required: {
+    cause: 'An agent is approved under a name, and it has none yet.',
+    mend: 'Add `--name NAME`.',
+  },
+  name_taken: {
+    cause: 'Another agent has this name.',
+    mend: 'Choose another name, or remove the other agent.',
+  },
+  name_immutable: {
+    cause: 'The agent has a name, which cannot change.',
+    mend: 'Keep the name, or reject and remove the agent and approve it anew.',
+  },
+  invalid_name: {
+    cause: 'The name has a wrong form.',
+    mend: 'The message names the valid form.',
+  },
+  invalid_tag: {
+    cause: 'A tag is not `key=value` of valid characters and length.',
+    mend: 'Write `key=value`, with letters, digits, `.`, `_` and `-`.',
+  },
+  tag_not_found: {
+    cause: 'The agent has no such tag.',
+    mend: '`orch agents show NODE` lists its tags.',
+  },
+  enrolment_token_not_found: {
+    cause: 'There is no open enrolment token with this ID.',
+    mend: '`orch enroll list` shows the tokens.',
+  },
+  discovery_failed: {
+    cause: 'No discovery packet was sent, or an address cannot be named in one.',
+    mend: 'Set `advertised_host` or `agent_host` to an address that agents reach, or use `orch discover --target HOST`.',
+  },
+  invalid_selector: {
+    cause: 'The selector has a mistake.',
+    mend: 'The message shows the place. `orch help selectors` has the forms.',
+  },
+  module_not_found: {
+    cause: 'There is no module, or no revision, with this name.',
+    mend: '`orch module list` and `orch module revisions MODULE` list them. Upload it with `orch module push FILE`.',
+  },
+  module_in_use: {
+    cause: 'An assignment names the module.',
+    mend: 'Change the assignment first: `orch assignments edit`.',
+  },
+  unknown_module: {
+    cause: 'The request or an assignment names a module that does not exist.',
+    mend: 'Upload it first: `orch module push FILE`.',
+  },
+  assignment_not_found: {
+    cause: 'There is no assignment with this name.',
+    mend: '`orch assignments` lists them.',
+  },
+  assignment_exists: {
+    cause: 'There is an assignment with this name already.',
+    mend: 'Change it: `orch assignments edit NAME`.',
+  },
+  assignment_changed: {
+    cause: 'The assignment of a rollout no longer matches this agent.',
+    mend: 'Nothing to do if the tags were changed on purpose. Otherwise correct them, and `orch rollouts retry ID`.',
+  },
+  rollout_finished: {
+    cause: 'The rollout has ended already.',
+    mend: 'Start another one with `orch apply`, or apply to those that failed: `orch rollouts retry ID`.',
+  },
+  rollout_in_progress: {
+    cause: 'The rollout is still running.',
+    mend: 'Cancel it, or wait until it has ended or halted.',
+  },
+  rollout_not_found: {
+    cause: 'There is no rollout with this ID, or it was deleted for its age.',
+    mend: '`orch rollouts` lists them.',
+  },
+  rollout_stopped: {
+    cause: 'The rollout ended before this agent: a canary failed, too many agents failed, or it was cancelled.',
+    mend: '`orch rollouts show ID` says why. Repair it, then `orch rollouts resume ID` or `retry ID`.',
+  },
+  invalid_module: {
+    cause: 'The module has mistakes.',
+    mend: 'Each one is shown with line and column. `orch module validate FILE` needs no orchestrator.',
+  },
+  module_not_supported: {
+    cause: 'The module does not support the platform of this agent.',
+    mend: 'Extend `supports` of the module, or leave this agent out of the selector.',
+  },
+  module_conflict: {
+    cause: 'Two modules declare the same resource differently, or their dependencies form a cycle.',
+    mend: 'The message names both places. Declare the resource in one module only, or give it the same fields.',
+  },
+  variant_ambiguous: {
+    cause: 'Two variants of a resource match the agent equally well.',
+    mend: 'Add a key to the `when` of one of them.',
+  },
+  variant_missing: {
+    cause: 'No variant of a resource matches the agent.',
+    mend: 'Add a variant with `when: {}`, or narrow `supports`.',
+  },
+  secret_unavailable: {
+    cause: 'The secret does not exist, has expired, or is restricted to other agents.',
+    mend: '`orch secrets show NAME` shows expiry and restriction. Set it, or widen `--restrict-tags`.',
+  },
+  expression_error: {
+    cause: 'An expression fails on this agent, for example because a tag is missing.',
+    mend: 'Set the tag (`orch agents tag`), or remove the expression. The message names the field.',
+  },
+  secret_not_found: {
+    cause: 'There is no secret with this name.',
+    mend: '`orch secrets list` lists them.',
+  },
+  secret_exists: {
+    cause: 'There is a secret with this name already.',
+    mend: '`orch secrets set NAME` changes it.',
+  },
+  invalid_restriction: {
+    cause: 'The restriction of a secret to agents or tags has a mistake.',
+    mend: 'The message shows the place. `orch help selectors` has the forms.',
+  },
+  secrets_locked: {
+    cause: 'The secrets cannot be decrypted: `secrets.key` is missing, unreadable or belongs to another store.',
+    mend: 'Put the right `secrets.key` into the data directory: [backup.md](backup.md#what-to-keep).',
+  },
+  channel_not_found: {
+    cause: 'There is no notification channel with this ID or name.',
+    mend: '`orch channels list` lists them.',
+  },
+  channel_exists: {
+    cause: 'There is a notification channel with this name already.',
+    mend: 'Change it: `orch channels update NAME`.',
+  },
+  delivery_failed: {
+    cause: 'The test notification did not arrive.',
+    mend: 'The message has the answer of the other side. [notifications](guides/notifications.md#when-nothing-arrives) has the usual causes.',
+  },
+  notification_not_found: {
+    cause: 'There is no notification with this ID.',
+    mend: '`orch notifications` lists them. Old ones are deleted after `retention.notifications_days`.',
+  },
+  maintenance_window_not_found: {
+    cause: 'There is no maintenance window with this ID.',
+    mend: '`orch maintenance` lists them.',
+  },
+  maintenance_window_over: {
+    cause: 'The maintenance window has ended and cannot change.',
+    mend: 'Start or schedule another one.',
+  },
+  terminal_not_found: {
+    cause: 'There is no terminal session with this ID.',
+    mend: '`orch term list` lists open sessions.',
+  },
+  terminal_over: {
+    cause: 'The terminal session has ended.',
+    mend: 'Open another one. `orch term replay ID` plays its recording.',
+  },
+  terminal_disabled: {
+    cause: 'The configuration of the agent does not permit terminals.',
+    mend: 'Set `remote_terminal: {enabled: true}` in `/etc/orch/agent.yaml` of the machine.',
+  },
+  terminal_unsupported: {
+    cause: 'The agent cannot open a terminal: it is too old, or its terminal process fails.',
+    mend: 'Upgrade the agent. If it is new: its log names why the terminal process fails.',
+  },
+  terminal_limit: {
+    cause: 'The operator or the agent has as many open terminals as permitted.',
+    mend: 'Close one: `orch term list`, `orch term close ID`.',
+  },
+  terminal_pen_taken: {
+    cause: 'Another client types in this terminal.',
+    mend: 'Watch it, or take the pen with `--take`.',
+  },
+  shell_not_allowed: {
+    cause: 'The agent does not permit this shell.',
+    mend: 'Leave out the shell, or set `remote_terminal.allow_operator_shell_override` on the machine.',
+  },
+  recording_failed: {
+    cause: 'The session cannot be recorded, and `terminal.record` requires it.',
+    mend: 'Free disk space on the orchestrator (`terminal.disk_floor_bytes`), or set `terminal.record` to `best_effort`.',
+  },
+  transcript_not_found: {
+    cause: 'The session has no recording, or it was deleted.',
+    mend: 'Recordings are kept for `retention.transcripts_days`.',
+  },
+  transcript_invalid: {
+    cause: 'The recording is damaged.',
+    mend: 'Restore the file from the backup of the host: [terminal.md](terminal.md#files).',
+  },
+  operation_not_found: {
+    cause: 'There is no operation with this ID on this agent, or it was deleted by age.',
+    mend: '`orch ops list` lists them. Old ones are deleted after `retention.operations_days`.',
+  },
+  operation_in_progress: {
+    cause: 'Another plan, apply or drift check runs on the agent, or the orchestrator is at its limit.',
+    mend: 'Wait, or cancel it: `orch ops list`, `orch ops cancel ID`.',
+  },
+  operation_finished: {
+    cause: 'The operation has ended, so it cannot be cancelled.',
+    mend: 'Nothing to do. To undo it: `orch apply NODE --to OPERATION` with the one before.',
+  },
+  operation_unsuitable: {
+    cause: 'An apply cannot go back to this operation: it is one of another agent, or its desired state is not stored.',
+    mend: 'Choose an apply of this agent: `orch ops list --agent NODE`.',
+  },
+  removal_guard: {
+    cause: 'The apply would remove more resources than permitted.',
+    mend: 'Read which and why. If it is meant: `--allow-removals N`.',
+  },
+  rolled_back: {
+    cause:
+      'The agent has undone the apply: a resource or a health check failed, or the machine did not come back in time. The result names what could not be put back.',
+    mend: '`orch ops show ID` says why. Repair the module, and apply again.',
+  },
+  outside_window: {
+    cause: 'An assignment of the agent is applied only within its maintenance windows, and none is active.',
+    mend: 'Wait for the window, or permit it with `--outside-window`.',
+  },
+  plan_stale: {
+    cause: 'The machine, a module, a tag or a secret has changed since the plan.',
+    mend: 'Plan again, and look at the difference.',
+  },
+  not_delivered: {
+    cause: 'The apply did not reach the agent in time. Nothing was changed.',
+    mend: 'Start the agent, and apply again, or use `--when-online`.',
+  },
+  interrupted: {
+    cause: 'The agent or its machine stopped in the middle.',
+    mend: 'Apply again: it continues where it was.',
+  },
+  cancelled: {
+    cause: 'An operator cancelled it, or the client disconnected.',
+    mend: 'Apply again when you want to.',
+  },
+  drift_not_found: {
+    cause: 'There is no drift record with this ID.',
+    mend: '`orch drift list` lists them. Old ones are deleted after `drift.retention_days`.',
+  },
+  drift_unacceptable: {
+    cause:
+      'The drift cannot be accepted: it is not in the newest check, or nothing tells a further change of the resource.',
+    mend: 'Run `orch drift NODE`, then accept. Otherwise use `orch drift snooze`.',
+  },
+  snooze_not_found: {
+    cause: 'There is no snooze with this ID that has not ended.',
+    mend: '`orch drift snoozes` lists them.',
+  },
+  no_snapshot: {
+    cause: 'Nothing was ever applied on the agent, so there is nothing to compare with.',
+    mend: 'Apply first.',
+  },
+  invalid_filter: {
+    cause: 'A filter of a list has a wrong value.',
+    mend: 'The message names the values that it accepts.',
+  },
+  invalid_cursor: {
+    cause: 'The cursor is not from this list.',
+    mend: 'Begin with the first page.',
+  },
+  invalid_cutoff: {
+    cause: 'The time before which events are deleted is not valid, or lies ahead.',
+    mend: 'Use RFC 3339, a date, or a text such as `180d ago`.',
+  },
+  invalid_checkpoint: {
+    cause: 'The text is not a checkpoint of this audit log.',
+    mend: 'Copy the whole line that `orch audit verify -o name` printed on this orchestrator.',
+  },
+  stale_generation: {
+    cause: 'The agent has seen a newer operation: the store is an old copy.',
+    mend: 'Restore it with `orch serve restore`, or start once with `--new-epoch`: [backup.md](backup.md#copies-made-by-other-means).',
+  },
+  verify_failed: {
+    cause: 'All was applied, and a health check of a module failed afterwards.',
+    mend: 'Look at its reason, repair it, and run `orch verify NODE`.',
+  },
+  not_converged: {
+    cause: 'The resource still differs after the change.',
+    mend: 'The message names what differs. Something else changes it, or a `check` of a script never succeeds.',
+  },
+  apply_failed: {
+    cause: 'A change failed.',
+    mend: 'The message has the error of the system. Repair that, and apply again.',
+  },
+  observe_failed: {
+    cause: 'The state of the resource cannot be read.',
+    mend: 'The message has the error of the system, such as a damaged file system or a hung mount.',
+  },
+  wrong_type: {
+    cause: 'Another kind of object has the path, such as a directory in place of a file.',
+    mend: 'Move the object away, or declare another path.',
+  },
+  parent_missing: {
+    cause: 'The parent directory is missing, and `parents` is false.',
+    mend: 'Declare the directory, or leave out `parents: false`.',
+  },
+  unsafe_path: {
+    cause: 'A link, or a directory that another user can change, lies in the path.',
+    mend: 'Correct the owner or the mode of the directory that the message names, or choose another path.',
+  },
+  permission_denied: {
+    cause: 'The agent lacks the permission.',
+    mend: 'Run the agent as root: `orch agent install` does. In a container, the message names what is missing.',
+  },
+  read_only: {
+    cause: 'The file system is mounted read-only.',
+    mend: 'Mount it writable, or leave the resource out on this machine.',
+  },
+  disk_full: {
+    cause: 'The file system has no space or the quota is used up.',
+    mend: 'Free space on the machine, then apply again.',
+  },
+  busy: {
+    cause: 'The object is in use, a mount point, or being executed.',
+    mend: 'Stop what uses it. A mount point, such as `/etc/hosts` in a container, cannot be replaced.',
+  },
+  immutable: {
+    cause: 'The object is immutable or append-only (`lsattr`), or the agent lacks a capability.',
+    mend: 'Remove the attribute: `chattr -i FILE`.',
+  },
+  unknown_owner: {
+    cause: 'There is no user with this name on the machine.',
+    mend: 'Declare the user before the file, or correct the name.',
+  },
+  unknown_group: {
+    cause: 'There is no group with this name on the machine.',
+    mend: 'Declare the group before the file, or correct the name.',
+  },
+  dependency_failed: {
+    cause: 'A resource that this one depends on failed.',
+    mend: 'Repair the resource that failed first.',
+  },
+  command_failed: {
+    cause: 'A tool of the system ended with an error.',
+    mend: 'The message has its last lines. Run the tool on the machine to see more.',
+  },
+  command_missing: {
+    cause: 'A program is not installed on the machine.',
+    mend: 'Declare the package that brings it, before this resource.',
+  },
+  command_not_executable: {
+    cause: 'A program exists, but cannot be executed.',
+    mend: 'Look at its mode, at its first line, and at the mount option `noexec`.',
+  },
+  command_timed_out: {
+    cause: 'A tool of the system did not end in time.',
+    mend: 'See what it waits for. For scripts, raise `script_timeout` of the agent.',
+  },
+  package_unknown: {
+    cause: 'No package source of the machine has this package.',
+    mend: 'Correct the name, or declare the package source before it.',
+  },
+  package_version_unknown: {
+    cause: 'No package source of the machine has this version.',
+    mend: '`apt-cache policy NAME` or `dnf list NAME` on the machine shows the versions.',
+  },
+  package_held: {
+    cause: 'The package is held or pinned on the machine.',
+    mend: 'Release it (`apt-mark unhold NAME`), or declare the version that it has.',
+  },
+  package_manager_locked: {
+    cause: 'Another package manager is running, and did not end in time.',
+    mend: 'Wait for the other run, such as automatic updates, and apply again.',
+  },
+  package_manager_broken: {
+    cause: 'The package manager has an unfinished run or a damaged database.',
+    mend: 'Run the repair that the message names, such as `dpkg --configure -a`.',
+  },
+  removal_refused: {
+    cause: 'The removal would take other things along, or something still needs the resource.',
+    mend: 'The message names what needs it. Remove that first, or keep the resource declared.',
+  },
+  unit_missing: {
+    cause: 'The machine has no such service.',
+    mend: 'Correct the name, or declare the package that brings the service before it.',
+  },
+  unit_masked: {
+    cause: 'The service is masked.',
+    mend: 'Run `systemctl unmask NAME` on the machine, or leave the service out.',
+  },
+  unit_unsuitable: {
+    cause: 'The service cannot be started or enabled as declared.',
+    mend: 'The message says why, such as a unit without an `[Install]` section. Leave out `enabled` or `running`.',
+  },
+  service_failed: {
+    cause: 'The service did not start, stop or reload.',
+    mend: 'The message has its last log lines. Repair its configuration, and apply again.',
+  },
+  id_taken: {
+    cause: 'Another user or group has this numeric ID.',
+    mend: 'Choose another number, or leave it out.',
+  },
+  account_busy: {
+    cause: 'The account is in use, for example by a running process.',
+    mend: 'End the processes of the user, and apply again.',
+  },
+  account_not_local: {
+    cause: 'The account comes from a directory service, so the agent cannot change it.',
+    mend: 'Change it in the directory service, or leave it out.',
+  },
+  script_failed: {
+    cause: 'A script ended with an error.',
+    mend: '`orch ops output ID` shows what it wrote.',
+  },
+  unsupported_on_platform: {
+    cause: 'The resource or the command does not exist on this platform.',
+    mend: 'Use a [variant](modules.md#variants) for this platform, or narrow `supports`.',
+  },
+  usage: {
+    cause: 'The command line has a mistake; the exit status is 64.',
+    mend: '`orch COMMAND --help` explains it.',
+  },
+  invalid_config: {
+    cause: 'A configuration file, variable or setting has a mistake.',
+    mend: 'The message names file, line and reason. `orch serve --config-schema` lists what is valid.',
+  },
+  key_unreadable: {
+    cause: 'The key file cannot be read.',
+    mend: 'Make one with `orch operator init`, or name it with `--key-file` or `ORCH_KEY_FILE`.',
+  },
+  key_unwritable: {
+    cause: 'The key file cannot be written.',
+    mend: 'The message has the error of the system, such as a missing permission for the directory.',
+  },
+  key_permissions: {
+    cause: 'Another user owns the key file, or can read it.',
+    mend: 'Run `chmod 600 FILE` as its owner.',
+  },
+  key_invalid: {
+    cause: 'The key file does not contain a usable Ed25519 key.',
+    mend: 'Use a file of `orch operator init`, or import a key: `orch operator init --from-ssh FILE`.',
+  },
+  key_exists: {
+    cause: 'There is a key file already, and it is not replaced.',
+    mend: 'Keep it, or name another file with `--key-file`.',
+  },
+  tls_mismatch: {
+    cause: 'The certificate differs from the one that the profile trusts: it was changed, or someone is in between.',
+    mend: 'Ask an admin for the present fingerprint. Only then: `orch profile update NAME --tls-fingerprint HEX`.',
+  },
+  tls_unknown: {
+    cause: 'The certificate is not trusted yet.',
+    mend: 'Compare its fingerprint with that of an admin, then add it to the profile.',
+  },
+  login_unbound: {
+    cause:
+      'The challenge is not bound to the certificate of this server, so nothing was signed. Someone may be in between.',
+    mend: 'Behind a proxy, set `api_spki` on the orchestrator: [reverse proxies](guides/reverse-proxies.md).',
+  },
+  unreachable: {
+    cause: 'Nothing answers at the address, or the connection broke.',
+    mend: '`orch doctor` finds out where it ends: name, port, tunnel, firewall, service.',
+  },
+  protocol_mismatch: {
+    cause: 'Agent and orchestrator have no common version of the protocol.',
+    mend: 'Upgrade the older one: [upgrading.md](upgrading.md).',
+  },
+  protocol_violation: {
+    cause: 'The other side sent a message that the protocol does not permit.',
+    mend: 'Look for a proxy or another program on the port. If both ends are orch, report it with the log.',
+  },
+  pin_mismatch: {
+    cause: 'The orchestrator has another key than the pinned one, so the agent does nothing for it.',
+    mend: 'Correct the address, or put `identity.key` back. Only if the key was really replaced: `orch agent repin` on the machine.',
+  },
+  pin_missing: {
+    cause: 'The agent does not know the key of the orchestrator.',
+    mend: 'Start it with `--orchestrator-key KEY` or a token.',
+  },
+  agent_rejected: {
+    cause: 'The orchestrator has rejected this agent.',
+    mend: 'On the orchestrator: `orch agents remove NODE`. The agent then waits for approval again.',
+  },
+  data_dir_locked: {
+    cause: 'Another process uses the data directory.',
+    mend: 'Stop the other one: `systemctl status orch-serve orch-agent`.',
+  },
+  data_dir_invalid: {
+    cause: 'The data directory is missing, not mounted, damaged or incomplete.',
+    mend: 'The message says which. [backup.md](backup.md#a-data-directory-with-missing-files) has a remedy for each case.',
+  },
+  schema_too_new: {
+    cause: 'A newer release has written the store.',
+    mend: 'Start that release, or go back: [upgrading.md](upgrading.md#going-back).',
+  },
+  migration_failed: {
+    cause: 'The store of an older release cannot be migrated. It is unchanged.',
+    mend: 'Start the earlier release again, and report the message.',
+  },
+  bootstrap_required: {
+    cause: 'The first start needs an operator.',
+    mend: 'Run `orch operator init`, or name a key with `--bootstrap-key`.',
+  },
+  port_in_use: {
+    cause: 'Another program listens on the port.',
+    mend: 'Stop the other program, or choose another port: `agent_port`, `api_port`.',
+  },
+  native_module_missing: {
+    cause: 'A native library is missing, or was not compiled for this Node.js.',
+    mend: 'The hint says how to install it. Packages contain it: [install.md](install.md).',
+  },
+  profile_not_found: {
+    cause: 'There is no profile with this name.',
+    mend: '`orch profile list` lists them.',
+  },
+  ambiguous_node: {
+    cause: 'The text matches several agents.',
+    mend: 'Use the name, or more of the ID.',
+  },
+  resource_not_found: {
+    cause: 'No module or apply knows this resource on the agent.',
+    mend: '`orch state NODE` lists what is managed.',
+  },
+  invalid_plan_file: {
+    cause: 'The saved plan cannot be read or written, or other users can change it.',
+    mend: 'Save the plan again with `orch plan --out FILE`, in a directory of your own.',
+  },
+  upgrade_failed: {
+    cause: 'The agent could not fetch, check or start the new release, and runs the earlier one.',
+    mend: 'The message says which, and the audit log keeps it (`agent.upgrade_failed`).',
+  },
+  upgrade_unsupported: {
+    cause: 'This agent cannot replace its release.',
+    mend: 'The message says why. Install the newer package on the machine.',
+  },
+  package_invalid: {
+    cause: 'The package, its sum or its signature is missing or does not match.',
+    mend: "Do not install it. Fetch it again, and compare the publisher's key.",
+  },
+  wrong_orchestrator: {
+    cause: 'The file belongs to another orchestrator.',
+    mend: 'Choose the profile of the orchestrator that made it: `--profile NAME`.',
+  },
+  confirmation_required: {
+    cause: 'The command asks, and there is no terminal.',
+    mend: 'Add `--yes` if you mean it.',
+  },
+  agent_running: {
+    cause: 'An agent with this data directory is running.',
+    mend: 'Stop it first: `systemctl stop orch-agent`.',
+  },
+  journal_corrupt: {
+    cause: 'The journal of the agent is damaged.',
+    mend: 'If a newer release wrote it, install that release again. A damaged journal is set aside by the agent itself: [security.md](security.md#secrets).',
+  },
 };

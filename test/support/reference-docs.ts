@@ -68,20 +68,23 @@ function standardCell(setting: Setting): string {
 export function errorsPage(): string {
   const api = Object.entries(FAULTS).filter(([code, { status }]) => status !== 500 || code === 'internal');
   const local = Object.entries(FAULTS).filter(([code, { status }]) => status === 500 && code !== 'internal');
-  const meaning = (code: string) => cell(MEANINGS[code as FaultCode]);
+  const meaning = (code: string) => {
+    const { cause, mend } = MEANINGS[code as FaultCode];
+    return `${cell(cause)} | ${cell(mend)}`;
+  };
   return `# Error codes
 
 Every failure has a stable code. Over HTTP it is the \`code\` of an \`application/problem+json\` document (RFC 9457) whose \`detail\`
-says what happened and what to do.
+says what happened and what to do. [Troubleshooting](guides/troubleshooting.md) begins with symptoms instead.
 
-| code | status | meaning |
-|---|---|---|
+| code | status | cause | what to do |
+|---|---|---|---|
 ${api.map(([code, { status }]) => `| \`${code}\` | ${status} | ${meaning(code)} |`).join('\n')}
 
 These come from the programs themselves, or stand in the result of one resource:
 
-| code | meaning |
-|---|---|
+| code | cause | what to do |
+|---|---|---|
 ${local.map(([code]) => `| \`${code}\` | ${meaning(code)} |`).join('\n')}
 `;
 }

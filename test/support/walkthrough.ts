@@ -140,6 +140,8 @@ export class Walkthrough {
     return [
       [/(?<=--orchestrator-key )KEY\b/, () => ready().public_key],
       [/(?<=operator add |recover-admin )KEY\b/, () => this.publicKeyOf('laptop')],
+      [/(?<=operator add )VIEWERKEY\b/, () => publicKeyIn(join(this.directory, 'viewer.key'))],
+      [/(?<=operator add )OPERATORKEY\b/, () => publicKeyIn(join(this.directory, 'operator.key'))],
       [/(?<=agent connect )HOST\b/, () => ready().agent_address],
       [/(?<=--tls-fingerprint )HEX\b/, () => ready().tls_fingerprint],
       [/(?<=agents approve )[0-9a-f]{8}\b/, () => this.pendingNode()],
@@ -149,10 +151,7 @@ export class Walkthrough {
   /** Public key of the operator of another home, which a person would copy by hand. */
   private async publicKeyOf(home: string): Promise<string> {
     const { XDG_CONFIG_HOME = '' } = await this.env(home);
-    const { x = '' } = createPublicKey(readFileSync(join(XDG_CONFIG_HOME, 'orch/operator.key'))).export({
-      format: 'jwk',
-    });
-    return Buffer.from(x, 'base64url').toString('hex');
+    return publicKeyIn(join(XDG_CONFIG_HOME, 'orch/operator.key'));
   }
 
   private async pendingNode(): Promise<string> {
@@ -216,6 +215,12 @@ const BACKGROUND = /^orch (serve|agent connect)\b(?! (install|backup|restore|rot
 
 /** Commands that reach agents. */
 const NEEDS_AGENTS = /^orch (plan|apply|drift|exec|verify)\b/;
+
+/** Returns the public key of a key file without a passphrase, in hex. */
+function publicKeyIn(file: string): string {
+  const { x = '' } = createPublicKey(readFileSync(file)).export({ format: 'jwk' });
+  return Buffer.from(x, 'base64url').toString('hex');
+}
 
 /** Returns whether a command of orch asks for consent, so that a test has to answer with `--yes`. */
 async function asks(command: string): Promise<boolean> {
