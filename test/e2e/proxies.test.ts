@@ -30,35 +30,49 @@ function replaced(text: string, part: string, by: string): string {
   return text.replaceAll(part, by);
 }
 
-const PROXIES: Readonly<Record<string, Proxy>> = {
-  nginx: (directory, { proxy, api }) => {
-    let site = replaced(example('nginx.conf'), 'listen 443 ssl;', `listen 127.0.0.1:${proxy} ssl;`);
-    site = replaced(site, '    listen [::]:443 ssl;\n', '');
-    site = replaced(site, 'orch.example.org', 'localhost');
-    site = replaced(site, '/etc/nginx/tls', directory);
-    site = replaced(site, '127.0.0.1:4748', `127.0.0.1:${api}`);
-    const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-    const file = `${directory}/nginx.conf`;
-    writeFileSync(
-      file,
-      `daemon off;\nmaster_process off;\npid ${directory}/nginx.pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n${places
-        .map((name) => `${name}_temp_path ${directory}/${name};`)
-        .join('\n')}\n${site}}\n`,
-    );
-    return ['nginx', '-e', 'stderr', '-p', directory, '-c', file];
+function nginx(directory: string, { proxy, api }: Ports, changed = (site: string) => site): readonly string[] {
+  let site = replaced(example('nginx.conf'), 'listen 443 ssl;', `listen 127.0.0.1:${proxy} ssl;`);
+  site = replaced(site, '    listen [::]:443 ssl;\n', '');
+  site = replaced(site, 'orch.example.org', 'localhost');
+  site = replaced(site, '/etc/nginx/tls', directory);
+  site = changed(replaced(site, '127.0.0.1:4748', `127.0.0.1:${api}`));
+  const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${directory}/${name};`,
+  );
+  const base = `daemon off;\nmaster_process off;\npid ${directory}/nginx.pid;\nerror_log stderr;\nevents {}`;
+  const file = `${directory}/nginx.conf`;
+  writeFileSync(file, `${base}\nhttp {\naccess_log off;\n${places.join('\n')}\n${site}}\n`);
+  return ['nginx', '-e', 'stderr', '-p', directory, '-c', file];
+}
+
+function caddy(directory: string, { proxy, api }: Ports): readonly string[] {
+  let site = replaced(example('Caddyfile'), 'orch.example.org {', `localhost:${proxy} {\n\tbind 127.0.0.1`);
+  site = replaced(site, '/etc/caddy/tls', directory);
+  site = replaced(site, '127.0.0.1:4748', `127.0.0.1:${api}`);
+  const file = `${directory}/Caddyfile`;
+  writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n\tstorage file_system ${directory}\n}\n${site}`);
+  return ['caddy', 'run', '--adapter', 'caddyfile', '--config', file];
+}
+
+/** Moves a site below a path, as the guide describes it. */
+const belowPath = (site: string): string =>
+  replaced(site, 'location / {', 'location /orch/ {').replace(/(proxy_pass [^;]+);/, '$1/;');
+
+const PROXIES: readonly {
+  readonly name: string;
+  readonly program: string;
+  readonly path: string;
+  readonly proxy: Proxy;
+}[] = [
+  { name: 'nginx', program: 'nginx', path: '', proxy: nginx },
+  {
+    name: 'nginx, below a path',
+    program: 'nginx',
+    path: '/orch',
+    proxy: (directory, ports) => nginx(directory, ports, belowPath),
   },
-  caddy: (directory, { proxy, api }) => {
-    let site = replaced(example('Caddyfile'), 'orch.example.org {', `localhost:${proxy} {\n\tbind 127.0.0.1`);
-    site = replaced(site, '/etc/caddy/tls', directory);
-    site = replaced(site, '127.0.0.1:4748', `127.0.0.1:${api}`);
-    const file = `${directory}/Caddyfile`;
-    writeFileSync(
-      file,
-      `{\n\tadmin off\n\tauto_https disable_redirects\n\tstorage file_system ${directory}\n}\n${site}`,
-    );
-    return ['caddy', 'run', '--adapter', 'caddyfile', '--config', file];
-  },
-};
+  { name: 'Caddy', program: 'caddy', path: '', proxy: caddy },
+];
 
 const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
@@ -67,7 +81,10 @@ const isListening = (port: number): Promise<boolean> =>
   });
 
 /** An orchestrator with the example settings behind a proxy, and an agent that allows terminals. */
-async function world(proxy: Proxy): Promise<{ readonly sandbox: Sandbox; readonly url: string }> {
+async function world({
+  proxy,
+  path,
+}: Pick<(typeof PROXIES)[number], 'proxy' | 'path'>): Promise<{ readonly sandbox: Sandbox; readonly url: string }> {
   const sandbox = new Sandbox();
   onTestFinished(() => sandbox.dispose());
   const directory = sandbox.path('proxy');
@@ -94,7 +111,7 @@ async function world(proxy: Proxy): Promise<{ readonly sandbox: Sandbox; readonl
   await until(async () => child.exitCode !== null || (await isListening(ports.proxy)), 'the proxy listens');
   if (child.exitCode !== null) throw new Error(`${program} ended early:\n${output}`);
 
-  const url = `https://localhost:${ports.proxy}`;
+  const url = `https://localhost:${ports.proxy}${path}`;
   await sandbox.json(['profile', 'create', 'proxied', '--url', url, '--tls-fingerprint', spki]);
   const agentConfig = sandbox.path('agent.yaml');
   writeFileSync(agentConfig, `remote_terminal:\n  enabled: true\n  shell: ${TEST_SHELL}\n`, { mode: 0o600 });
@@ -147,9 +164,9 @@ function writeCertificate(directory: string): string {
   return createHash('sha256').update(spki).digest('hex');
 }
 
-describe.each(Object.entries(PROXIES))('behind %s', (name, proxy) => {
-  itNeeding(name)('status, an apply line by line, the audit feed, a command and a terminal work', async () => {
-    const { sandbox, url } = await world(proxy);
+describe.each(PROXIES)('behind $name', ({ program, proxy, path }) => {
+  itNeeding(program)('status, an apply line by line, the audit feed, a command and a terminal work', async () => {
+    const { sandbox, url } = await world({ proxy, path });
     expect((await sandbox.orch(['status'])).stdout).toMatch(/Status +ok/);
 
     // The second script ends only when the line about the first one has arrived here: a proxy that buffers would hang.
