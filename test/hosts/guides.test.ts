@@ -1,0 +1,118 @@
+/** What the guides say about an orchestrator that is a service: backups on a timer, restores, certificates, the token of metrics. */
+import { rmSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { makePackages } from './orch-package.js';
+import { describeHosts } from './requirements.js';
+
+const needs = { patchelf: 'patchelf', strip: 'binutils', 'g++': 'g++', make: 'make', python3: 'python3' };
+const text = (path: string) => readFile(fileURLToPath(new URL(`../../${path}`, import.meta.url)), 'utf8');
+
+/** Returns the units in a guide by name: each `ini` block begins with a comment that has the name. */
+const unitsIn = (guide: string): readonly (readonly [name: string, unit: string])[] =>
+  [...guide.matchAll(/^```ini\n# (\S+)\n([\s\S]*?)^```$/gm)].map(([, name = '', unit = '']) => [name, unit] as const);
+
+describeHosts(
+  'an orchestrator that is a service',
+  () => {
+    let packages: string;
+    let fleet: Fleet;
+    let host: BootedHost;
+
+    const ok = async (line: string): Promise<string> => {
+      const { status, stdout, stderr } = await host.run(['sh', '-c', line], { timeoutMs: 120_000 });
+      if (status !== 0) throw new Error(`${line} ended with ${status}:\n${stderr}${stdout}`);
+      return stdout;
+    };
+
+    /** Waits until the orchestrator answers with the certificate that the profile has pinned. */
+    const isReady = () => ok('for i in $(seq 60); do orch status && exit 0; sleep 0.5; done; exit 1');
+
+    beforeAll(async () => {
+      packages = await makePackages('deb');
+      fleet = await startFleet({
+        hosts: ['orch'],
+        project: null,
+        packages: ['curl', 'wget', 'openssl'],
+        binds: [{ from: packages, to: '/srv/packages' }],
+      });
+      host = fleet.host('orch');
+      await ok('dpkg --install /srv/packages/*.deb 2>&1');
+      await ok('orch serve install --advertised-host orch');
+      expect(await ok('orch status')).toContain('ok');
+    });
+
+    afterAll(async () => {
+      await fleet?.stop();
+      if (packages !== undefined) rmSync(packages, { recursive: true, force: true });
+    });
+
+    it('makes the backups of the timer in the guide', async () => {
+      const units = unitsIn(await text('docs/guides/backup-restore-and-keys.md'));
+      expect(units.map(([name]) => name)).toEqual(['orch-backup.service', 'orch-backup.timer']);
+      for (const [name, unit] of units) await host.writeFile(`/etc/systemd/system/${name}`, unit);
+      await ok('install -d -o orch -g orch -m 700 /var/lib/orch/backup');
+      await ok('systemctl daemon-reload && systemctl enable --now orch-backup.timer && systemctl start orch-backup');
+      const [file = ''] = (await ok('ls /var/lib/orch/backup')).trim().split('\n');
+      expect(file).toMatch(/^orch-\d{4}-\d\d-\d\d\.db$/);
+      expect(await ok(`stat -c "%a %U" /var/lib/orch/backup/${file}`)).toBe('600 orch\n');
+    });
+
+    it('cannot write a backup outside of its directory', async () => {
+      const { status, stderr } = await host.run(['orch', 'serve', 'backup', '/mnt/orch.db']);
+      expect({ status, stderr }).toEqual({ status: 6, stderr: expect.stringMatching(/read-only/i) });
+    });
+
+    it('is restored while it is stopped', async () => {
+      await ok('systemctl stop orch-serve');
+      await ok('runuser -u orch -- orch serve restore /var/lib/orch/backup/orch-*.db --data-dir /var/lib/orch --yes');
+      await ok('systemctl start orch-serve');
+      await isReady();
+    });
+
+    it('serves a certificate of the hook after its restart, and no client with the same key notices', async () => {
+      await host.writeFile('/usr/local/sbin/orch-certificate', await text('examples/certificates/deploy-hook.sh'));
+      await ok('chmod 755 /usr/local/sbin/orch-certificate');
+      // The first certificate has the key that the profile has pinned.
+      await ok(
+        'mkdir /root/live && cd /root/live && cp /var/lib/orch/api.key privkey.pem && ' +
+          'openssl req -x509 -key privkey.pem -subj /CN=renewed -addext subjectAltName=DNS:orch -days 2 -out fullchain.pem',
+      );
+      await ok(
+        'printf "tls_cert: /etc/orch/tls/api.crt\\ntls_key: /etc/orch/tls/api.key\\n" >> /etc/orch/orchestrator.yaml',
+      );
+      await ok('RENEWED_LINEAGE=/root/live /usr/local/sbin/orch-certificate');
+      const subject = 'openssl s_client -connect 127.0.0.1:4748 </dev/null 2>/dev/null | openssl x509 -noout -subject';
+      await ok(`for i in $(seq 60); do ${subject} | grep -q renewed && exit 0; sleep 0.5; done; exit 1`);
+      expect(await ok('stat -c "%a %U %G" /etc/orch/tls/api.key')).toBe('640 root orch\n');
+      await isReady();
+    });
+
+    it('takes the token of metrics over with a reload', async () => {
+      const line =
+        'curl -s -o /dev/null -w "%{http_code}" --cacert /etc/orch/tls/api.crt --resolve orch:4748:127.0.0.1 ' +
+        '-H "Authorization: Bearer $(cat /root/token)" https://orch:4748/api/v1/metrics';
+      await ok('openssl rand -hex 32 > /root/token');
+      expect(await ok(line)).toBe('401');
+      await ok(
+        'echo "metrics_token: $(cat /root/token)" >> /etc/orch/orchestrator.yaml && systemctl reload orch-serve',
+      );
+      await ok(`for i in $(seq 60); do [ "$(${line})" = 200 ] && exit 0; sleep 0.5; done; exit 1`);
+    });
+
+    it('leaves the places that the guide names empty after a purge, except for own files', async () => {
+      const guide = await text('docs/guides/uninstalling.md');
+      const [list] = /^ls -d (.+)$/m.exec(guide) ?? [];
+      expect(list).toContain('/opt/orch');
+      await ok('dpkg --purge orch 2>&1');
+      const { stdout } = await host.run(['sh', '-c', `rm /etc/systemd/system/orch-backup.*; ${list}`]);
+      expect(stdout.trim()).toBe('/etc/orch');
+      expect(await ok('find /etc/orch -type f | sort')).toBe('/etc/orch/tls/api.crt\n/etc/orch/tls/api.key\n');
+      expect(await host.run(['getent', 'passwd', 'orch'])).toMatchObject({ status: 2 });
+    });
+  },
+  needs,
+);
