@@ -1,10 +1,9 @@
 /** A real PgBouncer in front of a test's PostgreSQL. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { isInstalled } from './is-installed.js';
 import { freePort } from './postgres.js';
 import { until } from './until.js';
 
@@ -12,7 +11,7 @@ const PATH = `${process.env.PATH}${delimiter}/usr/sbin`;
 
 /** Why no pooler can be started here, or null. */
 export const noPgbouncer: string | null =
-  isInstalled('pgbouncer') || existsSync('/usr/sbin/pgbouncer') ? null : 'pgbouncer is not installed';
+  spawnSync('pgbouncer', ['--version'], { env: { PATH } }).status === 0 ? null : 'pgbouncer is not installed';
 
 export class TestPgbouncer {
   readonly port: number;
