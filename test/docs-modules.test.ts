@@ -1,15 +1,19 @@
 /** The reference of the module language shows modules that are valid, and knows every kind, field and code. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DIAGNOSTIC_CODES, renderDiagnostic } from '../src/language/diagnostic.js';
 import { parseModule } from '../src/language/parse-module.js';
 import { memberNames } from '../src/language/shape-schema.js';
 import { CATALOGUE } from '../src/resources/catalogue.js';
 import { TRIGGER_FIELDS } from '../src/resources/kind.js';
+import { fieldMeanings } from './support/kind-reference.js';
 
 const read = (name: string) => readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
 const language = read('modules.md');
-const kinds = read('kinds.md');
+const kindPages = readdirSync(new URL('../docs/kinds/', import.meta.url)).map((name) => ({
+  name: `kinds/${name}`,
+  text: read(`kinds/${name}`),
+}));
 
 interface Block {
   readonly line: number;
@@ -40,22 +44,25 @@ const firstColumn = (text: string): readonly string[] =>
 describe('the reference of modules', () => {
   it.each([
     ...blocksOf(language).map((block) => ({ name: 'modules.md', ...block })),
-    ...blocksOf(kinds).map((block) => ({ name: 'kinds.md', ...block })),
+    ...kindPages.flatMap(({ name, text }) => blocksOf(text).map((block) => ({ name, ...block }))),
   ])('has a valid module in $name on line $line', ({ text }) => {
     const source = moduleOf(text);
     const { diagnostics } = parseModule(source);
     expect(diagnostics.map((one) => renderDiagnostic(one, { file: 'example', source }))).toEqual([]);
   });
 
-  it('has a section for every kind and for no other', () => {
-    const sections = [...kinds.matchAll(/^## `(.+)`$/gm)].map(([, kind]) => kind);
-    expect([...sections].sort()).toEqual([...CATALOGUE.keys()].sort());
+  it('has a page for every kind and for no other', () => {
+    const pages = kindPages.map(({ name }) => name);
+    expect(pages.sort()).toEqual([...CATALOGUE.keys()].map((kind) => `kinds/${kind}.md`).sort());
   });
 
   it.each([...CATALOGUE.values()])('shows $kind, and says what each of its fields means', ({ kind, schema }) => {
-    const section = sectionOf(kinds, `\`${kind}\``);
-    expect(blocksOf(section).some(({ text }) => text.includes(`${kind}:`))).toBe(true);
-    expect([...firstColumn(section)].sort()).toEqual([...memberNames(schema)].sort());
+    const page = read(`kinds/${kind}.md`);
+    expect(page).not.toContain('TODO');
+    expect(blocksOf(page).some(({ text }) => text.includes(`${kind}:`))).toBe(true);
+    const meanings = fieldMeanings(page);
+    expect([...meanings.keys()].sort()).toEqual([...memberNames(schema)].sort());
+    expect([...meanings.values()].filter((meaning) => meaning.trim() === '')).toEqual([]);
   });
 
   it('says which kinds have which triggers', () => {

@@ -4,17 +4,28 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
+import { CATALOGUE } from '../src/resources/catalogue.js';
 import { AgentMessageSchemas, OrchestratorMessageSchemas } from '../src/wire/messages.js';
 import { cliPages } from './support/cli-reference.js';
-import { configurationPage, errorsPage } from './support/reference-docs.js';
+import { kindIndex, kindPage } from './support/kind-reference.js';
+import { configurationPage, errorsPage, eventsPage, exitStatusesPage } from './support/reference-docs.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const readIfThere = (path: string) => (existsSync(join(root, path)) ? read(path) : '');
+const pathOfKind = (kind: string) => `docs/kinds/${kind}.md`;
 
 describe('the reference pages', () => {
   it.each([
     ['docs/configuration.md', configurationPage],
     ['docs/errors.md', errorsPage],
+    ['docs/reference/events.md', eventsPage],
+    ['docs/reference/exit-statuses.md', exitStatusesPage],
+    ...[...CATALOGUE.values()].map((kind): [string, () => string] => {
+      const path = pathOfKind(kind.kind);
+      return [path, () => kindPage(kind, readIfThere(path))];
+    }),
+    ['docs/kinds.md', () => kindIndex(read('docs/kinds.md'), (kind) => read(pathOfKind(kind)))],
   ])('%s is up to date', (path, page) => {
     const text = page();
     if (process.env.UPDATE_DOCS === '1') writeFileSync(join(root, path), text);

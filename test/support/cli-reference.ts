@@ -8,20 +8,16 @@ import { renderView } from '../../src/cli/render/render-view.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
 import { flagOf as settingFlag } from '../../src/settings/setting.js';
 
-/** Returns the pages by path: docs/cli.md lists all commands, and each section of the help has a page of its own. */
+/** Returns the pages by path: docs/cli.md lists all commands, and each command has a page of its own. */
 export async function cliPages(): Promise<ReadonlyMap<string, string>> {
-  const sections = SECTIONS.map(([title, words]) => ({
-    title,
-    file: `${title.toLowerCase().replaceAll(' ', '-')}.md`,
-    entries: words.flatMap((word) => COMMANDS.filter(({ path }) => path.split(' ')[0] === word)),
-  }));
+  const sections = SECTIONS.map(([title, words]) => ({ title, entries: words.flatMap(entriesOf) }));
   const pages = await Promise.all(
-    sections.map(async ({ title, file, entries }) => [`docs/cli/${file}`, await sectionPage(title, entries)] as const),
+    sections
+      .flatMap(({ entries }) => entries)
+      .map(async (entry) => [`docs/cli/${fileOf(entry)}`, commandPage(entry, await entry.load())] as const),
   );
-  const lists = sections.map(({ title, file, entries }) => {
-    const rows = entries.map(
-      ({ path, summary }) => [`[\`orch ${path}\`](cli/${file}#orch-${path.replaceAll(' ', '-')})`, summary] as const,
-    );
+  const lists = sections.map(({ title, entries }) => {
+    const rows = entries.map((entry) => [`[\`orch ${entry.path}\`](cli/${fileOf(entry)})`, entry.summary] as const);
     return `## ${title}\n\n${table(['command', 'purpose'], rows)}`;
   });
   const standards = GROUPS.flatMap(({ path, standard }) =>
@@ -61,17 +57,13 @@ ${topics.join('\n\n')}
   return new Map([['docs/cli.md', index], ...pages]);
 }
 
-async function sectionPage(title: string, entries: readonly CommandEntry[]): Promise<string> {
-  const sections = await Promise.all(entries.map(async (entry) => commandSection(entry, await entry.load())));
-  return `# Commands: ${title}
+/** Returns the commands that begin with a word. */
+const entriesOf = (word: string): readonly CommandEntry[] => COMMANDS.filter(({ path }) => path.split(' ')[0] === word);
 
-[cli.md](../cli.md) lists all commands, and the [common options](../cli.md#common-options) that this page does not repeat.
+const fileOf = ({ path }: CommandEntry): string => `${path.replaceAll(' ', '-')}.md`;
 
-${sections.join('\n\n')}
-`;
-}
-
-function commandSection({ path, summary }: CommandEntry, command: Command): string {
+function commandPage(entry: CommandEntry, command: Command): string {
+  const { path, summary } = entry;
   const { args, detail, examples } = command;
   const options = Object.fromEntries(
     Object.entries(command.options).filter(([key, option]) => !SETTING_FLAGS.has(flagOf(key, option))),
@@ -79,18 +71,24 @@ function commandSection({ path, summary }: CommandEntry, command: Command): stri
   const isComplete = Object.keys(options).length === Object.keys(command.options).length;
   const rows = Object.values(args).map((one) => [`\`${one.placeholder}\``, one.summary] as const);
   const access = accessOf(command);
-  return [
-    `## \`orch ${path}\``,
+  const siblings = entriesOf(path.split(' ')[0] ?? '').filter((other) => other !== entry);
+  return `${[
+    `# \`orch ${path}\``,
     `${prose(capitalized(summary))}.`,
     block(usageOf(path, command)),
     ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
     ...(Object.keys(options).length === 0 ? [] : [optionTable(options)]),
     ...(isComplete ? [] : ['Each setting in [configuration.md](../configuration.md) is an option too.']),
+    'The [common options](../cli.md#common-options) come in addition.',
     ...(detail.length === 0 ? [] : [prose(detail.join('\n'))]),
     ...(access === null ? [] : [access]),
     ...(examples.length === 1 ? ['Example:'] : ['Examples:']),
     block(examples.join('\n')),
-  ].join('\n\n');
+    ...(siblings.length === 0
+      ? []
+      : [`See also ${siblings.map((other) => `[\`orch ${other.path}\`](${fileOf(other)})`).join(', ')}.`]),
+  ].join('\n\n')}
+`;
 }
 
 /** Flags of the settings of `orch serve` except its data directory, which other commands have too. */

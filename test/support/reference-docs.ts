@@ -1,11 +1,14 @@
 /** The reference pages under docs/ that are made from the definitions in the code. */
 
+import { EVENT_SEVERITY, type EventType } from '../../daemon/core/domain-event.js';
+import { EXIT_MEANINGS, type ExitStatus, exitStatusOfCode } from '../../src/cli/exit-status.js';
 import { FAULTS } from '../../src/contract/faults.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { AGENT_SETTINGS } from '../../src/settings/agent.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
 import { flagOf, meaningOf, type Setting, type SettingTable, shownDefault } from '../../src/settings/setting.js';
 import { MEANINGS } from './error-meanings.js';
+import { EVENT_MEANINGS } from './event-meanings.js';
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');
 
@@ -86,5 +89,49 @@ These come from the programs themselves, or stand in the result of one resource:
 | code | cause | what to do |
 |---|---|---|
 ${local.map(([code]) => `| \`${code}\` | ${meaning(code)} |`).join('\n')}
+`;
+}
+
+/** docs/reference/events.md */
+export function eventsPage(): string {
+  const types = Object.keys(EVENT_SEVERITY) as readonly EventType[];
+  const nouns = [...new Set(types.map(nounOf))];
+  const sections = nouns.map((noun) => {
+    const rows = types
+      .filter((type) => nounOf(type) === noun)
+      .map((type) => `| \`${type}\` | ${EVENT_SEVERITY[type]} | ${cell(EVENT_MEANINGS[type])} |`);
+    return `## \`${noun}\`\n\n| type | severity | meaning |\n|---|---|---|\n${rows.join('\n')}`;
+  });
+  return `# Event types
+
+Every change and every notable incident is an event. The audit log keeps the events, in the same transaction as the change:
+[\`orch audit list\`](../cli/audit-list.md) shows them, [\`orch audit tail\`](../cli/audit-tail.md) follows them, and \`GET /api/v1/events\` sends them to programs.
+Some also raise a [notification](../cli/notifications-list.md).
+
+${sections.join('\n\n')}
+`;
+}
+
+const nounOf = (type: EventType): string => type.split('.')[0] ?? '';
+
+/** docs/reference/exit-statuses.md */
+export function exitStatusesPage(): string {
+  const codes = Object.keys(FAULTS) as readonly FaultCode[];
+  const codesOf = (status: ExitStatus) =>
+    status === exitStatusOfCode('internal')
+      ? 'all others'
+      : codes
+          .filter((code) => exitStatusOfCode(code) === status)
+          .map((code) => `\`${code}\``)
+          .join(', ');
+  const rows = EXIT_MEANINGS.map(([status, meaning]) => `| ${status} | ${cell(meaning)} | ${codesOf(status)} |`);
+  return `# Exit statuses
+
+Every command of \`orch\` ends with one of these statuses. \`orch exec\` and the terminals end with the status of the remote program if it has one.
+[Error codes](../errors.md) explains the codes.
+
+| status | meaning | error codes |
+|---|---|---|
+${rows.join('\n')}
 `;
 }
