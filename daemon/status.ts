@@ -1,7 +1,10 @@
 /** Health of the orchestrator, and the documents that describe the API. */
+import { createHash } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
+import { apiPage, apiPageDocument, standaloneStyle } from '../src/contract/api-page.js';
 import type { RolloutRecord } from '../src/contract/rollouts.js';
 import type { Status, statusRoutes } from '../src/contract/status.js';
+import type { JsonObject } from '../src/kernel/json.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
 import type { Core } from './core/core.js';
 import type { HandlersFor } from './http/handler.js';
@@ -10,7 +13,7 @@ interface StatusOptions {
   /** Returns the current health. */
   health(): Promise<Status>;
   /** Returns the OpenAPI document; called once, at the first request. */
-  openApi(): Readonly<Record<string, unknown>>;
+  openApi(): JsonObject;
   /** Returns the JSON Schema of a module; called once, at the first request. */
   moduleSchema(): Readonly<Record<string, unknown>>;
 }
@@ -18,12 +21,30 @@ interface StatusOptions {
 export function statusHandlers(options: StatusOptions): HandlersFor<typeof statusRoutes> {
   const openApi = once(options.openApi);
   const moduleSchema = once(options.moduleSchema);
+  const page = once(() => renderApiPage(openApi()));
   return {
     getStatus: async () => ({ status: 200, body: await options.health() }),
-    getOpenApi: async () => ({ status: 200, body: openApi() }),
+    getOpenApi: async () => ({ status: 200, body: { ...openApi() } }),
+    getApiPage: async () => ({ status: 200, ...page() }),
     getModuleSchema: async () => ({ status: 200, body: moduleSchema() }),
   };
 }
+
+/** Returns the page of the API and the policy with which a browser runs only its style and script, and requests nothing. */
+function renderApiPage(openApi: JsonObject) {
+  const page = apiPage(openApi);
+  const policy = [
+    "default-src 'none'",
+    `style-src '${hashSource(standaloneStyle(page.style))}'`,
+    `script-src '${hashSource(page.script)}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+  return { body: apiPageDocument(page), headers: { 'content-security-policy': policy } };
+}
+
+const hashSource = (text: string): string => `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;

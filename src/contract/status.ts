@@ -56,6 +56,18 @@ export const statusRoutes = {
     answers: { 200: AnyObject },
     faults: [],
   }),
+  getApiPage: route({
+    id: 'getApiPage',
+    summary: 'This description of the API as a page for people',
+    tag: 'status',
+    method: 'GET',
+    path: '/docs',
+    access: 'public',
+    answers: { 200: Type.String() },
+    mediaType: 'text/html; charset=utf-8',
+    headers: { 'Content-Security-Policy': 'Allows the style and the script of the page, and no request' },
+    faults: [],
+  }),
   getModuleSchema: route({
     id: 'getModuleSchema',
     summary: 'JSON Schema of a module, for editors',

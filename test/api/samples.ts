@@ -31,6 +31,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     discover: { body: { target: '127.0.0.1:9' } },
     getStatus: {},
     getOpenApi: {},
+    getApiPage: {},
     getModuleSchema: {},
     createChallenge: { body: login },
     verifyChallenge: { body: { ...login, signature: 'ab'.repeat(64) } },

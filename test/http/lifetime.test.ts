@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { createApiServer } from '../../daemon/http/api-server.js';
 import { statusHandlers } from '../../daemon/status.js';
 import { CONTRACT } from '../../src/contract/contract.js';
+import { openApiDocument } from '../../src/contract/openapi.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { authenticate, authorize, clock, echo, noKeys, send, startTiny, TINY, tlsFiles } from '../support/http.js';
 
@@ -184,12 +186,14 @@ describe('a stop', () => {
 
 describe('the routes about the API itself', () => {
   it('are open to everybody', async () => {
-    const { getStatus, getOpenApi, getModuleSchema } = CONTRACT;
+    const { getStatus, getOpenApi, getApiPage, getModuleSchema } = CONTRACT;
+    const contract = { getStatus, getOpenApi, getApiPage, getModuleSchema };
+    const document = openApiDocument(contract, { version: '0.1.0' });
     let made = 0;
     const api = createApiServer({
       ...common,
       tls: tlsFiles(),
-      contract: { getStatus, getOpenApi, getModuleSchema },
+      contract,
       handlers: statusHandlers({
         health: async () => ({
           status: 'ok',
@@ -203,7 +207,7 @@ describe('the routes about the API itself', () => {
         }),
         openApi: () => {
           made += 1;
-          return { openapi: '3.1.0' };
+          return document;
         },
         moduleSchema: () => ({ type: 'object' }),
       }),
@@ -221,8 +225,19 @@ describe('the routes about the API itself', () => {
         standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, unmanaged: 0 },
         reasons: [],
       });
-      expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });
-      expect(await get('/openapi.json')).toEqual({ openapi: '3.1.0' });
+      expect(await get('/openapi.json')).toEqual(JSON.parse(JSON.stringify(document)));
+      expect(await get('/openapi.json')).toEqual(JSON.parse(JSON.stringify(document)));
+      const { headers, text } = await send(api, 'GET', '/api/v1/docs', { token: null });
+      expect(headers['content-type']).toBe('text/html; charset=utf-8');
+      expect(text).toContain('id="getModuleSchema"');
+      // The policy allows the style and the script of the page, and nothing else.
+      const sources = ['style', 'script'].map((element) => {
+        const [, content = ''] = new RegExp(`<${element}>([\\s\\S]*?)</${element}>`).exec(text) ?? [];
+        return `${element}-src 'sha256-${createHash('sha256').update(content).digest('base64')}'`;
+      });
+      expect(headers['content-security-policy']).toBe(
+        `default-src 'none'; ${sources.join('; ')}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      );
       expect(made).toBe(1);
       expect(await get('/schemas/module/v1.json')).toEqual({ type: 'object' });
     } finally {
