@@ -44,6 +44,7 @@ const firstColumn = (text: string): readonly string[] =>
 describe('the reference of modules', () => {
   it.each([
     ...blocksOf(language).map((block) => ({ name: 'modules.md', ...block })),
+    ...blocksOf(read('start.md')).map((block) => ({ name: 'start.md', ...block })),
     ...kindPages.flatMap(({ name, text }) => blocksOf(text).map((block) => ({ name, ...block }))),
   ])('has a valid module in $name on line $line', ({ text }) => {
     const source = moduleOf(text);

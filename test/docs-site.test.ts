@@ -1,0 +1,159 @@
+/** The documentation site: no dead link, nothing from another host, and a search that works from file://. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, posix } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { COMMANDS } from '../src/cli/commands/index.js';
+import { CONTRACT } from '../src/contract/contract.js';
+import { CATALOGUE } from '../src/resources/catalogue.js';
+import { BROWSER, Page } from './support/browser.js';
+import { itNeeding } from './support/needing.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const out = mkdtempSync(join(tmpdir(), 'orch-docs-'));
+const urlOf = (page: string): string => {
+  const [file = '', anchor] = page.split('#');
+  return `${pathToFileURL(join(out, file)).href}${anchor === undefined ? '' : `#${anchor}`}`;
+};
+
+/** Text of each page by its path in the site. */
+const pages = new Map<string, string>();
+
+beforeAll(() => {
+  const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts/docs/build.mjs'), out], {
+    encoding: 'utf8',
+  });
+  if (status !== 0) throw new Error(`the site was not built: ${stderr}`);
+  for (const name of readdirSync(out, { recursive: true, encoding: 'utf8' })) {
+    if (name.endsWith('.html')) pages.set(name, readFileSync(join(out, name), 'utf8'));
+  }
+});
+afterAll(() => rmSync(out, { recursive: true, force: true }));
+
+/** Returns the values of an attribute in a page, with character references resolved. */
+const valuesOf = (html: string, attribute: string): readonly string[] =>
+  [...html.matchAll(new RegExp(` ${attribute}="([^"]*)"`, 'g'))].map(([, value = '']) =>
+    value.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
+  );
+
+const isElsewhere = (address: string): boolean => /^[a-z]+:/.test(address);
+
+describe('the site', () => {
+  it('has a page for each document, kind, command and operation', () => {
+    const documents = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => name.replace(/(^|\/)README\.md$/, '$1index.md').replace(/\.md$/, '.html'));
+    const kinds = [...CATALOGUE.keys()].map((kind) => `kinds/${kind}.html`);
+    const commands = COMMANDS.filter(({ hidden }) => !hidden).map(
+      ({ path }) => `cli/${path.replaceAll(' ', '-')}.html`,
+    );
+    expect([...documents, ...kinds, ...commands, 'api.html'].filter((page) => !pages.has(page))).toEqual([]);
+    const anchors = valuesOf(pages.get('api.html') ?? '', 'id');
+    expect(Object.keys(CONTRACT).filter((id) => !anchors.includes(id))).toEqual([]);
+  });
+
+  it('has no dead link and no dead anchor', () => {
+    const anchors = new Map([...pages].map(([name, html]) => [name, new Set(valuesOf(html, 'id'))]));
+    const dead: string[] = [];
+    for (const [name, html] of pages) {
+      for (const address of [...valuesOf(html, 'href'), ...valuesOf(html, 'src')]) {
+        if (isElsewhere(address)) continue;
+        const [path = '', anchor] = address.split('#');
+        const target = path === '' ? name : posix.join(posix.dirname(name), decodeURI(path));
+        const isThere = anchor ? anchors.get(target)?.has(decodeURIComponent(anchor)) : existsSync(join(out, target));
+        if (!isThere) dead.push(`${name}: ${address}`);
+      }
+    }
+    expect(dead).toEqual([]);
+  });
+
+  it('loads nothing from another host', () => {
+    for (const [name, html] of pages) {
+      const loaded = [...html.matchAll(/<(?:script|img|link|iframe)[^>]*? (?:src|href)="([^"]*)"/g)].map(
+        ([, value]) => value,
+      );
+      expect(
+        loaded.filter((address = '') => isElsewhere(address) || address.startsWith('//')),
+        name,
+      ).toEqual([]);
+    }
+    expect(readFileSync(join(out, 'assets/site.css'), 'utf8')).not.toMatch(/@import|url\(/);
+  });
+
+  itNeeding(BROWSER)('is searched in a browser from file://, and requests only its own files', async () => {
+    const page = await Page.open();
+    await page.visit(urlOf('index.html'));
+    await page.press('/');
+    await page.type('metrics_token');
+    await page.until(`document.querySelectorAll('#results a').length > 0`);
+    const found = await page.evaluate<string>(`document.querySelector('#results a').textContent`);
+    expect(found).toMatch(/Metrics|Configuration/);
+    await page.evaluate(`document.querySelector('#search').value = ''`);
+    await page.type('exit statuses');
+    await page.until(`document.querySelector('#results a')?.textContent.startsWith('Exit statuses')`);
+    await page.press('Enter');
+    await page.until(`location.href === ${JSON.stringify(urlOf('reference/exit-statuses.html'))}`);
+    await page.until(`document.querySelector('h1')?.textContent === 'Exit statuses'`);
+    expect(page.requested.length).toBeGreaterThan(5);
+    expect(page.requested.filter((url) => !url.startsWith(pathToFileURL(out).href))).toEqual([]);
+  });
+
+  itNeeding(BROWSER)('filters the operations of the API, and opens the one of the address', async () => {
+    const page = await Page.open();
+    await page.visit(urlOf('api.html#listAgents'));
+    expect(await page.evaluate(`document.getElementById('listAgents').open`)).toBe(true);
+    await page.evaluate(`document.getElementById('api-search').focus()`);
+    await page.type('removal_guard');
+    const shown = await page.evaluate<string[]>(
+      `[...document.querySelectorAll('.api-entry')].filter((one) => one.offsetParent !== null).map((one) => one.id)`,
+    );
+    expect(shown).toContain('applyAgent');
+    expect(shown).not.toContain('listAgents');
+  });
+
+  itNeeding(BROWSER)('fits narrow and wide windows, and has dark and light colours', async () => {
+    const page = await Page.open();
+    const shown = [
+      'index',
+      'start',
+      'concepts',
+      'modules',
+      'kinds',
+      'kinds/service-systemd',
+      'cli',
+      'cli/apply',
+      'api',
+      'errors',
+      'configuration',
+    ];
+    for (const width of [400, 1280]) {
+      for (const colours of ['light', 'dark']) {
+        for (const name of shown) {
+          await page.visit(urlOf(`${name}.html`), { width, colours });
+          const [content, window, background] = await page.evaluate<[number, number, string]>(
+            '[document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.body).backgroundColor]',
+          );
+          expect(content, `${name} at ${width}`).toBeLessThanOrEqual(window);
+          expect(background).toBe(colours === 'dark' ? 'rgb(13, 17, 23)' : 'rgb(255, 255, 255)');
+          const directory = process.env.ORCH_DOCS_SCREENSHOTS;
+          if (directory !== undefined) {
+            writeFileSync(
+              join(directory, `${name.replaceAll('/', '-')}-${width}-${colours}.png`),
+              await page.screenshot(),
+            );
+          }
+        }
+      }
+    }
+  });
+
+  itNeeding(BROWSER)('keeps the chosen colours from page to page', async () => {
+    const page = await Page.open();
+    await page.visit(urlOf('index.html'));
+    await page.evaluate(`document.querySelector('.theme').click()`);
+    await page.visit(urlOf('kinds.html'));
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(13, 17, 23)');
+  });
+});
