@@ -115,37 +115,25 @@ describe('the site', () => {
 
   itNeeding(BROWSER)('fits narrow and wide windows, and has dark and light colours', async () => {
     const page = await Page.open();
-    const shown = [
-      'index',
-      'start',
-      'concepts',
-      'modules',
-      'kinds',
-      'kinds/service-systemd',
-      'cli',
-      'cli/apply',
-      'api',
-      'errors',
-      'configuration',
-    ];
-    for (const width of [400, 1280]) {
-      for (const colours of ['light', 'dark']) {
-        for (const name of shown) {
-          await page.visit(urlOf(`${name}.html`), { width, colours });
-          const [content, window, background] = await page.evaluate<[number, number, string]>(
-            '[document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.body).backgroundColor]',
-          );
-          expect(content, `${name} at ${width}`).toBeLessThanOrEqual(window);
-          expect(background).toBe(colours === 'dark' ? 'rgb(13, 17, 23)' : 'rgb(255, 255, 255)');
-          const directory = process.env.ORCH_DOCS_SCREENSHOTS;
-          if (directory !== undefined) {
-            writeFileSync(
-              join(directory, `${name.replaceAll('/', '-')}-${width}-${colours}.png`),
-              await page.screenshot(),
-            );
-          }
-        }
-      }
+    const samples = ['index', 'start', 'concepts', 'kinds/service-systemd', 'cli', 'cli/apply', 'api', 'configuration'];
+    const look = async (name: string, width: number, colours: 'light' | 'dark') => {
+      await page.visit(urlOf(name), { width, colours });
+      const [content, window, background] = await page.evaluate<[number, number, string]>(
+        '[document.documentElement.scrollWidth, innerWidth, getComputedStyle(document.body).backgroundColor]',
+      );
+      expect(content, `${name} at ${width}`).toBeLessThanOrEqual(window);
+      expect(background).toBe(colours === 'dark' ? 'rgb(13, 17, 23)' : 'rgb(255, 255, 255)');
+      const directory = process.env.ORCH_DOCS_SCREENSHOTS;
+      if (directory === undefined) return;
+      const file = `${name.replace('.html', '').replaceAll('/', '-')}-${width}-${colours}.png`;
+      writeFileSync(join(directory, file), await page.screenshot());
+    };
+    // The pages of the commands have one form, which the samples have too.
+    for (const name of pages.keys()) if (!name.startsWith('cli/')) await look(name, 400, 'light');
+    for (const name of samples.map((sample) => `${sample}.html`)) {
+      await look(name, 400, 'dark');
+      await look(name, 1280, 'light');
+      await look(name, 1280, 'dark');
     }
   });
 

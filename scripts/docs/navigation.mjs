@@ -67,7 +67,7 @@ export function navigationOf(root, pages) {
       ),
     },
     { title: 'Glossary and FAQ', items: present('glossary.md', 'faq.md') },
-    { title: 'Project', items: list('CHANGELOG.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md') },
+    { title: 'Project', items: list('README.md', 'CHANGELOG.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md') },
   ].filter(({ items }) => items.length > 0);
   const lost = pages.filter(({ path }) => path.startsWith('docs/') && !placed.has(path)).map(({ path }) => path);
   if (lost.length > 0) throw new Error(`scripts/docs/navigation.mjs gives no place to ${lost.join(', ')}`);

@@ -176,7 +176,7 @@ function entryOf(endpoint: Endpoint, { components }: Document): string {
     return { status, ...shared };
   });
   const body = Object.values(requestBody?.content ?? {})[0];
-  const members = body === undefined ? [] : memberNames(body.schema, components.schemas);
+  const members = body === undefined ? {} : followed(body.schema, components.schemas);
   return detailsOf({
     id: operationId,
     search: [
@@ -185,7 +185,7 @@ function entryOf(endpoint: Endpoint, { components }: Document): string {
       path,
       summary,
       ...parameters.map(({ name }) => name),
-      ...members,
+      ...Object.keys(members.properties ?? {}),
       ...responses.map(({ status, description: what = '' }) => `${status} ${what}`),
     ].join(' '),
     summary:
@@ -196,7 +196,11 @@ function entryOf(endpoint: Endpoint, { components }: Document): string {
       ...(parameters.length === 0 ? [] : [`<h4>Parameters</h4>${listOf(parameters.map(parameterItem))}`]),
       ...(body === undefined
         ? []
-        : [`<h4>Body${requestBody?.required ? '' : ' (optional)'}</h4>${noteOf(body.schema)}${shapeOf(body.schema)}`]),
+        : [
+            `<h4>Body${requestBody?.required ? '' : ' (optional)'}</h4>${noteOf(members)}${shapeOf(body.schema)}`,
+            // The members of a shared schema stand here too, because a reader of the operation needs them first.
+            ...(members === body.schema ? [] : [shapeMembers(members)]),
+          ]),
       '<h4>Answers</h4>',
       listOf(responses.map(responseItem)),
     ].join('\n'),
@@ -285,11 +289,9 @@ function shapeMembers({ properties, required = [], items, anyOf = [], allOf = []
   return `${own.length === 0 ? '' : listOf(own)}${inner.map(shapeMembers).join('')}`;
 }
 
-/** Returns the names of the members of a body, for the filter. */
-function memberNames(schema: Schema, schemas: Readonly<Record<string, Schema>>): readonly string[] {
-  const found = schema.$ref === undefined ? schema : schemas[nameOf(schema.$ref)];
-  return Object.keys(found?.properties ?? {});
-}
+/** Returns the shared schema that a schema refers to, or the schema itself. */
+const followed = (schema: Schema, schemas: Readonly<Record<string, Schema>>): Schema =>
+  schema.$ref === undefined ? schema : (schemas[nameOf(schema.$ref)] ?? schema);
 
 /** Returns a type in words, with links to shared schemas. */
 function typeOf(schema: Schema): string {

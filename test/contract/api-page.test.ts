@@ -58,7 +58,9 @@ describe('the page of the API', () => {
     });
     const text = apiPageDocument(apiPage(openApiDocument({ tiny }, { version: '1' })));
     expect(entryOf('tiny', text)).toContain('A route with &lt;marks&gt; &amp; <code>code</code>');
+    // The operation shows the members as its schema does.
     const schema = entryOf('schema-TinyRequest', text);
+    expect(entryOf('tiny', text)).toContain('<code>deep</code>');
     expect(schema).toContain(
       '<li><code>name</code> <span class="api-type">string <span class="api-rule">(at most 5 characters)</span></span>' +
         ' <span class="api-required">required</span><span class="api-note">Name of it</span></li>',

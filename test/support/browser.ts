@@ -89,9 +89,9 @@ export class Page {
 
   /** Waits until an expression in the page is true. */
   async until(expression: string): Promise<void> {
-    for (let tries = 0; tries < 200; tries += 1) {
+    for (let tries = 0; tries < 800; tries += 1) {
       if (await this.evaluate<boolean>(`Boolean(${expression})`)) return;
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await new Promise((resolve) => setTimeout(resolve, 25));
     }
     throw new Error(`never true in the page: ${expression}`);
   }
