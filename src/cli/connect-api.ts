@@ -1,10 +1,10 @@
 /** Connects to the orchestrator that flags, variables and profiles choose. */
 import { randomUUID } from 'node:crypto';
 import type { ApiClient } from '../client/api-client.js';
-import { type Connection, resolveConnection } from '../client/connection.js';
+import { type Connection, explainConnection } from '../client/connection.js';
 import { connect } from '../client/http-api-client.js';
 import { openSigner, type Signer } from '../client/login.js';
-import { profilesPath } from '../client/operator-files.js';
+import { keepsState, profilesPath } from '../client/operator-files.js';
 import { loadProfiles, type Profiles, saveProfiles, withProfile } from '../client/profiles.js';
 import { hostOf, parseServerUrl, sameServer, urlText } from '../client/server-url.js';
 import { wantsPassphrase } from '../identity/private-key.js';
@@ -27,24 +27,32 @@ export async function connectApi(context: Context): Promise<ApiClient> {
 }
 
 /** Resolves the connection. A URL that a profile contains uses that profile's trust and key. */
-export async function chooseConnection({ env, globals }: Context): Promise<Connection> {
+export const chooseConnection = async (context: Pick<Context, 'env' | 'globals'>): Promise<Connection> =>
+  (await explainChoice(context)).connection;
+
+/** Resolves the connection, and says where each of its members comes from. */
+export async function explainChoice({ env, globals }: Pick<Context, 'env' | 'globals'>) {
   const profiles = await loadProfiles(profilesPath(env));
-  const { url, profile, tlsFingerprint, ca, keyFile } = globals;
+  const { url, profile, tlsFingerprint, ca, keyFile, sshAgent } = globals;
   const address = url ?? (env.ORCH_URL || undefined);
   const known =
     profile === undefined && !env.ORCH_PROFILE && address !== undefined ? profileOf(profiles, address) : null;
-  return resolveConnection({
+  const explained = explainConnection({
     flags: {
       url,
       profile: profile ?? known ?? undefined,
       tlsFingerprint,
       ca,
       keyFile,
+      sshAgent,
       allowUnboundLogin: globals.allowUnboundLogin || undefined,
     },
     env,
     profiles,
   });
+  if (known === null) return explained;
+  const origins = { ...explained.origins, profile: `has the address of ${explained.origins.url}` };
+  return { ...explained, origins };
 }
 
 /** Returns the name of a profile with that address, preferring the default profile. */
@@ -71,8 +79,10 @@ export async function trustOnFirstContact(
   if (!(await context.prompt.confirm('Is it the right one?', '--tls-fingerprint'))) {
     throw new Fault('tls_unknown', `the certificate of ${address} was not accepted, so nothing was sent`);
   }
-  const name = await rememberTrust(context.env, connection, pin);
-  context.note(`Remembered as profile ${name}.`);
+  if (keepsState(context.env)) {
+    const name = await rememberTrust(context.env, connection, pin);
+    context.note(`Remembered as profile ${name}.`);
+  }
   return { ...connection, pin };
 }
 
@@ -121,8 +131,9 @@ function freeName({ byName }: Profiles, host: string): string {
 const ATTEMPTS = 3;
 const INSTEAD = 'use a key without a passphrase for programs: name it with --key-file, ORCH_KEY_FILE or ORCH_KEY';
 
-/** Opens the operator's key, and asks for its passphrase if it has one. */
-export async function signerFor({ prompt, warn }: Context, { key }: Pick<Connection, 'key'>): Promise<Signer> {
+/** Opens the operator's key, which an ssh-agent may keep, and asks for its passphrase if it has one. */
+export async function signerFor({ prompt, warn, env }: Context, { key }: Pick<Connection, 'key'>): Promise<Signer> {
+  if (key.kind === 'agent') return (await import('../client/ssh-agent.js')).openAgentSigner(key.wanted, env);
   try {
     return openSigner(key);
   } catch (error) {

@@ -208,6 +208,8 @@ export interface Option<T> {
   readonly completes: LiveValue | null;
   /** True if the switch is spelled `--no-NAME`. */
   readonly negative: boolean;
+  /** Value of the option without one: `--wait` is `--wait=BARE`. Null if the option needs its value. */
+  readonly bare: string | null;
   /** Returns the value. `given` holds each value in order, `['true']` for a switch, nothing if absent. Throws `usage`. */
   parse(given: readonly string[], flag: string): T;
 }
@@ -227,6 +229,7 @@ const option = <T>(fields: Pick<Option<T>, 'summary' | 'parse'> & Partial<Option
   choices: null,
   completes: null,
   negative: false,
+  bare: null,
   ...fields,
 });
 

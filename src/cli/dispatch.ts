@@ -20,7 +20,9 @@ export async function dispatch(options: CliOptions): Promise<number> {
   try {
     const found = findCommand(argv);
     if (asksVersion(found)) return await (await printer()).show(versionOutcome);
-    if (asksHelp(found.rest) || isBare(found)) return await (await printer()).show({ view: await helpFor(found) });
+    if (asksHelp(found.rest) || isBare(found)) {
+      return await (await printer()).show({ view: await helpFor(found) }, { paged: true });
+    }
     if (found.kind === 'group') throw noSuchCommand(found);
     return await execute(options, found);
   } catch (error) {
@@ -126,7 +128,12 @@ export async function execute(
 
 async function print(outcomes: Outcomes, { context }: Session, printer: Printer): Promise<number> {
   context.progress.end();
-  if (!isStream(outcomes)) return printer.show(outcomes);
+  if (!isStream(outcomes)) {
+    const release = context.onInterrupt((interrupt) => {
+      if (interrupt !== 'SIGINT' || !printer.paging) context.interrupt(interrupt);
+    });
+    return await printer.show(outcomes, { paged: true }).finally(release);
+  }
   let status: number = EXIT.done;
   for await (const outcome of outcomes) {
     context.progress.end();

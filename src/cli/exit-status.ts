@@ -75,6 +75,20 @@ export const exitStatusOf = (error: unknown): ExitStatus =>
 export const exitStatusOfFailure = (status: number, failure: number): number =>
   ([EXIT.usage, EXIT.notExecutable, EXIT.notFound] as readonly number[]).includes(status) ? status : failure;
 
+/** Which status counts if several apply, first rule first, for `orch help exit-codes`. */
+export const EXIT_PRECEDENCE: readonly string[] = [
+  '1. An interrupt (129, 130, 143) counts before everything else.',
+  '2. Wrong usage (64) is found before anything is sent.',
+  '3. A failure of the command itself counts before the results of agents: 4, 6, 69, 124 or 1. With one named agent its',
+  '   failure is that of the command.',
+  '4. With several agents: if all of them failed in the same way, the status of that failure.',
+  '5. 3 if any of them failed in another way than by being offline.',
+  '6. 2 if any has changes, with --detailed-exitcode, even if others are offline.',
+  '7. 5 if the only failures are offline agents.',
+  '8. 0.',
+  'orch verify ends with 1 where rule 5 gives 3. orch exec and orch term with one agent end as the remote program does.',
+];
+
 /** Meaning of each status, for `orch help exit-codes`. */
 export const EXIT_MEANINGS: readonly (readonly [ExitStatus, string])[] = [
   [EXIT.done, 'done'],

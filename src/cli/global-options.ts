@@ -1,20 +1,54 @@
 /** The options that every command takes. */
+
+import { Fault } from '../kernel/fault.js';
 import { API_PORT } from '../kernel/ports.js';
-import { choice, flag, flagOf, negativeFlag, type Options, text } from './define-command.js';
+import { flag, flagOf, listWords, negativeFlag, type Option, type Options, text } from './define-command.js';
 
 const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
+const JSONPATH = 'jsonpath=';
 /** Formats of single commands: `dot` is Graphviz source. */
 export type ExtraFormat = 'dot';
-type OutputFormat = (typeof OUTPUT_FORMATS)[number] | ExtraFormat;
+type OutputFormat = (typeof OUTPUT_FORMATS)[number] | 'jsonpath' | ExtraFormat;
 
-const outputOption = (extra: readonly ExtraFormat[]) =>
-  choice('FORMAT', [...OUTPUT_FORMATS, ...extra], 'output format (see: orch help output)', { short: 'o' });
+interface Output {
+  readonly format: OutputFormat;
+  /** Expression of `-o jsonpath=EXPR`. */
+  readonly expression: string | null;
+}
+
+function outputOption(extra: readonly ExtraFormat[]): Option<Output | undefined> {
+  const formats: readonly Exclude<OutputFormat, 'jsonpath'>[] = [...OUTPUT_FORMATS, ...extra];
+  return {
+    summary: 'output format (see: orch help output)',
+    short: 'o',
+    placeholder: 'FORMAT',
+    many: false,
+    required: false,
+    choices: [...formats, JSONPATH],
+    completes: null,
+    negative: false,
+    bare: null,
+    parse: (given, name) => {
+      const value = given.at(-1);
+      if (value === undefined) return undefined;
+      if (value.startsWith(JSONPATH)) return { format: 'jsonpath', expression: value.slice(JSONPATH.length) };
+      const format = formats.find((candidate) => candidate === value);
+      if (format !== undefined) return { format, expression: null };
+      throw new Fault('usage', `${name} takes ${listWords([...formats, `${JSONPATH}EXPR`])}, not "${value}"`, {
+        hint: value === 'jsonpath' ? "such as -o jsonpath='$[*].name'" : 'see: orch help output',
+      });
+    },
+  };
+}
 
 /** Options of every command. */
 export const OUTPUT_OPTIONS = {
   output: outputOption([]),
   json: flag('the same as -o json'),
-  color: negativeFlag('no colours'),
+  quiet: flag('print only errors and the answer: the names or IDs alone, unless -o says otherwise', { short: 'q' }),
+  color: flag('colours even without a terminal'),
+  noColor: flag('no colours'),
+  pager: negativeFlag('print long output at once, without the pager'),
   verbose: flag('print more: unchanged resources, request IDs', { short: 'v' }),
 } as const satisfies Options;
 
@@ -25,6 +59,10 @@ export const CONNECTION_OPTIONS = {
   tlsFingerprint: text('HEX', "SHA-256 of the SPKI of the orchestrator's TLS certificate"),
   ca: text('FILE', 'certificate authority to trust (PEM)', { completes: 'file' }),
   keyFile: text('FILE', "your operator's private key", { completes: 'file' }),
+  sshAgent: {
+    ...text('KEY', 'log in with the only Ed25519 key of your ssh-agent, or the one with this public key or comment'),
+    bare: '',
+  },
   allowUnboundLogin: flag('allow a login that is not bound to the certificate of the server'),
 } as const satisfies Options;
 
@@ -50,7 +88,14 @@ export const optionsBeside = (command: {
 /** Values of the global options. */
 export interface Globals {
   readonly output: OutputFormat;
-  readonly noColor: boolean;
+  /** Flag that chose the format; null for the default. */
+  readonly outputFrom: '--json' | '--output' | '--quiet' | null;
+  /** Expression of `-o jsonpath=EXPR`; null for other formats. */
+  readonly expression: string | null;
+  readonly quiet: boolean;
+  /** Null without `--color` and `--no-color`. */
+  readonly color: boolean | null;
+  readonly noPager: boolean;
   readonly verbose: boolean;
   readonly yes: boolean;
   readonly url: string | undefined;
@@ -58,6 +103,8 @@ export interface Globals {
   readonly tlsFingerprint: string | undefined;
   readonly ca: string | undefined;
   readonly keyFile: string | undefined;
+  /** Empty for the only key of the ssh-agent. */
+  readonly sshAgent: string | undefined;
   readonly allowUnboundLogin: boolean;
 }
 
@@ -68,10 +115,17 @@ export function readGlobals(
 ): Globals {
   const given = (key: keyof typeof GLOBAL_OPTIONS) => raw[key] ?? [];
   const output = outputOption(formats);
-  const { output: _, json, color, verbose, yes, allowUnboundLogin, ...texts } = GLOBAL_OPTIONS;
+  const { output: _, json, quiet, color, noColor, pager, verbose, yes, allowUnboundLogin, ...texts } = GLOBAL_OPTIONS;
+  const isQuiet = quiet.parse(given('quiet'), '--quiet');
+  const chosen = output.parse(given('output'), '--output');
+  const isJson = json.parse(given('json'), '--json');
   return {
-    output: json.parse(given('json'), '--json') ? 'json' : (output.parse(given('output'), '--output') ?? 'table'),
-    noColor: color.parse(given('color'), '--no-color'),
+    output: isJson ? 'json' : (chosen?.format ?? (isQuiet ? 'name' : 'table')),
+    outputFrom: isJson ? '--json' : chosen !== undefined ? '--output' : isQuiet ? '--quiet' : null,
+    expression: isJson ? null : (chosen?.expression ?? null),
+    quiet: isQuiet,
+    color: noColor.parse(given('noColor'), '--no-color') ? false : color.parse(given('color'), '--color') || null,
+    noPager: pager.parse(given('pager'), '--no-pager'),
     verbose: verbose.parse(given('verbose'), '--verbose'),
     yes: yes.parse(given('yes'), '--yes'),
     url: texts.url.parse(given('url'), '--url'),
@@ -79,6 +133,7 @@ export function readGlobals(
     tlsFingerprint: texts.tlsFingerprint.parse(given('tlsFingerprint'), '--tls-fingerprint'),
     ca: texts.ca.parse(given('ca'), '--ca'),
     keyFile: texts.keyFile.parse(given('keyFile'), '--key-file'),
+    sshAgent: texts.sshAgent.parse(given('sshAgent'), '--ssh-agent'),
     allowUnboundLogin: allowUnboundLogin.parse(given('allowUnboundLogin'), '--allow-unbound-login'),
   };
 }
@@ -88,7 +143,7 @@ export function globalOptionLength(word: string): 0 | 1 | 2 {
   for (const [key, option] of Object.entries(GLOBAL_OPTIONS)) {
     const long = flagOf(key, option);
     const short = option.short === null ? null : `-${option.short}`;
-    if (word === long || word === short) return option.placeholder === null ? 1 : 2;
+    if (word === long || word === short) return option.placeholder === null || option.bare !== null ? 1 : 2;
     if (option.placeholder !== null && (word.startsWith(`${long}=`) || (short && word.startsWith(short)))) return 1;
   }
   return ['-h', '--help', '-V', '--version'].includes(word) ? 1 : 0;
@@ -107,7 +162,14 @@ export function guessGlobals(argv: readonly string[]): Globals {
   const has = (...spellings: readonly string[]) => (words.some((word) => spellings.includes(word)) ? ['true'] : []);
   return readGlobals({
     output: known === undefined ? [] : [known],
-    color: has('--no-color'),
+    quiet: has('-q', '--quiet'),
+    color: has('--color'),
+    noColor: has('--no-color'),
+    pager: has('--no-pager'),
     verbose: has('-v', '--verbose'),
   });
 }
+
+/** Returns whether the output is for programs, so that notes would only disturb. */
+export const isForPrograms = ({ output }: Pick<Globals, 'output'>): boolean =>
+  output === 'json' || output === 'yaml' || output === 'jsonpath';

@@ -21,14 +21,14 @@ export async function parseInput(path: string, command: Command, words: readonly
   const dashes = dashedKey === undefined ? -1 : words.indexOf('--');
   const own = Object.values(command.args).filter(({ dashed }) => !dashed);
   for (const argument of own) parser.argument(argumentSyntax(argument));
-  const keys = new Map<string, string>();
+  const keys: OptionKey[] = [];
   for (const [key, option] of Object.entries(options)) {
     const built = new commander.Option(flagSyntax(key, option));
     if (option.placeholder !== null) built.argParser(append);
-    keys.set(built.attributeName(), key);
+    keys.push({ key, attribute: built.attributeName(), isNegative: built.negate });
     parser.addOption(built);
   }
-  const parsed = dashes < 0 ? [...words] : words.slice(0, dashes);
+  const parsed = withBareValues(dashes < 0 ? words : words.slice(0, dashes), options);
   try {
     parser.parse(parsed, { from: 'user' });
   } catch (error) {
@@ -37,7 +37,7 @@ export async function parseInput(path: string, command: Command, words: readonly
     throw faultOf(error, { path, words: parsed, own, options, given: parser.args, needsDashes });
   }
   const behind = dashedKey === undefined || dashes < 0 ? {} : { [dashedKey]: words.slice(dashes + 1) };
-  return { ...argumentValues(command, parser.processedArgs), ...behind, ...optionValues(options, keys, parser.opts()) };
+  return { ...argumentValues(command, parser.processedArgs), ...behind, ...optionValues(keys, parser.opts()) };
 }
 
 export function argumentSyntax({ placeholder, required, many, dashed }: Argument<unknown>): string {
@@ -60,20 +60,31 @@ function argumentValues(command: Command, values: readonly unknown[]): RawInput 
   return Object.fromEntries(Object.keys(command.args).map((key, index) => [key, texts(values[index])]));
 }
 
-function optionValues(
-  options: Options,
-  keys: ReadonlyMap<string, string>,
-  found: Readonly<Record<string, unknown>>,
-): RawInput {
-  const values: [string, readonly string[]][] = [];
-  for (const [name, value] of Object.entries(found)) {
-    const key = keys.get(name);
-    const option = key === undefined ? undefined : options[key];
-    if (key === undefined || option === undefined) continue;
+/** Returns the words in which each bare `--wait` has its value. The value must be joined, because an argument may follow. */
+function withBareValues(words: readonly string[], options: Options): readonly string[] {
+  const bare = new Map(
+    Object.entries(options).flatMap(([key, option]) =>
+      option.bare === null ? [] : [[flagOf(key, option), option.bare]],
+    ),
+  );
+  return words.map((word) => (bare.has(word) ? `${word}=${bare.get(word)}` : word));
+}
+
+interface OptionKey {
+  readonly key: string;
+  /** Name under which commander keeps the value. `--color` and `--no-color` share one. */
+  readonly attribute: string;
+  readonly isNegative: boolean;
+}
+
+function optionValues(keys: readonly OptionKey[], found: Readonly<Record<string, unknown>>): RawInput {
+  const values = keys.flatMap(({ key, attribute, isNegative }): [string, readonly string[]][] => {
+    if (!Object.hasOwn(found, attribute)) return [];
+    const value = found[attribute];
     // commander gives false for a `--no-` switch and true for its absence.
-    if (option.negative) values.push([key, value === false ? ['true'] : []]);
-    else values.push([key, value === true ? ['true'] : texts(value)]);
-  }
+    if (isNegative) return [[key, value === false ? ['true'] : []]];
+    return [[key, value === true ? ['true'] : texts(value)]];
+  });
   return Object.fromEntries(values);
 }
 

@@ -98,7 +98,7 @@ export interface Signer {
 }
 
 /**
- * Opens the signer of a key source. Throws `key_unreadable`, `key_permissions` or `key_invalid`. For an encrypted key,
+ * Opens the signer of a key that is a file or a text; `openAgentSigner` opens one of an ssh-agent. Throws `key_unreadable`, `key_permissions` or `key_invalid`. For an encrypted key,
  * recognised by `wantsPassphrase`, the caller asks and calls again with the passphrase.
  */
 export function openSigner(source: KeySource, passphrase?: string): Signer {
@@ -107,6 +107,7 @@ export function openSigner(source: KeySource, passphrase?: string): Signer {
 }
 
 function open(source: KeySource, passphrase: string | undefined): KeyObject {
+  if (source.kind === 'agent') throw new Fault('key_unreadable', `an ssh-agent keeps the key of ${source.from}`);
   if (source.kind === 'pem') return parsePrivateKey(source.pem, { source: source.from, passphrase });
   try {
     return loadKey(source.path, { passphrase });

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
+import { Fault } from '../kernel/fault.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -28,6 +29,26 @@ function below(env: Environment, variable: string, ...otherwise: readonly string
   // The XDG rules ignore a relative path.
   const base = given && isAbsolute(given) ? given : join(homeOf(env), ...otherwise);
   return join(base, 'orch');
+}
+
+/** Returns a variable that is true or false; undefined if it is unset or empty. Throws `usage` for any other value. */
+export function booleanVariable(env: Environment, variable: string): boolean | undefined {
+  const given = env[variable];
+  if (!given) return undefined;
+  if (/^(1|true|yes)$/i.test(given)) return true;
+  if (/^(0|false|no)$/i.test(given)) return false;
+  throw new Fault('usage', `${variable} is ${JSON.stringify(given)}, which is neither true nor false`);
+}
+
+/** Returns whether session tokens and profiles may be written: not with `ORCH_NO_STATE=1`. */
+export const keepsState = (env: Environment): boolean => booleanVariable(env, 'ORCH_NO_STATE') !== true;
+
+/** Throws `usage` where `ORCH_NO_STATE` forbids to write profiles. */
+export function requireState(env: Environment): void {
+  if (keepsState(env)) return;
+  throw new Fault('usage', 'ORCH_NO_STATE is set, so profiles are not written', {
+    hint: 'unset it, or give the connection with flags and variables: orch help environment',
+  });
 }
 
 /** Replaces a file atomically. Throws the system's error. */

@@ -24,7 +24,7 @@ export function proxyFor(url: URL, env: Environment): URL | null {
 }
 
 /** Formats the proxy for messages, without user name and password. */
-const proxyText = (proxy: URL): string => `${proxy.protocol}//${proxy.host}`;
+export const proxyText = (proxy: URL): string => `${proxy.protocol}//${proxy.host}`;
 
 function isExcepted(url: URL, list: string): boolean {
   const host = hostOf(url);

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { readPrivateFile } from '../identity/private-file.js';
 import type { Clock } from '../kernel/clock.js';
 import { messageOf } from '../kernel/fault.js';
-import type { Connection } from './connection.js';
-import { stateDirectory, writeOwnFile } from './operator-files.js';
+import type { Connection, KeySource } from './connection.js';
+import { keepsState, stateDirectory, writeOwnFile } from './operator-files.js';
 import { urlText } from './server-url.js';
 
 interface SessionOptions {
@@ -97,8 +97,15 @@ interface TokenCache {
   forget(): void;
 }
 
-/** Returns the token cache of a connection: one private file for each profile. */
+/** Keeps nothing on disk. */
+const noCache: TokenCache = { read: () => null, write: () => {}, forget: () => {} };
+
+/**
+ * Returns the token cache of a connection: one private file for each profile. A key from the environment leaves no token on
+ * disk, because its owner keeps it out of files, and neither does `ORCH_NO_STATE`.
+ */
 export function tokenCache(connection: Connection): TokenCache {
+  if (connection.key.kind === 'pem' || !keepsState(connection.env)) return noCache;
   const path = join(stateDirectory(connection.env), 'tokens', `${nameOf(connection)}.json`);
   const owner = ownerOf(connection);
   return {
@@ -122,7 +129,12 @@ function nameOf({ profile, url }: Connection): string {
 
 /** Returns a digest of server, trust and key. A token is sent only when all of them are unchanged. */
 function ownerOf({ url, pin, ca, key }: Connection): string {
-  return digest(JSON.stringify([urlText(url), pin, ca, key.kind === 'file' ? key.path : key.pem]));
+  return digest(JSON.stringify([urlText(url), pin, ca, ...nameOfKey(key)]));
+}
+
+function nameOfKey(key: KeySource): readonly (string | null)[] {
+  if (key.kind === 'agent') return ['agent', key.wanted];
+  return [key.kind === 'file' ? key.path : key.pem];
 }
 
 /** Reads the cache file; null for a missing, damaged or non-private file. */

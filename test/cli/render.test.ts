@@ -119,22 +119,26 @@ describe('width', () => {
 
 describe('colours', () => {
   it.each([
-    [{}, false, true, true],
-    [{}, false, false, false],
-    [{}, true, true, false],
-    [{ NO_COLOR: '1' }, false, true, false],
-    [{ NO_COLOR: '' }, false, true, true],
-    [{ FORCE_COLOR: '1' }, false, false, true],
-    [{ FORCE_COLOR: '1', NO_COLOR: '1' }, false, false, true],
-    [{ FORCE_COLOR: '1' }, true, true, false],
-    [{ FORCE_COLOR: '0' }, false, true, false],
-    [{ CLICOLOR_FORCE: '1' }, false, false, true],
-    [{ CLICOLOR_FORCE: '1', NO_COLOR: '1' }, false, false, true],
-    [{ CLICOLOR_FORCE: '0' }, false, false, false],
-    [{ CLICOLOR_FORCE: '1' }, true, true, false],
-    [{ CLICOLOR: '0' }, false, true, false],
-    [{ TERM: 'dumb' }, false, true, false],
-  ])('%o, --no-color %s, terminal %s: %s', (env, noColor, terminal, expected) => {
-    expect(wantsColor(env, noColor, terminal)).toBe(expected);
+    [{}, null, true, true],
+    [{}, null, false, false],
+    [{}, false, true, false],
+    [{}, true, false, true],
+    [{ NO_COLOR: '1' }, null, true, false],
+    [{ NO_COLOR: '1' }, true, true, true],
+    [{ NO_COLOR: '' }, null, true, true],
+    [{ FORCE_COLOR: '1' }, null, false, true],
+    [{ FORCE_COLOR: '1', NO_COLOR: '1' }, null, true, false],
+    [{ FORCE_COLOR: '1' }, false, true, false],
+    [{ FORCE_COLOR: '0' }, null, true, false],
+    [{ FORCE_COLOR: '1', CLICOLOR: '0' }, null, false, true],
+    [{ CLICOLOR_FORCE: '1' }, null, false, true],
+    [{ CLICOLOR_FORCE: '1', FORCE_COLOR: '0' }, null, false, true],
+    [{ CLICOLOR_FORCE: '1', NO_COLOR: '1' }, null, true, false],
+    [{ CLICOLOR_FORCE: '0' }, null, false, false],
+    [{ CLICOLOR_FORCE: '1' }, false, true, false],
+    [{ CLICOLOR: '0' }, null, true, false],
+    [{ TERM: 'dumb' }, null, true, false],
+  ])('%o, --color or --no-color %s, terminal %s: %s', (env, wanted, terminal, expected) => {
+    expect(wantsColor(env, wanted, terminal)).toBe(expected);
   });
 });

@@ -129,7 +129,7 @@ function optionBefore(word: string | undefined, options: Options): Option<unknow
   if (word === undefined) return null;
   for (const [key, option] of Object.entries(options)) {
     const spelled = word === flagOf(key, option) || (option.short !== null && word === `-${option.short}`);
-    if (spelled && option.placeholder !== null) return option;
+    if (spelled && option.placeholder !== null && option.bare === null) return option;
   }
   return null;
 }

@@ -13,7 +13,7 @@ import {
   type Options,
   optionalList,
 } from '../define-command.js';
-import { EXIT_MEANINGS } from '../exit-status.js';
+import { EXIT_MEANINGS, EXIT_PRECEDENCE } from '../exit-status.js';
 import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
 import { optionsBeside } from '../global-options.js';
 import { fields, fieldsOf, headed, type Line, lines, linesOf, stack, stackOf, styled, type View } from '../outcome.js';
@@ -31,9 +31,12 @@ export const TOPICS: readonly Topic[] = [
     name: 'exit-codes',
     summary: 'the exit statuses of commands',
     view: () =>
-      headed(
-        'How orch ends',
-        fieldsOf(EXIT_MEANINGS.map(([status, meaning]) => [String(status).padStart(3), meaning] as const)),
+      stack(
+        headed(
+          'How orch ends',
+          fieldsOf(EXIT_MEANINGS.map(([status, meaning]) => [String(status).padStart(3), meaning] as const)),
+        ),
+        headed('If several apply', linesOf(EXIT_PRECEDENCE)),
       ),
   },
   {
@@ -173,7 +176,12 @@ const optionRows = (options: Options): readonly (readonly [string, string])[] =>
 /** Returns the flags of an option, aligned for a table. */
 export function optionSyntax(key: string, option: Option<unknown>): string {
   const short = option.short === null ? '    ' : `-${option.short}, `;
-  return `${short}${flagOf(key, option)}${option.placeholder === null ? '' : ` ${option.placeholder}`}`;
+  return `${short}${flagOf(key, option)}${valueSyntax(option)}`;
+}
+
+function valueSyntax({ placeholder, bare }: Option<unknown>): string {
+  if (placeholder === null) return '';
+  return bare === null ? ` ${placeholder}` : `[=${placeholder}]`;
 }
 
 /** Returns the meaning of an option, with its choices. */
@@ -207,12 +215,17 @@ const environment = fields(
   ['ORCH_TLS_FINGERPRINT', 'the certificate to accept (--tls-fingerprint)'],
   ['ORCH_CA', 'file of the certificate authority to accept (--ca)'],
   ['ORCH_KEY_FILE', "file of your operator's private key (--key-file)"],
-  ['ORCH_KEY', 'the private key itself, as PEM'],
+  ['ORCH_KEY', 'the private key itself, as PEM; the session token then stays off the disk'],
   ['ORCH_TOKEN', 'a session token, used instead of a login'],
   ['ORCH_ALLOW_UNBOUND_LOGIN', 'true: log in to servers that do not bind the login to their certificate'],
   ['ORCH_ALLOW_PLAIN_HTTP', 'true: speak plain HTTP to hosts beyond loopback'],
+  ['ORCH_SSH_AGENT', 'the public key whose private half an ssh-agent keeps (--ssh-agent)'],
+  ['ORCH_NO_STATE', '1: write no session tokens and no profiles'],
+  ['ORCH_PAGER, PAGER', 'the pager of long output on a terminal; empty or "cat": none [less -FRX] (--no-pager)'],
   ['HTTPS_PROXY, NO_PROXY', 'the proxy, and the hosts that need none'],
-  ['NO_COLOR, FORCE_COLOR', 'never, or always, print colours (--no-color); also CLICOLOR=0, CLICOLOR_FORCE=1'],
+  ['NO_COLOR', 'not empty: no colours, whatever the next three say (--color and --no-color override it)'],
+  ['CLICOLOR_FORCE, FORCE_COLOR', 'not 0: colours even without a terminal; FORCE_COLOR=0: none'],
+  ['CLICOLOR', '0: no colours'],
   ['XDG_CONFIG_HOME', 'directory of orch/config.yaml and orch/operator.key [~/.config]'],
   ['XDG_STATE_HOME', 'directory of session tokens [~/.local/state]'],
 );
@@ -239,7 +252,8 @@ const outputTable = fields(
   ['-o wide', 'the same with more columns, never cut'],
   ['-o json', "the API's own answer; --json for short"],
   ['-o yaml', 'the same as YAML'],
-  ['-o name', 'the names or ids alone, one a line'],
+  ['-o name', 'the names or ids alone, one a line; -q for short, which also leaves out notes and warnings'],
+  ['-o jsonpath=EXPR', "parts of the API's answer, one a line: -o jsonpath='$[?@.connected==false].name'"],
 );
 
 const outputText: readonly Line[] = [
@@ -250,6 +264,10 @@ const outputText: readonly Line[] = [
   '{has_changes, results: [{node_id, name, status, result, error}], summary}.',
   'plan and apply with --assignment print the answer of the API, which contains no results.',
   'exec prints the output of the remote command; with -o json one object per agent, with several agents one per line.',
+  "EXPR is a JSONPath (RFC 9535). A text is printed as it is, anything else as JSON on one line. kubectl's {.items[*].name}",
+  'works too. The expression is checked before the command does anything.',
+  'On a terminal, output that does not fit goes through the pager (orch help environment), unless --no-pager is given.',
+  '--watch redraws a list on a terminal. Elsewhere it prints each new or changed row again; with -o json as one line each.',
   'Long lists with --all print one API answer per page, one after another.',
   'Control characters in text of agents and servers are shown as \\x1b or \\u202e. JSON and YAML escape them.',
 ];

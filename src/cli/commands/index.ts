@@ -32,6 +32,7 @@ const assignments = () => import('./assignments.js');
 const audit = () => import('./audit.js');
 const channels = () => import('./channels.js');
 const completion = () => import('./completion.js');
+const config = () => import('./config.js');
 const doctor = () => import('./doctor.js');
 const driftExcuses = () => import('./drift-excuses.js');
 const drift = () => import('./drift.js');
@@ -83,6 +84,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('operator remove', 'remove an operator and end its sessions', async () => (await operator()).removeOperator),
   entry('login', 'log in now instead of with the next command', async () => (await operator()).logIn),
   entry('logout', 'end the session', async () => (await operator()).logOut),
+  entry(
+    'config show',
+    'show the settings of this client, and where they come from',
+    async () => (await config()).showConfig,
+  ),
   entry('profile create', 'save an orchestrator under a name', async () => (await profile()).createProfile),
   entry('profile update', 'change a profile', async () => (await profile()).updateProfile),
   entry('profile list', 'list profiles', async () => (await profile()).listProfiles),
@@ -271,6 +277,7 @@ export const COMMANDS: readonly CommandEntry[] = [
 
 export const GROUPS: readonly Group[] = [
   { path: 'operator', summary: 'manage the operators and your key' },
+  { path: 'config', summary: 'show the settings of this client', standard: 'show' },
   { path: 'profile', summary: 'manage saved orchestrators' },
   { path: 'agents', summary: 'manage the machines of the fleet', standard: 'list' },
   { path: 'enroll', summary: 'manage tokens that enrol new machines' },
@@ -301,7 +308,7 @@ export const GROUPS: readonly Group[] = [
 
 /** Sections of the top-level help. */
 export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
-  ['Get started', ['quickstart', 'status', 'doctor', 'operator', 'login', 'logout', 'profile']],
+  ['Get started', ['quickstart', 'status', 'doctor', 'operator', 'login', 'logout', 'profile', 'config']],
   ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics', 'top']],
   [
     'Modules',

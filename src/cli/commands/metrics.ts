@@ -27,7 +27,7 @@ export const showMetrics = defineCommand({
   options: {
     history: flag('show earlier measurements'),
     since: text('TIME', 'with --history, start time: 2h, 2025-03-01, Unix seconds'),
-    watch: flag('print each new measurement, until Ctrl-C'),
+    watch: flag('print each new measurement, until Ctrl-C', { short: 'w' }),
   },
   run: async (context, { node, history, since, watch }) => {
     const api = await context.api();

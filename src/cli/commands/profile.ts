@@ -1,7 +1,7 @@
 /** The commands of `orch profile`. */
 
 import { resolve } from 'node:path';
-import { profilesPath } from '../../client/operator-files.js';
+import { profilesPath, requireState } from '../../client/operator-files.js';
 import type { Profile } from '../../client/profile-file.js';
 import {
   loadProfiles,
@@ -36,6 +36,7 @@ export const createProfile = defineCommand({
   args: { name: argument('NAME', 'name to give it') },
   options: profileOptions,
   run: async ({ env, globals }, { name, ...given }) => {
+    requireState(env);
     if (globals.url === undefined)
       throw new Fault('usage', 'a profile needs an address', { hint: `add --url https://HOST:${API_PORT}` });
     const profiles = await loadProfiles(profilesPath(env));
@@ -69,6 +70,7 @@ export const updateProfile = defineCommand({
   args: { name: argument('NAME', 'the profile', 'profile') },
   options: { ...profileOptions, forget: choice('WHAT', FORGETTABLE, 'remember this no longer') },
   run: async ({ env, globals }, { name, forget, ...given }) => {
+    requireState(env);
     const profiles = await loadProfiles(profilesPath(env));
     const before = requireProfile(profiles, name);
     const url = globals.url === undefined ? {} : { url: urlText(parseServerUrl(globals.url, '--url')) };
@@ -119,6 +121,7 @@ export const useProfile = defineCommand({
   access: 'local',
   args: { name: argument('NAME', 'the profile', 'profile') },
   run: async ({ env }, { name }) => {
+    requireState(env);
     const profiles = await loadProfiles(profilesPath(env));
     const { url } = requireProfile(profiles, name);
     const changed = { ...profiles, standard: name };
@@ -134,6 +137,7 @@ export const removeProfile = defineCommand({
   access: 'local',
   args: { name: argument('NAME', 'the profile', 'profile') },
   run: async ({ env }, { name }) => {
+    requireState(env);
     await saveProfiles(withoutProfile(await loadProfiles(profilesPath(env)), name));
     return { names: [name], view: lines(`Forgot the profile ${name}.`) };
   },

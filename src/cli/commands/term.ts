@@ -20,6 +20,7 @@ import type { Context } from '../context.js';
 import { argument, argumentList, choice, defineCommand, flag, integer, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, formatAge, formatBytes, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
+import { isForPrograms } from '../global-options.js';
 import { hasNext } from '../list-pages.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import {
@@ -151,7 +152,7 @@ export const listTerminals = defineCommand({
     operator: text('OPERATOR', 'only sessions opened by this operator', { completes: 'operator' }),
     kind: choice('KIND', TERMINAL_KINDS, 'only shells, or only commands of "orch exec"'),
     limit: integer('N', `maximum number, newest first [${TERMINAL_LIST_LIMIT.standard}]`, 1),
-    watch: flag('follow changes, until Ctrl-C'),
+    watch: flag('follow changes, until Ctrl-C', { short: 'w' }),
   },
   run: async (context, { all, status, node, operator, kind, limit, watch }) => {
     if (all && status !== undefined) throw new Fault('usage', '--all and --status do not go together');
@@ -326,7 +327,7 @@ async function* follow(
   { query, sessions, listed }: Following,
 ): AsyncIterable<Outcome> {
   const { signal, clock } = context;
-  const forPrograms = context.globals.output === 'json' || context.globals.output === 'yaml';
+  const forPrograms = isForPrograms(context.globals);
   if (!forPrograms) yield listed;
   else for (const session of sessions) yield { body: session, oneLine: true };
   const known = new Map(sessions.map((session) => [session.session_id, session]));

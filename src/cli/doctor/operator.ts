@@ -1,8 +1,9 @@
 /** Checks of `orch doctor`: the operator's profiles and key. Nothing is sent. */
 import type { Connection, KeySource } from '../../client/connection.js';
 import { openSigner, type Signer } from '../../client/login.js';
-import { profilesPath, standardKeyPath } from '../../client/operator-files.js';
+import { type Environment, profilesPath, standardKeyPath } from '../../client/operator-files.js';
 import { loadProfiles } from '../../client/profiles.js';
+import { openAgentSigner } from '../../client/ssh-agent.js';
 import { wantsPassphrase } from '../../identity/private-key.js';
 import { isFault, systemCodeOf } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
@@ -33,7 +34,11 @@ export async function examineOperator(context: Context): Promise<OperatorFinding
   }
   const isChosen = connection?.profile !== null || globals.url !== undefined || Boolean(env.ORCH_URL);
   const path = globals.keyFile ?? (env.ORCH_KEY_FILE || standardKeyPath(env));
-  const key = keyCheck(connection?.key ?? { kind: 'file', path, from: 'the default' }, isChosen && connection !== null);
+  const source = connection?.key ?? ({ kind: 'file', path, from: 'the default' } as const);
+  const key =
+    source.kind === 'agent'
+      ? await agentKeyCheck(source.wanted, env)
+      : keyCheck(source, isChosen && connection !== null);
   return { checks: [profiles, ...broken, key.check], connection, isChosen, signer: key.signer };
 }
 
@@ -63,6 +68,15 @@ async function profileCheck({ env }: Context): Promise<DoctorCheck> {
 interface KeyFinding {
   readonly check: DoctorCheck;
   readonly signer: Signer | null;
+}
+
+async function agentKeyCheck(wanted: string | null, env: Environment): Promise<KeyFinding> {
+  try {
+    const signer = await openAgentSigner(wanted, env);
+    return { check: ok('key', `the ssh-agent keeps the Ed25519 key ${signer.publicKey}`), signer };
+  } catch (error) {
+    return { check: failure('key', error), signer: null };
+  }
 }
 
 /** @param isNeeded true when this user has an orchestrator to log in to */

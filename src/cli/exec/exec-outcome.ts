@@ -40,8 +40,9 @@ interface ExecPlan extends Pick<FleetExec, 'agents' | 'order' | 'batch'> {
 type Show = Pick<FleetExec, 'sinkFor' | 'onEnd'>;
 
 export async function execOutcome(context: Context, api: ApiClient, plan: ExecPlan): Promise<Outcomes> {
-  const { output } = context.globals;
-  if (output !== 'table' && output !== 'wide') return forPrograms(context, api, plan);
+  const { output, quiet } = context.globals;
+  const showsOutput = output === 'table' || output === 'wide' || (quiet && output === 'name');
+  if (!showsOutput) return forPrograms(context, api, plan);
   return forPeople(context, api, plan);
 }
 
@@ -131,7 +132,7 @@ function outletsOf(context: Context, onClosed: () => void): OutputTargets {
   return {
     out: openOutlet({ stream: streams.stdout, onWrite, onClosed }),
     err: openOutlet({ stream: streams.stderr, onWrite, onClosed: () => {} }),
-    color: { out: color, err: wantsColor(env, globals.noColor, streams.stderr.isTTY === true) },
+    color: { out: color, err: wantsColor(env, globals.color, streams.stderr.isTTY === true) },
   };
 }
 
@@ -163,7 +164,7 @@ function showGroups(groups: OutputGroups): Show {
 async function paintsOf({ color, env, globals, streams }: Context) {
   return {
     out: await loadPaint(color),
-    err: await loadPaint(wantsColor(env, globals.noColor, streams.stderr.isTTY === true)),
+    err: await loadPaint(wantsColor(env, globals.color, streams.stderr.isTTY === true)),
   };
 }
 

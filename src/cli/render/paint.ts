@@ -54,14 +54,23 @@ const textOf = (span: Span): string => (typeof span === 'string' ? span : span.t
 const isSpans = (line: Line): line is readonly Span[] => Array.isArray(line);
 
 /**
- * Returns whether a stream gets colours. Checks `--no-color`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then `NO_COLOR` and
- * `CLICOLOR=0`, then whether the stream is a terminal that supports colours.
+ * Returns whether a stream gets colours, and what decided: `--color` and `--no-color` (`wanted`), then `NO_COLOR`, then
+ * `CLICOLOR_FORCE` and `FORCE_COLOR`, then `CLICOLOR=0`, then whether the stream is a terminal that supports colours.
  */
-export function wantsColor(env: Env, noColor: boolean, isTerminal: boolean): boolean {
-  if (noColor) return false;
-  const forced = env.FORCE_COLOR;
-  if (forced !== undefined) return forced !== '0' && forced !== 'false';
-  if (env.CLICOLOR_FORCE && env.CLICOLOR_FORCE !== '0') return true;
-  if (env.NO_COLOR || env.CLICOLOR === '0') return false;
-  return isTerminal && env.TERM !== 'dumb';
+export function colorChoice(
+  env: Env,
+  wanted: boolean | null,
+  isTerminal: boolean,
+): { readonly isOn: boolean; readonly from: string } {
+  if (wanted !== null) return { isOn: wanted, from: wanted ? '--color' : '--no-color' };
+  if (env.NO_COLOR) return { isOn: false, from: 'NO_COLOR' };
+  if (env.CLICOLOR_FORCE && env.CLICOLOR_FORCE !== '0') return { isOn: true, from: 'CLICOLOR_FORCE' };
+  if (env.FORCE_COLOR !== undefined) {
+    return { isOn: env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false', from: 'FORCE_COLOR' };
+  }
+  if (env.CLICOLOR === '0') return { isOn: false, from: 'CLICOLOR' };
+  return { isOn: isTerminal && env.TERM !== 'dumb', from: 'default' };
 }
+
+export const wantsColor = (env: Env, wanted: boolean | null, isTerminal: boolean): boolean =>
+  colorChoice(env, wanted, isTerminal).isOn;

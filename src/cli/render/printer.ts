@@ -4,7 +4,7 @@ import { FAULTS } from '../../contract/faults.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { Env } from '../context.js';
 import { EXIT } from '../exit-status.js';
-import type { Globals } from '../global-options.js';
+import { type Globals, isForPrograms } from '../global-options.js';
 import { type Line, type Outcome, styled, type View } from '../outcome.js';
 import { loadPaint, type Paint, spansOf, wantsColor } from './paint.js';
 import { renderView } from './render-view.js';
@@ -30,8 +30,11 @@ interface PrinterOptions {
 }
 
 export interface Printer {
-  /** Prints an outcome and returns its exit status. Throws if the output cannot be written. */
-  show(outcome: Outcome): Promise<number>;
+  /**
+   * Prints an outcome and returns its exit status. The only outcome of a command may go through the pager. Throws if the
+   * output cannot be written.
+   */
+  show(outcome: Outcome, options?: ShowOptions): Promise<number>;
   /** Prints an error. */
   fail(error: unknown): Promise<void>;
   /** Prints a line; does nothing if `forPeople` is false. */
@@ -41,23 +44,36 @@ export interface Printer {
   present(view: View): Promise<void>;
   /** True once the reader of standard output has closed it. */
   readonly closed: boolean;
+  /** True while the pager has the terminal, and with it Ctrl-C. */
+  readonly paging: boolean;
   /** True if standard output gets colours. */
   readonly color: boolean;
   /** Paint of standard error. */
   readonly errorPaint: Paint;
-  /** False with `-o json` and `-o yaml`, where standard error carries only the problem document. */
+  /** False with `-q`, and with `-o json` and `-o yaml`, where standard error carries only the problem document. */
   readonly forPeople: boolean;
 }
 
+interface ShowOptions {
+  /** True if long output on a terminal goes through the pager. */
+  readonly paged?: boolean;
+}
+
 export async function createPrinter({ stdout, stderr, env, globals }: PrinterOptions): Promise<Printer> {
-  const color = wantsColor(env, globals.noColor, stdout.isTTY === true);
-  const errorPaint = await loadPaint(wantsColor(env, globals.noColor, stderr.isTTY === true));
+  const color = wantsColor(env, globals.color, stdout.isTTY === true);
+  const errorPaint = await loadPaint(wantsColor(env, globals.color, stderr.isTTY === true));
+  // Compiled first, so that a mistake in it is found before the command does anything.
+  const select =
+    globals.expression === null ? null : (await import('./select-json.js')).compileSelection(globals.expression);
   const out = openStream(stdout);
   const err = openStream(stderr);
-  const forPrograms = globals.output === 'json' || globals.output === 'yaml';
+  const forPrograms = isForPrograms(globals);
+  const forPeople = !forPrograms && !globals.quiet;
+  let paging = false;
   const text = async (outcome: Outcome): Promise<string> => {
+    if (select !== null) return outcome.body === undefined ? '' : asLines(select(outcome.body));
     if (globals.output === 'name') return asLines((outcome.names ?? []).map(sanitize));
-    if (forPrograms) {
+    if (globals.output === 'json' || globals.output === 'yaml') {
       if (outcome.body === undefined) return '';
       if (!outcome.oneLine) return serialize(outcome.body, globals.output);
       return (globals.output === 'yaml' ? '---\n' : '') + (await serialize(outcome.body, globals.output, 0));
@@ -68,31 +84,54 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
     const columns = wide ? null : columnsOf(stdout);
     return asLines(renderView(outcome.view, { paint: await loadPaint(color), wide, columns }));
   };
+  /** Returns whether the pager has shown the text. */
+  const paged = async (shown: string): Promise<boolean> => {
+    if (globals.noPager || stdout.isTTY !== true || stdout.fd === undefined || env.TERM === 'dumb') return false;
+    const { choosePager, fits, page } = await import('./pager.js');
+    const pager = choosePager(env);
+    if (pager === null || fits(shown, stdout)) return false;
+    paging = true;
+    try {
+      if (await page(shown, pager, { env, fd: stdout.fd })) return true;
+    } finally {
+      paging = false;
+    }
+    if (pager.from !== null) warn(`the pager "${pager.command}" of ${pager.from} cannot be run`);
+    return false;
+  };
+  const warn = (line: Line): void => {
+    if (globals.quiet) return;
+    void err.write(`${errorPaint.line([styled('warn', 'warning: '), ...spansOf(line)])}\n`);
+  };
   return {
     color,
     errorPaint,
-    forPeople: !forPrograms,
+    forPeople,
     get closed() {
       return out.closed;
     },
-    show: async (outcome) => {
-      const problem = await out.write(await text(outcome));
+    get paging() {
+      return paging;
+    },
+    show: async (outcome, options = {}) => {
+      const shown = await text(outcome);
+      if (options.paged && (await paged(shown))) return outcome.exitStatus ?? EXIT.done;
+      const problem = await out.write(shown);
       if (problem !== null) throw notWritten(problem);
       return outcome.exitStatus ?? EXIT.done;
     },
     fail: async (error) => {
-      if (forPrograms) await err.write(await serialize(problemOf(error), globals.output, 0));
+      const { output } = globals;
+      if (output === 'json' || output === 'yaml') await err.write(await serialize(problemOf(error), output, 0));
       else await err.write(asLines(renderFailure(error, globals.verbose).map((line) => errorPaint.line(line))));
     },
     present: async (view) => {
       await err.write(asLines(renderView(view, { paint: errorPaint, wide: false, columns: columnsOf(stderr) })));
     },
     note: (line) => {
-      if (!forPrograms) void err.write(`${errorPaint.line(line)}\n`);
+      if (forPeople) void err.write(`${errorPaint.line(line)}\n`);
     },
-    warn: (line) => {
-      void err.write(`${errorPaint.line([styled('warn', 'warning: '), ...spansOf(line)])}\n`);
-    },
+    warn,
   };
 }
 
