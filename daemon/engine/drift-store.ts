@@ -93,6 +93,8 @@ export async function findDrift(db: Queryable, driftId: string): Promise<DriftRo
 
 interface DriftFilter {
   readonly nodeId?: string | undefined;
+  /** Only records of these agents. */
+  readonly nodeIds?: readonly string[] | undefined;
   /** Leaves out records with lower IDs, which belong to a removed agent with the same node ID. */
   readonly since?: string | undefined;
   readonly status?: string | null | undefined;
@@ -194,9 +196,14 @@ export async function deleteDriftBefore(db: Queryable, time: number, limit: numb
   return deleted.length;
 }
 
-function newest(db: Queryable, { nodeId, since, status, before }: DriftFilter) {
+function newest(db: Queryable, { nodeId, nodeIds, since, status, before }: DriftFilter) {
   let query = db.selectFrom('drift_records').orderBy('drift_id', 'desc');
   if (nodeId !== undefined) query = query.where('node_id', '=', nodeId);
+  if (nodeIds !== undefined) {
+    // One parameter, whatever the number of agents.
+    const ids = JSON.stringify(nodeIds);
+    query = query.where(sql<boolean>`"node_id" in (select "value" from json_each(${ids}))`);
+  }
   if (since !== undefined) query = query.where('drift_id', '>=', since);
   if (status) query = query.where('status', '=', status);
   // Lets SQLite use the index of statuses, which leaves out the others.

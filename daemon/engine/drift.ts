@@ -1,4 +1,5 @@
 /** Runs drift checks against the believed state, and reads their records. */
+
 import type { DriftDetail, DriftRecord } from '../../src/contract/runs.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
@@ -11,6 +12,7 @@ import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent 
 import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from './agent-secrets.js';
 import { appliedResource, listAppliedResources } from './applied-resource-store.js';
 import { type AppliedSecrets, changedSecretNotes, reviveApplied, secretsOf, secretsOfRows } from './applied-secrets.js';
+import { selectedNodeIds } from './assignments/assignment-store.js';
 import { hashesOf, stateContentOf } from './believed-state.js';
 import { likelyCauses } from './drift-causes.js';
 import { excused } from './drift-excuses.js';
@@ -96,6 +98,8 @@ function believedOf(content: DecodedContent, contentId: number): Believed {
 interface DriftPage {
   readonly limit: number;
   readonly status: DriftStatus | null;
+  /** Selector of agents; only their records. */
+  readonly filter?: string | null | undefined;
   /** Cursor: only records older than this ID. */
   readonly before?: string | null | undefined;
 }
@@ -136,8 +140,11 @@ export class Drift {
     return (await listDrift(this.options.db, filter)).map(driftView);
   }
 
-  async list(page: DriftPage): Promise<DriftRecord[]> {
-    return (await listDrift(this.options.db, page)).map(driftView);
+  /** Returns records, newest first. Throws `invalid_selector`. */
+  async list({ filter, ...page }: DriftPage): Promise<DriftRecord[]> {
+    const { db } = this.options;
+    const nodeIds = filter == null ? undefined : await selectedNodeIds(db, filter);
+    return (await listDrift(db, { ...page, nodeIds })).map(driftView);
   }
 
   /** Returns the newest record of an agent, or null before its first check. Throws `agent_not_found`. */

@@ -117,7 +117,7 @@ const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
   getLatestDrift: async ({ params }) => ({ status: 200, body: await drift.latest(params.node_id) }),
   listDrift: async ({ query }) => {
     const page = pageOf(query);
-    const { items, headers } = pageFrom(await drift.list(page), {
+    const { items, headers } = pageFrom(await drift.list({ ...page, filter: query.filter ?? null }), {
       path: '/drift',
       query: { ...query, limit: page.limit - 1 },
       cursorOf: ({ drift_id }) => drift_id,

@@ -68,6 +68,8 @@ const OperationListSchema = closed({
 });
 const operationParams = closed({ operation_id: Type.String({ minLength: 1, maxLength: 64 }) });
 
+const SelectedAgents = optional(Type.String({ description: 'Selector: only of approved agents that match' }));
+
 export const operationRoutes = {
   getState: route({
     id: 'getState',
@@ -110,9 +112,9 @@ export const operationRoutes = {
     method: 'GET',
     path: '/state/operations',
     access: 'viewer',
-    query: closed(listQuery),
+    query: closed({ ...listQuery, filter: SelectedAgents }),
     answers: { 200: OperationListSchema },
-    faults: [],
+    faults: ['invalid_selector'],
   }),
   getOperation: route({
     id: 'getOperation',

@@ -325,11 +325,12 @@ export const runRoutes = {
     query: closed({
       limit: optional(limitOf(DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum)),
       status: optional(Type.Enum(DRIFT_STATUSES)),
+      filter: optional(Type.String({ description: 'Selector: only of approved agents that match' })),
       cursor: Cursor,
     }),
     answers: { 200: closed({ records: Type.Array(DriftRecordSchema) }) },
     headers: NEXT_PAGE,
-    faults: [],
+    faults: ['invalid_selector'],
   }),
   getDrift: route({
     id: 'getDrift',

@@ -112,7 +112,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     checkDrift: node,
     listAgentDrift: { ...node, query: { limit: '5', status: 'in_sync' } },
     getLatestDrift: node,
-    listDrift: { query: { limit: '5', status: 'in_sync' } },
+    listDrift: { query: { limit: '5', status: 'in_sync', filter: 'role=web' } },
     getDrift: { params: { drift_id: ulid() } },
     listDriftExcuses: { query: { node: agents.connected } },
     snoozeDrift: {
@@ -135,7 +135,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     getState: node,
     listAgentOperations: { ...node, query: { limit: '5', offset: '0', status: 'succeeded', rollout: ulid() } },
     getOperationOutput: { params: { ...node.params, ...operation.params } },
-    listOperations: { query: { limit: '5', offset: '0', status: 'succeeded', rollout: ulid() } },
+    listOperations: { query: { limit: '5', offset: '0', status: 'succeeded', rollout: ulid(), filter: 'role=web' } },
     getOperation: operation,
     cancelOperation: operation,
     listSecrets: {},

@@ -144,6 +144,10 @@ export async function selectedAgents(db: Queryable, selector: Selector): Promise
   return agents.filter((agent) => matches(selector, labelsOf(agent, tags.get(agent.node_id) ?? {})));
 }
 
+/** Returns the node IDs of the approved agents that a selector matches. Throws `invalid_selector`. */
+export const selectedNodeIds = async (db: Queryable, selector: string): Promise<readonly string[]> =>
+  (await selectedAgents(db, parseSelector(selector))).map(({ node_id }) => node_id);
+
 export const labelsOf = ({ attributes }: AgentRow, tags: AgentLabels['tags']): AgentLabels => ({ attributes, tags });
 
 /** Name and modules of an assignment that matches an agent. */

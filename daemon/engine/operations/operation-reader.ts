@@ -1,4 +1,5 @@
 /** Reads operations, and follows those in progress. */
+
 import { setImmediate } from 'node:timers/promises';
 import {
   OPERATION_LIST_LIMIT,
@@ -15,6 +16,7 @@ import type { Core } from '../../core/core.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
 import { knownAgent } from '../agent-gate.js';
 import type { Applies } from '../applies.js';
+import { selectedNodeIds } from '../assignments/assignment-store.js';
 import type { RunContents } from '../run-contents.js';
 import type { StateReader } from '../state.js';
 import type { LiveOperation, LiveOperations } from './live-operations.js';
@@ -47,6 +49,8 @@ interface OperationPageRequest {
   readonly status: Operation['status'] | null;
   /** Only operations of this rollout. */
   readonly rollout?: string | null;
+  /** Selector of agents; only their operations. */
+  readonly filter?: string | null;
 }
 
 interface FollowOptions {
@@ -114,13 +118,14 @@ export class OperationReader {
     return resultOf(detailOf(endedView(operation, stored.end), stored.end.checks, items), remarks);
   }
 
-  /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`. */
+  /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`, `invalid_selector`. */
   async list(page: OperationPageRequest, nodeId?: string) {
     const { db } = this.options;
     const { limit, offset } = page;
     const agent = nodeId === undefined ? {} : await this.agentFilter(nodeId);
     const states = page.status === null ? {} : { states: statesOf(page.status) };
-    const filter = { ...agent, ...states, rolloutId: page.rollout ?? undefined };
+    const nodeIds = page.filter == null ? undefined : await selectedNodeIds(db, page.filter);
+    const filter = { ...agent, ...states, rolloutId: page.rollout ?? undefined, nodeIds };
     const rows = await listOperations(db, { ...filter, limit, offset });
     const total = await countOperations(db, filter);
     return { operations: rows.map((row) => this.view(row)), total, limit, offset };
@@ -314,7 +319,10 @@ export const operationHandlers = ({ applies, operations, state }: OperationServi
     status: 200,
     body: await operations.list(pageOf(query), params.node_id),
   }),
-  listOperations: async ({ query }) => ({ status: 200, body: await operations.list(pageOf(query)) }),
+  listOperations: async ({ query }) => ({
+    status: 200,
+    body: await operations.list({ ...pageOf(query), filter: query.filter ?? null }),
+  }),
   getOperation: getOperation(operations),
   getOperationOutput: async ({ params: { node_id, operation_id } }) => ({
     status: 200,
@@ -343,7 +351,7 @@ const getOperation =
     return { status: 200, body: await operations.detail(operation_id) };
   };
 
-type ListQuery = Parameters<Handler<Routes['listOperations']>>[0]['query'];
+type ListQuery = Parameters<Handler<Routes['listAgentOperations']>>[0]['query'];
 
 const pageOf = ({ limit, offset, status, rollout }: ListQuery) => ({
   limit: clampLimit(limit, OPERATION_LIST_LIMIT.standard, OPERATION_LIST_LIMIT.maximum),

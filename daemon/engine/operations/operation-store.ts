@@ -260,6 +260,8 @@ export async function findRevert(
 
 interface OperationFilter {
   readonly nodeId?: string | undefined;
+  /** Only operations of these agents. */
+  readonly nodeIds?: readonly string[] | undefined;
   /** Leaves out operations with lower IDs, which belong to a removed agent with the same node ID. */
   readonly since?: string | undefined;
   readonly states?: readonly string[] | undefined;
@@ -311,10 +313,11 @@ export async function listOperationsInStates(
   return (await query.orderBy('operation_id').execute()).map((row) => columns.decode(row));
 }
 
-function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
+function matches({ nodeId, nodeIds, since, states, rolloutId }: OperationFilter) {
   const is = expressionBuilder<Database, 'operations'>();
   return is.and([
     ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
+    ...(nodeIds === undefined ? [] : [isOneOf(nodeIds)]),
     ...(since === undefined ? [] : [is('operation_id', '>=', since)]),
     ...(states === undefined ? [] : [is('state', 'in', states)]),
     // Lets SQLite use the index of states.
@@ -322,6 +325,10 @@ function matches({ nodeId, since, states, rolloutId }: OperationFilter) {
     ...(rolloutId === undefined ? [] : [is('rollout_id', '=', rolloutId)]),
   ]);
 }
+
+/** One parameter, whatever the number of agents. */
+const isOneOf = (nodeIds: readonly string[]) =>
+  sql<boolean>`"node_id" in (select "value" from json_each(${JSON.stringify(nodeIds)}))`;
 
 /** The only state that the index of states leaves out. */
 const SUCCEEDED = 'succeeded';

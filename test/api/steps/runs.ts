@@ -199,6 +199,11 @@ export async function records(world: World, operationId: string): Promise<void> 
   await world.gives('getDrift', { params: { drift_id: records[0].drift_id } }, 200);
   await world.refuses('getDrift', {}, 'drift_not_found');
   await world.gives('listOperations', {}, 200);
+  for (const id of ['listOperations', 'listDrift']) {
+    const tagged = await world.gives(id, { query: { filter: 'no_such_tag' } }, 200);
+    if ((tagged.operations ?? tagged.records).length > 0) throw new Error(`${id} does not heed its selector`);
+    await world.refuses(id, { query: { filter: 'a=(' } }, 'invalid_selector');
+  }
   await world.gives('getOperation', operation, 200);
   await world.refuses('getOperation', {}, 'operation_not_found');
   const captured = await world.gives('getOperationOutput', output, 200);
