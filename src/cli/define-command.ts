@@ -105,6 +105,8 @@ export interface Argument<T> {
   /** Takes every word after `--`, options included. */
   readonly dashed?: true;
   readonly completes: LiveValue | null;
+  /** Words that completion offers. */
+  readonly choices?: readonly string[];
   /** Returns the value. `given` is empty for an absent optional argument; commander rejects a missing required one. */
   parse(given: readonly string[]): T;
 }
@@ -179,6 +181,8 @@ export const optionalList = (
 /** Kinds of values that completion looks up: on the orchestrator, in the profiles, or on disk. */
 export type LiveValue =
   | 'node'
+  | 'tag'
+  | 'selector'
   | 'module'
   | 'assignment'
   | 'operator'
@@ -193,6 +197,7 @@ export type LiveValue =
   | 'notification'
   | 'terminal'
   | 'profile'
+  | 'command-or-topic'
   | 'file';
 
 /** The options of a command as data, with the type that each one gives. */
@@ -279,6 +284,27 @@ export const choice = <const C extends string>(
         throw new Fault('usage', `${name} takes ${listWords(choices)}, not "${value}"`);
       }
       return known;
+    },
+  });
+
+/** Makes an option that takes several of a few words, between commas or repeated. */
+export const choices = <const C extends string>(
+  placeholder: string,
+  words: readonly C[],
+  summary: string,
+): Option<readonly C[]> =>
+  option({
+    summary,
+    placeholder,
+    choices: words,
+    many: true,
+    parse: (given, name) => {
+      const parts = given.flatMap((value) => value.split(',')).map((part) => part.trim());
+      return [...new Set(parts)].map((part) => {
+        const known = words.find((candidate) => candidate === part);
+        if (known !== undefined) return known;
+        throw new Fault('usage', `${name} takes ${listWords(words)}, not "${part}"`);
+      });
     },
   });
 

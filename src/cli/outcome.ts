@@ -6,6 +6,10 @@ export interface Outcome {
   readonly body?: unknown;
   /** For endless streams: `-o json` prints the body on one line, `-o yaml` as its own document. */
   readonly oneLine?: true;
+  /** Records of a list that can be watched, parallel to `names` and to the rows of the table in `view`. */
+  readonly records?: readonly unknown[];
+  /** True for one state of a watched list. */
+  readonly watched?: true;
   /** Printed with `-o name`, one per line. */
   readonly names?: readonly string[];
   readonly view?: View;

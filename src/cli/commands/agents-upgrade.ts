@@ -9,7 +9,7 @@ import type { Context } from '../context.js';
 import { defineCommand, flag, integer, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { agentHandle, agentName, count } from '../format.js';
-import { chooseAgents, fleetOptions } from '../nodes/choose-agents.js';
+import { requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
 import { headed, type Line, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
@@ -49,8 +49,7 @@ export const upgradeAgents = defineCommand({
   consent: true,
   args: { nodes: optionalNodesArgument },
   options: {
-    selector: fleetOptions.selector,
-    allowEmpty: fleetOptions.allowEmpty,
+    ...selectionOptions,
     to: text('VERSION', 'version to install [that of the orchestrator]'),
     canary: integer('N', 'agents that go first; the others follow if all of these succeed [0]', 0),
     maxFailures: integer('N', 'stop after this many failures [no limit]', 1),
@@ -58,13 +57,13 @@ export const upgradeAgents = defineCommand({
     wait: text('TIME', `how long an agent waits for applies and terminals [${UPGRADE_WAIT.standard / 3600}h]`),
     force: flag('interrupt applies and terminals instead of waiting'),
   },
-  run: async (context, { nodes, selector, allowEmpty, to, canary, maxFailures, concurrency, wait, force }) => {
-    if (nodes.length > 0 === (selector !== undefined)) throw whichAgents(nodes);
+  run: async (context, { nodes, selector, status, allowEmpty, to, canary, maxFailures, concurrency, wait, force }) => {
+    requireSelection({ nodes, selector, status }, 'agents upgrade');
     const waitSecs = wait === undefined ? UPGRADE_WAIT.standard : parseDuration(wait, '--wait');
     if (waitSecs > UPGRADE_WAIT.maximum) throw new Fault('usage', '--wait is at most 24h');
     const api = await context.api();
     const version = to ?? (await api.call('getStatus', { signal: context.signal })).version;
-    const chosen = await chooseAgents(api, { nodes, assignment: undefined, selector, allowEmpty }, context);
+    const chosen = await selectAgents(api, { nodes, selector, status, allowEmpty }, context);
     const agents = chosen.filter(({ agent_version }) => agent_version !== version);
     if (agents.length === 0) {
       const all = chosen.length === 1 ? 'The agent has' : `All ${chosen.length} agents have`;
@@ -87,13 +86,6 @@ export const upgradeAgents = defineCommand({
     };
   },
 });
-
-const whichAgents = (nodes: readonly string[]): Fault =>
-  nodes.length > 0
-    ? new Fault('usage', 'name agents, or --selector: one of them')
-    : new Fault('usage', '"orch agents upgrade" needs an agent', {
-        hint: 'name it, or choose several: orch agents upgrade --selector "*" --canary 1',
-      });
 
 interface Request {
   readonly agents: readonly Agent[];

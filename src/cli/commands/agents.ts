@@ -1,22 +1,25 @@
 /** The commands of `orch agents`, and `orch tags`. */
 
 import type { ApiClient } from '../../client/api-client.js';
-import { AGENT_STATUSES } from '../../contract/agent-statuses.js';
+import { AGENT_STATUSES, type AgentStatus } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
 import { STANDINGS } from '../../contract/standing-names.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import { compareVersions } from '../../release/version-order.js';
 import type { Context } from '../context.js';
-import { argumentList, choice, defineCommand, flag, optionalArgument, text } from '../define-command.js';
-import { agentHandle, agentName, formatTags, formatTime, NONE, textOrNone } from '../format.js';
+import { choice, defineCommand, flag, optionalArgument, optionalList, text } from '../define-command.js';
+import { agentHandle, agentName, count, formatTags, formatTime, NONE, textOrNone } from '../format.js';
 import { allAgents } from '../list-pages.js';
-import { nodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
+import { type AgentCondition, conditionOption, meetsAny } from '../nodes/agent-conditions.js';
+import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
+import { nodeArgument, optionalNodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
 import {
   type FieldsView,
   fields,
   fieldsOf,
   headed,
+  type Line,
   lines,
   linesOf,
   type Outcome,
@@ -28,49 +31,63 @@ import {
 } from '../outcome.js';
 import { standingFields, standingSpan } from '../render/standing.js';
 import { parseTag } from '../tag-arguments.js';
+import { watchList, watchOption } from '../watch-list.js';
 
 /** `orch agents list`. */
 export const listAgents = defineCommand({
   examples: [
     'orch agents',
     'orch agents --status pending',
-    'orch agents --offline',
-    'orch agents --standing behind',
-    'orch agents --selector "platform=linux,role=web"',
+    'orch agents --status offline,drifted -l role=web',
+    'orch agents --selector "platform=linux,role=web" --watch',
+  ],
+  detail: [
+    'Several states select the agents in any of them. online, offline and the standings (never_applied, behind, drifted,',
+    'in_sync, unmanaged) are those of approved agents.',
   ],
   access: 'viewer',
   options: {
-    status: choice('STATUS', AGENT_STATUSES, 'filter by status'),
-    standing: choice('STANDING', STANDINGS, 'filter by standing'),
-    selector: text('SELECTOR', 'only agents that match (see: orch help selectors)', { short: 'l' }),
+    status: conditionOption,
+    standing: choice('STANDING', STANDINGS, 'only agents of this standing; the same as --status STANDING'),
+    selector: text('SELECTOR', 'only agents that match (see: orch help selectors)', {
+      short: 'l',
+      completes: 'selector',
+    }),
     filter: text('SELECTOR', 'the same as --selector'),
-    offline: flag('only approved agents that are not connected'),
+    offline: flag('only approved agents that are not connected; the same as --status offline'),
+    watch: watchOption,
   },
-  run: async (context, { status, standing, selector, filter = selector, offline }) => {
+  run: async (context, { status, standing, selector, filter = selector, offline, watch }) => {
     if (selector !== undefined && selector !== filter) {
       throw new Fault('usage', '--selector and --filter are the same: give one of them');
     }
-    if (offline && status !== undefined && status !== 'approved') {
-      throw new Fault('usage', `--offline is about approved agents, so --status ${status} does not go with it`);
+    const [only, ...others] = status;
+    if (offline && only !== undefined && (only !== 'approved' || others.length > 0)) {
+      throw new Fault('usage', `--offline is about approved agents, so --status ${status.join(',')} does not go with it`);
     }
-    const query = { status: offline ? 'approved' : status, standing, filter, signal: context.signal } as const;
+    const conditions: readonly AgentCondition[] = offline ? ['offline'] : status;
     const api = await context.api();
-    const [all, { version }] = await Promise.all([
-      allAgents(api, query),
-      api.call('getStatus', { signal: query.signal }),
-    ]);
-    const agents = offline ? all.filter(({ connected }) => !connected) : all;
-    return {
-      body: agents,
-      names: agents.map(agentHandle),
-      view: agentTable(agents, {
-        wide: context.globals.output === 'wide',
-        version,
-        filtered: status !== undefined || standing !== undefined || filter !== undefined || offline,
-      }),
+    const read = async ({ signal, globals }: Context): Promise<Outcome> => {
+      const query = { status: statusOf(conditions), standing, filter, signal };
+      const [all, { version }] = await Promise.all([allAgents(api, query), api.call('getStatus', { signal })]);
+      const agents = all.filter((agent) => meetsAny(agent, conditions));
+      const filtered = conditions.length > 0 || standing !== undefined || filter !== undefined;
+      return {
+        body: agents,
+        records: agents,
+        names: agents.map(agentHandle),
+        view: agentTable(agents, { wide: globals.output === 'wide', version, filtered }),
+      };
     };
+    return watch ? watchList(context, api, { read, category: 'agent' }) : read(context);
   },
 });
+
+/** Returns the status that the API filters by, if one covers all conditions. */
+function statusOf(conditions: readonly AgentCondition[]): AgentStatus | undefined {
+  const statuses = conditions.map((condition) => AGENT_STATUSES.find((status) => status === condition) ?? 'approved');
+  return new Set(statuses).size === 1 ? statuses[0] : undefined;
+}
 
 /** `orch agents show`. */
 export const showAgent = defineCommand({
@@ -122,78 +139,194 @@ export const approveAgents = defineCommand({
   },
 });
 
+/** Options that select agents of any status. */
+const anySelectionOptions = { ...selectionOptions, status: conditionOption } as const;
+
 /** `orch agents reject`. */
 export const rejectAgent = defineCommand({
-  examples: ['orch agents reject web-01'],
+  examples: ['orch agents reject web-01', 'orch agents reject -l role=old --status offline'],
   detail: [
     'Revokes an approved agent: its connection and its terminals close at once. Applied resources stay on the machine.',
+    'With --selector or --status it names the agents and asks once for all of them.',
   ],
   access: 'operator',
   consent: true,
-  args: { node: nodeArgument },
-  run: async (context, { node }) => {
+  args: { node: optionalNodeArgument },
+  options: anySelectionOptions,
+  run: async (context, { node, ...selection }) => {
     const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    await context.prompt.consent(`Reject ${agentName(agent)} (${agent.status}, ${agent.node_id})?`);
-    const rejected = await api.call('setAgentStatus', {
-      params: { node_id: agent.node_id },
-      body: { status: 'rejected' },
-      signal: context.signal,
-    });
-    return { body: rejected, names: [agentHandle(rejected)], view: lines(`Rejected ${agentName(rejected)}.`) };
+    const { agents, isOne } = await pickOrSelect(context, api, { node, ...selection }, 'agents reject');
+    const open = isOne ? agents : agents.filter(({ status }) => status !== 'rejected');
+    await consentToAll(context, 'Reject', open);
+    const rejected: Agent[] = [];
+    for (const { node_id } of open) {
+      const body = { status: 'rejected' as const };
+      rejected.push(await api.call('setAgentStatus', { params: { node_id }, body, signal: context.signal }));
+    }
+    return {
+      body: isOne ? rejected[0] : rejected,
+      names: rejected.map(agentHandle),
+      view: changedLines(rejected, (agent) => `Rejected ${agentName(agent)}.`),
+    };
   },
 });
 
 /** `orch agents remove`. */
 export const removeAgent = defineCommand({
-  examples: ['orch agents remove web-01'],
-  detail: ['Removes the record of a rejected agent. Reject it first: orch agents reject NODE'],
+  examples: ['orch agents remove web-01', 'orch agents remove --status rejected'],
+  detail: [
+    'Removes the record of a rejected agent. Reject it first: orch agents reject NODE',
+    'With --selector or --status it leaves out the agents that are not rejected.',
+  ],
   access: 'operator',
   consent: true,
-  args: { node: nodeArgument },
-  run: async (context, { node }) => {
+  args: { node: optionalNodeArgument },
+  options: anySelectionOptions,
+  run: async (context, { node, ...selection }) => {
     const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    await context.prompt.consent(`Remove the record of ${agentName(agent)} (${agent.status}, ${agent.node_id})?`);
-    await api.call('removeAgent', { params: { node_id: agent.node_id }, signal: context.signal });
-    return { names: [agentHandle(agent)], view: lines(`Removed ${agentName(agent)}.`) };
+    const { agents, isOne } = await pickOrSelect(context, api, { node, ...selection }, 'agents remove');
+    const removable = isOne ? agents : agents.filter(({ status }) => status === 'rejected');
+    await consentToAll(context, 'Remove the record of', removable);
+    for (const { node_id } of removable) {
+      await api.call('removeAgent', { params: { node_id }, signal: context.signal });
+    }
+    return {
+      names: removable.map(agentHandle),
+      view: changedLines(removable, (agent) => `Removed ${agentName(agent)}.`),
+    };
   },
 });
 
+interface PickedAgents {
+  readonly node: string | undefined;
+  readonly selector: string | undefined;
+  readonly status: readonly AgentCondition[];
+  readonly allowEmpty: boolean;
+}
+
+/** Returns the named agent, or all that the options select, whatever their status. Throws `usage` unless they choose in one way. */
+async function pickOrSelect(
+  { signal }: Context,
+  api: ApiClient,
+  { node, ...selection }: PickedAgents,
+  path: string,
+): Promise<{ readonly agents: readonly Agent[]; readonly isOne: boolean }> {
+  requireSelection({ nodes: node === undefined ? [] : [node], ...selection }, path);
+  if (node !== undefined) return { agents: [await resolveNode(api, node, { signal })], isOne: true };
+  const all = await allAgents(api, { filter: selection.selector, signal });
+  const agents = all.filter((agent) => meetsAny(agent, selection.status));
+  if (agents.length === 0 && !selection.allowEmpty) {
+    throw new Fault('agent_not_found', 'no agent is selected', { hint: 'look with the same options at: orch agents' });
+  }
+  return { agents, isOne: false };
+}
+
+/** Names the agents and asks once. Throws `cancelled`. */
+async function consentToAll(context: Context, verb: string, agents: readonly Agent[]): Promise<void> {
+  const [first, ...others] = agents;
+  if (first === undefined) return;
+  if (others.length === 0) {
+    return context.prompt.consent(`${verb} ${agentName(first)} (${first.status}, ${first.node_id})?`);
+  }
+  const named = agents.map((agent): Line => `  ${agentName(agent)}  ${agent.status}  ${agent.node_id}`);
+  if (!context.globals.yes) await context.present(linesOf(named));
+  await context.prompt.consent(`${verb} these ${count(agents.length, 'agent')}?`);
+}
+
+const changedLines = (agents: readonly Agent[], lineOf: (agent: Agent) => string): View =>
+  linesOf(agents.length === 0 ? ['No agent is selected.'] : agents.map(lineOf));
+
 /** `orch agents tag`. */
 export const tagAgent = defineCommand({
-  examples: ['orch agents tag web-01 role=web env=prod', 'orch agents tag web-01 canary'],
+  examples: [
+    'orch agents tag web-01 role=web env=prod',
+    'orch agents tag web-01 canary',
+    'orch agents tag -l distro=debian --status online os=debian',
+  ],
+  detail: ['With --selector or --status all words are tags, and it asks if there are several agents.'],
   access: 'operator',
+  consent: true,
   args: {
-    node: nodeArgument,
-    tags: argumentList('KEY[=VALUE]', 'tags to add; an existing tag gets the new value'),
+    node: optionalNodeArgument,
+    tags: optionalList('KEY[=VALUE]', 'tags to add; an existing tag gets the new value', 'tag'),
   },
-  run: async (context, { node, tags }) => {
+  options: selectionOptions,
+  run: async (context, { node, tags, ...selection }) => {
+    const { agents, words, isOne } = await taggedAgents(context, { node, words: tags, ...selection }, 'tag');
+    const added = [...new Map(words.map(parseTag))];
+    if (agents.length > 1) await consentToAll(context, 'Tag', agents);
     const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    const params = { node_id: agent.node_id };
-    for (const [key, value] of new Map(tags.map(parseTag))) {
-      await api.call('setTag', { params: { ...params, key }, body: { value }, signal: context.signal });
-    }
-    return taggedOutcome(await api.call('getAgent', { params, signal: context.signal }));
+    return changeTags(context, api, { agents, isOne }, async (node_id) => {
+      for (const [key, value] of added) {
+        await api.call('setTag', { params: { node_id, key }, body: { value }, signal: context.signal });
+      }
+    });
   },
 });
 
 /** `orch agents untag`. */
 export const untagAgent = defineCommand({
-  examples: ['orch agents untag web-01 canary'],
+  examples: ['orch agents untag web-01 canary', 'orch agents untag -l canary canary'],
+  detail: [
+    'With --selector or --status all words are keys, agents without the tag are left out, and it asks if there are several.',
+  ],
   access: 'operator',
-  args: { node: nodeArgument, keys: argumentList('KEY', 'keys of the tags to remove') },
-  run: async (context, { node, keys }) => {
+  consent: true,
+  args: { node: optionalNodeArgument, keys: optionalList('KEY', 'keys of the tags to remove', 'tag') },
+  options: selectionOptions,
+  run: async (context, { node, keys, ...selection }) => {
+    const chosen = await taggedAgents(context, { node, words: keys, ...selection }, 'untag');
+    const { words, isOne } = chosen;
+    const agents = isOne ? chosen.agents : chosen.agents.filter(({ tags }) => words.some((key) => key in tags));
+    if (agents.length > 1) await consentToAll(context, `Remove ${words.join(', ')} from`, agents);
     const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    const params = { node_id: agent.node_id };
-    for (const key of new Set(keys)) {
-      await api.call('removeTag', { params: { ...params, key }, signal: context.signal });
-    }
-    return taggedOutcome(await api.call('getAgent', { params, signal: context.signal }));
+    return changeTags(context, api, { agents, isOne }, async (node_id, tags) => {
+      for (const key of new Set(words)) {
+        if (!isOne && !(key in tags)) continue;
+        await api.call('removeTag', { params: { node_id, key }, signal: context.signal });
+      }
+    });
   },
 });
+
+interface TaggedChoice extends PickedAgents {
+  /** Words after the first one. */
+  readonly words: readonly string[];
+}
+
+/** Returns the agents, and the words that are no agent: with a selection, every one. Throws `usage`. */
+async function taggedAgents(context: Context, { node, words, ...selection }: TaggedChoice, verb: 'tag' | 'untag') {
+  const { signal } = context;
+  const isOne = !isSelection(selection);
+  const named = isOne ? words : [...(node === undefined ? [] : [node]), ...words];
+  if (isOne) requireSelection({ nodes: node === undefined ? [] : [node], ...selection }, `agents ${verb}`);
+  if (named.length === 0) {
+    throw new Fault('usage', `"orch agents ${verb}" needs a tag`, { hint: `see: orch agents ${verb} --help` });
+  }
+  const api = await context.api();
+  const agents =
+    isOne && node !== undefined
+      ? [await resolveNode(api, node, { signal })]
+      : await selectAgents(api, { nodes: [], ...selection }, { signal });
+  return { agents, words: named, isOne };
+}
+
+/** Changes the tags of each agent, and shows the agents as they are then. */
+async function changeTags(
+  { signal }: Context,
+  api: ApiClient,
+  { agents, isOne }: { readonly agents: readonly Agent[]; readonly isOne: boolean },
+  change: (nodeId: string, tags: Agent['tags']) => Promise<void>,
+): Promise<Outcome> {
+  const changed: Agent[] = [];
+  for (const { node_id, tags } of agents) {
+    await change(node_id, tags);
+    changed.push(await api.call('getAgent', { params: { node_id }, signal }));
+  }
+  const [only] = changed;
+  if (isOne && only !== undefined) return taggedOutcome(only);
+  return { body: changed, names: changed.map(agentHandle), view: changedLines(changed, tagsLine) };
+}
 
 /** `orch tags`. */
 export const listTags = defineCommand({
@@ -293,9 +426,12 @@ async function present(context: Context, { agents, agent, name }: Approval): Pro
 
 /** The outcome of a tag change: the agent with its new tags. */
 export function taggedOutcome(agent: Agent): Outcome {
+  return { body: agent, names: [agentHandle(agent)], view: lines(tagsLine(agent)) };
+}
+
+function tagsLine(agent: Agent): string {
   const tags = formatTags(agent.tags);
-  const message = tags === '' ? `${agentName(agent)} has no tags now.` : `${agentName(agent)} has the tags: ${tags}`;
-  return { body: agent, names: [agentHandle(agent)], view: lines(message) };
+  return tags === '' ? `${agentName(agent)} has no tags now.` : `${agentName(agent)} has the tags: ${tags}`;
 }
 
 /** Characters of a shown node ID; approval needs 8. */

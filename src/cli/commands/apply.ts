@@ -1,5 +1,7 @@
 /** `orch plan` and `orch apply`: modules on agents or on this machine, and saved plans. */
 import { Fault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import type { Outcome } from '../outcome.js';
 import { CONFIRM_SECS } from '../../resources/restored.js';
 import { defineCommand, flag, integer, text } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
@@ -37,6 +39,7 @@ export const applyModules = defineCommand({
     'orch apply --assignment web --canary 1 --max-failures 3',
     'orch apply --assignment web --waves 1,10%,100% --soak 5m --yes',
     'orch apply --selector role=web -m nginx --yes',
+    'orch apply --status behind,drifted --canary 1',
     'orch apply web-01 -m firewall --confirm-within 90s',
     'orch apply next.orchplan',
     'orch apply web-01 --to 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
@@ -97,6 +100,7 @@ export const applyModules = defineCommand({
     }
     const modules = await chooseModules(context, choice);
     const target = await chooseTarget(api, choice, context);
+    if (isEmpty(target)) return nothingChosen(context, { kind: 'apply', detailed });
     if (target.kind !== 'agent' || needsRollout(pace)) {
       const fleet = target.kind === 'agent' ? ({ kind: 'agents', agents: [target.agent] } as const) : target;
       const order = { fleet, modules, pace, allowEmpty, ...limits, detach, detailed };
@@ -108,6 +112,15 @@ export const applyModules = defineCommand({
     return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
   },
 });
+
+const isEmpty = (target: Awaited<ReturnType<typeof chooseTarget>>): boolean =>
+  target.kind === 'agents' && target.agents.length === 0;
+
+/** The outcome with `--allow-empty` if no agent has the status. */
+const nothingChosen = (
+  { globals }: Context,
+  options: { readonly kind: 'plan' | 'apply'; readonly detailed: boolean },
+): Outcome => runOutcome([], { ...options, verbose: globals.verbose, fleet: true });
 
 /** Options that name many agents or modules. */
 type Beside = Parameters<typeof fleetFlags>[0] &
@@ -191,6 +204,7 @@ export const planModules = defineCommand({
       if (out !== undefined) await savePlan(context, api, { path: out, modules, to: to ?? null, runs });
       return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose, confirmSecs });
     }
+    if (isEmpty(target)) return nothingChosen(context, { kind: 'plan', detailed });
     const order = { fleet: target, modules, pace, allowEmpty: choice.allowEmpty, confirmSecs, detailed };
     const { outcome, runs } = await planFleet(context, api, order);
     if (out !== undefined) await savePlan(context, api, { path: out, modules, runs });

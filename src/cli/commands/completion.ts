@@ -37,7 +37,7 @@ export const printScript = defineCommand({
   ],
   detail: ['Completes commands, flags, and live values: names of agents and modules, operators, profiles, operations.'],
   access: 'local',
-  args: { shell: argument('SHELL', listWords(SHELLS)) },
+  args: { shell: { ...argument('SHELL', listWords(SHELLS)), choices: SHELLS } },
   run: async (_context, { shell }) => {
     const known = SHELLS.find((candidate) => candidate === shell);
     if (known === undefined)
@@ -77,7 +77,7 @@ export interface Candidate {
 }
 
 /** Candidates that a shell reads as a single plain word. Names may be hostile. */
-const PLAIN = /^[\p{L}\p{N}._:@/=+-]+$/u;
+const PLAIN = /^[\p{L}\p{N}._:@/=+,-]+$/u;
 
 export async function candidates(context: Context, words: readonly string[]): Promise<readonly Candidate[]> {
   const current = words.at(-1) ?? '';
@@ -105,12 +105,21 @@ async function allCandidates(
   const options = optionsOf(command);
   const pending = optionBefore(before.at(-1), options);
   const given = wordsOf(found.rest, options);
-  if (pending) return valueCandidates(context, { live: pending.completes, choices: pending.choices, given });
+  if (pending) {
+    const { completes: live, choices, many } = pending;
+    return valueCandidates(context, { live, choices, isList: many, given, current });
+  }
   if (current.startsWith('-')) return optionCandidates(options);
   const argument = nextArgument(command, found.rest, options);
   return [
     ...subcommands,
-    ...(await valueCandidates(context, { live: argument?.completes ?? null, choices: null, given })),
+    ...(await valueCandidates(context, {
+      live: argument?.completes ?? null,
+      choices: argument?.choices ?? null,
+      isList: false,
+      given,
+      current,
+    })),
   ];
 }
 
@@ -150,23 +159,49 @@ const wordsOf = (rest: readonly string[], options: Options): readonly string[] =
 interface Wanted {
   readonly live: LiveValue | null;
   readonly choices: readonly string[] | null;
+  /** True if the choices may be joined with commas. */
+  readonly isList: boolean;
   /** Positional words so far. */
   readonly given: readonly string[];
+  /** The word so far. */
+  readonly current: string;
 }
 
-async function valueCandidates(context: Context, { live, choices, given }: Wanted): Promise<readonly Candidate[]> {
-  if (choices) return choices.map((word) => ({ word, summary: '' }));
+async function valueCandidates(context: Context, wanted: Wanted): Promise<readonly Candidate[]> {
+  const { live, choices, isList, given, current } = wanted;
+  if (choices) {
+    const before = isList ? beforeLast(current) : '';
+    const used = before.split(',');
+    return choices.filter((word) => !used.includes(word)).map((word) => ({ word: before + word, summary: '' }));
+  }
   if (live === 'file') return [{ word: ':file', summary: '' }];
-  return live === null ? [] : liveValues(context, live, given);
+  if (live === 'command-or-topic') return helpCandidates(given.join(' '));
+  return live === null ? [] : liveValues(context, live, given, current);
 }
 
-type Live = Exclude<LiveValue, 'file' | 'profile'>;
+/** Returns the words that may follow in `orch help`: those of commands, and at first also the topics. */
+async function helpCandidates(path: string): Promise<readonly Candidate[]> {
+  const words = wordsBelow(path).map((word) => describeWord(path === '' ? word : `${path} ${word}`, word));
+  if (path !== '') return words;
+  const { TOPICS } = await import('./help.js');
+  return [...words, ...TOPICS.map(({ name, summary }) => ({ word: name, summary }))];
+}
+
+/** Returns a list up to its last comma, which the last item follows. */
+const beforeLast = (list: string): string => list.slice(0, list.lastIndexOf(',') + 1);
+
+type Live = Exclude<LiveValue, 'file' | 'profile' | 'command-or-topic'>;
 
 /** Milliseconds that a completion may take. */
 const PATIENCE = 2000;
 
-/** Returns the candidates; `given` holds the positional words so far. */
-type Source = (api: ApiClient, signal: AbortSignal, given: readonly string[]) => Promise<readonly Candidate[]>;
+/** Returns the candidates; `given` holds the positional words so far, and `current` the word to complete. */
+type Source = (
+  api: ApiClient,
+  signal: AbortSignal,
+  given: readonly string[],
+  current: string,
+) => Promise<readonly Candidate[]>;
 
 const SOURCES: Readonly<Record<Live, Source>> = {
   node: async (api, signal) =>
@@ -174,6 +209,16 @@ const SOURCES: Readonly<Record<Live, Source>> = {
       word: agentHandle(agent),
       summary: `${agent.status} ${agent.initial_hostname}`,
     })),
+  tag: async (api, signal, _given, current) => tagCandidates((await api.call('listTags', { signal })).tags, current),
+  selector: async (api, signal, _given, current) => {
+    const before = beforeLast(current);
+    const { tags } = await api.call('listTags', { signal });
+    const all = { ...ATTRIBUTE_VALUES, ...tags };
+    return tagCandidates(all, current.slice(before.length)).map(({ word, summary }) => ({
+      word: before + word,
+      summary,
+    }));
+  },
   module: async (api, signal) =>
     (await api.call('listModules', { signal })).map(({ name }) => ({ word: name, summary: 'module' })),
   assignment: async (api, signal) =>
@@ -203,7 +248,7 @@ const SOURCES: Readonly<Record<Live, Source>> = {
       summary: `${rollout.state} ${rolloutSubject(rollout)}`,
     })),
   'operation-of-node': async (api, signal, [node]) => {
-    if (node === undefined) return SOURCES.operation(api, signal, []);
+    if (node === undefined) return SOURCES.operation(api, signal, [], '');
     const { node_id } = await resolveNode(api, node, { signal });
     const { operations } = await api.call('listAgentOperations', { params: { node_id }, signal });
     return operations.map(({ operation_id, status, modules }) => ({
@@ -233,18 +278,44 @@ const SOURCES: Readonly<Record<Live, Source>> = {
     })),
 };
 
+/** Attributes that selectors test, with their usual values. */
+const ATTRIBUTE_VALUES: Readonly<Record<string, readonly string[]>> = {
+  arch: [],
+  distro: [],
+  init_system: [],
+  platform: ['linux', 'macos', 'windows'],
+  version: [],
+};
+
+/** Returns the keys, or after `KEY=` the values of the key. */
+function tagCandidates(tags: Readonly<Record<string, readonly string[]>>, current: string): readonly Candidate[] {
+  const at = current.indexOf('=');
+  if (at < 0) {
+    return Object.entries(tags).map(([key, values]) => {
+      const named = values.filter((value) => value !== '');
+      // A key without values is a complete term.
+      const isBare = named.length === 0 && values.length > 0;
+      return { word: isBare ? key : `${key}=`, summary: named.slice(0, 3).join(' ') };
+    });
+  }
+  const key = current.slice(0, at);
+  const values = Object.hasOwn(tags, key) ? (tags[key] ?? []) : [];
+  return values.filter((value) => value !== '').map((value) => ({ word: `${key}=${value}`, summary: '' }));
+}
+
 /** Returns the candidates of a kind of value. Returns none on failure, because a completion must not print errors. */
 export async function liveValues(
   context: Context,
-  live: Exclude<LiveValue, 'file'>,
+  live: Exclude<LiveValue, 'file' | 'command-or-topic'>,
   given: readonly string[] = [],
+  current = '',
 ): Promise<readonly Candidate[]> {
   try {
     if (live === 'profile') {
       const { byName } = await loadProfiles(profilesPath(context.env));
       return Object.entries(byName).map(([word, { url }]) => ({ word, summary: url }));
     }
-    return await SOURCES[live](await context.api(), AbortSignal.timeout(PATIENCE), given);
+    return await SOURCES[live](await context.api(), AbortSignal.timeout(PATIENCE), given, current);
   } catch {
     return [];
   }
@@ -254,17 +325,33 @@ export const shellScript = (shell: Shell): string => SCRIPTS[shell];
 
 const bash = `# bash completion of orch
 _orch() {
-  local cur words cword IFS=$'\\n'
-  words=("\${COMP_WORDS[@]:0:COMP_CWORD+1}")
+  local cur words word line joined="" whole IFS=$'\\n'
+  # bash splits words at "=" and ":" and replaces only what follows, so they are joined where no space stood between.
+  words=()
+  local rest="\${COMP_LINE:0:COMP_POINT}"
+  for word in "\${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+    if [ -n "$joined" ] && [ "\${rest#[[:space:]]}" = "$rest" ]; then
+      words[\${#words[@]}-1]+="$word"
+    else
+      words+=("$word")
+    fi
+    joined=yes
+    rest="\${rest#"\${rest%%[![:space:]]*}"}"
+    rest="\${rest#"$word"}"
+  done
   cur="\${COMP_WORDS[COMP_CWORD]}"
+  case "$cur" in [=:]) cur="" ;; esac
+  whole="\${words[\${#words[@]}-1]}"
+  local kept="\${whole%"$cur"}"
   COMPREPLY=()
-  local line
   for line in $(orch __complete --no-color -- "\${words[@]:1}" 2>/dev/null </dev/null); do
     if [ "$line" = ":file" ]; then
       compopt -o filenames 2>/dev/null
       COMPREPLY+=($(compgen -f -- "$cur"))
     else
-      COMPREPLY+=("\${line%% *}")
+      word="\${line%% *}"
+      case "$word" in *=) compopt -o nospace 2>/dev/null ;; esac
+      COMPREPLY+=("\${word#"$kept"}")
     fi
   done
 }
@@ -274,16 +361,19 @@ complete -F _orch orch
 const zsh = `#compdef orch
 # zsh completion of orch
 _orch() {
-  local -a described
+  local -a described open
   local line files=0
   for line in "\${(@f)$(orch __complete --no-color -- "\${words[@]:1:$((CURRENT-1))}" 2>/dev/null </dev/null)}"; do
     if [[ "$line" == ":file" ]]; then
       files=1
+    elif [[ "\${line%% *}" == *= ]]; then
+      open+=("\${\${line%% *}//:/\\\\:}:\${line#* }")
     elif [[ -n "$line" ]]; then
       described+=("\${\${line%% *}//:/\\\\:}:\${line#* }")
     fi
   done
   (( \${#described} )) && _describe -V orch described
+  (( \${#open} )) && _describe -V orch open -S ''
   (( files )) && _files
 }
 if [ "$funcstack[1]" = "_orch" ]; then

@@ -11,7 +11,7 @@ import { dashedList, defineCommand, flag, integer, text } from '../define-comman
 import { execOutcome } from '../exec/exec-outcome.js';
 import { EXIT } from '../exit-status.js';
 import { agentName, count } from '../format.js';
-import { chooseAgents, fleetOptions } from '../nodes/choose-agents.js';
+import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodesArgument, resolveNodes } from '../nodes/resolve-node.js';
 import { type Line, lines, linesOf, type Outcome, styled } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
@@ -56,8 +56,7 @@ export const command = defineCommand({
     command: dashedList('COMMAND', 'the program and its arguments'),
   },
   options: {
-    selector: fleetOptions.selector,
-    allowEmpty: fleetOptions.allowEmpty,
+    ...selectionOptions,
     batch: integer('N', `number of agents in parallel [${BATCH}]`, 1),
     timeout: text('TIME', 'end the command after this time, such as 30s or 5m'),
     stdin: flag('send standard input even when it is a terminal'),
@@ -66,18 +65,18 @@ export const command = defineCommand({
     group: flag('group agents with equal output, at the end'),
   },
   run: async (context, { nodes, command: words, tty, escapeChar, ...given }) => {
-    const { selector, allowEmpty, batch, timeout, stdin, group } = given;
+    const { selector, status, allowEmpty, batch, timeout, stdin, group } = given;
     if (words.length === 0) throw noCommand(nodes);
     if (tty)
       return execOnTerminal(context, { nodes, command: words, escapeChar, conflicting: unfitForTerminal(given) });
     if (escapeChar !== undefined)
       throw new Fault('usage', '--escape-char is for --tty: without it there are no escapes');
-    if (nodes.length > 0 === (selector !== undefined)) throw whichAgents(nodes);
+    requireSelection({ nodes, selector, status }, 'exec');
     const timeoutSecs = timeout === undefined ? null : secondsOf(timeout);
-    const fleet = selector !== undefined;
+    const fleet = isSelection(given);
     if (fleet) requireExecConsent(context);
     const api = await context.api();
-    const agents = await chooseAgents(api, { nodes, assignment: undefined, selector, allowEmpty }, context);
+    const agents = await selectAgents(api, { nodes, selector, status, allowEmpty }, context);
     if (agents.length === 0) return { body: [], view: lines('No agent matches, so nothing is run.') };
     if (fleet && agents.length > 1) await confirmExec(context, { agents, command: words });
     const { stdin: input } = context.streams;
@@ -94,14 +93,16 @@ export const command = defineCommand({
 
 interface Given {
   readonly selector: string | undefined;
+  readonly status: readonly string[];
   readonly batch: number | undefined;
   readonly timeout: string | undefined;
   readonly stdin: boolean;
   readonly group: boolean;
 }
 
-function unfitForTerminal({ selector, batch, timeout, stdin, group }: Given): readonly string[] {
-  const given = { '--selector': selector, '--batch': batch, '--timeout': timeout, '--stdin': stdin, '--group': group };
+function unfitForTerminal({ selector, status, batch, timeout, stdin, group }: Given): readonly string[] {
+  const isNarrowed = status.length > 0;
+  const given = { '--selector': selector, '--status': isNarrowed, '--batch': batch, '--timeout': timeout, '--stdin': stdin, '--group': group };
   return Object.entries(given).flatMap(([name, value]) => (value === undefined || value === false ? [] : [name]));
 }
 
@@ -115,13 +116,6 @@ function noCommand([node = 'NODE', ...others]: readonly string[]): Fault {
   const guess = others.length > 0 ? others.join(' ') : 'COMMAND';
   return new Fault('usage', 'there is no command: it goes after "--"', { hint: `orch exec ${node} -- ${guess}` });
 }
-
-const whichAgents = (nodes: readonly string[]): Fault =>
-  nodes.length > 0
-    ? new Fault('usage', 'name agents, or --selector: one of them')
-    : new Fault('usage', '"orch exec" needs an agent', {
-        hint: 'name it, or choose several: orch exec --selector role=web -- COMMAND',
-      });
 
 /** Throws `confirmation_required` before any request if consent is needed and there is no terminal. */
 export function requireExecConsent({ prompt, globals }: Context): void {

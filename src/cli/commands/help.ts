@@ -61,7 +61,11 @@ export const command = defineCommand({
   examples: ['orch help agents approve', 'orch help exit-codes', 'orch help --all'],
   access: 'local',
   args: {
-    words: optionalList('WORD', `the words of a command, or a topic: ${TOPICS.map(({ name }) => name).join(', ')}`),
+    words: optionalList(
+      'WORD',
+      `the words of a command, or a topic: ${TOPICS.map(({ name }) => name).join(', ')}`,
+      'command-or-topic',
+    ),
   },
   options: { all: flag('print the help of all commands and topics') },
   run: async (_context, { words, all }) => {

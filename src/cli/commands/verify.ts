@@ -9,14 +9,14 @@ import type { Context } from '../context.js';
 import { defineCommand, integer } from '../define-command.js';
 import { EXIT, exitStatusOfCode } from '../exit-status.js';
 import { agentHandle, agentName, count } from '../format.js';
-import { chooseAgents, fleetOptions } from '../nodes/choose-agents.js';
+import { chooseAgents, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
 import { type Line, lines, linesOf, type Outcome, stackOf, styled, textLines, type View } from '../outcome.js';
 import { checkLines } from '../render/check-lines.js';
 import { spansOf } from '../render/paint.js';
 
 export const verifyAgents = defineCommand({
-  examples: ['orch verify web-01', 'orch verify -l role=web', 'orch verify --assignment web --concurrency 20'],
+  examples: ['orch verify web-01', 'orch verify -l role=web', 'orch verify --status online', 'orch verify --assignment web --concurrency 20'],
   detail: [
     'Runs the health checks of the modules that were applied last, and changes nothing.',
     'Ends with 0 if every check is healthy, and with 1 if one is not. An agent without checks is healthy.',
@@ -28,17 +28,8 @@ export const verifyAgents = defineCommand({
     concurrency: integer('N', `most agents at a time [${ROLLOUT_CONCURRENCY.standard}]`, 1),
   },
   run: async (context, { concurrency, ...choice }) => {
-    const { nodes, assignment, selector } = choice;
-    const ways = [nodes.length > 0, assignment !== undefined, selector !== undefined].filter(Boolean).length;
-    if (ways !== 1) {
-      throw new Fault(
-        'usage',
-        ways > 1 ? 'name agents, or --assignment, or --selector: one of them' : '"orch verify" needs an agent',
-        {
-          hint: 'name it, or choose several with --assignment or --selector',
-        },
-      );
-    }
+    const { nodes } = choice;
+    requireOneChoice(choice, 'verify', { local: false });
     const api = await context.api();
     const agents = await chooseAgents(api, choice, context);
     const isSingle = nodes.length === 1;

@@ -4,7 +4,7 @@ import type { Agent } from '../../contract/agents.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { isName, isNodeId } from '../../kernel/ids.js';
 import { nearest } from '../../language/nearest.js';
-import { argument, optionalList } from '../define-command.js';
+import { argument, optionalArgument, optionalList } from '../define-command.js';
 import { agentName } from '../format.js';
 import { allAgents } from '../list-pages.js';
 
@@ -102,6 +102,8 @@ function ambiguous(text: string, candidates: readonly Agent[]): Fault {
 const SUMMARY = 'agent name, node ID, or a unique beginning of one (4 characters or more)';
 
 export const nodeArgument = argument('NODE', SUMMARY, 'node');
+/** Optional, because `--selector` may choose the agents. */
+export const optionalNodeArgument = optionalArgument('NODE', SUMMARY, 'node');
 /** Optional, because another option may choose the agents, such as `--local`. */
 export const optionalNodesArgument = optionalList('NODE', `${SUMMARY}, or "web[01-20]"`, 'node');
 

@@ -9,6 +9,7 @@ import { type Line, type Outcome, styled, type View } from '../outcome.js';
 import { loadPaint, type Paint, spansOf, wantsColor } from './paint.js';
 import { renderView } from './render-view.js';
 import { escapeJson, sanitize } from './terminal-text.js';
+import type { WatchedList } from './watched-list.js';
 
 export type InputStream = Readable & {
   readonly isTTY?: boolean;
@@ -79,10 +80,25 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
       return (globals.output === 'yaml' ? '---\n' : '') + (await serialize(outcome.body, globals.output, 0));
     }
     if (globals.output === 'dot') return asLines((outcome.dot ?? '').split('\n').map(sanitize));
-    if (!outcome.view) return '';
+    return asLines(await viewLines(outcome));
+  };
+  const viewLines = async ({ view }: Outcome): Promise<readonly string[]> => {
+    if (!view) return [];
     const wide = globals.output === 'wide';
     const columns = wide ? null : columnsOf(stdout);
-    return asLines(renderView(outcome.view, { paint: await loadPaint(color), wide, columns }));
+    return renderView(view, { paint: await loadPaint(color), wide, columns });
+  };
+  let watched: Pick<WatchedList, 'next'> | null = null;
+  /** Returns what a watched list prints for its present state. */
+  const watchedText = async (outcome: Outcome): Promise<string> => {
+    const namesOnly = globals.output === 'name';
+    watched ??= new (await import('./watched-list.js')).WatchedList({
+      stdout,
+      namesOnly,
+      render: async (list) => (namesOnly ? (list.names ?? []).map(sanitize) : viewLines(list)),
+      renderRecord: forPrograms ? (body) => text({ body, oneLine: true }) : null,
+    });
+    return watched.next(outcome);
   };
   /** Returns whether the pager has shown the text. */
   const paged = async (shown: string): Promise<boolean> => {
@@ -114,7 +130,7 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
       return paging;
     },
     show: async (outcome, options = {}) => {
-      const shown = await text(outcome);
+      const shown = outcome.watched ? await watchedText(outcome) : await text(outcome);
       if (options.paged && (await paged(shown))) return outcome.exitStatus ?? EXIT.done;
       const problem = await out.write(shown);
       if (problem !== null) throw notWritten(problem);

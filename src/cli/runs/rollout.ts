@@ -141,6 +141,7 @@ async function hasAgents(context: Context, api: ApiClient, choice: RolloutChoice
 const wordsOf = ({ fleet, allowEmpty }: Pick<RolloutChoice, 'fleet' | 'allowEmpty'>) => ({
   assignment: fleet.kind === 'assignment' ? fleet.assignment : undefined,
   selector: fleet.kind === 'selector' ? fleet.selector : undefined,
+  status: [],
   allowEmpty,
 });
 
