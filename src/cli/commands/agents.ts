@@ -63,7 +63,10 @@ export const listAgents = defineCommand({
     }
     const [only, ...others] = status;
     if (offline && only !== undefined && (only !== 'approved' || others.length > 0)) {
-      throw new Fault('usage', `--offline is about approved agents, so --status ${status.join(',')} does not go with it`);
+      throw new Fault(
+        'usage',
+        `--offline is about approved agents, so --status ${status.join(',')} does not go with it`,
+      );
     }
     const conditions: readonly AgentCondition[] = offline ? ['offline'] : status;
     const api = await context.api();

@@ -1,13 +1,13 @@
 /** `orch plan` and `orch apply`: modules on agents or on this machine, and saved plans. */
 import { Fault } from '../../kernel/fault.js';
-import type { Context } from '../context.js';
-import type { Outcome } from '../outcome.js';
 import { CONFIRM_SECS } from '../../resources/restored.js';
+import type { Context } from '../context.js';
 import { defineCommand, flag, integer, text } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
 import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import type { Outcome } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { requireConsent } from '../runs/consent.js';
 import { confirmAndApply, confirmAndDetach, planAgent } from '../runs/one-agent.js';

@@ -11,14 +11,33 @@ import { argument, choice, defineCommand, flag, integer, list, text } from '../d
 import { agentHandle, count, formatAge, formatTime } from '../format.js';
 import { allAgents, readList } from '../list-pages.js';
 import { localChoice, localOptions } from '../local/local-options.js';
-import { chooseAgents, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
+import {
+  chooseAgents,
+  filterOf,
+  fleetFlags,
+  fleetOptions,
+  listSelectorOption,
+  refuseBoth,
+  requireOneChoice,
+} from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodesArgument, resolveNode } from '../nodes/resolve-node.js';
-import { fieldsOf, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
+import {
+  fieldsOf,
+  lines,
+  linesOf,
+  type Outcome,
+  type Span,
+  stack,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
 import { type NameOfOperator, nameOfNode, operatorNames } from '../record-names.js';
 import { countLines, planLines } from '../render/plan-lines.js';
 import { type AgentRun, standingOf } from '../runs/agent-run.js';
 import { createRunProgress } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
+import { watchList, watchOption } from '../watch-list.js';
 
 /** `orch drift`. */
 export const checkDrift = defineCommand({
@@ -134,37 +153,44 @@ async function checkAgents(
 
 /** `orch drift list`. */
 export const listDrift = defineCommand({
-  examples: ['orch drift list --status drifted', 'orch drift list --agent web-01'],
+  examples: ['orch drift list --status drifted -l role=web', 'orch drift list --agent web-01 --watch'],
   access: 'viewer',
   options: {
     agent: text('NODE', 'filter by agent', { completes: 'node' }),
+    selector: listSelectorOption,
     status: choice('STATUS', DRIFT_STATUSES, 'filter by status'),
     limit: integer('N', 'maximum number, newest first [50]', 1),
+    watch: watchOption,
   },
-  run: async (context, { agent, status, limit }) => {
-    const { signal } = context;
+  run: async (context, { agent, selector, status, limit, watch }) => {
+    refuseBoth('--agent', agent, selector);
     const api = await context.api();
-    const one = agent === undefined ? null : await resolveNode(api, agent, { signal });
-    const { items: records } = await readList(context, {
-      limit,
-      read: (page) => {
-        const query = { status: status ?? null, ...page };
-        return one
-          ? api.callWithHeaders('listAgentDrift', { params: { node_id: one.node_id }, query, signal })
-          : api.callWithHeaders('listDrift', { query, signal });
-      },
-      itemsOf: (body) => body.records,
-    });
-    const names = await nameTable(context, api, one === null);
-    return {
-      body: { records },
-      names: records.map(({ drift_id }) => drift_id),
-      view: driftTable(records, {
-        nameOf: (id) => (one ? agentHandle(one) : (names.get(id) ?? id)),
-        now: context.clock.now(),
-        filtered: agent !== undefined || status !== undefined,
-      }),
+    const one = agent === undefined ? null : await resolveNode(api, agent, context);
+    const read = async (reading: Context): Promise<Outcome> => {
+      const { signal } = reading;
+      const { items: records } = await readList(reading, {
+        limit,
+        read: (page) => {
+          const query = { status: status ?? null, ...page };
+          return one
+            ? api.callWithHeaders('listAgentDrift', { params: { node_id: one.node_id }, query, signal })
+            : api.callWithHeaders('listDrift', { query: { ...query, ...filterOf(selector) }, signal });
+        },
+        itemsOf: (body) => body.records,
+      });
+      const names = await nameTable(reading, api, one === null);
+      return {
+        body: { records },
+        records,
+        names: records.map(({ drift_id }) => drift_id),
+        view: driftTable(records, {
+          nameOf: (id) => (one ? agentHandle(one) : (names.get(id) ?? id)),
+          now: reading.clock.now(),
+          filtered: [agent, selector, status].some((given) => given !== undefined),
+        }),
+      };
     };
+    return watch ? watchList(context, api, { read, category: 'drift' }) : read(context);
   },
 });
 

@@ -102,7 +102,14 @@ interface Given {
 
 function unfitForTerminal({ selector, status, batch, timeout, stdin, group }: Given): readonly string[] {
   const isNarrowed = status.length > 0;
-  const given = { '--selector': selector, '--status': isNarrowed, '--batch': batch, '--timeout': timeout, '--stdin': stdin, '--group': group };
+  const given = {
+    '--selector': selector,
+    '--status': isNarrowed,
+    '--batch': batch,
+    '--timeout': timeout,
+    '--stdin': stdin,
+    '--group': group,
+  };
   return Object.entries(given).flatMap(([name, value]) => (value === undefined || value === false ? [] : [name]));
 }
 

@@ -3,13 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { METRICS_LIMIT } from '../../contract/metrics.js';
+import { Fault } from '../../kernel/fault.js';
 import type { MetricsSample } from '../../kernel/schema.js';
 import type { Context } from '../context.js';
 import { choice, defineCommand, flag, text } from '../define-command.js';
 import { agentHandle, formatAge, formatBytes, formatDuration, formatTime } from '../format.js';
 import { nextCursor } from '../list-pages.js';
-import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
-import { fields, headed, type Line, lines, type Outcome, styled, type View } from '../outcome.js';
+import { isSelection, readEach, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
+import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { fields, headed, type Line, lines, type Outcome, styled, type TableView, type View } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 import { bar, percent, percentOf, sparkline } from '../render/chart.js';
 import { fleetBody, ProcessorHistory, readFleet, SORTS, sortFleet } from '../top/fleet.js';
@@ -20,18 +22,30 @@ const WATCH_EVERY = 2_000;
 
 /** `orch metrics`: the measurements of an agent. */
 export const showMetrics = defineCommand({
-  examples: ['orch metrics web-01', 'orch metrics web-01 --since 6h', 'orch metrics web-01 --watch'],
+  examples: [
+    'orch metrics web-01',
+    'orch metrics -l role=web',
+    'orch metrics web-01 --since 6h',
+    'orch metrics web-01 --watch',
+  ],
   detail: ['Shows the latest measurement: processors, memory, disk, uptime. --history shows earlier ones.'],
   access: 'viewer',
-  args: { node: nodeArgument },
+  args: { nodes: optionalNodesArgument },
   options: {
+    ...selectionOptions,
     history: flag('show earlier measurements'),
     since: text('TIME', 'with --history, start time: 2h, 2025-03-01, Unix seconds'),
     watch: flag('print each new measurement, until Ctrl-C', { short: 'w' }),
   },
-  run: async (context, { node, history, since, watch }) => {
+  run: async (context, { history, since, watch, ...selection }) => {
+    requireSelection(selection, 'metrics');
     const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
+    const agents = await selectAgents(api, selection, context);
+    const [agent] = agents;
+    if (agent === undefined || agents.length > 1 || isSelection(selection)) {
+      refuseForSeveral({ '--history': history, '--since': since !== undefined, '--watch': watch });
+      return showLatest(context, api, agents);
+    }
     if (watch) return follow(context, api, agent);
     if (history || since !== undefined) return showHistory(context, api, { agent, since });
     const sample = await api.call('getLatestMetrics', {
@@ -42,6 +56,53 @@ export const showMetrics = defineCommand({
     return { body: sample, view: sampleView(agentHandle(agent), sample, context.clock.now()) };
   },
 });
+
+function refuseForSeveral(flags: Readonly<Record<string, boolean>>): void {
+  const [flag] = Object.keys(flags).filter((name) => flags[name]);
+  if (flag !== undefined) throw new Fault('usage', `${flag} shows one agent`, { hint: 'name it, or see: orch top' });
+}
+
+/** Shows the latest measurement of each agent in one table. */
+async function showLatest(context: Context, api: ApiClient, agents: readonly Agent[]): Promise<Outcome> {
+  const { signal, clock } = context;
+  const rows = await readEach(agents, async (agent) => ({
+    agent,
+    sample: (await api.call('getLatestMetrics', { params: { node_id: agent.node_id }, signal })) ?? null,
+  }));
+  return {
+    body: rows.map(({ agent: { node_id, name }, sample }) => ({ node_id, name, sample })),
+    names: agents.map(agentHandle),
+    view: latestTable(rows, clock.now()),
+  };
+}
+
+interface LatestMetrics {
+  readonly agent: Agent;
+  readonly sample: MetricsSample | null;
+}
+
+const latestTable = (rows: readonly LatestMetrics[], now: number): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'AGENT', whole: true },
+    { title: 'CPU', right: true, whole: true },
+    { title: 'MEMORY', right: true, whole: true },
+    { title: 'DISK', right: true, whole: true },
+    { title: 'UPTIME' },
+    { title: 'MEASURED' },
+  ],
+  rows: rows.map(({ agent, sample }) => [
+    agentHandle(agent),
+    percentText(sample?.cpu_usage ?? null),
+    percentText(sample === null ? null : percentOf(sample.memory_used, sample.memory_total)),
+    percentText(sample === null ? null : percentOf(sample.disk_used, sample.disk_total)),
+    sample?.uptime == null ? '-' : formatDuration(sample.uptime),
+    sample === null ? '-' : formatAge(sample.collected_at, now),
+  ]),
+  empty: 'No agent is selected.',
+});
+
+const percentText = (value: number | null): string => (value === null ? '-' : percent(value));
 
 interface HistoryOptions {
   readonly agent: Agent;
@@ -134,7 +195,7 @@ const watchHead = (): Line => styled('strong', 'TIME                  CPU     ME
 function sampleLine(sample: MetricsSample): Line {
   const memory = percentOf(sample.memory_used, sample.memory_total);
   const disk = percentOf(sample.disk_used, sample.disk_total);
-  const cells = [sample.cpu_usage, memory, disk].map((value) => (value === null ? '-' : percent(value)).padEnd(6));
+  const cells = [sample.cpu_usage, memory, disk].map((value) => percentText(value).padEnd(6));
   return `${formatTime(sample.collected_at)}  ${cells.join('  ')}`.trimEnd();
 }
 

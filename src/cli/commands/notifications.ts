@@ -1,31 +1,42 @@
 /** The commands of `orch notifications`. */
 import type { Notification } from '../../contract/notifications.js';
+import type { Context } from '../context.js';
 import { argumentList, defineCommand, flag, integer } from '../define-command.js';
 import { count, formatTime } from '../format.js';
 import { readList } from '../list-pages.js';
-import { lines, type Span, styled, type TableView } from '../outcome.js';
+import { lines, type Outcome, type Span, styled, type TableView } from '../outcome.js';
+import { watchList, watchOption } from '../watch-list.js';
 
 /** `orch notifications list`. */
 export const listNotifications = defineCommand({
-  examples: ['orch notifications', 'orch notifications --unread'],
+  examples: ['orch notifications', 'orch notifications --unread --watch'],
   detail: ['Lists alerts, newest first. Each operator has separate read marks.'],
   access: 'viewer',
   options: {
     unread: flag('only unread notifications'),
     limit: integer('N', 'maximum number [50]', 1),
+    watch: watchOption,
   },
-  run: async (context, { unread, limit }) => {
+  run: async (context, { unread, limit, watch }) => {
     const api = await context.api();
-    const { signal } = context;
-    const { first, items: notifications } = await readList(context, {
-      limit,
-      read: (page) => api.callWithHeaders('listNotifications', { query: { unread: unread || null, ...page }, signal }),
-      itemsOf: (body) => body.notifications,
-    });
-    const count = first.unread_count;
-    if (count > 0) context.note(`${count} unread; mark them with: orch notifications read-all`);
-    const body = { ...first, notifications };
-    return { body, names: notifications.map(({ id }) => id), view: notificationTable(notifications, unread) };
+    const read = async (reading: Context): Promise<Outcome> => {
+      const { signal } = reading;
+      const { first, items: notifications } = await readList(reading, {
+        limit,
+        read: (page) =>
+          api.callWithHeaders('listNotifications', { query: { unread: unread || null, ...page }, signal }),
+        itemsOf: (body) => body.notifications,
+      });
+      const count = first.unread_count;
+      if (count > 0) reading.note(`${count} unread; mark them with: orch notifications read-all`);
+      return {
+        body: { ...first, notifications },
+        records: notifications,
+        names: notifications.map(({ id }) => id),
+        view: notificationTable(notifications, unread),
+      };
+    };
+    return watch ? watchList(context, api, { read, category: null }) : read(context);
   },
 });
 

@@ -5,12 +5,14 @@ import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, integer, optionalArgument, text } from '../define-command.js';
 import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
+import { filterOf, listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { resolveNode } from '../nodes/resolve-node.js';
 import {
   fieldsOf,
   headed,
   lines,
   linesOf,
+  type Outcome,
   type Span,
   stack,
   stackOf,
@@ -25,6 +27,7 @@ import { restoredLines } from '../render/undoing-lines.js';
 import { createRunProgress, followRun } from '../runs/follow-run.js';
 import { expectingOperation, expectingRollout } from '../runs/other-id.js';
 import { restoredName, runOutcome } from '../runs/run-view.js';
+import { watchList, watchOption } from '../watch-list.js';
 import { cancelOneRollout } from './rollouts.js';
 
 export const operationArgument = argument('ID', 'operation ID, as "orch ops" shows it', 'operation');
@@ -46,35 +49,42 @@ export const RUN_STATUSES: readonly Operation['status'][] = Object.keys(statuses
 
 /** `orch ops list`. */
 export const listOperations = defineCommand({
-  examples: ['orch ops', 'orch ops --agent web-01 --status failed'],
+  examples: ['orch ops', 'orch ops --agent web-01 --status failed', 'orch ops -l role=web --watch'],
   access: 'viewer',
   options: {
     agent: text('NODE', 'filter by agent', { completes: 'node' }),
+    selector: listSelectorOption,
     status: choice('STATUS', RUN_STATUSES, 'filter by status'),
     rollout: text('ID', 'filter by rollout', { completes: 'rollout' }),
     limit: integer('N', 'maximum number, newest first [50]', 1),
     offset: integer('N', 'number of newest operations to skip'),
+    watch: watchOption,
   },
-  run: async (context, { agent, status, rollout, limit, offset }) => {
-    const { signal } = context;
+  run: async (context, { agent, selector, status, rollout, limit, offset, watch }) => {
+    refuseBoth('--agent', agent, selector);
     const api = await context.api();
     const query = { status: status ?? null, rollout: rollout ?? null, limit: limit ?? null, offset: offset ?? null };
-    const one = agent === undefined ? null : await resolveNode(api, agent, { signal });
-    const body = one
-      ? await api.call('listAgentOperations', { params: { node_id: one.node_id }, query, signal })
-      : await api.call('listOperations', { query, signal });
-    if (rollout !== undefined && body.total === 0) await requireRollout(context, api, rollout);
-    const shown = body.offset + body.operations.length;
-    if (shown < body.total) context.note(`${shown} of ${body.total}; more with --offset ${shown}`);
-    return {
-      body,
-      names: body.operations.map(({ operation_id }) => operation_id),
-      view: operationTable(body.operations, {
-        nameOf: await operatorNames(context, api),
-        now: context.clock.now(),
-        filtered: [agent, status, rollout, offset].some((given) => given !== undefined),
-      }),
+    const one = agent === undefined ? null : await resolveNode(api, agent, context);
+    const read = async (reading: Context): Promise<Outcome> => {
+      const { signal } = reading;
+      const body = one
+        ? await api.call('listAgentOperations', { params: { node_id: one.node_id }, query, signal })
+        : await api.call('listOperations', { query: { ...query, ...filterOf(selector) }, signal });
+      if (rollout !== undefined && body.total === 0) await requireRollout(reading, api, rollout);
+      const shown = body.offset + body.operations.length;
+      if (shown < body.total) reading.note(`${shown} of ${body.total}; more with --offset ${shown}`);
+      return {
+        body,
+        records: body.operations,
+        names: body.operations.map(({ operation_id }) => operation_id),
+        view: operationTable(body.operations, {
+          nameOf: await operatorNames(reading, api),
+          now: reading.clock.now(),
+          filtered: [agent, selector, status, rollout, offset].some((given) => given !== undefined),
+        }),
+      };
     };
+    return watch ? watchList(context, api, { read, category: 'state' }) : read(context);
   },
 });
 

@@ -15,12 +15,18 @@ import {
   rolloutSubject,
 } from '../runs/rollout-record.js';
 import { rolloutDetails, rolloutTable } from '../runs/rollout-view.js';
+import { watchList, watchOption } from '../watch-list.js';
 
 const rolloutArgument = argument('ID', 'rollout ID, as "orch rollouts" shows it', 'rollout');
 
 /** `orch rollouts list`. */
 export const listRollouts = defineCommand({
-  examples: ['orch rollouts', 'orch rollouts --state halted', 'orch rollouts --assignment web -o wide'],
+  examples: [
+    'orch rollouts',
+    'orch rollouts --watch',
+    'orch rollouts --state halted',
+    'orch rollouts --assignment web -o wide',
+  ],
   detail: ['DONE is the number of agents that succeeded, of all agents. Plans are not listed.'],
   access: 'viewer',
   options: {
@@ -28,8 +34,9 @@ export const listRollouts = defineCommand({
     assignment: text('ASSIGNMENT', 'filter by assignment', { completes: 'assignment' }),
     limit: integer('N', 'maximum number, newest first [50]', 1),
     offset: integer('N', 'number of newest rollouts to skip'),
+    watch: watchOption,
   },
-  run: async (context, { state, assignment, limit, offset }) => {
+  run: async (context, { state, assignment, limit, offset, watch }) => {
     const api = await context.api();
     const query = {
       state: state ?? null,
@@ -37,18 +44,23 @@ export const listRollouts = defineCommand({
       limit: limit ?? null,
       offset: offset ?? null,
     };
-    const body = await api.call('listRollouts', { query, signal: context.signal });
-    const shown = body.offset + body.rollouts.length;
-    if (shown < body.total) context.note(`${shown} of ${body.total}; more with --offset ${shown}`);
-    return {
-      body,
-      names: body.rollouts.map(({ rollout_id }) => rollout_id),
-      view: rolloutTable(body.rollouts, {
-        nameOf: await operatorNames(context, api),
-        now: context.clock.now(),
-        filtered: [state, assignment, offset].some((given) => given !== undefined),
-      }),
+    const read = async (reading: Context): Promise<Outcome> => {
+      const body = await api.call('listRollouts', { query, signal: reading.signal });
+      const shown = body.offset + body.rollouts.length;
+      if (shown < body.total) reading.note(`${shown} of ${body.total}; more with --offset ${shown}`);
+      return {
+        body,
+        records: body.rollouts,
+        names: body.rollouts.map(({ rollout_id }) => rollout_id),
+        view: rolloutTable(body.rollouts, {
+          nameOf: await operatorNames(reading, api),
+          now: reading.clock.now(),
+          filtered: [state, assignment, offset].some((given) => given !== undefined),
+        }),
+      };
     };
+    // The agents of a rollout write events of other categories.
+    return watch ? watchList(context, api, { read, category: null }) : read(context);
   },
 });
 

@@ -7,11 +7,13 @@ import type { State } from '../../contract/operations.js';
 import { Fault } from '../../kernel/fault.js';
 import { showClause } from '../../language/clause.js';
 import { type Declaration, type DeclaredVariant, declarations } from '../../language/declarations.js';
-import { argumentList, defineCommand, list } from '../define-command.js';
+import type { Context } from '../context.js';
+import { defineCommand, list, optionalList } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
 import { matchingAssignments, type StoredModule, storedModules } from '../modules/read-modules.js';
-import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import { isSelection, readEach, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
+import { optionalNodeArgument, optionalNodesArgument } from '../nodes/resolve-node.js';
 import {
   fields,
   fieldsOf,
@@ -27,17 +29,26 @@ import {
 
 /** `orch state`: the believed state of an agent. */
 export const showState = defineCommand({
-  examples: ['orch state web-01'],
+  examples: ['orch state web-01', 'orch state -l role=web'],
+  detail: ['Of several agents, -o json gives a list.'],
   access: 'viewer',
-  args: { node: nodeArgument },
-  run: async (context, { node }) => {
+  args: { nodes: optionalNodesArgument },
+  options: selectionOptions,
+  run: async (context, selection) => {
+    requireSelection(selection, 'state');
+    const { signal } = context;
     const api = await context.api();
-    const agent = await resolveNode(api, node, { signal: context.signal });
-    const state = await api.call('getState', { params: { node_id: agent.node_id }, signal: context.signal });
+    const agents = await selectAgents(api, selection, context);
+    const states = await readEach(agents, async (agent) => ({
+      agent,
+      state: await api.call('getState', { params: { node_id: agent.node_id }, signal }),
+    }));
+    const [first, ...others] = states;
+    const isOne = first !== undefined && others.length === 0 && !isSelection(selection);
     return {
-      body: state,
-      names: state.applied.map(({ kind, identity }) => `${kind} ${identity}`),
-      view: stateView(state, agentHandle(agent)),
+      body: isOne ? first.state : states.map(({ state }) => state),
+      names: states.flatMap(({ state }) => state.applied.map(({ kind, identity }) => `${kind} ${identity}`)),
+      view: stackOf(states.map(({ agent, state }) => stateView(state, agentHandle(agent)))),
     };
   },
 });
@@ -78,35 +89,82 @@ function listed(title: string, resources: State['unapplied']): View {
 
 /** `orch explain`: finds the declaration, assignment and apply behind a resource of an agent. */
 export const explainResource = defineCommand({
-  examples: ['orch explain web-01 /etc/motd', 'orch explain web-01 file-unix /etc/motd'],
+  examples: [
+    'orch explain web-01 /etc/motd',
+    'orch explain web-01 file-unix /etc/motd',
+    'orch explain -l role=web /etc/motd',
+  ],
   detail: [
     'Names the module, the variant and the line that declare a resource of an agent, and the assignment and apply that',
     'put it there. Plans show the identity of a resource. Searches the current modules of matching assignments,',
-    'of the last apply, of all applied resources, and of -m.',
+    'of the last apply, of all applied resources, and of -m. With --selector or --status all words are the resource, and',
+    'agents without it are left out.',
   ],
   access: 'viewer',
-  args: { node: nodeArgument, resource: argumentList('RESOURCE', 'identity, or kind and identity, of a resource') },
-  options: { module: list('MODULE', 'search this module too', { short: 'm', completes: 'module' }) },
-  run: async (context, { node, resource, module }) => {
+  args: {
+    node: optionalNodeArgument,
+    resource: optionalList('RESOURCE', 'identity, or kind and identity, of a resource'),
+  },
+  options: {
+    ...selectionOptions,
+    module: list('MODULE', 'search this module too', { short: 'm', completes: 'module' }),
+  },
+  run: async (context, { node, resource, module, ...selection }) => {
+    const isOne = !isSelection(selection);
+    const words = isOne || node === undefined ? resource : [node, ...resource];
+    if (isOne) requireSelection({ nodes: node === undefined ? [] : [node], ...selection }, 'explain');
+    if (words.length === 0) {
+      throw new Fault('usage', '"orch explain" needs a resource', { hint: 'such as: orch explain web-01 /etc/motd' });
+    }
+    const wanted = words.join(' ');
     const api = await context.api();
-    const { signal } = context;
-    const agent = await resolveNode(api, node, { signal });
-    const wanted = resource.join(' ');
-    const state = await api.call('getState', { params: { node_id: agent.node_id }, signal });
-    const last = await lastApply(api, state, signal);
-    const assignments = matchingAssignments(await api.call('listAssignments', { signal }), agent);
-    const assigned = assignments.flatMap((assignment) => assignment.modules);
-    const names = [...assigned, ...(last?.modules ?? []), ...state.applied.map((one) => one.module), ...module];
-    const modules = await storedModules(api, names, signal);
-    const explanations = explain({ agent, wanted, state, modules, assignments });
-    if (explanations.length === 0) throw unknown(agent, wanted);
+    const nodes = isOne && node !== undefined ? [node] : [];
+    const agents = await selectAgents(api, { nodes, ...selection }, context);
+    const explained = await readEach(agents, async (agent) => ({
+      agent,
+      resources: await explainOn(context, api, { agent, wanted, module }),
+    }));
+    const found = explained.filter(({ resources }) => resources.length > 0);
+    const [first] = explained;
+    if (found.length === 0 && first !== undefined) throw isOne ? unknown(first.agent, wanted) : unknownToAll(wanted);
+    const bodies = found.map(({ agent: { node_id, name }, resources }) => ({ node_id, name, resources }));
+    const modules = found.flatMap(({ resources }) =>
+      resources.flatMap(({ declared }) => declared.map((place) => place.module)),
+    );
     return {
-      body: { node_id: agent.node_id, name: agent.name, resources: explanations },
-      names: [...new Set(explanations.flatMap(({ declared }) => declared.map((place) => place.module)))],
-      view: explanationView(agentHandle(agent), explanations),
+      body: isOne ? bodies[0] : bodies,
+      names: [...new Set(modules)],
+      view: stackOf(found.map(({ agent, resources }) => explanationView(agentHandle(agent), resources))),
     };
   },
 });
+
+const unknownToAll = (wanted: string): Fault =>
+  new Fault('resource_not_found', `no selected agent has or declares the resource "${wanted}"`, {
+    hint: 'see the names of resources: orch state NODE',
+  });
+
+interface Wanted {
+  readonly agent: Agent;
+  readonly wanted: string;
+  /** Further modules to search. */
+  readonly module: readonly string[];
+}
+
+/** Returns what declares and applied a resource on one agent; empty if nothing does. */
+async function explainOn(
+  { signal }: Context,
+  api: ApiClient,
+  { agent, wanted, module }: Wanted,
+): Promise<readonly Explanation[]> {
+  const state = await api.call('getState', { params: { node_id: agent.node_id }, signal });
+  const last = await lastApply(api, state, signal);
+  const assignments = matchingAssignments(await api.call('listAssignments', { signal }), agent);
+  const assigned = assignments.flatMap((assignment) => assignment.modules);
+  const names = [...assigned, ...(last?.modules ?? []), ...state.applied.map((one) => one.module), ...module];
+  const modules = await storedModules(api, names, signal);
+  return explain({ agent, wanted, state, modules, assignments });
+}
 
 /** Returns the last apply of an agent; null if there is none. */
 async function lastApply(api: ApiClient, { operation_id }: State, signal: AbortSignal) {

@@ -21,7 +21,8 @@ import { argument, argumentList, choice, defineCommand, flag, integer, text } fr
 import { EXIT } from '../exit-status.js';
 import { count, formatAge, formatBytes, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
 import { isForPrograms } from '../global-options.js';
-import { hasNext } from '../list-pages.js';
+import { allAgents, hasNext } from '../list-pages.js';
+import { listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import {
   type FieldsView,
@@ -149,12 +150,14 @@ export const listTerminals = defineCommand({
     all: flag('include ended sessions'),
     status: choice('STATUS', TERMINAL_STATUSES, 'filter by status [active]'),
     node: text('NODE', 'only sessions on this agent', { completes: 'node' }),
+    selector: listSelectorOption,
     operator: text('OPERATOR', 'only sessions opened by this operator', { completes: 'operator' }),
     kind: choice('KIND', TERMINAL_KINDS, 'only shells, or only commands of "orch exec"'),
     limit: integer('N', `maximum number, newest first [${TERMINAL_LIST_LIMIT.standard}]`, 1),
     watch: flag('follow changes, until Ctrl-C', { short: 'w' }),
   },
-  run: async (context, { all, status, node, operator, kind, limit, watch }) => {
+  run: async (context, { all, status, node, selector, operator, kind, limit, watch }) => {
+    refuseBoth('--node', node, selector);
     if (all && status !== undefined) throw new Fault('usage', '--all and --status do not go together');
     if (watch && status !== undefined && status !== 'active') {
       throw new Fault('usage', `--watch has nothing to follow in sessions that are ${status}`);
@@ -169,7 +172,8 @@ export const listTerminals = defineCommand({
       kind: kind ?? null,
       limit: limit ?? null,
     };
-    const { body: sessions, headers } = await api.callWithHeaders('listTerminals', { query, signal });
+    const selected = selector === undefined ? null : await nodeIdsOf(api, selector, signal);
+    const { sessions, hasMore } = await readSessions(api, query, { selected, signal });
     const empty =
       query.status === 'active' ? 'No sessions are open. Open one with: orch term open NODE' : 'No sessions.';
     const listed: Outcome = {
@@ -177,11 +181,39 @@ export const listTerminals = defineCommand({
       names: sessions.map(({ session_id }) => session_id),
       view: sessionTable(sessions, clock.now(), empty),
     };
-    if (watch) return follow(context, api, { query, sessions, listed });
-    if (hasNext(headers) && sessions.length !== limit) context.note(older(sessions.length));
+    if (watch) return follow(context, api, { query, selected, sessions, listed });
+    if (hasMore && sessions.length !== limit) context.note(older(sessions.length));
     return listed;
   },
 });
+
+async function nodeIdsOf(api: ApiClient, selector: string, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  const agents = await allAgents(api, { status: 'approved', filter: selector, signal });
+  return new Set(agents.map(({ node_id }) => node_id));
+}
+
+interface SelectedSessions {
+  /** Node IDs of the selected agents; null for all. */
+  readonly selected: ReadonlySet<string> | null;
+  readonly signal: AbortSignal;
+}
+
+/** Reads the sessions. The API does not know selectors, so with one all pages are read until there are enough sessions. */
+async function readSessions(api: ApiClient, query: Query, { selected, signal }: SelectedSessions) {
+  if (selected === null) {
+    const { body: sessions, headers } = await api.callWithHeaders('listTerminals', { query, signal });
+    return { sessions, hasMore: hasNext(headers) };
+  }
+  const wanted = query.limit ?? TERMINAL_LIST_LIMIT.standard;
+  const sessions: TerminalSession[] = [];
+  for (let offset = 0; ; offset += TERMINAL_LIST_LIMIT.maximum) {
+    const page = { ...query, limit: TERMINAL_LIST_LIMIT.maximum, offset };
+    const { body, headers } = await api.callWithHeaders('listTerminals', { query: page, signal });
+    sessions.push(...body.filter(({ node_id }) => selected.has(node_id)));
+    if (sessions.length > wanted) return { sessions: sessions.slice(0, wanted), hasMore: true };
+    if (!hasNext(headers)) return { sessions, hasMore: false };
+  }
+}
 
 /** `orch term show`. */
 export const showTerminal = defineCommand({
@@ -316,6 +348,8 @@ const older = (shown: number): string =>
 
 interface Following {
   readonly query: Query;
+  /** Node IDs of the selected agents; null for all. */
+  readonly selected: ReadonlySet<string> | null;
   readonly sessions: readonly TerminalSession[];
   readonly listed: Outcome;
 }
@@ -324,7 +358,7 @@ interface Following {
 async function* follow(
   context: Context,
   api: ApiClient,
-  { query, sessions, listed }: Following,
+  { query, selected, sessions, listed }: Following,
 ): AsyncIterable<Outcome> {
   const { signal, clock } = context;
   const forPrograms = isForPrograms(context.globals);
@@ -335,7 +369,8 @@ async function* follow(
   for (;;) {
     await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
-    const now = await api.call('listTerminals', { query: { ...query, status: null }, signal });
+    const all = await api.call('listTerminals', { query: { ...query, status: null }, signal });
+    const now = selected === null ? all : all.filter(({ node_id }) => selected.has(node_id));
     // Sessions that ended before the watch began are no changes, even if the list left them out.
     const news = now.filter(({ session_id, closed_at }) => known.has(session_id) || (closed_at ?? since) >= since);
     for (const change of sessionChanges(known, news)) {

@@ -16,7 +16,12 @@ import { checkLines } from '../render/check-lines.js';
 import { spansOf } from '../render/paint.js';
 
 export const verifyAgents = defineCommand({
-  examples: ['orch verify web-01', 'orch verify -l role=web', 'orch verify --status online', 'orch verify --assignment web --concurrency 20'],
+  examples: [
+    'orch verify web-01',
+    'orch verify -l role=web',
+    'orch verify --status online',
+    'orch verify --assignment web --concurrency 20',
+  ],
   detail: [
     'Runs the health checks of the modules that were applied last, and changes nothing.',
     'Ends with 0 if every check is healthy, and with 1 if one is not. An agent without checks is healthy.',

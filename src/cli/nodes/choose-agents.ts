@@ -34,6 +34,21 @@ interface AgentChoice extends Selection {
   readonly assignment: string | undefined;
 }
 
+/** `--selector` of lists of records. */
+export const listSelectorOption = text('SELECTOR', 'only of approved agents that match (see: orch help selectors)', {
+  short: 'l',
+  completes: 'selector',
+});
+
+/** Returns the member of a query. Without a selector it is left out, because earlier orchestrators do not know it. */
+export const filterOf = (selector: string | undefined) => (selector === undefined ? {} : { filter: selector });
+
+/** Throws `usage` if a list is narrowed down to one agent and by a selector. */
+export function refuseBoth(flag: '--agent' | '--node', node: string | undefined, selector: string | undefined): void {
+  if (node === undefined || selector === undefined) return;
+  throw new Fault('usage', `${flag} names one agent, so --selector does not go with it`);
+}
+
 /** Returns which fleet options were given, by flag, for the check against `--local`. */
 export const fleetFlags = ({
   assignment,
