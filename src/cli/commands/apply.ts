@@ -15,6 +15,7 @@ import { applyPaceOptions, choosePace, needsRollout, paceFlags, planPaceOptions 
 import { applyFleet, planFleet } from '../runs/rollout.js';
 import { runOutcome } from '../runs/run-view.js';
 import { applyPlan, isPlanFile, requirePlanName, savePlan } from '../runs/saved-plan.js';
+import { waitOption, waitSecsOf } from '../runs/when-free.js';
 
 const operationOption = text('OPERATION', 'bring back the desired state of an earlier operation of the agent', {
   completes: 'operation-of-node',
@@ -61,6 +62,7 @@ export const applyModules = defineCommand({
     'SIGTERM never.',
     'Files of -f are uploaded when the apply starts: after the answer, or at once with --yes. A saved plan with files of -f',
     'uploads them then, too. The modules of -m come before those of -f.',
+    '--wait is about one named agent; a rollout waits for busy agents by itself, for at most ten minutes each.',
     '--to brings back the desired state of an earlier operation of the agent, with the present values of its secrets.',
     'The next apply without --to brings the assigned modules back.',
   ],
@@ -75,16 +77,26 @@ export const applyModules = defineCommand({
     to: operationOption,
     allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
     confirmWithin,
+    wait: waitOption,
     outsideWindow: flag('apply although no maintenance window permits it now'),
     detailedExitcode: flag('end with 2 if resources changed'),
   },
-  run: async (context, { allowRemovals = null, outsideWindow, detailedExitcode: detailed, detach, to, ...choice }) => {
+  run: async (
+    context,
+    { allowRemovals = null, outsideWindow, detailedExitcode: detailed, detach, to, wait, ...choice },
+  ) => {
+    const waitSecs = waitSecsOf(wait);
     const { nodes, allowEmpty } = choice;
     const confirmSecs = confirmSecsOf(choice.confirmWithin);
     requireConsent(context);
     refuseBeside(to, { ...choice, detach });
     const named = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
-    const others = { '--confirm-within': confirmSecs !== null, '--outside-window': outsideWindow, ...named };
+    const others = {
+      '--confirm-within': confirmSecs !== null,
+      '--outside-window': outsideWindow,
+      '--wait': waitSecs !== null,
+      ...named,
+    };
     const here = localChoice({ ...choice, others });
     if (here !== null) {
       const { applyLocal } = await import('../local/run-local.js');
@@ -106,7 +118,7 @@ export const applyModules = defineCommand({
       const order = { fleet, modules, pace, allowEmpty, ...limits, detach, detailed };
       return applyFleet(context, api, order);
     }
-    const order = { agent: target.agent, modules, to: to ?? null, ...limits };
+    const order = { agent: target.agent, modules, to: to ?? null, waitSecs, ...limits };
     if (detach) return confirmAndDetach(context, api, order);
     const run = await confirmAndApply(context, api, order);
     return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
@@ -180,16 +192,23 @@ export const planModules = defineCommand({
     ...planPaceOptions,
     ...localOptions,
     to: operationOption,
+    wait: waitOption,
     out: text('FILE', 'save the plan to a file that ends in .orchplan, for orch apply', { completes: 'file' }),
     confirmWithin: text('TIME', 'show which changes apply --confirm-within could not undo'),
     detailedExitcode: flag('end with 2 if the plan has changes'),
   },
-  run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, to, ...choice }) => {
+  run: async (context, { out, detailedExitcode, concurrency, canary, maxFailures, to, wait, ...choice }) => {
+    const waitSecs = waitSecsOf(wait);
     refuseBeside(to, { ...choice, concurrency, canary, maxFailures });
     const pace = { concurrency, canary, maxFailures };
     const named = { ...fleetFlags(choice), ...paceFlags(pace), '-m': choice.module.length > 0 };
     const confirmSecs = confirmSecsOf(choice.confirmWithin);
-    const others = { '--confirm-within': confirmSecs !== null, '--out': out !== undefined, ...named };
+    const others = {
+      '--confirm-within': confirmSecs !== null,
+      '--out': out !== undefined,
+      '--wait': waitSecs !== null,
+      ...named,
+    };
     const here = localChoice({ ...choice, others });
     if (here !== null) return (await import('../local/run-local.js')).planLocal(context, here, detailedExitcode);
     requireOneChoice(choice, 'plan');
@@ -199,7 +218,7 @@ export const planModules = defineCommand({
     const detailed = detailedExitcode;
     const target = await chooseTarget(api, choice, context);
     if (target.kind === 'agent') {
-      const run = await planAgent(context, api, { agent: target.agent, modules, to: to ?? null });
+      const run = await planAgent(context, api, { agent: target.agent, modules, to: to ?? null, waitSecs });
       const runs = [run];
       if (out !== undefined) await savePlan(context, api, { path: out, modules, to: to ?? null, runs });
       return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose, confirmSecs });

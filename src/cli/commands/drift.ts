@@ -37,6 +37,7 @@ import { countLines, planLines } from '../render/plan-lines.js';
 import { type AgentRun, standingOf } from '../runs/agent-run.js';
 import { createRunProgress } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
+import { waitOption, waitSecsOf, whenFree } from '../runs/when-free.js';
 import { watchList, watchOption } from '../watch-list.js';
 
 /** `orch drift`. */
@@ -62,10 +63,13 @@ export const checkDrift = defineCommand({
       short: 'f',
       completes: 'file',
     }),
+    wait: waitOption,
     detailedExitcode: flag('end with 2 if resources have drifted'),
   },
-  run: async (context, { detailedExitcode, concurrency, ...choice }) => {
-    const here = localChoice({ ...choice, others: fleetFlags(choice), filesAreLocal: true });
+  run: async (context, { detailedExitcode, concurrency, wait, ...choice }) => {
+    const waitSecs = waitSecsOf(wait);
+    const others = { '--wait': waitSecs !== null, ...fleetFlags(choice) };
+    const here = localChoice({ ...choice, others, filesAreLocal: true });
     if (here !== null) {
       return (await import('../local/run-local.js')).driftLocal(context, here, detailedExitcode);
     }
@@ -79,6 +83,7 @@ export const checkDrift = defineCommand({
       agents,
       concurrency: concurrency ?? ROLLOUT_CONCURRENCY.standard,
       fleet,
+      waitSecs,
     });
     return runOutcome(runs, { kind: 'drift', detailed: detailedExitcode, verbose: globals.verbose, fleet });
   },
@@ -103,6 +108,8 @@ interface Checks {
   readonly concurrency: number;
   /** True if an assignment or selector chose the agents: faults then stay with their agent, even for a single one. */
   readonly fleet: boolean;
+  /** Seconds to wait for a busy agent; null to fail at once. */
+  readonly waitSecs: number | null;
 }
 
 interface VisitedAgent extends WalkResult {
@@ -118,7 +125,7 @@ const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'unreachab
 async function checkAgents(
   context: Context,
   api: ApiClient,
-  { agents, concurrency, fleet }: Checks,
+  { agents, concurrency, fleet, waitSecs }: Checks,
 ): Promise<readonly AgentRun[]> {
   const { signal } = context;
   const progress = createRunProgress(context, 'drift', agents.length);
@@ -134,7 +141,9 @@ async function checkAgents(
       try {
         return visitedOf({
           agent,
-          result: await api.call('checkDrift', { params: { node_id: agent.node_id }, signal }),
+          result: await whenFree(context, api, { agent, secs: waitSecs }, () =>
+            api.call('checkDrift', { params: { node_id: agent.node_id }, signal }),
+          ),
         });
       } catch (error) {
         if ((agents.length === 1 && !fleet) || !isFault(error) || isFault(error, ...FATAL)) thrown.push(error);

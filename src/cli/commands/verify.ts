@@ -14,6 +14,7 @@ import { optionalNodesArgument } from '../nodes/resolve-node.js';
 import { type Line, lines, linesOf, type Outcome, stackOf, styled, textLines, type View } from '../outcome.js';
 import { checkLines } from '../render/check-lines.js';
 import { spansOf } from '../render/paint.js';
+import { waitOption, waitSecsOf, whenFree } from '../runs/when-free.js';
 
 export const verifyAgents = defineCommand({
   examples: [
@@ -31,15 +32,21 @@ export const verifyAgents = defineCommand({
   options: {
     ...fleetOptions,
     concurrency: integer('N', `most agents at a time [${ROLLOUT_CONCURRENCY.standard}]`, 1),
+    wait: waitOption,
   },
-  run: async (context, { concurrency, ...choice }) => {
+  run: async (context, { concurrency, wait, ...choice }) => {
+    const waitSecs = waitSecsOf(wait);
     const { nodes } = choice;
     requireOneChoice(choice, 'verify', { local: false });
     const api = await context.api();
     const agents = await chooseAgents(api, choice, context);
     const isSingle = nodes.length === 1;
     const most = concurrency ?? ROLLOUT_CONCURRENCY.standard;
-    return outcomeOf(await verifyAll(context, api, { agents, isSingle, concurrency: most }), context, isSingle);
+    return outcomeOf(
+      await verifyAll(context, api, { agents, isSingle, concurrency: most, waitSecs }),
+      context,
+      isSingle,
+    );
   },
 });
 
@@ -53,6 +60,8 @@ interface Fleet {
   readonly concurrency: number;
   /** True for one named agent, whose fault is that of the command. */
   readonly isSingle: boolean;
+  /** Seconds to wait for a busy agent; null to fail at once. */
+  readonly waitSecs: number | null;
 }
 
 interface Visited extends WalkResult {
@@ -68,10 +77,11 @@ const visitedOf = (run: Verified): Visited => ({
 const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'unreachable', 'tls_mismatch'] as const;
 
 async function verifyAll(
-  { signal }: Context,
+  context: Context,
   api: ApiClient,
-  { agents, concurrency, isSingle }: Fleet,
+  { agents, concurrency, isSingle, waitSecs }: Fleet,
 ): Promise<readonly Verified[]> {
+  const { signal } = context;
   const thrown: unknown[] = [];
   const runs = await walk<Agent, Visited, Verified>({
     agents,
@@ -83,7 +93,8 @@ async function verifyAll(
     run: async (agent) => {
       try {
         const params = { node_id: agent.node_id };
-        return visitedOf({ agent, result: await api.call('verifyAgent', { params, signal }) });
+        const verify = () => api.call('verifyAgent', { params, signal });
+        return visitedOf({ agent, result: await whenFree(context, api, { agent, secs: waitSecs }, verify) });
       } catch (error) {
         if (isSingle || !isFault(error) || isFault(error, ...FATAL)) thrown.push(error);
         return visitedOf({ agent, fault: isFault(error) ? error : new Fault('internal', messageOf(error)) });

@@ -11,6 +11,7 @@ import { consentTo } from './consent.js';
 import { createRunProgress, followRun } from './follow-run.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
 import { runOutcome } from './run-view.js';
+import { whenFree } from './when-free.js';
 
 interface FinishedRun {
   readonly agent: Agent;
@@ -21,14 +22,16 @@ interface FinishedRun {
 export async function planAgent(
   context: Context,
   api: ApiClient,
-  { agent, modules, to }: Pick<AgentChoice, 'agent' | 'modules' | 'to'>,
+  { agent, modules, to, waitSecs }: Pick<AgentChoice, 'agent' | 'modules' | 'to' | 'waitSecs'>,
 ): Promise<FinishedRun> {
   const progress = createRunProgress(context, 'plan', 1);
   const params = { node_id: agent.node_id };
   const body = to === null ? planBody(modules) : { modules: [], to };
-  const stream = api.stream('planAgent', { params, body, signal: context.signal });
-  const result = await followRun(stream, { resource: (resource) => progress.resource(agent, resource) });
-  return { agent, result };
+  return whenFree(context, api, { agent, secs: waitSecs }, async () => {
+    const stream = api.stream('planAgent', { params, body, signal: context.signal });
+    const result = await followRun(stream, { resource: (resource) => progress.resource(agent, resource) });
+    return { agent, result };
+  });
 }
 
 interface AgentChoice {
@@ -40,6 +43,8 @@ interface AgentChoice {
   /** Seconds after the apply in which the machine has to come back; null for those of the modules. */
   readonly confirmSecs: number | null;
   readonly outsideWindow: boolean;
+  /** Seconds to wait for a busy agent; null to fail at once. */
+  readonly waitSecs: number | null;
 }
 
 /** Asks for consent, stores the modules and applies them. A plan without changes needs no consent; its apply records what is managed. */
@@ -49,7 +54,8 @@ export async function confirmAndApply(context: Context, api: ApiClient, choice: 
   if (plan !== null && !isAgreed) return plan;
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return applyAgent(context, api, { ...choice, modules: modules.names, expect });
+  const order = { ...choice, modules: modules.names, expect };
+  return whenFree(context, api, { agent: choice.agent, secs: choice.waitSecs }, () => applyAgent(context, api, order));
 }
 
 /** Plans and asks, except with --yes. A plan without agreement failed. Throws `cancelled`. */
@@ -70,7 +76,8 @@ export async function confirmAndDetach(context: Context, api: ApiClient, choice:
   if (plan !== null && !isAgreed) return runOutcome([plan], outcomeOptions(context));
   await storeModules(context, api, modules);
   const expect = plan === null ? null : plan.result.plan_hash;
-  return detachAgent(context, api, { ...choice, modules: modules.names, expect });
+  const order = { ...choice, modules: modules.names, expect };
+  return whenFree(context, api, { agent: choice.agent, secs: choice.waitSecs }, () => detachAgent(context, api, order));
 }
 
 interface ApplyOrder {
