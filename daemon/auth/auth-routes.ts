@@ -45,6 +45,11 @@ export const operatorHandlers = ({ operators }: Pick<Auth, 'operators'>): Handle
     body: await operators.add({ publicKey: parseHexKey(public_key), username, role }, context),
   }),
 
+  rotateOperatorKey: async ({ body, operator, context }) => ({
+    status: 200,
+    body: await operators.rotateKey(operator, { publicKey: parseHexKey(body.public_key), proof: body.proof }, context),
+  }),
+
   getOperator: async ({ params }) => ({ status: 200, body: await operators.get(params.operator_id) }),
 
   removeOperator: async ({ params, context }) => {

@@ -2,6 +2,8 @@
 import type { Transaction } from 'kysely';
 import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
 import { operatorIdOf } from '../../src/identity/key-object.js';
+import { rotationMessage } from '../../src/identity/key-rotation.js';
+import { isSignatureHex, verifySignature } from '../../src/identity/proof-of-key.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
@@ -99,6 +101,46 @@ export class Operators {
     });
   }
 
+  /**
+   * Gives an operator a new key, and with it a new ID: adds a record with the same name and role, and removes the earlier
+   * one, with all that a removal ends, in one transaction. Throws `invalid_key_proof`, and `operator_exists` for a key in use.
+   */
+  async rotateKey(
+    { operator_id: formerId }: Pick<Operator, 'operator_id'>,
+    { publicKey, proof }: NewKey,
+    context: RequestContext,
+  ): Promise<Operator> {
+    return this.options.uow.write(async (tx, emit) => {
+      const former = await findActiveOperator(tx, formerId);
+      if (!former) throw notFound(formerId);
+      requireProof(parsePublicKey(former.public_key), { publicKey, proof });
+      const operatorId = operatorIdOf(publicKey);
+      const ofKey = await findActiveOperator(tx, operatorId);
+      if (ofKey) throw keyInUse(ofKey.username);
+      const earlier = await findOperator(tx, operatorId);
+      const now = this.options.clock.now();
+      await markOperatorRemoved(tx, formerId, { removed_at: now, removed_by: formerId });
+      const ended = {
+        sessions: await this.options.sessions.revokeAllOf(tx, formerId),
+        enrolment_tokens: await revokeUnusedTokens(tx, now, formerId),
+      };
+      const { username, role } = operatorOfRow(former);
+      const row = this.rowOf({ publicKey, username, role }, { bootstrap: former.bootstrap, added_by: formerId });
+      await putOperator(tx, row);
+      const added = addedEvent(row, earlier, context);
+      emit({ ...added, metadata: { ...added.metadata, rotated_from: formerId } });
+      emit(
+        eventOfRequest(context, {
+          type: 'operator.removed',
+          target: partyOfOperator(former),
+          summary: `the earlier key of ${username} was retired`,
+          metadata: { ...ended, rotated_to: operatorId },
+        }),
+      );
+      return readBack(tx, operatorId);
+    });
+  }
+
   /** Returns true when there has never been an operator, so that `bootstrap` may add the first one. */
   isEmpty(): Promise<boolean> {
     return hasNoOperators(this.options.db);
@@ -125,6 +167,24 @@ export class Operators {
   }
 }
 
+interface NewKey {
+  readonly publicKey: PublicKeyHex;
+  /** Signature in hex of `rotationMessage`, by the new key. */
+  readonly proof: string;
+}
+
+function requireProof(former: PublicKeyHex, { publicKey, proof }: NewKey): void {
+  if (isSignatureHex(proof) && verifySignature(publicKey, rotationMessage(former, publicKey), proof)) return;
+  throw new Fault('invalid_key_proof', 'the proof is no signature of this rotation by the new key', {
+    hint: 'rotate with: orch operator rotate',
+  });
+}
+
+const keyInUse = (username: string): Fault =>
+  new Fault('operator_exists', `the public key belongs to ${username} already`, {
+    hint: 'every operator needs a key of its own',
+  });
+
 interface Checked {
   readonly publicKey: PublicKeyHex;
   readonly username: string;
@@ -148,11 +208,7 @@ export function checkOperator({ publicKey, username, role }: NewOperator): Check
 
 async function refuseDuplicate(tx: Transaction<Database>, { publicKey, username }: Checked): Promise<void> {
   const ofKey = await findActiveOperator(tx, operatorIdOf(publicKey));
-  if (ofKey) {
-    throw new Fault('operator_exists', `the public key belongs to ${ofKey.username} already`, {
-      hint: 'every operator needs a key of its own',
-    });
-  }
+  if (ofKey) throw keyInUse(ofKey.username);
   if (await findActiveOperatorByName(tx, username)) {
     throw new Fault('operator_exists', `there is an operator ${username} already`, { hint: 'choose another username' });
   }

@@ -33,6 +33,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   shutting_down: entry(503, 'Shutting down'),
   internal: entry(500, 'Internal error'),
   invalid_public_key: entry(400, 'Invalid public key'),
+  invalid_key_proof: entry(400, 'Invalid proof of the key'),
   invalid_signature: entry(400, 'Invalid signature'),
   unknown_operator: entry(403, 'Unknown or inactive operator'),
   signature_verification_failed: entry(401, 'Signature verification failed'),

@@ -49,6 +49,23 @@ export const operatorRoutes = {
     answers: { 201: OperatorSchema },
     faults: ['invalid_public_key', 'invalid_username', 'invalid_role', 'operator_exists'],
   }),
+  rotateOperatorKey: route({
+    id: 'rotateOperatorKey',
+    summary: 'Replace the key of the calling operator; the earlier key and all its sessions end at once',
+    tag: 'operators',
+    method: 'POST',
+    path: '/operators/rotate-key',
+    access: 'viewer',
+    body: closed({
+      public_key: Type.String({ description: 'Hex-encoded Ed25519 public key that replaces that of the caller' }),
+      proof: Type.String({
+        description:
+          'Signature in hex, by the new key: "orch-rotate-key-v1", a zero byte, the 32 bytes of the earlier public key, those of the new one',
+      }),
+    }),
+    answers: { 200: OperatorSchema },
+    faults: ['invalid_public_key', 'invalid_key_proof', 'operator_exists'],
+  }),
   getOperator: route({
     id: 'getOperator',
     summary: 'Get one operator',

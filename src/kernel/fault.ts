@@ -80,6 +80,7 @@ const FAULT_CODES = [
   'internal',
   // login and operators
   'invalid_public_key',
+  'invalid_key_proof',
   'invalid_signature',
   'unknown_operator',
   'signature_verification_failed',

@@ -39,6 +39,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     endSession: {},
     listOperators: { query: { include_removed: 'true' } },
     addOperator: { body: { public_key: stranger, username: 'sample', role: 'viewer' } },
+    rotateOperatorKey: { body: { public_key: stranger, proof: 'ab'.repeat(64) } },
     getOperator: { params: { operator_id: 'sample' } },
     removeOperator: { params: { operator_id: 'f'.repeat(32) } },
     listAgents: { query: { status: 'approved', filter: 'platform=linux', limit: '2', after: agents.away } },

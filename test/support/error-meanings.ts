@@ -124,6 +124,10 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'The role is not `admin`, `operator` or `viewer`.',
     mend: 'Use one of the three.',
   },
+  invalid_key_proof: {
+    cause: 'The new key of an operator did not sign the request, so nothing shows that the operator has it.',
+    mend: 'Rotate the key with `orch operator rotate`, which signs with both keys.',
+  },
   last_admin: {
     cause: 'The request would leave no admin.',
     mend: 'Add another admin first.',

@@ -82,6 +82,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('operator list', 'list operators', async () => (await operator()).listOperators),
   entry('operator show', 'show one operator', async () => (await operator()).showOperator),
   entry('operator remove', 'remove an operator and end its sessions', async () => (await operator()).removeOperator),
+  entry(
+    'operator rotate',
+    'replace your key by a new one',
+    async () => (await import('./operator-rotate.js')).rotateKey,
+  ),
   entry('login', 'log in now instead of with the next command', async () => (await operator()).logIn),
   entry('logout', 'end the session', async () => (await operator()).logOut),
   entry(

@@ -142,7 +142,7 @@ export const removeOperator = defineCommand({
 
 const keyPath = ({ env, globals }: Context): string => globals.keyFile ?? (env.ORCH_KEY_FILE || standardKeyPath(env));
 
-async function newPassphrase({ prompt }: Context): Promise<string> {
+export async function newPassphrase({ prompt }: Context): Promise<string> {
   const instead = 'leave out --passphrase for a key that programs use';
   const first = await prompt.secret('New passphrase:', instead);
   if (first === '') throw new Fault('usage', 'the passphrase is empty, so nothing was written');
@@ -151,7 +151,7 @@ async function newPassphrase({ prompt }: Context): Promise<string> {
   return first;
 }
 
-function makeDirectory(path: string): void {
+export function makeDirectory(path: string): void {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
   } catch (cause) {

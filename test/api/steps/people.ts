@@ -1,4 +1,6 @@
 /** Login, sessions and operators. */
+import { publicKeyOfKeyObject } from '../../../src/identity/key-object.js';
+import { proveRotation } from '../../../src/identity/key-rotation.js';
 import { signNonce } from '../../../src/identity/login-binding.js';
 import { newPerson, type World } from '../world.js';
 
@@ -39,7 +41,26 @@ export async function operators(world: World): Promise<void> {
   await world.refuses('getOperator', {}, 'operator_not_found');
   await world.refuses('removeOperator', {}, 'operator_not_found');
   await world.refuses('removeOperator', root, 'last_admin');
+  await rotations(world);
   await namesThatPass(world);
+}
+
+/** A person replaces a key, and has the same name and role with the new one. */
+async function rotations(world: World): Promise<void> {
+  const [person, other] = [newPerson(), newPerson()];
+  await world.gives('addOperator', { body: { public_key: person.publicKey, username: 'rita', role: 'viewer' } }, 201);
+  const token = await world.login(person);
+  const rotate = (publicKey: string, proof: string) => ({ token, body: { public_key: publicKey, proof } });
+  const proof = proveRotation(publicKeyOfKeyObject(person.key), other.key);
+  await world.refuses('rotateOperatorKey', rotate('nonsense', proof), 'invalid_public_key');
+  await world.refuses('rotateOperatorKey', rotate(other.publicKey, 'ab'.repeat(64)), 'invalid_key_proof');
+  const self = proveRotation(publicKeyOfKeyObject(person.key), person.key);
+  await world.refuses('rotateOperatorKey', rotate(person.publicKey, self), 'operator_exists');
+  const renewed = await world.gives('rotateOperatorKey', rotate(other.publicKey, proof), 200);
+  if (renewed.username !== 'rita' || renewed.role !== 'viewer') throw new Error(`not rita: ${JSON.stringify(renewed)}`);
+  await world.refuses('getSession', { token }, 'unauthenticated');
+  await world.gives('getSession', { token: await world.login(other) }, 200);
+  await world.gives('removeOperator', { params: { operator_id: renewed.operator_id } }, 204);
 }
 
 /** A name means its holder of now; where several removed operators had it, a filter has to give the ID. */
