@@ -4,44 +4,59 @@ import { join } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
 import { isModuleName } from '../../kernel/ids.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, text } from '../define-command.js';
+import { argument, choice, defineCommand, listWords, text } from '../define-command.js';
 import { requireValid } from '../modules/read-modules.js';
+import {
+  PLATFORMS,
+  type Platform,
+  POWERSHELL_FIELDS,
+  RECIPE_NAMES,
+  RECIPES,
+  type Recipe,
+  STARTER_KINDS,
+  type StarterKind,
+  starterOf,
+  startersFor,
+} from '../modules/starters.js';
 import { lines, styled } from '../outcome.js';
 import { createFile } from '../text-files.js';
 
 const SCHEMA_FILE = 'orch-module.schema.json';
 
-const PLATFORMS = ['linux', 'macos', 'windows'] as const;
-
-/** Kinds for the first resource of a new module. */
-export const STARTERS = ['file-unix', 'directory-unix', 'file-windows', 'directory-windows'] as const;
-
-export type Starter = (typeof STARTERS)[number];
-
 /** `orch module new`. */
 export const newModule = defineCommand({
-  examples: ['orch module new motd', 'orch module new motd --platform linux --kind file-unix --path /etc/motd'],
+  examples: [
+    'orch module new motd',
+    'orch module new motd --platform linux --kind file-unix --path /etc/motd',
+    'orch module new site --recipe nginx-site',
+  ],
   detail: [
     'Writes NAME.orch.yaml with a first resource and the location of the JSON Schema for editors. Without --schema',
     'it writes the schema beside it. On a terminal it asks for missing options. An existing file is never',
-    'changed.',
+    'changed. --recipe writes several resources that belong together, to be adapted.',
   ],
   access: 'local',
   args: { name: argument('NAME', 'name of the module: letters, digits, ".", "_" and "-"') },
   options: {
     platform: choice('PLATFORM', PLATFORMS, 'operating system [linux]'),
     distro: text('NAME', 'distribution [any]'),
-    kind: choice('KIND', STARTERS, 'kind of the first resource'),
-    path: text('PATH', 'path of the first resource'),
+    kind: choice('KIND', STARTER_KINDS, 'kind of the first resource'),
+    path: text('PATH', 'path of the first resource, if it is a file or a directory'),
+    recipe: choice('RECIPE', RECIPE_NAMES, 'resources for a common purpose'),
     dir: text('DIR', 'directory to write to [the current one]', { completes: 'file' }),
     schema: text('URL', 'the JSON Schema for editors, instead of one written beside the module'),
   },
-  run: async (context, { name, dir = '.', schema, ...given }) => {
+  run: async (context, { name, dir = '.', schema, recipe, ...given }) => {
     requireName(name);
     const file = join(dir, `${name}.orch.yaml`);
     if (existsSync(file)) throw alreadyThere(file);
-    const answers = await ask(context, name, given);
-    const source = newModuleText({ name, ...answers, schema: schema ?? `./${SCHEMA_FILE}` });
+    const head = { name, schema: schema ?? `./${SCHEMA_FILE}` };
+    if (recipe !== undefined) refuseBesideRecipe(given);
+    const made =
+      recipe === undefined
+        ? await firstResource(context, head, given)
+        : { source: recipeText({ ...head, recipe }), platform: 'linux' };
+    const { source } = made;
     requireValid([{ path: file, source }]);
     const beside = schema === undefined ? await writeSchema(context, dir) : null;
     createFile(file, source);
@@ -51,7 +66,7 @@ export const newModule = defineCommand({
       view: lines(
         `Wrote ${file}.`,
         styled('dim', `Check it with: orch module validate ${file}`),
-        answers.platform === 'windows'
+        made.platform === 'windows'
           ? styled('dim', `Try it with: orch plan NODE -f ${file}`)
           : styled('dim', `Try it on this machine with: orch plan --local -f ${file}`),
       ),
@@ -70,29 +85,47 @@ const alreadyThere = (file: string): Fault =>
   new Fault('usage', `${file} is already there and is not overwritten`, { hint: 'choose another name, or --dir' });
 
 interface Given {
-  readonly platform: (typeof PLATFORMS)[number] | undefined;
+  readonly platform: Platform | undefined;
   readonly distro: string | undefined;
-  readonly kind: Starter | undefined;
+  readonly kind: StarterKind | undefined;
   readonly path: string | undefined;
+}
+
+/** Throws `usage` for options of a first resource beside a recipe, which contains its own. */
+function refuseBesideRecipe(given: Given): void {
+  const [other] = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  if (other === undefined) return;
+  throw new Fault('usage', `--recipe and --${other} exclude each other`, {
+    hint: 'edit the file that the recipe gives',
+  });
+}
+
+async function firstResource(context: Context, head: ModuleHead, given: Given) {
+  const answers = await ask(context, head.name, given);
+  return { source: newModuleText({ ...head, ...answers }), platform: answers.platform };
 }
 
 async function ask({ prompt }: Context, name: string, { platform, distro, kind, path }: Given) {
   const asks = prompt.possible;
-  const system =
-    platform ??
-    (kind?.endsWith('-windows') ? 'windows' : asks ? await prompt.choose('Operating system', PLATFORMS) : 'linux');
+  const only = kind === undefined ? [] : starterOf(kind).platforms;
+  const implied = only.includes('linux') ? 'linux' : only[0];
+  const system = platform ?? implied ?? (asks ? await prompt.choose('Operating system', PLATFORMS) : 'linux');
   const kinds = startersFor(system);
-  const [usual = STARTERS[0]] = kinds;
+  const [usual = 'file-unix'] = kinds;
   if (kind !== undefined && !kinds.includes(kind)) {
-    throw new Fault('usage', `${kind} is not for ${system}`, { hint: `for ${system} there is ${kinds.join(' and ')}` });
+    throw new Fault('usage', `${kind} is not for ${system}`, { hint: `for ${system} there is ${listWords(kinds)}` });
   }
   const chosen = kind ?? (asks ? await prompt.choose('First resource', kinds) : usual);
+  const hasPath = starterOf(chosen).hasPath === true;
+  if (path !== undefined && !hasPath) {
+    throw new Fault('usage', `--path is for files and directories, and ${chosen} has no path`);
+  }
   const standardPath = system === 'windows' ? `C:\\ProgramData\\${name}` : `/etc/${name}`;
   return {
     platform: system,
     distro: distro ?? (asks && system === 'linux' ? await prompt.text('Distribution, empty for any') : ''),
     kind: chosen,
-    path: path ?? (asks ? await prompt.text('Its path', standardPath) : standardPath),
+    path: hasPath ? (path ?? (asks ? await prompt.text('Its path', standardPath) : standardPath)) : null,
   };
 }
 
@@ -106,44 +139,49 @@ async function writeSchema({ note }: Context, dir: string): Promise<string> {
   return file;
 }
 
-/** Returns the starter kinds of a platform, the most common one first. */
-export const startersFor = (platform: string): readonly Starter[] =>
-  STARTERS.filter((kind) => kind.endsWith('-windows') === (platform === 'windows'));
-
-export interface NewModule {
+interface ModuleHead {
   readonly name: string;
-  readonly platform: string;
-  /** Distribution; empty for any. */
-  readonly distro: string;
-  readonly kind: Starter;
-  readonly path: string;
   /** URL or path of the JSON Schema for editors. */
   readonly schema: string;
 }
 
-export function newModuleText({ name, platform, distro, kind, path, schema }: NewModule): string {
+interface NewModule extends ModuleHead {
+  readonly platform: Platform;
+  /** Distribution; empty for any. */
+  readonly distro: string;
+  readonly kind: StarterKind;
+  /** Path of a file or a directory; null for other kinds. */
+  readonly path: string | null;
+}
+
+const headLines = ({ name, schema }: ModuleHead): readonly string[] => [
+  `# yaml-language-server: $schema=${schema.replace(/[\r\n]/g, '')}`,
+  `name: ${scalar(name)}`,
+];
+
+function newModuleText({ platform, distro, kind, path, ...head }: NewModule): string {
+  const starter = starterOf(kind);
+  const plain = [`  - platform: ${platform}`, ...(distro === '' ? [] : [`    distro: ${scalar(distro)}`])];
+  const isWindowsScript = kind === 'script' && platform === 'windows';
+  const fields = [
+    ...(path === null ? [] : [`path: ${scalar(path)}`]),
+    ...(isWindowsScript ? POWERSHELL_FIELDS : starter.fields),
+  ];
   return [
-    `# yaml-language-server: $schema=${schema.replace(/[\r\n]/g, '')}`,
-    `name: ${scalar(name)}`,
+    ...headLines(head),
     'supports:',
-    `  - platform: ${platform}`,
-    ...(distro === '' ? [] : [`    distro: ${scalar(distro)}`]),
+    ...(distro === '' ? (starter.supports ?? plain) : plain),
     'resources:',
     '  - id: first',
     '    resource:',
     `      ${kind}:`,
-    `        path: ${scalar(path)}`,
-    ...FIELDS[kind].map((line) => `        ${line}`),
+    ...fields.map((line) => `        ${line}`),
     '',
   ].join('\n');
 }
 
-const FIELDS: Readonly<Record<Starter, readonly string[]>> = {
-  'file-unix': ['mode: "0644"', 'content: |', `  Managed by orch on \${{ agent.name }}.`],
-  'directory-unix': ['mode: "0755"'],
-  'file-windows': [`content: "Managed by orch on \${{ agent.name }}.\\r\\n"`],
-  'directory-windows': [],
-};
+const recipeText = ({ recipe, ...head }: ModuleHead & { readonly recipe: Recipe }): string =>
+  [...headLines(head), ...RECIPES[recipe], ''].join('\n');
 
 /** Quotes a text for YAML if needed. JSON strings are valid YAML. */
 const scalar = (text: string): string =>

@@ -1,0 +1,208 @@
+/** First resources of new modules: one for each kind, and recipes of several resources. */
+
+export const PLATFORMS = ['linux', 'macos', 'windows'] as const;
+export type Platform = (typeof PLATFORMS)[number];
+
+interface Starter {
+  readonly platforms: readonly Platform[];
+  /** Lines of `supports` in place of the platform alone. */
+  readonly supports?: readonly string[];
+  /** True if `--path` sets the path of the resource. */
+  readonly hasPath?: true;
+  /** Fields of the resource, after its path. */
+  readonly fields: readonly string[];
+}
+
+const UNIX: readonly Platform[] = ['linux', 'macos'];
+const WINDOWS: readonly Platform[] = ['windows'];
+
+/** The starters by kind, in the order in which they are offered. */
+export const STARTERS = {
+  'file-unix': {
+    platforms: UNIX,
+    hasPath: true,
+    fields: ['mode: "0644"', 'content: |', `  Managed by orch on \${{ agent.name }}.`],
+  },
+  'directory-unix': { platforms: UNIX, hasPath: true, fields: ['mode: "0755"'] },
+  'user-unix': { platforms: UNIX, fields: ['name: deploy', 'shell: /bin/sh'] },
+  'group-unix': { platforms: UNIX, fields: ['name: deploy'] },
+  'package-apt': {
+    platforms: ['linux'],
+    supports: ['  - distro: debian', '  - distro: ubuntu'],
+    fields: ['name: curl'],
+  },
+  'package-dnf': {
+    platforms: ['linux'],
+    supports: ['  - distro: fedora', '  - distro: rocky'],
+    fields: ['name: curl'],
+  },
+  'package-brew': { platforms: ['macos'], fields: ['name: jq'] },
+  'service-systemd': {
+    platforms: ['linux'],
+    supports: ['  - platform: linux', '    init_system: systemd'],
+    fields: ['name: nginx', 'enabled: true', 'running: true'],
+  },
+  'service-launchd': { platforms: ['macos'], fields: ['name: com.example.web', 'enabled: true', 'running: true'] },
+  'file-windows': {
+    platforms: WINDOWS,
+    hasPath: true,
+    fields: [`content: "Managed by orch on \${{ agent.name }}.\\r\\n"`],
+  },
+  'directory-windows': { platforms: WINDOWS, hasPath: true, fields: [] },
+  'user-windows': { platforms: WINDOWS, fields: ['name: deploy', 'groups: [Users]'] },
+  'group-windows': { platforms: WINDOWS, fields: ['name: Deployers'] },
+  'package-winget': { platforms: WINDOWS, fields: ['name: Git.Git'] },
+  'package-choco': { platforms: WINDOWS, fields: ['name: git'] },
+  'service-windows': { platforms: WINDOWS, fields: ['name: Spooler', 'running: true', 'start_type: auto'] },
+  script: {
+    platforms: PLATFORMS,
+    fields: ['program: sh', 'check: test -e /var/tmp/orch-example', 'apply: touch /var/tmp/orch-example'],
+  },
+} as const satisfies Readonly<Record<string, Starter>>;
+
+export type StarterKind = keyof typeof STARTERS;
+
+const isKind = (word: string): word is StarterKind => Object.hasOwn(STARTERS, word);
+export const STARTER_KINDS: readonly StarterKind[] = Object.keys(STARTERS).filter(isKind);
+
+/** Returns the starter of a kind as one type. */
+export const starterOf = (kind: StarterKind): Starter => STARTERS[kind];
+
+/** Returns the kinds of a platform, the most common one first. */
+export const startersFor = (platform: Platform): readonly StarterKind[] =>
+  STARTER_KINDS.filter((kind) => starterOf(kind).platforms.includes(platform));
+
+/** Fields of a script on Windows. */
+export const POWERSHELL_FIELDS = [
+  'program: powershell',
+  'check: if (-not (Test-Path C:\\orch-example)) { exit 1 }',
+  'apply: New-Item -Force C:\\orch-example | Out-Null',
+];
+
+const SYSTEMD = ['supports:', '  - platform: linux', '    init_system: systemd'];
+const DEBIAN = [
+  'supports:',
+  '  - distro: debian',
+  '    init_system: systemd',
+  '  - distro: ubuntu',
+  '    init_system: systemd',
+];
+
+/** Recipes: the lines of a module after its name. */
+export const RECIPES = {
+  'nginx-site': [
+    ...DEBIAN,
+    'templates:',
+    '  - id: server',
+    '    content: |',
+    '      server {',
+    '          listen 80;',
+    '          server_name _;',
+    '          root /srv/www/site;',
+    '          location / { try_files $uri $uri/ =404; }',
+    '      }',
+    'resources:',
+    '  - id: package',
+    '    resource:',
+    '      package-apt: {name: nginx-light}',
+    '  - resource:',
+    '      directory-unix: {path: /srv/www/site, owner: root, group: root, mode: "0755"}',
+    '  - resource:',
+    '      file-unix:',
+    '        path: /srv/www/site/index.html',
+    '        content: |',
+    '          <!doctype html>',
+    `          <title>\${{ agent.name }}</title>`,
+    '        mode: "0644"',
+    '  - id: server',
+    '    depends_on: [package]',
+    '    resource:',
+    '      file-unix: {path: /etc/nginx/conf.d/site.conf, template: server, mode: "0644"}',
+    '  # nginx is reloaded only with a configuration that it accepts.',
+    '  - id: valid',
+    '    depends_on: [server]',
+    '    resource:',
+    '      script: {program: sh, check: nginx -t -q, apply: nginx -t}',
+    '  - depends_on: [valid]',
+    '    resource:',
+    '      service-systemd: {name: nginx, enabled: true, running: true, reload_on: [server]}',
+  ],
+  'user-with-keys': [
+    'supports:',
+    '  - platform: linux',
+    'templates:',
+    '  # Public keys are not secret. Replace this line with your own.',
+    '  - id: keys',
+    '    content: |',
+    '      ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGX8H8CIDq8ado/AE5gALzoCfdOT74DpkGxXQTtmy/Jf ada@example.net',
+    'resources:',
+    '  - id: user',
+    '    resource:',
+    '      user-unix: {name: ada, shell: /bin/bash}',
+    '  - id: directory',
+    '    depends_on: [user]',
+    '    resource:',
+    '      directory-unix: {path: /home/ada/.ssh, owner: ada, group: ada, mode: "0700"}',
+    '  - depends_on: [directory]',
+    '    resource:',
+    '      file-unix: {path: /home/ada/.ssh/authorized_keys, template: keys, owner: ada, group: ada, mode: "0600"}',
+  ],
+  timer: [
+    ...SYSTEMD,
+    'resources:',
+    '  - id: program',
+    '    resource:',
+    '      file-unix:',
+    '        path: /usr/local/sbin/orch-nightly',
+    '        content: |',
+    '          #!/bin/sh',
+    '          set -eu',
+    '          echo "it is $(date)"',
+    '        mode: "0755"',
+    '  # Neither enabled nor running is declared: the timer starts the unit, and it ends by itself.',
+    '  - id: unit',
+    '    depends_on: [program]',
+    '    resource:',
+    '      service-systemd: {name: orch-nightly, exec_start: /usr/local/sbin/orch-nightly, type: oneshot}',
+    '  - id: timer',
+    '    resource:',
+    '      file-unix:',
+    '        path: /etc/systemd/system/orch-nightly.timer',
+    '        content: |',
+    '          [Timer]',
+    '          OnCalendar=*-*-* 02:15',
+    '          Persistent=true',
+    '',
+    '          [Install]',
+    '          WantedBy=timers.target',
+    '        mode: "0644"',
+    '  - depends_on: [unit]',
+    '    resource:',
+    '      service-systemd: {name: orch-nightly.timer, enabled: true, running: true, restart_on: [timer]}',
+  ],
+  container: [
+    ...DEBIAN,
+    'resources:',
+    '  - id: podman',
+    '    resource:',
+    '      package-apt: {name: podman}',
+    '  # Pin the version of the image: the unit starts whatever this name means at that time.',
+    '  - depends_on: [podman]',
+    '    resource:',
+    '      service-systemd:',
+    '        name: web-container',
+    '        description: A web server in a container',
+    '        exec_start: >-',
+    '          /usr/bin/podman run --rm --replace --name web --publish 127.0.0.1:8080:80',
+    '          docker.io/library/nginx:1.27-alpine',
+    '        restart: on_failure',
+    '        dependencies: [network-online.target]',
+    '        enabled: true',
+    '        running: true',
+  ],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+export type Recipe = keyof typeof RECIPES;
+
+const isRecipe = (word: string): word is Recipe => Object.hasOwn(RECIPES, word);
+export const RECIPE_NAMES: readonly Recipe[] = Object.keys(RECIPES).filter(isRecipe);
