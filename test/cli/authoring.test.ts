@@ -1,8 +1,10 @@
 /** Writing modules, and plans that are kept in a file: what a person sees, and what is sent. */
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RECIPE_NAMES, STARTER_KINDS, starterOf } from '../../src/cli/modules/starters.js';
 import type { LocalMachine } from '../../src/cli/programs.js';
 import type { State } from '../../src/contract/operations.js';
+import { CATALOGUE } from '../../src/resources/catalogue.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   applied,
@@ -98,6 +100,38 @@ describe('orch module new', () => {
       status: 0,
       stdout: `${name}\n`,
     });
+  });
+
+  it.each(STARTER_KINDS.flatMap((kind) => starterOf(kind).platforms.map((platform) => [kind, platform] as const)))(
+    'is valid with a first resource of the kind %s on %s',
+    async (kind, platform) => {
+      const options = ['--kind', kind, '--platform', platform];
+      const made = await run(['module', 'new', 'x', '--dir', home.path, '--schema', 's', ...options]);
+      expect(made).toMatchObject({ status: 0, stderr: '' });
+      expect(await run(['module', 'validate', home.file('x.orch.yaml'), '-q'])).toMatchObject({ status: 0 });
+    },
+  );
+
+  it('has a starter for every kind', () => {
+    expect([...STARTER_KINDS].sort()).toEqual([...CATALOGUE.keys()].sort());
+  });
+
+  it.each(RECIPE_NAMES)('is valid with the recipe %s', async (recipe) => {
+    const made = await run(['module', 'new', recipe, '--dir', home.path, '--recipe', recipe]);
+    expect(made).toMatchObject({ status: 0 });
+    const checked = await run(['module', 'validate', home.file(`${recipe}.orch.yaml`), '-o', 'name']);
+    expect(checked).toEqual({ status: 0, stdout: `${recipe}\n`, stderr: '' });
+  });
+
+  it('refuses options that do not go together', async () => {
+    const both = await run(['module', 'new', 'x', '--dir', home.path, '--recipe', 'timer', '--kind', 'script']);
+    expect(both).toMatchObject({
+      status: 64,
+      stderr: expect.stringContaining('--recipe and --kind exclude each other'),
+    });
+    const path = await run(['module', 'new', 'x', '--dir', home.path, '--kind', 'user-unix', '--path', '/x']);
+    expect(path).toMatchObject({ status: 64, stderr: expect.stringContaining('user-unix has no path') });
+    expect(existsSync(home.file('x.orch.yaml'))).toBe(false);
   });
 
   it('writes what fits the platform, and refuses what does not', async () => {

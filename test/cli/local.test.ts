@@ -1,16 +1,16 @@
 /** The commands that need no orchestrator, and the way to the programs. */
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { PassThrough, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentConnectFlags, AgentListenFlags, ServeFlags } from '../../src/cli/programs.js';
 import { runCli } from '../../src/cli/run.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { expectGolden, Home, NOW, noPrograms, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import { events, readings, ulid } from '../support/cli-world.js';
-import { loggedIn, startFakeApi } from '../support/fake-api.js';
+import { type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 
@@ -207,10 +207,18 @@ describe('completion', () => {
     ['ag', ['agents', 'agent']],
     ['agents ', ['list', 'show', 'approve', 'reject', 'remove', 'tag', 'untag', 'upgrade']],
     ['agents --st', ['--status', '--standing']],
-    ['agents --status ', ['pending', 'approved', 'rejected']],
+    ['agents --status o', ['online', 'offline']],
+    ['agents --status offline,be', ['offline,behind']],
+    ['agents --status offline,o', ['offline,online']],
+    ['help a', ['agents', 'assignments', 'apply', 'audit', 'agent', 'api']],
+    ['help exit', ['exit-codes']],
+    ['help agents app', ['approve']],
+    ['completion ', ['bash', 'zsh', 'fish']],
+    ['drift --wait web', ['']],
+    ['module new x --recipe t', ['timer']],
     ['agents --status a', ['approved']],
     ['apply --allow', ['--allow-empty', '--allow-removals', '--allow-unbound-login']],
-    ['serve --no-', ['--no-tls', '--no-drift', '--no-color']],
+    ['serve --no-', ['--no-tls', '--no-drift', '--no-color', '--no-pager']],
     ['module push ', [':file']],
     ['apply -f ', [':file']],
     ['operator init --passphrase', ['--passphrase']],
@@ -230,6 +238,11 @@ describe('completion', () => {
     expect(await words('apply web-01 -m ', env)).toEqual(['site']);
     expect(await words('apply web-01 web', env)).toEqual(['web-01', 'web-02']);
     expect(await words('drift ', env)).toEqual(expect.arrayContaining(['list', 'web-01']));
+    expect(await words('agents -l ', env)).toEqual(expect.arrayContaining(['role=', 'env=', 'canary', 'platform=']));
+    expect(await words('agents -l role=', env)).toEqual(['role=db', 'role=web']);
+    expect(await words('exec -l role=web,e', env)).toEqual(['role=web,env=']);
+    expect(await words('apply -l platform=l', env)).toEqual(['platform=linux']);
+    expect(await words('agents tag web-01 ', env)).toEqual(['role=', 'canary', 'env=']);
     expect(await words('ops show ', env)).toEqual([ulid(2), ulid(1), ulid(0)]);
     expect(await words('operator remove ', env)).toEqual(['ada']);
     expect(await words('drift show ', env)).toContain(ulid(7));
@@ -241,12 +254,28 @@ describe('completion', () => {
     expect(await words('agents --profile ')).toEqual(['home']);
   });
 
+  let api: FakeApi | null = null;
+  afterAll(() => api?.stop());
+
+  /** Runs a shell beside the API of this process, which has to answer it meanwhile. */
+  function ranShell(shell: string, command: string, env: NodeJS.ProcessEnv) {
+    return new Promise<{ readonly error: Error | null; readonly stdout: string; readonly stderr: string }>(
+      (resolve) => {
+        execFile(shell, ['-c', command], { env, cwd: home.path, encoding: 'utf8' }, (error, stdout, stderr) => {
+          const isMissing = error !== null && 'code' in error && error.code === 'ENOENT';
+          resolve({ error: isMissing ? error : null, stdout, stderr });
+        });
+      },
+    );
+  }
+
   /** What a shell offers for a line, with the built program in its path; null where there is no such shell. */
   async function offered(shell: string, command: string): Promise<readonly string[] | null> {
     writeFileSync(home.file('script'), (await run(['completion', shell])).stdout);
+    api ??= await startFakeApi(readings);
     writeFileSync(home.file('orch'), `#!/bin/sh\nexec ${process.execPath} ${ORCH} "$@"\n`, { mode: 0o755 });
-    const env = { ...home.env, PATH: `${home.path}:${process.env.PATH}` };
-    const { error, stdout, stderr } = spawnSync(shell, ['-c', command], { env, cwd: home.path, encoding: 'utf8' });
+    const env = { ...home.env, ...loggedIn(api), PATH: `${home.path}:${process.env.PATH}` };
+    const { error, stdout, stderr } = await ranShell(shell, command, env);
     if (error) {
       console.info(`${shell} is not here, so its script was not tried`);
       return null;
@@ -255,13 +284,21 @@ describe('completion', () => {
     return stdout.trim().split('\n');
   }
 
-  const bash = (words: string, at: number) =>
-    `source ./script; COMP_WORDS=(${words}); COMP_CWORD=${at}; _orch; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  /** What bash sets before it calls the function; it has split the line at blanks and at "=". */
+  const bash = (line: string, words: string) =>
+    `source ./script; COMP_LINE="${line}"; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=(${words}); ` +
+    `COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _orch; printf '%s\\n' "\${COMPREPLY[@]}"`;
 
   it.each([
-    ['bash', bash('orch agents sh', 2), ['show']],
-    ['bash', bash("orch ''", 1), expect.arrayContaining(['agents', 'apply'])],
-    ['bash', bash('orch module push scr', 3), ['script']],
+    ['bash', bash('orch agents sh', 'orch agents sh'), ['show']],
+    ['bash', bash('orch ', "orch ''"), expect.arrayContaining(['agents', 'apply'])],
+    ['bash', bash('orch help exit', 'orch help exit'), ['exit-codes']],
+    ['bash', bash('orch agents --status offline,be', 'orch agents --status offline,be'), ['offline,behind']],
+    ['bash', bash('orch apply -l platform=l', "orch apply -l platform '=' l"), ['linux']],
+    ['bash', bash('orch apply -l platform=', "orch apply -l platform '='"), ['linux', 'macos', 'windows']],
+    ['bash', bash('orch module push scr', 'orch module push scr'), ['script']],
+    ['fish', 'source ./script; complete -C "orch agents --status behind,dr"', ['behind,drifted']],
+    ['fish', 'source ./script; complete -C "orch apply -l platform=l"', ['platform=linux']],
     ['fish', 'source ./script; complete -C "orch agents sh"', ['show\tshow one agent with its attributes and tags']],
     ['fish', 'source ./script; complete -C "orch module push scr"', ['script']],
     ['zsh', 'zsh -n ./script', ['']],
