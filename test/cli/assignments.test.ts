@@ -315,7 +315,7 @@ describe('a selector', () => {
     expect(bodies).toMatchObject([{ selector: null, agents: [web1.node_id, web2.node_id] }]);
     const missing = await run(['plan', 'web-[01-03]', '-m', 'site']);
     expect(missing).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no agent "web-03"') });
-    const single = await run(['state', 'web-[01-02]']);
+    const single = await run(['agents', 'show', 'web-[01-02]']);
     expect(single).toMatchObject({ status: 64, stderr: expect.stringContaining('takes a single node') });
     expect((await run(['plan', 'web-[02-01]', '-m', 'site'])).stderr).toContain('"web-[02-01]" is no range of nodes');
   });

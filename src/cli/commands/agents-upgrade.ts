@@ -58,7 +58,7 @@ export const upgradeAgents = defineCommand({
     force: flag('interrupt applies and terminals instead of waiting'),
   },
   run: async (context, { nodes, selector, status, allowEmpty, to, canary, maxFailures, concurrency, wait, force }) => {
-    requireSelection({ nodes, selector, status }, 'agents upgrade');
+    requireSelection({ nodes, selector, status }, 'agents upgrade', '--selector "*" --canary 1');
     const waitSecs = wait === undefined ? UPGRADE_WAIT.standard : parseDuration(wait, '--wait');
     if (waitSecs > UPGRADE_WAIT.maximum) throw new Fault('usage', '--wait is at most 24h');
     const api = await context.api();

@@ -71,7 +71,7 @@ export const command = defineCommand({
       return execOnTerminal(context, { nodes, command: words, escapeChar, conflicting: unfitForTerminal(given) });
     if (escapeChar !== undefined)
       throw new Fault('usage', '--escape-char is for --tty: without it there are no escapes');
-    requireSelection({ nodes, selector, status }, 'exec');
+    requireSelection({ nodes, selector, status }, 'exec', '--selector role=web -- COMMAND');
     const timeoutSecs = timeout === undefined ? null : secondsOf(timeout);
     const fleet = isSelection(given);
     if (fleet) requireExecConsent(context);

@@ -75,12 +75,19 @@ export function requireOneChoice(choice: AgentChoice, path: string, { local = tr
   });
 }
 
-/** Like `requireOneChoice`, for commands that take neither an assignment nor this machine. */
-export function requireSelection(choice: Omit<Selection, 'allowEmpty'>, path: string): void {
+/**
+ * Like `requireOneChoice`, for commands that take neither an assignment nor this machine. `rest` completes the command
+ * line of the hint.
+ */
+export function requireSelection(
+  choice: Omit<Selection, 'allowEmpty'>,
+  path: string,
+  rest = '--selector role=web',
+): void {
   if (choice.nodes.length > 0 !== isSelection(choice)) return;
   if (choice.nodes.length > 0) throw new Fault('usage', 'name agents, or --selector and --status: one of them');
   throw new Fault('usage', `"orch ${path}" needs an agent`, {
-    hint: `name it, or choose several: orch ${path} --selector role=web`,
+    hint: `name it, or choose several: orch ${path} ${rest}`,
   });
 }
 
