@@ -22,7 +22,8 @@ export interface Outcome {
 /** Outcomes of a stream are printed as they come, such as the pages of a long list. The last exit status counts. */
 export type Outcomes = Outcome | AsyncIterable<Outcome>;
 
-export type Style = 'strong' | 'dim' | 'good' | 'bad' | 'warn' | 'accent';
+/** `selected` is the chosen row of a live list. */
+export type Style = 'strong' | 'dim' | 'good' | 'bad' | 'warn' | 'accent' | 'selected';
 
 /** A text in one style. The renderer escapes control characters in it. */
 export type Span = string | { readonly text: string; readonly style: Style };

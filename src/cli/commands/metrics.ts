@@ -14,7 +14,7 @@ import { optionalNodesArgument } from '../nodes/resolve-node.js';
 import { fields, headed, type Line, lines, type Outcome, styled, type TableView, type View } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 import { bar, percent, percentOf, sparkline } from '../render/chart.js';
-import { fleetBody, ProcessorHistory, readFleet, SORTS, sortFleet } from '../top/fleet.js';
+import { addMeasurements, fleetBody, readFleet, SORTS, sortFleet } from '../top/fleet.js';
 import { snapshotView } from '../top/fleet-view.js';
 
 /** Poll interval of `--watch` in milliseconds. The orchestrator measures at its own interval. */
@@ -209,9 +209,11 @@ function shareOf(used: number | null, total: number | null): Line {
 export const showFleet = defineCommand({
   examples: ['orch top', 'orch top --sort memory', 'orch top --once', 'orch top -o json'],
   detail: [
-    'Shows agents with their latest measurements, and the activity of the fleet: operations, open terminals, the newest',
-    'events. On a terminal it is redrawn every two seconds until q or Ctrl-C; c, m, d, u, s and n sort by processors,',
-    'memory, disk, uptime, status and name, the arrows scroll. Elsewhere, and with --once or -o json, it is shown once.',
+    'Shows agents with their latest measurements, and the activity of the fleet: rollouts, operations, open terminals, the',
+    'newest events. On a terminal it is live until q or Ctrl-C, and ? shows all keys: arrows, j and k select an agent, Enter',
+    'opens it (measurements, drift, operations, modules, attributes), t opens a terminal on it as "orch term" does, / filters,',
+    'r lists the rollouts, Enter follows one, Esc goes back. c, m, d, u, s, x and n sort by processors, memory, disk, uptime,',
+    'status, standing and name, the same key again reverses. Elsewhere, and with --once or -o json, the fleet is shown once.',
   ],
   access: 'viewer',
   options: {
@@ -223,18 +225,27 @@ export const showFleet = defineCommand({
     const api = await context.api();
     const isLive = !once && globals.output === 'table' && streams.stdout.isTTY === true && streams.stdin.isTTY === true;
     if (isLive) {
-      const { watchFleet } = await import('../top/live-fleet.js');
-      await watchFleet(context, api, sort);
+      const [{ runTop }, { openShell }, { sessionSettings }] = await Promise.all([
+        import('../top/run-top.js'),
+        import('./term.js'),
+        import('../terminal/session-options.js'),
+      ]);
+      const settings = sessionSettings({
+        escapeChar: undefined,
+        queueInput: false,
+        clipboard: undefined,
+        predict: undefined,
+      });
+      await runTop(context, api, { sort, openTerminal: (own, nodeId) => openShell(own, nodeId, { settings }) });
       return {};
     }
     const fleet = await readFleet(api, signal);
-    const history = new ProcessorHistory();
-    history.add(fleet);
+    const history = addMeasurements(new Map(), fleet);
     const agents = sortFleet(fleet.agents, sort);
     return {
       body: fleetBody(fleet),
       names: agents.map(({ agent }) => agentHandle(agent)),
-      view: snapshotView({ fleet, history, agents, columns: columnsOf(context) }, clock.now()),
+      view: snapshotView({ fleet, history, agents, columns: columnsOf(context), order: null }, clock.now()),
     };
   },
 });

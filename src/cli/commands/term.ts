@@ -36,7 +36,13 @@ import {
   type TableView,
 } from '../outcome.js';
 import { plainText } from '../render/paint.js';
-import { openableTerm, sessionOptions, sessionSettings, sizeOf } from '../terminal/session-options.js';
+import {
+  openableTerm,
+  type SessionSettings,
+  sessionOptions,
+  sessionSettings,
+  sizeOf,
+} from '../terminal/session-options.js';
 
 /** Shortest accepted prefix of a session ID. */
 const LEAST_PREFIX = 4;
@@ -73,30 +79,47 @@ export const openTerminal = defineCommand({
     ...sessionOptions,
   },
   run: async (context, { node, shell, cols, rows, ...given }) => {
-    const { env, signal, streams } = context;
     const settings = sessionSettings(given);
-    const connection = await terminalApi(context);
-    const { api } = connection;
-    const { node_id } = await resolveNode(api, node, { signal });
-    const own = sizeOf([streams.stdout, streams.stderr]);
-    const size = { cols: cols ?? own.cols, rows: rows ?? own.rows };
-    const query = { ...size, shell: shell ?? null, term: openableTerm(env.TERM) };
-    // Loaded while the agent starts the shell: loading before the request would delay it.
-    const [opened, { runTerminal }] = await Promise.all([
-      api.call('openTerminal', { params: { node_id }, query, body: { env: sentEnvironment(env) }, signal }),
-      nextTurn().then(() => import('../terminal/run-terminal.js')),
-    ]);
-    return runTerminal(context, {
-      connection,
-      sessionId: opened.session_id,
-      wsUrl: opened.ws_url,
-      mode: 'write',
-      isNew: true,
-      ...(cols === undefined && rows === undefined ? {} : { size }),
-      ...settings,
-    });
+    return openShell(context, node, { shell, cols, rows, settings });
   },
 });
+
+interface ShellOptions {
+  readonly shell?: string | undefined;
+  /** Width and height, in place of those of this terminal. */
+  readonly cols?: number | undefined;
+  readonly rows?: number | undefined;
+  readonly settings: SessionSettings;
+}
+
+/** Opens a shell on an agent at this terminal, until it ends or the operator detaches. */
+export async function openShell(
+  context: Context,
+  node: string,
+  { shell, cols, rows, settings }: ShellOptions,
+): Promise<Outcome> {
+  const { env, signal, streams } = context;
+  const connection = await terminalApi(context);
+  const { api } = connection;
+  const { node_id } = await resolveNode(api, node, { signal });
+  const own = sizeOf([streams.stdout, streams.stderr]);
+  const size = { cols: cols ?? own.cols, rows: rows ?? own.rows };
+  const query = { ...size, shell: shell ?? null, term: openableTerm(env.TERM) };
+  // Loaded while the agent starts the shell: loading before the request would delay it.
+  const [opened, { runTerminal }] = await Promise.all([
+    api.call('openTerminal', { params: { node_id }, query, body: { env: sentEnvironment(env) }, signal }),
+    nextTurn().then(() => import('../terminal/run-terminal.js')),
+  ]);
+  return runTerminal(context, {
+    connection,
+    sessionId: opened.session_id,
+    wsUrl: opened.ws_url,
+    mode: 'write',
+    isNew: true,
+    ...(cols === undefined && rows === undefined ? {} : { size }),
+    ...settings,
+  });
+}
 
 /** `orch term attach`. */
 export const attachTerminal = defineCommand({

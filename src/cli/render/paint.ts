@@ -14,7 +14,7 @@ export interface Paint {
 type Looks = Readonly<Record<Style, (text: string) => string>>;
 
 const same = (text: string): string => text;
-const NO_LOOKS: Looks = { strong: same, dim: same, good: same, bad: same, warn: same, accent: same };
+const NO_LOOKS: Looks = { strong: same, dim: same, good: same, bad: same, warn: same, accent: same, selected: same };
 
 /** Creates a paint. Loads the colour library only if it is needed. */
 export async function loadPaint(color: boolean): Promise<Paint> {
@@ -41,6 +41,7 @@ async function loadLooks(): Promise<Looks> {
     bad: chalk.red,
     warn: chalk.yellow,
     accent: chalk.cyan,
+    selected: chalk.inverse,
   };
 }
 

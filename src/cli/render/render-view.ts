@@ -1,43 +1,60 @@
 /** Renders views as lines of text, with tables that fit the terminal. */
 import { assertNever } from '../../kernel/fault.js';
-import { type Column, type FieldsView, type Span, type Style, styled, type TableView, type View } from '../outcome.js';
-import { type Paint, plainText } from './paint.js';
+import {
+  type Column,
+  type FieldsView,
+  type Line,
+  type Span,
+  type Style,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
+import { type Paint, plainText, spansOf } from './paint.js';
 import { cutToWidth, sanitize, widthOf } from './terminal-text.js';
 
-export function renderView(view: View, options: TableOptions): readonly string[] {
+/** Renders a view as painted lines. */
+export const renderView = (view: View, { paint, ...options }: RenderOptions): readonly string[] =>
+  viewLines(view, options).map((line) => paint.line(line));
+
+/** Lays out a view as lines that are not painted yet. */
+export function viewLines(view: View, options: TableOptions): readonly Line[] {
   switch (view.kind) {
     case 'table':
-      return renderTable(view, options);
+      return tableLines(view, options);
     case 'fields':
-      return renderFields(view, options);
+      return fieldLines(view);
     case 'lines':
-      return view.lines.map((line) => options.paint.line(line));
+      return view.lines;
     case 'stack': {
-      const parts = view.views.map((part) => renderView(part, options));
+      const parts = view.views.map((part) => viewLines(part, options));
       const filled = parts.filter((part) => part.length > 0);
       return filled.flatMap((part, index) => (index === 0 ? part : ['', ...part]));
     }
     case 'headed': {
-      const body = renderView(view.body, options);
-      return body.length === 0 ? [] : [options.paint.line(view.head), ...body];
+      const body = viewLines(view.body, options);
+      return body.length === 0 ? [] : [view.head, ...body];
     }
     default:
       return assertNever(view);
   }
 }
 
-function renderFields({ fields }: FieldsView, { paint }: TableOptions): readonly string[] {
+function fieldLines({ fields }: FieldsView): readonly Line[] {
   const width = fields.reduce((most, [label]) => Math.max(most, widthOf(label)), 0);
   return fields.map(([label, value]) =>
-    `${paint.span(styled('dim', label))}${' '.repeat(width - widthOf(label))}  ${paint.line(value)}`.trimEnd(),
+    trimmedEnd([styled('dim', sanitize(label)), ' '.repeat(width - widthOf(label) + GAP), ...spansOf(value)]),
   );
 }
 
-interface TableOptions {
-  readonly paint: Paint;
+export interface TableOptions {
   readonly wide: boolean;
   /** Width of the terminal; null for no limit. */
   readonly columns: number | null;
+}
+
+interface RenderOptions extends TableOptions {
+  readonly paint: Paint;
 }
 
 const GAP = 2;
@@ -59,9 +76,9 @@ interface Cell {
   readonly style: Style | undefined;
 }
 
-/** Renders a table in time linear in its cells; an empty table gives its sentence. */
-function renderTable(view: TableView, { paint, wide, columns }: TableOptions): readonly string[] {
-  if (view.rows.length === 0) return [paint.span(view.empty)];
+/** Lays out a table in time linear in its cells; an empty table gives its sentence. */
+function tableLines(view: TableView, { wide, columns }: TableOptions): readonly Line[] {
+  if (view.rows.length === 0) return [view.empty];
   const natural = view.columns.flatMap((column, index): Shown | readonly [] => {
     if (column.wide && !wide) return [];
     const cells = view.rows.map((row) => cellOf(row[index] ?? ''));
@@ -70,13 +87,15 @@ function renderTable(view: TableView, { paint, wide, columns }: TableOptions): r
     return { column, cells: view.titles === false ? cells : [title, ...cells], width };
   });
   const shown = columns === null ? natural : fitTo(natural, columns);
-  const texts = shown.map(({ column, cells, width }) => cells.map((cell) => padded(cell, { width, column, paint })));
-  const count = texts[0]?.length ?? 0;
+  const count = shown[0]?.cells.length ?? 0;
   return Array.from({ length: count }, (_, row) =>
-    texts
-      .map((column) => column[row] ?? '')
-      .join(' '.repeat(GAP))
-      .trimEnd(),
+    trimmedEnd(
+      shown.flatMap(({ column, cells, width }, index) => {
+        const cell = cells[row];
+        const spans = cell === undefined ? [] : padded(cell, { width, column });
+        return index === 0 ? spans : [' '.repeat(GAP), ...spans];
+      }),
+    ),
   );
 }
 
@@ -87,12 +106,22 @@ function cellOf(span: Span): Cell {
 
 function padded(
   cell: Cell,
-  { width, column, paint }: { readonly width: number; readonly column: Column; readonly paint: Paint },
-): string {
+  { width, column }: { readonly width: number; readonly column: Column },
+): readonly [Span, Span] {
   const text = cell.width > width ? cutToWidth(cell.text, width) : cell.text;
-  const painted = paint.span(cell.style === undefined ? text : styled(cell.style, text));
   const padding = ' '.repeat(width - (cell.width > width ? widthOf(text) : cell.width));
-  return column.right ? padding + painted : painted + padding;
+  const span = cell.style === undefined ? text : styled(cell.style, text);
+  return column.right ? [padding, span] : [span, padding];
+}
+
+/** Removes the spaces at the end of a line. */
+function trimmedEnd(spans: readonly Span[]): readonly Span[] {
+  for (let length = spans.length; length > 0; length -= 1) {
+    const last = spans[length - 1] ?? '';
+    const text = plainText(last).trimEnd();
+    if (text !== '') return [...spans.slice(0, length - 1), typeof last === 'string' ? text : styled(last.style, text)];
+  }
+  return [];
 }
 
 /**

@@ -3,8 +3,9 @@ import type { Operation } from '../../contract/operations.js';
 import type { RolloutRecord } from '../../contract/rollouts.js';
 import { auditLine } from '../commands/audit.js';
 import { sessionLabel } from '../commands/term.js';
-import { agentName, count, formatAge, formatDuration, NONE } from '../format.js';
+import { agentName, count, formatAge, NONE } from '../format.js';
 import {
+  type Column,
   headed,
   type Line,
   lines,
@@ -16,6 +17,7 @@ import {
   type View,
 } from '../outcome.js';
 import { bar, percent, sparkline } from '../render/chart.js';
+import { standingSpan } from '../render/standing.js';
 import {
   rolloutFailures,
   rolloutProgress,
@@ -23,12 +25,14 @@ import {
   rolloutSubject,
   waveFraction,
 } from '../runs/rollout-record.js';
-import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHistory } from './fleet.js';
+import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHistory, type Sort } from './fleet.js';
 
 const BAR = 8;
-const TREND = 16;
-/** Minimum columns for bars; a narrower terminal shows figures only. */
-const ROOM_FOR_BARS = 100;
+/** Columns of the trend, in a narrow and a wide terminal. */
+const TREND = 8;
+const WIDE_TREND = 16;
+/** Minimum columns for bars and the wide trend; a narrower terminal shows figures only. */
+const ROOM_FOR_BARS = 120;
 /** Percentages from which a share is shown as bad, and as a warning. */
 const HIGH = 90;
 const RAISED = 75;
@@ -71,32 +75,70 @@ interface AgentTableOptions {
   readonly agents: readonly FleetAgent[];
   /** Width of the terminal; null for no limit. */
   readonly columns: number | null;
+  /** The order of the agents, which its column shows; null to show none. */
+  readonly order: { readonly by: Sort; readonly reversed: boolean } | null;
 }
 
-export function agentTable({ fleet, history, agents, columns }: AgentTableOptions): TableView {
-  const width = columns !== null && columns < ROOM_FOR_BARS ? 0 : BAR;
+/** A column of agents. */
+interface AgentColumn extends Column {
+  /** The order that the column shows. */
+  readonly sort: Sort | null;
+  /** Minimum columns of a terminal that shows it. */
+  readonly from: number;
+  readonly cell: (one: FleetAgent, shown: ShownFleet) => Span;
+}
+
+interface ShownFleet {
+  readonly fleet: FleetSnapshot;
+  readonly history: ProcessorHistory;
+  /** Columns of a bar; 0 for none. */
+  readonly bar: number;
+  readonly trend: number;
+}
+
+const COLUMNS: readonly AgentColumn[] = [
+  { title: 'AGENT', sort: 'name', from: 0, cell: ({ agent }) => agentName(agent) },
+  { title: 'STATUS', sort: 'status', whole: true, from: 0, cell: statusOf },
+  { title: 'STANDING', sort: 'standing', whole: true, from: 60, cell: ({ agent }) => standingSpan(agent) },
+  {
+    title: 'CPU',
+    sort: 'cpu',
+    whole: true,
+    from: 0,
+    cell: (one, { bar }) => share(one, one.sample?.cpu_usage ?? null, bar),
+  },
+  {
+    title: 'TREND',
+    sort: null,
+    whole: true,
+    from: 90,
+    cell: ({ agent }, { history, trend }) => {
+      const values = history.get(agent.node_id)?.values ?? [];
+      return styled('accent', sparkline(values.slice(-trend), 100, trend));
+    },
+  },
+  { title: 'MEMORY', sort: 'memory', whole: true, from: 0, cell: (one, { bar }) => share(one, memoryOf(one), bar) },
+  { title: 'DISK', sort: 'disk', whole: true, from: 50, cell: (one, { bar }) => share(one, diskOf(one), bar) },
+  {
+    title: 'UPTIME',
+    sort: 'uptime',
+    from: 100,
+    cell: ({ sample }) => (sample?.uptime == null ? NONE : formatUptime(sample.uptime)),
+  },
+  { title: 'DOING', sort: null, from: 75, cell: ({ agent }, { fleet }) => doing(fleet, agent.node_id) },
+];
+
+export function agentTable({ fleet, history, agents, columns, order }: AgentTableOptions): TableView {
+  const isWide = columns === null || columns >= ROOM_FOR_BARS;
+  const shown: ShownFleet = { fleet, history, bar: isWide ? BAR : 0, trend: isWide ? WIDE_TREND : TREND };
+  const fitting = COLUMNS.filter(({ from }) => columns === null || columns >= from);
   return {
     kind: 'table',
-    columns: [
-      { title: 'AGENT' },
-      { title: 'STATUS', whole: true },
-      { title: 'CPU', whole: true },
-      { title: 'TREND' },
-      { title: 'MEMORY', whole: true },
-      { title: 'DISK', whole: true },
-      { title: 'UPTIME' },
-      { title: 'DOING' },
-    ],
-    rows: agents.map((one) => [
-      agentName(one.agent),
-      statusOf(one),
-      share(one, one.sample?.cpu_usage ?? null, width),
-      styled('accent', sparkline(history.of(one.agent.node_id), 100, TREND)),
-      share(one, memoryOf(one), width),
-      share(one, diskOf(one), width),
-      one.sample?.uptime == null ? NONE : formatDuration(one.sample.uptime),
-      doing(fleet, one.agent.node_id),
-    ]),
+    columns: fitting.map(({ title, sort, from: _, cell: __, ...column }) => ({
+      ...column,
+      title: order === null || order.by !== sort ? title : `${title}${order.reversed ? '▲' : '▼'}`,
+    })),
+    rows: agents.map((one) => fitting.map(({ cell }) => cell(one, shown))),
     empty: 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY',
   };
 }
@@ -106,17 +148,19 @@ export const snapshotView = (options: AgentTableOptions, now: number): View =>
   stackOf([
     lines(totalsLine(options.fleet)),
     agentTable(options),
-    ...sections(options.fleet, now, Number.POSITIVE_INFINITY),
+    ...sections(options.fleet, now).map(({ title, lines }) => headed(title, linesOf(lines))),
   ]);
 
-/** Returns rollouts, operations, terminals and events, each with its `most` newest lines. */
-export function sections(
-  { rollouts, operations, terminals, events }: FleetSnapshot,
-  now: number,
-  most: number,
-): readonly View[] {
-  const part = (title: string, all: readonly Line[]): readonly View[] =>
-    all.length === 0 ? [] : [headed(title, linesOf(all.slice(0, most)))];
+/** A part below the agents, newest line first. */
+export interface Section {
+  readonly title: string;
+  readonly lines: readonly Line[];
+}
+
+/** Returns rollouts, operations, terminals and events, without empty sections. */
+export function sections({ rollouts, operations, terminals, events }: FleetSnapshot, now: number): readonly Section[] {
+  const part = (title: string, all: readonly Line[]): readonly Section[] =>
+    all.length === 0 ? [] : [{ title, lines: all }];
   return [
     ...part('Running rollouts', rollouts.map(rolloutLine)),
     ...part(
@@ -156,9 +200,15 @@ const operationLine = ({ node_name, node_id, modules, started_at, summary }: Ope
   styled('dim', formatAge(started_at, now)),
 ];
 
-function statusOf({ agent }: FleetAgent): Span {
+export function statusOf({ agent }: FleetAgent): Span {
   if (agent.status !== 'approved') return styled(agent.status === 'pending' ? 'warn' : 'bad', agent.status);
   return agent.connected ? styled('good', 'up') : styled('bad', 'offline');
+}
+
+/** Formats seconds since a boot: `51 d`, `24 h` or `5 min`. */
+export function formatUptime(seconds: number): string {
+  if (seconds >= 172_800) return `${Math.floor(seconds / 86_400)} d`;
+  return seconds >= 3_600 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 60)} min`;
 }
 
 /** Renders a share as bar and figure; dim if the agent is not connected. */

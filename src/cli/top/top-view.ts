@@ -1,0 +1,318 @@
+/** Lays out the screen of `orch top`: a state and a size give the lines. Everything here is pure. */
+import { agentName, count, formatTime } from '../format.js';
+import { headed, type Line, linesOf, type Span, stackOf, styled, type TableView } from '../outcome.js';
+import type { NameOfOperator } from '../record-names.js';
+import { bar } from '../render/chart.js';
+import { plainText, spansOf } from '../render/paint.js';
+import { viewLines } from '../render/render-view.js';
+import { cutToWidth, sanitizeLine, widthOf } from '../render/terminal-text.js';
+import type { RolloutDetail } from '../runs/follow-rollout.js';
+import { countsLine, isSettled, rolloutStage } from '../runs/rollout-record.js';
+import { rolloutDetails, rolloutTable } from '../runs/rollout-view.js';
+import { agentView } from './agent-detail.js';
+import { cutLine, wrapLine } from './fit-lines.js';
+import type { FleetAgent } from './fleet.js';
+import { agentTable, type Section, sections, totalsLine } from './fleet-view.js';
+import type { Size } from './screen.js';
+import {
+  type Heights,
+  type Place,
+  selectedIndex,
+  shownAgents,
+  shownRollouts,
+  type TopState,
+  windowTop,
+} from './state.js';
+
+/** Returns exactly as many lines as the screen has, none wider than it. Texts are sanitised. `now` is Unix milliseconds. */
+export function screenLines(state: TopState, { columns, rows }: Size, now: number): readonly (readonly Span[])[] {
+  const body = bodyLines(state, { columns, rows }, now);
+  const above = [titleLine(state, columns, now), ...body];
+  const filled = Array.from({ length: Math.max(0, rows - 1) }, (_, row) => above[row] ?? '');
+  const all = rows < 2 ? [titleLine(state, columns, now)] : [...filled, statusLine(state)];
+  return all.map((line) => cutLine(line, columns));
+}
+
+/** Returns the heights by which keys move. */
+export function heightsOf(state: TopState, size: Size, now: number): Heights {
+  const body = Math.max(0, size.rows - CHROME);
+  if (state.hasHelp) return { list: body, body, content: helpLines(size.columns).length };
+  const { page } = state;
+  if (page.kind === 'agents') return { list: layout(state, size, now).height, body, content: 0 };
+  if (page.kind === 'rollouts') return { list: Math.max(1, body - 2), body, content: 0 };
+  return { list: body, body, content: pageLines(state, size, now).length };
+}
+
+/** Lines around the body: the title and the status line. */
+const CHROME = 2;
+
+function bodyLines(state: TopState, size: Size, now: number): readonly Line[] {
+  const body = Math.max(0, size.rows - CHROME);
+  if (state.hasHelp) return scrolledLines(helpLines(size.columns), state.scroll, body);
+  if (state.page.kind === 'agents') return agentsLines(state, size, now);
+  if (state.page.kind === 'rollouts') return rolloutsLines(state, size, now);
+  return scrolledLines(pageLines(state, size, now), state.scroll, body);
+}
+
+const scrolledLines = (all: readonly Line[], scroll: number, height: number): readonly Line[] => {
+  const top = Math.max(0, Math.min(scroll, all.length - height));
+  return all.slice(top, top + height);
+};
+
+function titleLine(state: TopState, columns: number, now: number): Line {
+  const { page, places, fleet, hasHelp } = state;
+  const head = styled('strong', 'orch top');
+  const time = formatTime(Math.floor(now / 1000)).slice(11);
+  const words: readonly Span[] = hasHelp ? ['  help'] : titleWords(state);
+  const list = hasHelp ? null : page.kind === 'agents' || page.kind === 'rollouts' ? page.kind : null;
+  const filter = list === null ? '' : places[list].filter;
+  const total = list === 'rollouts' && page.kind === 'rollouts' ? (page.rollouts?.length ?? 0) : fleet.agents.length;
+  const found = list === 'agents' ? shownAgents(state).length : shownRollouts(state).length;
+  const filtered = filter === '' ? [] : [styled('accent', `  /${filter}`), `  ${found} of ${total}`];
+  const line = [head, ...words, ...filtered];
+  const width = widthOf(sanitizeLine(plainText(line)));
+  const gap = columns - width - time.length;
+  return gap < 2 ? line : [...line, ' '.repeat(gap), styled('dim', time)];
+}
+
+function titleWords({ page, fleet }: TopState): readonly Span[] {
+  switch (page.kind) {
+    case 'agents':
+      return ['  agents'];
+    case 'rollouts':
+      return ['  rollouts'];
+    case 'rollout':
+      return [`  rollout ${page.rolloutId}`];
+    case 'agent': {
+      const agent = page.detail?.agent ?? fleet.agents.find((one) => one.agent.node_id === page.nodeId)?.agent;
+      return ['  agent ', styled('accent', agent === undefined ? page.nodeId : agentName(agent))];
+    }
+  }
+}
+
+const HINTS: Readonly<Record<TopState['page']['kind'], string>> = {
+  agents: '? help  q quit  Enter open  / filter  t terminal  r rollouts',
+  agent: '? help  q quit  Esc back  t terminal  r rollouts',
+  rollouts: '? help  q quit  Enter follow  / filter  Esc back',
+  rollout: '? help  q quit  Esc back',
+};
+
+/** Returns the last line: the filter that is typed, a notice, a problem, or the keys. */
+function statusLine({ page, places, isTyping, hasHelp, notice, problems }: TopState): Line {
+  if (isTyping && (page.kind === 'agents' || page.kind === 'rollouts')) {
+    return [
+      styled('strong', '/'),
+      places[page.kind].filter,
+      styled('selected', ' '),
+      styled('dim', '  Enter keep  Esc clear'),
+    ];
+  }
+  if (notice !== null) return notice.isProblem ? styled('bad', notice.text) : styled('warn', notice.text);
+  const problem = problems.fleet ?? problems.page ?? problems.events;
+  if (problem !== null) return styled('bad', problem);
+  return styled('dim', hasHelp ? 'Esc back  arrows scroll' : HINTS[page.kind]);
+}
+
+/** Lines of a screen that has no room for an empty line below the totals, nor for a second line of them. */
+const LOW = 16;
+/** Maximum lines of each section below the agents. */
+const PART = 4;
+
+interface Layout {
+  readonly totals: readonly Line[];
+  readonly hasGap: boolean;
+  /** Rows of the table. */
+  readonly height: number;
+  /** Sections that fit, with an empty line before each. */
+  readonly below: readonly Section[];
+}
+
+/** Divides the lines between the agents and the sections: the agents get at least three fifths if they need them. */
+function layout(state: TopState, { rows, columns }: Size, now: number): Layout {
+  const hasGap = rows >= LOW;
+  const totals = wrapLine(totalsLine(state.fleet), columns, 2).slice(0, hasGap ? 2 : 1);
+  const left = Math.max(1, rows - CHROME - totals.length - 1 - (hasGap ? 1 : 0));
+  const wanted = Math.max(1, shownAgents(state).length);
+  let room = left - Math.min(wanted, Math.max(PART, Math.ceil(left * 0.6)));
+  const below = sections(state.fleet, now).flatMap(({ title, lines }): readonly Section[] => {
+    const shown = Math.min(lines.length, PART, room - 2);
+    if (shown < 1) return [];
+    room -= shown + 2;
+    return [{ title, lines: lines.slice(0, shown) }];
+  });
+  const taken = below.reduce((sum, { lines }) => sum + lines.length + 2, 0);
+  return { totals, hasGap, height: Math.max(1, left - taken), below };
+}
+
+function agentsLines(state: TopState, size: Size, now: number): readonly Line[] {
+  const { fleet, history, places, order } = state;
+  const { totals, hasGap, height, below } = layout(state, size, now);
+  const agents = shownAgents(state);
+  const ids = agents.map(({ agent }) => agent.node_id);
+  const columns = size.columns - MARK.length;
+  const ruler = rulerOf(agents);
+  const table = (rows: typeof agents): TableView => {
+    const view = agentTable({ fleet, history, agents: rows, columns, order });
+    return fleet.agents.length === 0 ? view : { ...view, empty: 'No agent matches the filter. Esc removes it.' };
+  };
+  const list = listLines({ place: places.agents, ids, height, columns: size.columns }, (from, to) => {
+    const shown = agents.slice(from, to);
+    const all = viewLines(table([...shown, ...ruler]), { wide: false, columns });
+    return all.slice(0, shown.length === 0 ? 1 : shown.length + 1);
+  });
+  const padded = [...list, ...Array.from({ length: Math.max(0, height + 1 - list.length) }, () => '')];
+  return [
+    ...totals,
+    ...(hasGap ? [''] : []),
+    // Without sections the rest of the screen is empty anyway.
+    ...(below.length === 0 ? list : padded.slice(0, height + 1)),
+    ...below.flatMap(({ title, lines }): readonly Line[] => ['', styled('strong', title), ...lines]),
+  ];
+}
+
+/** Returns a row as wide as any, which keeps the columns in their places while the rows scroll; none without agents. */
+function rulerOf(agents: readonly FleetAgent[]): readonly FleetAgent[] {
+  const [first] = agents;
+  if (first === undefined) return [];
+  const width = ({ agent }: FleetAgent) => widthOf(agentName(agent));
+  const { agent } = agents.reduce((most, one) => (width(one) > width(most) ? one : most), first);
+  return [{ agent: { ...agent, status: 'approved', connected: false, standing: 'never_applied' }, sample: null }];
+}
+
+const MARK = '> ';
+
+interface ListOptions {
+  readonly place: Place;
+  readonly ids: readonly string[];
+  readonly height: number;
+  readonly columns: number;
+}
+
+/** Returns the head of a table and the rows of its window, with a mark at the selected one. */
+function listLines(
+  { place, ids, height, columns }: ListOptions,
+  tableOf: (from: number, to: number) => readonly Line[],
+): readonly Line[] {
+  const index = selectedIndex(place, ids);
+  const top = windowTop(place, { index, total: ids.length, height });
+  const [head = '', ...rows] = tableOf(top, Math.min(ids.length, top + height));
+  const blank = ' '.repeat(MARK.length);
+  if (ids.length === 0) return [head];
+  return [
+    [blank, ...spansOf(head)],
+    ...rows.map((row, offset): Line => {
+      if (top + offset !== index) return [blank, ...spansOf(row)];
+      const text = cutToWidth(sanitizeLine(`${MARK}${plainText(row)}`), columns);
+      return styled('selected', text + ' '.repeat(Math.max(0, columns - widthOf(text))));
+    }),
+  ];
+}
+
+/** Columns below which the state and the progress of a rollout are worth more than its ID. */
+const NARROW = 60;
+
+function withoutColumns(view: TableView, titles: readonly string[]): TableView {
+  const isKept = (index: number) => !titles.includes(view.columns[index]?.title ?? '');
+  return {
+    ...view,
+    columns: view.columns.filter((_, index) => isKept(index)),
+    rows: view.rows.map((row) => row.filter((_, index) => isKept(index))),
+  };
+}
+
+function rolloutsLines(state: TopState, size: Size, now: number): readonly Line[] {
+  const { page, places, nameOf } = state;
+  if (page.kind !== 'rollouts') return [];
+  if (page.rollouts === null) return ['', styled('dim', 'reading the rollouts')];
+  const rollouts = shownRollouts(state);
+  const height = Math.max(1, size.rows - CHROME - 2);
+  const ids = rollouts.map(({ rollout_id: id }) => id);
+  const options = { nameOf, now, filtered: false };
+  const list = listLines({ place: places.rollouts, ids, height, columns: size.columns }, (from, to) => {
+    const view = rolloutTable(rollouts.slice(from, to), options);
+    const empty = page.rollouts?.length === 0 ? view.empty : 'No rollout matches the filter. Esc removes it.';
+    const chosen =
+      size.columns < NARROW ? withoutColumns({ ...view, empty }, ['ROLLOUT ID', 'STARTED']) : { ...view, empty };
+    return viewLines(chosen, { wide: false, columns: size.columns - MARK.length });
+  });
+  return ['', ...list];
+}
+
+/** Returns all lines of the page of one agent or rollout. */
+function pageLines({ page, fleet, nameOf }: TopState, { columns }: Size, now: number): readonly Line[] {
+  if (page.kind !== 'agent' && page.kind !== 'rollout') return [];
+  if (page.detail === null) return ['', styled('dim', 'reading')];
+  if (page.kind === 'rollout') return ['', ...rolloutLines(page.detail, nameOf, columns)];
+  const view = agentView({ detail: page.detail, fleet, now, columns });
+  return ['', ...wrapped(viewLines(view, { wide: false, columns }), columns)];
+}
+
+const wrapped = (lines: readonly Line[], columns: number): readonly Line[] =>
+  lines.flatMap((line) => wrapLine(line, columns));
+
+/** Maximum columns of the bar of a rollout. */
+const LONGEST_BAR = 60;
+
+function rolloutLines(rollout: RolloutDetail, nameOf: NameOfOperator, columns: number): readonly Line[] {
+  const { counts } = rollout;
+  const done = counts.succeeded + counts.failed + counts.unreachable + counts.skipped + counts.reverted;
+  const width = Math.max(8, Math.min(LONGEST_BAR, columns - 20));
+  const stage = isSettled(rollout) ? 'it has ended' : rolloutStage(rollout) || 'under way';
+  const doing = rollout.agents.filter(({ state }) => state === 'running').map(({ name, node_id }) => name ?? node_id);
+  const view = stackOf([
+    linesOf([
+      [styled('accent', bar(counts.agents === 0 ? 1 : done / counts.agents, width)), ` ${done} of ${counts.agents}`],
+      countsLine(rollout),
+      styled('dim', stage),
+    ]),
+    headed(`Applying now: ${count(doing.length, 'agent')}`, linesOf(doing.slice(0, PART).map((name) => `  ${name}`))),
+    rolloutDetails(rollout, { nameOf, verbose: false }),
+  ]);
+  return wrapped(viewLines(view, { wide: false, columns }), columns);
+}
+
+/** Keys by subject. */
+const HELP: readonly (readonly [title: string, keys: readonly (readonly [key: string, meaning: string])[]])[] = [
+  [
+    'Move',
+    [
+      ['j k, arrows', 'down, up'],
+      ['PgDn PgUp', 'a page; also Space, Ctrl-F and Ctrl-B'],
+      ['g G', 'first, last; also Home and End'],
+      ['Enter, right', 'open the selected agent, or follow the selected rollout'],
+      ['Esc, left', 'back; removes the filter first'],
+    ],
+  ],
+  [
+    'Do',
+    [
+      ['t', 'open a terminal on the agent, like orch term; ~. returns here'],
+      ['r', 'rollouts'],
+      ['/', 'filter: every word must occur, as in /web !offline role=db'],
+      ['Ctrl-L', 'redraw the screen'],
+      ['Ctrl-Z', 'suspend; fg returns here'],
+      ['?', 'this help'],
+      ['q, Ctrl-C', 'quit'],
+    ],
+  ],
+  [
+    'Sort the agents',
+    [
+      ['c m d', 'by processors, memory, disk'],
+      ['u s x n', 'by uptime, status, standing, name'],
+      ['< >', 'by the column to the left, to the right'],
+      ['R', 'reverse; so does the same key again'],
+    ],
+  ],
+];
+
+function helpLines(columns: number): readonly Line[] {
+  const width = Math.max(...HELP.flatMap(([, keys]) => keys.map(([key]) => key.length)));
+  return HELP.flatMap(([title, keys]): readonly Line[] => [
+    '',
+    styled('strong', title),
+    ...keys.flatMap(([key, meaning]) =>
+      wrapLine(['  ', styled('accent', key.padEnd(width)), `  ${meaning}`], columns, width + 4),
+    ),
+  ]);
+}
