@@ -1,4 +1,5 @@
 /** The views of `orch top`. */
+import type { AuditEvent } from '../../contract/audit.js';
 import type { Operation } from '../../contract/operations.js';
 import type { RolloutRecord } from '../../contract/rollouts.js';
 import { auditLine } from '../commands/audit.js';
@@ -157,8 +158,12 @@ export interface Section {
   readonly lines: readonly Line[];
 }
 
-/** Returns rollouts, operations, terminals and events, without empty sections. */
-export function sections({ rollouts, operations, terminals, events }: FleetSnapshot, now: number): readonly Section[] {
+/** Returns rollouts, operations, terminals and events, without empty sections. `isNarrow` shortens the events. */
+export function sections(
+  { rollouts, operations, terminals, events }: FleetSnapshot,
+  now: number,
+  isNarrow = false,
+): readonly Section[] {
   const part = (title: string, all: readonly Line[]): readonly Section[] =>
     all.length === 0 ? [] : [{ title, lines: all }];
   return [
@@ -177,9 +182,16 @@ export function sections({ rollouts, operations, terminals, events }: FleetSnaps
         ],
       ),
     ),
-    ...part('Newest events', events.map(auditLine)),
+    ...part('Newest events', events.map(isNarrow ? eventLine : auditLine)),
   ];
 }
+
+/** Renders the time of day and the summary of an event. */
+const eventLine = ({ timestamp, summary, severity }: AuditEvent): Line => [
+  styled('dim', timestamp.slice(11, 19)),
+  '  ',
+  severity === 'info' || severity === 'notice' ? summary : styled(severity === 'warning' ? 'warn' : 'bad', summary),
+];
 
 function rolloutLine(rollout: RolloutRecord): Line {
   const failures = rolloutFailures(rollout);

@@ -7,7 +7,7 @@ import { plainText, spansOf } from '../render/paint.js';
 import { viewLines } from '../render/render-view.js';
 import { cutToWidth, sanitizeLine, widthOf } from '../render/terminal-text.js';
 import type { RolloutDetail } from '../runs/follow-rollout.js';
-import { countsLine, isSettled, rolloutStage } from '../runs/rollout-record.js';
+import { isSettled, rolloutStage } from '../runs/rollout-record.js';
 import { rolloutDetails, rolloutTable } from '../runs/rollout-view.js';
 import { agentView } from './agent-detail.js';
 import { cutLine, wrapLine } from './fit-lines.js';
@@ -26,12 +26,16 @@ import {
 
 /** Returns exactly as many lines as the screen has, none wider than it. Texts are sanitised. `now` is Unix milliseconds. */
 export function screenLines(state: TopState, { columns, rows }: Size, now: number): readonly (readonly Span[])[] {
-  const body = bodyLines(state, { columns, rows }, now);
-  const above = [titleLine(state, columns, now), ...body];
-  const filled = Array.from({ length: Math.max(0, rows - 1) }, (_, row) => above[row] ?? '');
-  const all = rows < 2 ? [titleLine(state, columns, now)] : [...filled, statusLine(state)];
-  return all.map((line) => cutLine(line, columns));
+  const above = [titleLine(state, columns, now), ...bodyLines(state, { columns, rows }, now)];
+  // A long message covers the end of the body.
+  const status =
+    rows < 2 ? [] : wrapLine(statusLine(state, columns), columns, 2).slice(0, Math.min(STATUS_LINES, rows - 1));
+  const filled = Array.from({ length: rows - status.length }, (_, row) => cutLine(above[row] ?? '', columns));
+  return [...filled, ...status];
 }
+
+/** Maximum lines of a message. */
+const STATUS_LINES = 4;
 
 /** Returns the heights by which keys move. */
 export function heightsOf(state: TopState, size: Size, now: number): Heights {
@@ -97,8 +101,8 @@ const HINTS: Readonly<Record<TopState['page']['kind'], string>> = {
   rollout: '? help  q quit  Esc back',
 };
 
-/** Returns the last line: the filter that is typed, a notice, a problem, or the keys. */
-function statusLine({ page, places, isTyping, hasHelp, notice, problems }: TopState): Line {
+/** Returns the message below the body: the filter that is typed, a notice, a problem, or the keys. */
+function statusLine({ page, places, isTyping, hasHelp, notice, problems }: TopState, columns: number): Line {
   if (isTyping && (page.kind === 'agents' || page.kind === 'rollouts')) {
     return [
       styled('strong', '/'),
@@ -110,13 +114,16 @@ function statusLine({ page, places, isTyping, hasHelp, notice, problems }: TopSt
   if (notice !== null) return notice.isProblem ? styled('bad', notice.text) : styled('warn', notice.text);
   const problem = problems.fleet ?? problems.page ?? problems.events;
   if (problem !== null) return styled('bad', problem);
-  return styled('dim', hasHelp ? 'Esc back  arrows scroll' : HINTS[page.kind]);
+  return cutLine(styled('dim', hasHelp ? 'Esc back  arrows scroll' : HINTS[page.kind]), columns);
 }
 
 /** Lines of a screen that has no room for an empty line below the totals, nor for a second line of them. */
 const LOW = 16;
 /** Maximum lines of each section below the agents. */
 const PART = 4;
+
+/** Minimum columns for whole events. */
+const ROOM_FOR_EVENTS = 120;
 
 interface Layout {
   readonly totals: readonly Line[];
@@ -134,12 +141,14 @@ function layout(state: TopState, { rows, columns }: Size, now: number): Layout {
   const left = Math.max(1, rows - CHROME - totals.length - 1 - (hasGap ? 1 : 0));
   const wanted = Math.max(1, shownAgents(state).length);
   let room = left - Math.min(wanted, Math.max(PART, Math.ceil(left * 0.6)));
-  const below = sections(state.fleet, now).flatMap(({ title, lines }): readonly Section[] => {
-    const shown = Math.min(lines.length, PART, room - 2);
-    if (shown < 1) return [];
-    room -= shown + 2;
-    return [{ title, lines: lines.slice(0, shown) }];
-  });
+  const below = sections(state.fleet, now, columns < ROOM_FOR_EVENTS).flatMap(
+    ({ title, lines }): readonly Section[] => {
+      const shown = Math.min(lines.length, PART, room - 2);
+      if (shown < 1) return [];
+      room -= shown + 2;
+      return [{ title, lines: lines.slice(0, shown) }];
+    },
+  );
   const taken = below.reduce((sum, { lines }) => sum + lines.length + 2, 0);
   return { totals, hasGap, height: Math.max(1, left - taken), below };
 }
@@ -257,13 +266,12 @@ function rolloutLines(rollout: RolloutDetail, nameOf: NameOfOperator, columns: n
   const { counts } = rollout;
   const done = counts.succeeded + counts.failed + counts.unreachable + counts.skipped + counts.reverted;
   const width = Math.max(8, Math.min(LONGEST_BAR, columns - 20));
-  const stage = isSettled(rollout) ? 'it has ended' : rolloutStage(rollout) || 'under way';
+  const stage = isSettled(rollout) ? [] : [styled('dim', rolloutStage(rollout) || 'under way')];
   const doing = rollout.agents.filter(({ state }) => state === 'running').map(({ name, node_id }) => name ?? node_id);
   const view = stackOf([
     linesOf([
       [styled('accent', bar(counts.agents === 0 ? 1 : done / counts.agents, width)), ` ${done} of ${counts.agents}`],
-      countsLine(rollout),
-      styled('dim', stage),
+      ...stage,
     ]),
     headed(`Applying now: ${count(doing.length, 'agent')}`, linesOf(doing.slice(0, PART).map((name) => `  ${name}`))),
     rolloutDetails(rollout, { nameOf, verbose: false }),

@@ -1,11 +1,25 @@
 /** `orch top`: once for a pipe, live on a terminal, and the terminal as it was afterwards. */
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
+import xterm from '@xterm/headless';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { expectGolden, NOW, type RunOptions, runOrch, transcript } from '../support/cli.js';
-import { agents, db, events, operations, operators, pending, readings, web1, web2 } from '../support/cli-world.js';
-import { type Answers, type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
-import { until } from '../support/orch.js';
+import type { RolloutDetail, RolloutRecord } from '../../../src/contract/rollouts.js';
+import { expectGolden, NOW, type RunOptions, runOrch, transcript } from '../../support/cli.js';
+import {
+  agents,
+  db,
+  events,
+  haltedRollout,
+  operations,
+  operators,
+  pending,
+  readings,
+  ulid,
+  web1,
+  web2,
+} from '../../support/cli-world.js';
+import { type Answers, type FakeApi, loggedIn, startFakeApi } from '../../support/fake-api.js';
+import { until } from '../../support/orch.js';
 
 const GIB = 1024 ** 3;
 const sample = (cpu: number, memory: number, disk: number) => ({
@@ -32,6 +46,9 @@ const answers: Answers = {
     const running = query.status === 'running' ? [{ ...first, status: 'running' as const, finished_at: null }] : [];
     return { body: { operations: running, total: running.length, limit: 50, offset: 0 } };
   },
+  listAssignments: { body: [] },
+  getMetrics: ({ params }) => ({ body: { node_id: params.node_id as string, samples: [sample(12.5, 6.5, 20)] } }),
+  streamEvents: { events: [], ends: false },
   listTerminals: {
     body: [
       {
@@ -64,7 +81,10 @@ let api: FakeApi;
 beforeAll(async () => {
   api = await startFakeApi(answers);
 });
-beforeEach(() => api.answer(answers));
+beforeEach(() => {
+  samples.set(web1.node_id, sample(12.5, 6.5, 20));
+  api.answer(answers);
+});
 afterAll(async () => {
   await api.stop();
   expect(api.violations).toEqual([]);
@@ -73,27 +93,51 @@ afterAll(async () => {
 const run = (argv: readonly string[], options: RunOptions = {}) =>
   runOrch(['top', ...argv], { ...options, env: { ...loggedIn(api), NO_COLOR: '1' } });
 
-/** A terminal that shows what was drawn last. */
+/** A terminal that shows what was drawn. */
 class Terminal extends Writable {
   readonly isTTY = true;
-  columns = 100;
-  rows = 24;
+  readonly screen = new xterm.Terminal({ cols: 100, rows: 24, allowProposedApi: true });
   text = '';
   broken = false;
 
+  get columns(): number {
+    return this.screen.cols;
+  }
+
+  get rows(): number {
+    return this.screen.rows;
+  }
+
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error) => void): void {
     if (!this.broken) this.text += chunk.toString();
+    if (!this.broken) this.screen.write(chunk);
     done(this.broken ? Object.assign(new Error('write EIO'), { code: 'EIO' }) : undefined);
   }
 
-  /** The lines of the newest picture. */
+  resize(columns: number, rows: number): void {
+    this.screen.resize(columns, rows);
+    this.emit('resize');
+  }
+
   get lines(): readonly string[] {
-    const last = this.text.split('\x1b[H').at(-1) ?? '';
-    return last.split('\x1b[J')[0]?.replaceAll('\x1b[K', '').split('\r\n') ?? [];
+    const { active } = this.screen.buffer;
+    return Array.from(
+      { length: this.rows },
+      (_, row) => active.getLine(active.baseY + row)?.translateToString(true) ?? '',
+    );
   }
 
   get names(): readonly string[] {
-    return this.lines.flatMap((line) => /^(\S+)\s+(?:up|offline|pending)\b/.exec(line)?.[1] ?? []);
+    return this.lines.flatMap((line) => /^(?:> | {2})(\S+)\s+(?:up|offline|pending)\b/.exec(line)?.[1] ?? []);
+  }
+
+  /** The name in the selected row. */
+  get selected(): string | undefined {
+    return this.lines.flatMap((line) => /^> (\S+)/.exec(line)?.[1] ?? [])[0];
+  }
+
+  shows(text: string): boolean {
+    return this.lines.some((line) => line.includes(text));
   }
 
   /** It is as it was before. */
@@ -119,9 +163,23 @@ function start(argv: readonly string[] = []) {
   const running = run(argv, { stdin, stdout, interrupts });
   const type = async (key: string, shown: () => boolean) => {
     stdin.write(key);
-    await until(shown, `${JSON.stringify(key)} has its effect on:\n${stdout.lines.join('\n')}`);
+    try {
+      await until(shown, 'the key has its effect');
+    } catch {
+      throw new Error(`${JSON.stringify(key)} has no effect on:\n${stdout.lines.join('\n')}`);
+    }
   };
   return { stdout, stdin, interrupts, running, type, drawn: () => until(() => stdout.names.length > 0, 'it is drawn') };
+}
+
+const recordOf = ({ agents: _, ...record }: RolloutDetail): RolloutRecord => record;
+
+/** The stream of a rollout that is paused when `next` is settled. */
+async function* followed(rollout: RolloutDetail, next: Promise<unknown>) {
+  yield { event: 'started', rollout_id: rollout.rollout_id, agents: rollout.agents.length };
+  await next;
+  yield { event: 'rollout', rollout: { ...recordOf(rollout), state: 'paused', reason: 'for lunch' } };
+  await new Promise(() => {});
 }
 
 describe('once', () => {
@@ -171,7 +229,6 @@ describe('live', () => {
     const { stdout, stdin, running, drawn } = start();
     await drawn();
     expect(stdout.text.startsWith('\x1b[?1049h')).toBe(true);
-    expect(stdout.lines.length).toBeLessThanOrEqual(24);
     expectGolden('top-live', stdout.lines.join('\n'));
     stdin.write('q');
     expect((await running).status).toBe(0);
@@ -179,17 +236,18 @@ describe('live', () => {
     expect(stdin.raw).toEqual([true, false]);
   });
 
-  it('sorts at a key, and scrolls', async () => {
+  it('sorts at a key, reverses at the same key, and selects', async () => {
     const { stdout, stdin, running, type, drawn } = start();
     await drawn();
-    expect(stdout.names).toEqual(['web-02', 'web-01', 'db-01', '(web-03.exam…']);
+    expect(stdout.names).toEqual(['web-02', 'web-01', 'db-01', '(web-03.example)']);
     await type('m', () => stdout.names[0] === 'web-01');
     await type('n', () => stdout.names[1] === 'db-01');
-    await type('s', () => stdout.names[0] === '(web-03.exam…');
+    await type('s', () => stdout.names[0] === '(web-03.example)');
     await type('d', () => stdout.names[0] === 'web-02');
-    await type('\x1b[B', () => stdout.names[0] === 'db-01');
-    await type('\x1b[A', () => stdout.names[0] === 'web-02');
-    await type('\x1b[6~', () => stdout.names.length === 1);
+    await type('d', () => stdout.names[0] === 'web-02');
+    await type('\x1b[B', () => stdout.selected === stdout.names[1]);
+    await type('\x1b[A', () => stdout.selected === stdout.names[0]);
+    await type('G', () => stdout.selected === stdout.names.at(-1));
     stdin.write('q');
     await running;
   });
@@ -199,12 +257,10 @@ describe('live', () => {
     await drawn();
     samples.set(web1.node_id, { ...sample(99, 6.5, 20), collected_at: NOW / 1000 });
     await until(() => stdout.names[0] === 'web-01', 'the new measurement is shown');
-    expect(stdout.lines.find((line) => line.startsWith('web-01'))).toContain('▂█');
-    stdout.rows = 8;
-    stdout.emit('resize');
-    await until(() => stdout.lines.length <= 8, 'it fits');
-    expect(stdout.names.length).toBeGreaterThan(2);
-    samples.set(web1.node_id, sample(12.5, 6.5, 20));
+    expect(stdout.lines.find((line) => /^[> ] web-01/.test(line))).toMatch(/▂█/);
+    stdout.resize(80, 8);
+    await until(() => stdout.names.length > 2 && stdout.shows('? help'), 'it fits');
+    expect(stdout.shows('Running')).toBe(false);
     stdin.write('q');
     await running;
   });
@@ -213,10 +269,95 @@ describe('live', () => {
     const { stdout, stdin, running, drawn } = start();
     await drawn();
     api.answer({ listLatestMetrics: { problem: 'store_unavailable', detail: 'the store is busy' } });
-    await until(() => stdout.lines.includes('the store is busy'), 'the trouble is told');
+    await until(() => stdout.shows('the store is busy'), 'the trouble is told');
     expect(stdout.names.length).toBe(4);
     api.answer(answers);
-    await until(() => !stdout.lines.includes('the store is busy'), 'it is over');
+    await until(() => !stdout.shows('the store is busy'), 'it is over');
+    stdin.write('q');
+    await running;
+  });
+
+  it('opens an agent, and comes back', async () => {
+    const { stdout, stdin, running, type, drawn } = start();
+    await drawn();
+    await type('n', () => stdout.selected === '(web-03.example)');
+    await type('jj', () => stdout.selected === 'web-01');
+    await type('\r', () => stdout.shows('Operations'));
+    expect(stdout.lines[0]).toContain('agent web-01');
+    expect(stdout.shows('base site: 4 changed, 1 failed')).toBe(true);
+    await type('G', () => stdout.shows('platform  linux'));
+    await type('\x1b', () => stdout.selected === 'web-01');
+    stdin.write('q');
+    await running;
+  });
+
+  it('filters while it is typed', async () => {
+    const { stdout, stdin, running, type, drawn } = start();
+    await drawn();
+    // A key of the lists is text in a filter.
+    await type('/q', () => stdout.shows('No agent matches'));
+    await type('\x7frole=web !canary', () => stdout.names.join() === 'web-02');
+    await type('\r', () => stdout.shows('? help'));
+    expect(stdout.lines[0]).toContain('/role=web !canary  1 of 4');
+    await type('\x1b', () => stdout.names.length === 4);
+    stdin.write('q');
+    await running;
+  });
+
+  it('follows a rollout', async () => {
+    const running1 = { ...haltedRollout, state: 'running' as const, reason: null };
+    const next = new EventEmitter();
+    const isNext = once(next, 'next');
+    api.answer({
+      listRollouts: { body: { rollouts: [recordOf(running1)], total: 1, limit: 50, offset: 0 } },
+      getRollout: ({ headers }) =>
+        headers.accept?.includes('ndjson') ? { lines: followed(running1, isNext) } : { body: running1 },
+    });
+    const { stdout, stdin, running, type, drawn } = start();
+    await drawn();
+    await type('r', () => stdout.selected === running1.rollout_id);
+    await type('\r', () => stdout.shows(`rollout ${running1.rollout_id}`) && stdout.shows('State         running'));
+    next.emit('next');
+    await until(() => stdout.shows('paused: for lunch'), 'what the stream says is shown');
+    await type('\x1b', () => stdout.selected === running1.rollout_id);
+    await type('\x1b', () => stdout.names.length === 4);
+    stdin.write('q');
+    await running;
+  });
+
+  it('reads again what an event is about, and shows it', async () => {
+    const event = { ...(events[2] as (typeof events)[number]), id: ulid(9), summary: 'rejected db-01' };
+    api.answer({
+      streamEvents: { events: [event], ends: false },
+      listAgents: { body: agents.filter(({ name }) => name !== 'db-01') },
+    });
+    const { stdout, stdin, running, drawn } = start();
+    await drawn();
+    await until(() => stdout.shows('rejected db-01'), 'the event is shown');
+    stdin.write('q');
+    await running;
+  });
+
+  it('says why a terminal does not open, and goes on', async () => {
+    const { stdout, stdin, running, type, drawn } = start();
+    await drawn();
+    api.answer({ openTerminal: { problem: 'terminal_disabled', detail: 'this agent allows no terminals' } });
+    await type('t', () => stdout.shows('no terminal on web-02: this agent allows no terminals'));
+    expect(stdout.names).toHaveLength(4);
+    await type('j', () => !stdout.shows('no terminal on'));
+    stdin.write('q');
+    expect((await running).status).toBe(0);
+    expect(stdin.raw).toEqual([true, false, true, false]);
+  });
+
+  it('writes only what has changed', async () => {
+    const { stdout, stdin, running, type, drawn } = start();
+    await drawn();
+    const before = stdout.text.length;
+    await type('j', () => stdout.selected === stdout.names[1]);
+    const written = stdout.text.slice(before);
+    expect(written.length).toBeGreaterThan(0);
+    expect(written).not.toContain('Newest events');
     stdin.write('q');
     await running;
   });
