@@ -20,11 +20,13 @@ import { resolveNode } from '../nodes/resolve-node.js';
 import { type Line, type LinesView, lines, linesOf, styled } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 import { isReaderGone, notWritten, type OutputStream } from '../render/printer.js';
-import { findSession, sessionArgument } from './term.js';
+import { findSession } from './term.js';
 
-const FORMATS = ['cast', 'raw', 'txt', 'html'] as const;
+const FORMATS = ['cast', 'raw', 'txt', 'html', 'svg'] as const;
 
 type Format = (typeof FORMATS)[number];
+
+const recordingArgument = argument('ID|FILE', 'session ID or a unique beginning of one, or a file', 'terminal');
 
 /** `orch term transcript`. */
 export const getTranscript = defineCommand({
@@ -32,33 +34,45 @@ export const getTranscript = defineCommand({
     'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
     'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --format cast --out session.cast',
     'orch term transcript 01JQ2Z6T0V5X8Y4M3N7P9R1S2T --format raw | sha256sum',
+    'orch term transcript session.cast --format svg --at 1:30 --out screen.svg',
   ],
   detail: [
     'Formats: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"). raw is every byte',
     'that the program wrote. txt is its lines without control sequences. html is a page with colours and without scripts.',
+    'svg is a picture of the screen at the end, or at the time that --at gives. FILE is asciicast version 2, also from another',
+    'program, and may be gzipped.',
     'While a session is open, the command returns what is stored so far. The audit log records that you read it.',
     'Files and pipes get cast and raw unchanged, with all control sequences of the recorded program.',
     '--harmless removes all but those that draw. Output to a terminal is always harmless.',
   ],
   access: 'operator',
-  args: { id: sessionArgument },
+  args: { recording: recordingArgument },
   options: {
     format: choice('FORM', FORMATS, 'format of the output [txt on a terminal, else cast]'),
     out: text('FILE', 'write it to a new file', { completes: 'file' }),
+    at: text('TIME', 'with svg, the time of the screen: 90, 12:30 or 1:02:03 [the end]'),
     harmless: flag('remove control sequences that do more than draw'),
   },
-  run: async (context, { id, format, out, harmless }) => {
+  run: async (context, { recording, format, out, at, harmless }) => {
     const { streams, signal } = context;
     const isTerminal = out === undefined && streams.stdout.isTTY === true;
-    const download = await downloadRecording(await context.api(), id, signal);
     const form = format ?? (isTerminal ? 'txt' : 'cast');
-    const chunks = await convert(download.chunks, form, harmless || isTerminal);
+    if (at !== undefined && form !== 'svg') {
+      throw new Fault('usage', '--at goes with --format svg: the other formats contain the whole recording');
+    }
+    const time = at === undefined ? undefined : parseTimeInRecording(at, '--at');
+    const file = await openRecordingFile(recording);
+    const source =
+      file === null
+        ? await downloadRecording(await context.api(), recording, signal)
+        : { chunks: file, isAsRecorded: null };
+    const chunks = await convert(source.chunks, { form, isHarmless: harmless || isTerminal, at: time });
     if (out === undefined) {
       await writeChunks(streams.stdout, isTerminal ? printable(chunks) : chunks, signal);
     } else {
       await writeFile(out, chunks, signal);
     }
-    requireAsRecorded(download);
+    if (source.isAsRecorded !== null) requireAsRecorded(source);
     return out === undefined ? {} : { view: lines(`Wrote ${out}.`) };
   },
 });
@@ -76,7 +90,7 @@ export const replayRecording = defineCommand({
     'the recorded one. FILE is asciicast version 2, also from another program, and may be gzipped.',
   ],
   access: 'operator',
-  args: { recording: argument('ID|FILE', 'session ID or a unique beginning of one, or a file', 'terminal') },
+  args: { recording: recordingArgument },
   options: {
     speed: text('N', 'playback speed, such as 2 or 0.5 [1]'),
     idleLimit: text('SECONDS', 'maximum length of a pause'),
@@ -157,11 +171,20 @@ export const searchRecordings = defineCommand({
 
 type Chunks = AsyncIterable<Uint8Array | string>;
 
-async function convert(chunks: AsyncIterable<Uint8Array>, form: Format, isHarmless: boolean): Promise<Chunks> {
+interface Conversion {
+  readonly form: Format;
+  readonly isHarmless: boolean;
+  /** Time of a picture in seconds; undefined for the end. */
+  readonly at: number | undefined;
+}
+
+async function convert(chunks: AsyncIterable<Uint8Array>, { form, isHarmless, at }: Conversion): Promise<Chunks> {
   if (form === 'cast' && !isHarmless) return chunks;
   const cast = await readCast(chunks);
   if (form === 'cast') return toHarmlessCast(cast);
   if (form === 'raw') return isHarmless ? toHarmless(cast) : toRaw(cast);
+  // Loaded on demand, because the library of the screen is slow to load.
+  if (form === 'svg') return (await import('../../terminal/recording/svg.js')).toSvg(cast, at);
   return form === 'txt' ? toText(cast) : toHtml(cast);
 }
 

@@ -49,7 +49,7 @@ const LEAST_PREFIX = 4;
 
 const SUMMARY = 'session ID, as "orch term list --all" shows it, or a unique beginning of one (4 characters or more)';
 
-export const sessionArgument = argument('ID', SUMMARY, 'terminal');
+const sessionArgument = argument('ID', SUMMARY, 'terminal');
 
 export const sessionsArgument = argumentList('ID', SUMMARY, 'terminal');
 

@@ -45,18 +45,23 @@ async function* textOf(items: AsyncIterable<CastItem>, isStyled: boolean) {
   yield lines.end();
 }
 
-const INK = '#d0d0d0';
-const PAPER = '#101010';
+export const INK = '#d0d0d0';
+export const PAPER = '#101010';
 
-export function htmlStart({ orch, timestamp }: CastHead): string {
+/** Returns what was recorded, and when. */
+export function titleOf({ orch, timestamp }: CastHead): string {
   const began = typeof timestamp === 'number' ? dateOf(timestamp) : '';
   const title = orch ? `${orch.operator} on ${orch.node_name ?? orch.node} ${began}` : `Terminal recording ${began}`;
+  return title.trim();
+}
+
+export function htmlStart(head: CastHead): string {
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>${escapeHtml(title.trim())}</title>
+<title>${escapeMarkup(titleOf(head))}</title>
 <style>
 body { background: ${PAPER}; color: ${INK}; }
 pre { font-family: monospace; white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate-override; direction: ltr; }
@@ -72,7 +77,7 @@ export const htmlLine = ({ pieces }: TextLine): string => `${pieces.map(htmlPiec
 export const htmlEnd = (): string => '</pre>\n</body>\n</html>\n';
 
 function htmlPiece({ text, style }: StyledText): string {
-  const escaped = escapeHtml(text);
+  const escaped = escapeMarkup(text);
   const looks = style === PLAIN ? '' : css(style);
   return looks === '' ? escaped : `<span style="${looks}">${escaped}</span>`;
 }
@@ -101,7 +106,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (found) => ENTITIES[found] ?? '');
+/** Escapes text of HTML and XML. */
+export const escapeMarkup = (text: string): string => text.replace(/[&<>"']/g, (found) => ENTITIES[found] ?? '');
 
 /** Returns an ISO date, or an empty string when the time is out of range. */
 function dateOf(seconds: number): string {
