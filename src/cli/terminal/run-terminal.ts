@@ -174,6 +174,8 @@ export class TerminalRun {
       if (this.piped === null) {
         stdin.on('data', this.typed);
         stdin.once('end', this.onHangup);
+        // A command that used the terminal before has paused its input.
+        stdin.resume();
       } else this.piped.begin();
       return await this.ended;
     } finally {
