@@ -102,5 +102,6 @@ export async function manyReaders(world: World): Promise<void> {
 }
 
 export async function documents(world: World): Promise<void> {
-  for (const id of ['getStatus', 'getOpenApi', 'getApiPage', 'getModuleSchema']) await world.gives(id, { as: null }, 200);
+  for (const id of ['getStatus', 'getOpenApi', 'getApiPage', 'getModuleSchema'])
+    await world.gives(id, { as: null }, 200);
 }
