@@ -46,6 +46,7 @@ export function navigationOf(root, pages) {
         'terminal.md',
         'upgrading.md',
         'backup.md',
+        'scale-out.md',
         'sizing.md',
         'windows-and-macos.md',
       ),
