@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { findOperation } from '../../daemon/engine/operations/operation-store.js';
 import { setTag } from '../../daemon/fleet/tag-store.js';
@@ -36,8 +35,7 @@ async function openWithSecrets(): Promise<SecretsOfBench> {
   const bench = await openBench({ secrets });
   const file = join(temporaryDirectory(), 'secrets.key');
   const keyring = new Keyring({ file, keys: newSecretKeys(randomBytes), randomBytes });
-  const { db, clock, newId } = bench;
-  const uow = new TransactionalWriter({ db, clock, newId, publish: (event) => bench.events.push(event) });
+  const { db, uow, clock, newId } = bench;
   const all = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger: silentLogger }, { keyring });
   resolvers.push(all.resolver);
   return { ...all, bench, keyring };

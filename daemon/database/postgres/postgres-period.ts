@@ -2,6 +2,7 @@
  * A period in which the server answers. It has one session that writes, a pool that reads, and one that watches. When any of them
  * finds the server gone, the whole period ends, and all of its statements are rejected.
  */
+import { setMaxListeners } from 'node:events';
 import type { ClientConfig, QueryResult as PgResult, Pool, PoolClient } from 'pg';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { PgModule } from './load-pg.js';
@@ -42,6 +43,8 @@ export class PostgresPeriod {
         await client.query(`${SESSION_SETUP}; set statement_timeout = '${READ_MS}ms'`);
       },
     });
+    // Each statement that waits for its answer listens.
+    setMaxListeners(0, this.over.signal);
     this.pool.on('error', (error) => this.end(error));
     // A session that is lent out reports its loss itself, and nowhere else.
     this.pool.on('connect', (client) => client.on('error', (error) => this.end(error)));

@@ -1,4 +1,5 @@
 /** One session on the server: connects, prepares statements, and gives up when the server is silent. */
+import { setMaxListeners } from 'node:events';
 import type { Client, ClientConfig, CustomTypesConfig, QueryResult as PgResult } from 'pg';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { PgModule } from './load-pg.js';
@@ -42,6 +43,8 @@ export class PostgresSession {
   private constructor(client: Client) {
     this.client = client;
     this.names = new StatementNames();
+    // Each statement that waits for its answer listens.
+    setMaxListeners(0, this.lost.signal);
     client.on('error', (error) => this.abandon(error));
     client.on('end', () => this.abandon(new ConnectionLost('the connection has ended')));
     client.on('notice', ({ message }) => {
