@@ -1,7 +1,6 @@
 /** Assignments: their rules, what they make agents have, and what the removal guard says when they do so no more. */
 import { describe, expect, it } from 'vitest';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
-import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { TagService } from '../../daemon/fleet/tag-service.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
@@ -13,8 +12,7 @@ const create = (bench: Bench, name: string, modules: readonly string[], selector
 
 /** Sets the tags of an agent as the API does. */
 function tag(bench: Bench, agent: ScriptedAgent, tags: Readonly<Record<string, string>>, by: RequestContext = ALICE) {
-  const { db, clock, newId } = bench;
-  const uow = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
+  const { db, uow, clock } = bench;
   return new TagService({ db, uow, clock }).replace(by, agent.nodeId, tags);
 }
 

@@ -152,7 +152,9 @@ describe('a plan', () => {
     agent.diligent = false;
     await bench.upload('site', FILES);
     const first = bench.plan(agent, ['site']);
+    await bench.settle();
     const second = bench.plan(agent, ['site']);
+    await bench.settle();
     const third = rejection(bench.plan(agent, ['site']));
     await bench.settle();
     expect(agent.received.filter(({ type }) => type === 'run')).toHaveLength(1);
@@ -174,7 +176,9 @@ describe('a plan', () => {
     agent.diligent = false;
     await bench.upload('site', FILES);
     const first = bench.plan(agent, ['site']);
+    await bench.settle();
     const second = bench.plan(agent, ['site']);
+    await bench.settle();
     await bench.settle();
     expect((await rejection(bench.plan(agent, ['site']))).code).toBe('operation_in_progress');
     agent.diligent = true;

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { setTag } from '../../daemon/fleet/tag-store.js';
 import { guardReason } from '../../src/resources/removal-guard.js';
 import { rejection } from '../support/database.js';
@@ -103,12 +102,11 @@ describe('the removal guard', () => {
         resource: {file-unix: {path: /other, content: ""}}
   - resource: {file-unix: {path: "/env-$\{{ tags.env }}", content: ""}}
 `;
-    const { db, clock, newId } = bench;
+    const { db, uow } = bench;
     await setTag(db, agent.nodeId, 'env', 'prod');
     await bench.engine.modules.upload({ name: 'site', content }, ALICE);
     await bench.apply(agent, ['site']);
     bench.clock.advance(5000);
-    const uow = new TransactionalWriter({ db, clock, newId, publish: () => undefined });
     await uow.write(async (tx, emit) => {
       await setTag(tx, agent.nodeId, 'env', 'dev');
       const target = { id: agent.nodeId, name: 'web-1', type: 'agent' } as const;

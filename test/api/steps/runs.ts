@@ -121,7 +121,13 @@ export async function foreignOperation(world: World, to: string): Promise<void> 
     await world.gives('setAgentStatus', { ...node, body: { status: 'approved', name: 'stranger' } }, 200);
     await until(async () => (await world.call('getAgent', node)).json.connected, 'the other agent is connected');
     for (const id of ['planAgent', 'applyAgent']) {
-      await world.refuses(id, { ...node, body: { modules: [], to } }, 'operation_unsuitable');
+      // The connection is there before the agent has said what it holds.
+      const request = { ...node, body: { modules: [], to } };
+      await until(
+        async () => (await world.call(id, request)).json.code !== 'agent_not_connected',
+        'the agent is ready',
+      );
+      await world.refuses(id, request, 'operation_unsuitable');
     }
     await world.gives('setAgentStatus', { ...node, body: { status: 'rejected' } }, 200);
     await world.gives('removeAgent', node, 204);
