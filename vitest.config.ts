@@ -1,9 +1,12 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { POSTGRES_SUITES, SQLITE_SUITES, testStores } from './test/support/postgres-suites.js';
+import { ALL_ON_POSTGRES, BESIDE_SQLITE, testStores } from './test/support/postgres-suites.js';
 
 /** Factor for every limit of waiting: on a busy machine a test needs longer, which is no failure. */
 const patience = Math.min(10, Math.max(1, (loadavg()[0] ?? 0) / availableParallelism()));
+
+const stores = testStores('sqlite');
+const onPostgres = stores.length > 1 ? BESIDE_SQLITE : ALL_ON_POSTGRES;
 
 const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfiguration>> = {
   sqlite: {
@@ -14,8 +17,8 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
     extends: true,
     test: {
       name: 'on PostgreSQL',
-      include: POSTGRES_SUITES,
-      exclude: SQLITE_SUITES,
+      include: [...onPostgres.include],
+      exclude: [...onPostgres.exclude],
       globalSetup: ['./test/support/postgres-setup.ts'],
       env: { ORCH_TEST_STORE: 'postgres' },
     },
@@ -32,6 +35,6 @@ export default defineConfig({
     maxWorkers: 2,
     reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: { ORCH_TEST_PATIENCE: String(patience) },
-    projects: testStores().map((store) => PROJECTS[store]),
+    projects: stores.map((store) => PROJECTS[store]),
   },
 });

@@ -1,14 +1,36 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { LEFT_ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
 
-/** Suites that take minutes: `npm run test:long`. */
+const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfiguration>> = {
+  sqlite: {
+    extends: true,
+    test: {
+      name: 'on SQLite',
+      include: [
+        'test/long/**/*.test.ts',
+        'test/api/fuzz.test.ts',
+        'test/cli/terminal/prediction/predicted-echo.test.ts',
+        'test/faults/releases.test.ts',
+      ],
+      env: { ORCH_TEST_STORE: 'sqlite' },
+    },
+  },
+  postgres: {
+    extends: true,
+    test: {
+      name: 'on PostgreSQL',
+      include: [...LEFT_ON_POSTGRES.include],
+      exclude: [...LEFT_ON_POSTGRES.exclude],
+      globalSetup: ['./test/support/built.ts', './test/support/postgres-setup.ts'],
+      maxWorkers: 2,
+      env: { ORCH_TEST_STORE: 'postgres' },
+    },
+  },
+};
+
+/** Suites that take minutes, and those on PostgreSQL that `npm test` leaves out: `npm run test:long`. */
 export default defineConfig({
   test: {
-    include: [
-      'test/long/**/*.test.ts',
-      'test/api/fuzz.test.ts',
-      'test/cli/terminal/prediction/predicted-echo.test.ts',
-      'test/faults/releases.test.ts',
-    ],
     testTimeout: 30 * 60_000,
     hookTimeout: 600_000,
     reporters: ['default', './scripts/skipped-reporter.mjs'],
@@ -17,5 +39,6 @@ export default defineConfig({
       ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '2000',
       ORCH_PREDICTION_RUNS: process.env.ORCH_PREDICTION_RUNS ?? '1000',
     },
+    projects: testStores('both').map((store) => PROJECTS[store]),
   },
 });

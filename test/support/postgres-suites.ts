@@ -1,53 +1,74 @@
-/** Suites that also run on PostgreSQL. */
+/** Suites that also run on PostgreSQL, and the stores that a run of tests uses. */
 import { noPostgres } from './postgres.js';
 
-/** Those of `npm test`: they read and write every table, in this process. */
-export const POSTGRES_SUITES = [
-  'api',
+const suites = (...names: readonly string[]): readonly string[] =>
+  names.map((name) => (name.endsWith('.ts') ? `test/${name}` : `test/${name}/**/*.test.ts`));
+
+/** Of `npm test`: those that read and write every table, and real processes on the way of each noun. */
+const SHORT = suites(
+  'api/operations.test.ts',
   'audit',
   'auth',
   'core',
   'database',
-  'discovery',
-  'e2e',
   'engine',
   'fleet',
-  'http',
   'maintenance',
   'metrics',
   'notify',
-  'packages',
   'secrets',
-  'terminal',
-].map((directory) => `test/${directory}/**/*.test.ts`);
+  'e2e/audit.test.ts',
+  'e2e/convergence.test.ts',
+  'e2e/enrolment.test.ts',
+  'e2e/first-loop.test.ts',
+  'e2e/notifications.test.ts',
+  'e2e/rollouts.test.ts',
+  'e2e/secrets.test.ts',
+);
+
+/** Of `npm run test:long` alone: the store has a small part in them, or they repeat what the others do with it. */
+const LONG = suites('api', 'discovery', 'e2e', 'http', 'packages', 'terminal/recordings', 'terminal/relay');
 
 /** Suites in these directories that are about SQLite itself: its file, its locks, its migrations from earlier releases. */
-export const SQLITE_SUITES = [
-  'test/database/crash.test.ts',
-  'test/database/database.test.ts',
-  'test/database/migrations.test.ts',
-  'test/database/stored-formats.test.ts',
-  'test/database/upgrades.test.ts',
-  'test/e2e/backup.test.ts',
-  'test/e2e/doctor.test.ts',
-  'test/e2e/full-disk.test.ts',
-  'test/e2e/going-back.test.ts',
-  'test/e2e/identity.test.ts',
-  'test/e2e/lost-events.test.ts',
-  'test/e2e/without-native.test.ts',
-];
+export const SQLITE_SUITES = suites(
+  'database/crash.test.ts',
+  'database/database.test.ts',
+  'database/migrations.test.ts',
+  'database/stored-formats.test.ts',
+  'database/upgrades.test.ts',
+  'e2e/backup.test.ts',
+  'e2e/doctor.test.ts',
+  'e2e/full-disk.test.ts',
+  'e2e/going-back.test.ts',
+  'e2e/identity.test.ts',
+  'e2e/lost-events.test.ts',
+  'e2e/without-native.test.ts',
+);
+
+/** Suites on PostgreSQL in a run on both stores. */
+export const BESIDE_SQLITE = { include: SHORT, exclude: SQLITE_SUITES };
+/** Suites on PostgreSQL in a run on PostgreSQL alone, which chooses by paths. */
+export const ALL_ON_POSTGRES = { include: [...SHORT, ...LONG], exclude: SQLITE_SUITES };
+/** Suites on PostgreSQL that no run on both stores contains. */
+export const LEFT_ON_POSTGRES = { include: LONG, exclude: [...SQLITE_SUITES, ...SHORT] };
 
 /** Returns the stores that tests run on, from `ORCH_TEST_STORE`, and says which tests do not run and why. */
-export function testStores(wanted = process.env.ORCH_TEST_STORE ?? 'sqlite'): readonly ('sqlite' | 'postgres')[] {
+export function testStores(standard: 'sqlite' | 'both'): readonly ('sqlite' | 'postgres')[] {
+  const wanted = process.env.ORCH_TEST_STORE ?? standard;
   if (!['sqlite', 'postgres', 'both'].includes(wanted)) {
     throw new Error(`ORCH_TEST_STORE is ${wanted}: set it to sqlite, postgres or both`);
   }
-  if (wanted === 'sqlite') return ['sqlite'];
-  if (noPostgres === null) {
-    process.stderr.write(`tests: not on PostgreSQL, because they are about SQLite: ${SQLITE_SUITES.join(', ')}\n`);
-    return wanted === 'both' ? ['sqlite', 'postgres'] : ['postgres'];
+  if (wanted === 'sqlite')
+    return say('none runs on PostgreSQL: ORCH_TEST_STORE=both also runs those of the store there', ['sqlite']);
+  if (noPostgres !== null) {
+    if (wanted === 'postgres') throw new Error(`the tests on PostgreSQL cannot run: ${noPostgres}`);
+    return say(`none runs on PostgreSQL: ${noPostgres}`, ['sqlite']);
   }
-  if (wanted === 'postgres') throw new Error(`the tests on PostgreSQL cannot run: ${noPostgres}`);
-  process.stderr.write(`tests: none run on PostgreSQL: ${noPostgres}\n`);
-  return ['sqlite'];
+  const about = `those about SQLite itself do not run on PostgreSQL: ${SQLITE_SUITES.join(', ')}`;
+  return say(about, wanted === 'both' ? ['sqlite', 'postgres'] : ['postgres']);
+}
+
+function say<T>(text: string, result: T): T {
+  process.stderr.write(`tests: ${text}\n`);
+  return result;
 }

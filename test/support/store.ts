@@ -53,7 +53,7 @@ export function locationOf(file: string): StoreLocation {
   if (url === null) return { file, server: null };
   if (isNew && TestRunner.getCurrentTest() !== undefined) onTestFinished(() => releaseStore(file));
   const processName = `orch test ${process.pid} ${randomBytes(4).toString('hex')}`;
-  return { file, server: { url, password: { file: '', env: {} }, readers: 4, processName } };
+  return { file, server: { url, password: { file: '', env: {} }, readers: 2, processName } };
 }
 
 type TestDatabaseOptions = Omit<OpenDatabaseOptions, 'server'> & { readonly server?: OpenDatabaseOptions['server'] };
