@@ -1,6 +1,5 @@
 /** Outputs of scripts; until they come from one, any resource of the scripted agent may write something. */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { EngineOptions } from '../../daemon/engine/engine.js';
@@ -13,6 +12,7 @@ import type { Output } from '../../src/resources/result.js';
 import { LINK_LIMITS } from '../../src/wire/limits.js';
 import { rejection, temporaryDirectory } from '../support/database.js';
 import { type Bench, oneSecret, openBench, type ScriptedAgent } from '../support/engine.js';
+import { StoreLab } from '../support/store-lab.js';
 
 const SECRET = 'p4$$ w/"quotes"';
 
@@ -38,7 +38,7 @@ async function benchWith(files: Readonly<Record<string, string>>, options: Parti
 }
 
 /** Every byte of the store and its log, as text. */
-const bytesOf = ({ file }: Bench): string => readFileSync(file, 'latin1') + readFileSync(`${file}-wal`, 'latin1');
+const bytesOf = ({ file }: Bench): string => new StoreLab(file).bytes();
 
 async function applied(bench: Bench, agent: ScriptedAgent, modules = ['site']) {
   const { operation_id, resources } = await bench.apply(agent, modules);

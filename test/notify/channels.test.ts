@@ -1,5 +1,5 @@
 /** Channels through the API: who may what, what is masked, what is sealed, and what the audit log says. */
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -56,12 +56,7 @@ async function serve(rules: Partial<AddressRules> = {}) {
 }
 
 /** Every byte of the store. */
-const bytesOf = ({ directory }: NotifyBench) =>
-  ['orch.db', 'orch.db-wal']
-    .map((name) => join(directory, name))
-    .filter((path) => existsSync(path))
-    .map((path) => readFileSync(path, 'latin1'))
-    .join('');
+const bytesOf = ({ directory }: NotifyBench) => new StoreLab(join(directory, 'orch.db')).bytes();
 
 describe('channels', () => {
   it('are made, shown masked, changed and deleted, and every change is in the audit log', async () => {

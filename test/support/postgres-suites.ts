@@ -26,6 +26,9 @@ const SHORT = suites(
   'e2e/secrets.test.ts',
 );
 
+/** Random histories of `npm run test:long` alone: each takes as long on PostgreSQL as all other tests of its directory. */
+const RANDOM = suites('engine/model.test.ts', 'engine/rollout-model.test.ts');
+
 /** Of `npm run test:long` alone: the store has a small part in them, or they repeat what the others do with it. */
 const LONG = suites('api', 'discovery', 'e2e', 'http', 'packages', 'terminal/recordings', 'terminal/relay');
 
@@ -46,11 +49,14 @@ export const SQLITE_SUITES = suites(
 );
 
 /** Suites on PostgreSQL in a run on both stores. */
-export const BESIDE_SQLITE = { include: SHORT, exclude: SQLITE_SUITES };
+export const BESIDE_SQLITE = { include: SHORT, exclude: [...SQLITE_SUITES, ...RANDOM] };
 /** Suites on PostgreSQL in a run on PostgreSQL alone, which chooses by paths. */
 export const ALL_ON_POSTGRES = { include: [...SHORT, ...LONG], exclude: SQLITE_SUITES };
 /** Suites on PostgreSQL that no run on both stores contains. */
-export const LEFT_ON_POSTGRES = { include: LONG, exclude: [...SQLITE_SUITES, ...SHORT] };
+export const LEFT_ON_POSTGRES = {
+  include: [...LONG, ...RANDOM],
+  exclude: [...SQLITE_SUITES, ...SHORT.filter((path) => !path.startsWith('test/engine/'))],
+};
 
 /** Returns the stores that tests run on, from `ORCH_TEST_STORE`, and says which tests do not run and why. */
 export function testStores(standard: 'sqlite' | 'both'): readonly ('sqlite' | 'postgres')[] {
@@ -68,7 +74,10 @@ export function testStores(standard: 'sqlite' | 'both'): readonly ('sqlite' | 'p
   return say(about, wanted === 'both' ? ['sqlite', 'postgres'] : ['postgres']);
 }
 
+/** Vitest reads its configuration once for each project. */
 function say<T>(text: string, result: T): T {
+  if (process.env.ORCH_TEST_STORES_SAID === text) return result;
+  process.env.ORCH_TEST_STORES_SAID = text;
   process.stderr.write(`tests: ${text}\n`);
   return result;
 }
