@@ -129,6 +129,8 @@ export async function foreignOperation(world: World, to: string): Promise<void> 
       );
       await world.refuses(id, request, 'operation_unsuitable');
     }
+    // Otherwise it may dial again before it is removed, and be told so.
+    await agent.stop();
     await world.gives('setAgentStatus', { ...node, body: { status: 'rejected' } }, 200);
     await world.gives('removeAgent', node, 204);
   } finally {
