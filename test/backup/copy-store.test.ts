@@ -8,7 +8,7 @@ import { copyStore } from '../../daemon/backup/copy-store.js';
 import { openDatabase } from '../../daemon/database/database.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { ManualClock, rejection, Sqlite, temporaryDirectory } from '../support/database.js';
+import { rejection, Sqlite, temporaryDirectory } from '../support/database.js';
 import { oldStore } from '../support/old-store.js';
 import { noPostgres, TestPostgres } from '../support/postgres.js';
 
@@ -21,7 +21,7 @@ function copy(from: string, to: string, steps: string[] = []) {
     from: { text: from, passwordFile: '' },
     to: { text: to, passwordFile: '' },
     env: {},
-    clock: new ManualClock(),
+    clock: { now: () => Date.now(), monotonic: () => performance.now() },
     newId: monotonicFactory(),
     logger: silentLogger,
     onProgress: (step) => steps.push(step),
@@ -43,12 +43,12 @@ describe('a copy in a file', () => {
     const before = sha256(from);
     const to = join(temporaryDirectory(), 'copy.db');
     const copied = await copy(from, to);
+    expect(readdirSync(join(to, '..'))).toEqual(['copy.db']);
     expect(versionOf(to)).toBe(current);
     expect(versionOf(from)).toBe(3);
     expect(sha256(from)).toBe(before);
     expect(copied).toMatchObject({ from, to, schema: current, epoch: expect.any(Number) });
     expect(copied.rows.audit_events).toBe(copied.last_seq);
-    expect(readdirSync(join(to, '..'))).toEqual(['copy.db']);
   });
 
   it('is not made of a store in use, of another file, or of a store of a newer program', async () => {
@@ -132,7 +132,11 @@ describe.skipIf(noPostgres !== null)('a copy on PostgreSQL', () => {
       'refusing',
     );
     const from = oldStore(current);
-    await expect(copy(from, url)).rejects.toThrow('no room');
+    expect(await rejection(copy(from, url))).toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining('no room'),
+      hint: expect.stringContaining('nothing was changed'),
+    });
     expect(await postgres.sql("select to_regnamespace('orch') is null", 'refusing')).toBe('t');
     await postgres.sql('drop event trigger refuse', 'refusing');
     await copy(from, url);

@@ -1,25 +1,28 @@
 /** The server of a store on PostgreSQL: it goes away, asks for a password, speaks TLS, and is examined by `orch doctor`. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { DoctorCheck } from '../../src/cli/doctor/check.js';
 import type { Status } from '../../src/contract/status.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
-import { noPostgres, TestPostgres } from '../support/postgres.js';
+import { freePort, noPostgres, TestPostgres } from '../support/postgres.js';
 
 if (noPostgres !== null) console.info(`skipped: ${noPostgres}`);
 
 const PASSWORD = 'correct-horse-battery';
+const PGBOUNCER = '/usr/sbin/pgbouncer';
 const SCRAPE = 's'.repeat(32);
 
 describe.skipIf(noPostgres !== null)('the server of a store', () => {
@@ -194,6 +197,52 @@ describe.skipIf(noPostgres !== null)('the server of a store', () => {
     });
   });
 
+  it('is copied to and from with the password of each side', async () => {
+    const empty = `postgres://tls@127.0.0.1:${postgres.port}/tls`;
+    const file = sandbox.path('copy.db');
+    const begun = await sandbox.serve(['--store', url, '--store-password-file', passwordFile]);
+    await begun.server.stop();
+    const without = await sandbox.orch(['store', 'copy', url, file]);
+    expect(without.stderr).toMatch(/cannot be used.*password/);
+    const from = ['--from-password-file', passwordFile];
+    expect((await sandbox.orch(['store', 'copy', url, file, ...from])).status).toBe(0);
+    const there = await sandbox.orch(['store', 'copy', file, empty], { env: { PGPASSWORD: PASSWORD } });
+    expect(there.stderr + there.stdout).not.toContain(PASSWORD);
+    expect(there.status, there.stderr).toBe(0);
+    await postgres.sql('drop schema orch cascade', 'tls');
+  });
+
+  it.skipIf(!existsSync(PGBOUNCER))(
+    'behind a pooler that shares sessions is refused, and orch doctor says so',
+    async () => {
+      const port = await freePort();
+      const { uid, gid } = statSync(postgres.data);
+      const config = join(postgres.directory, 'pgbouncer.ini');
+      writeFileSync(
+        config,
+        `[databases]
+keeper = host=127.0.0.1 port=${postgres.port} dbname=keeper user=keeper password=${PASSWORD}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+`,
+      );
+      chownSync(config, uid, gid);
+      const pooler = spawn(PGBOUNCER, ['-q', config], { uid, gid, stdio: 'ignore' });
+      onTestFinished(() => void pooler.kill());
+      await until(async () => isOpen(port), 'the pooler listens');
+      const pooled = `postgres://keeper@127.0.0.1:${port}/keeper`;
+      const hint = /pooler that shares sessions.*pool_mode = session/;
+      expect(await refused(['--store', pooled, '--store-password-file', passwordFile])).toMatch(hint);
+      const sessions = named(await doctor(pooled), 'sessions');
+      expect(sessions?.state).toBe('problem');
+      expect(`${sessions?.found} ${sessions?.fix}`).toMatch(hint);
+    },
+  );
+
   it('proves itself by TLS: by a certificate of a known authority, for the name in the URL', async () => {
     const { uid, gid } = statSync(postgres.data);
     for (const [from, to] of [
@@ -300,3 +349,13 @@ describe.skipIf(noPostgres !== null)('the server of a store', () => {
     );
   }
 });
+
+const isOpen = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });

@@ -38,7 +38,7 @@ export async function fillPostgres(
   { keepAs, onTable, check }: FillOptions,
 ): Promise<void> {
   const original = countSqliteRows(connection);
-  await store.exclusively(async (tx) => {
+  const fill = async (tx: Transaction<Database>): Promise<void> => {
     if (keepAs !== null) await renameSchema(tx, keepAs, place);
     await createSchema(tx, place);
     await runMigrations(tx, MIGRATIONS);
@@ -48,7 +48,16 @@ export async function fillPostgres(
     await copySqliteRows(connection, run, onTable);
     requireSameCounts(original, await countPostgresRows(run, original.keys()));
     await check(tx);
-  });
+  };
+  try {
+    await store.exclusively(fill);
+  } catch (cause) {
+    if (isFault(cause)) throw cause;
+    throw new Fault('store_unavailable', `the store cannot be put into ${place}: ${messageOf(cause)}`, {
+      hint: 'nothing was changed; look at the log of the database',
+      cause,
+    });
+  }
 }
 
 async function renameSchema(tx: Transaction<Database>, name: string, place: string): Promise<void> {
