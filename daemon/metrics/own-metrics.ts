@@ -149,10 +149,13 @@ export class OwnMetrics {
     if (store.kind === 'postgres') {
       new Gauge({
         name: 'orch_store_latency_seconds',
-        help: 'Round-trip time to the database of the store, measured each second',
+        help: 'Round-trip time to the database of the store, measured each second; absent while it does not answer',
+        labelNames: ['kind'],
         registers,
         collect() {
-          this.set((store.latencyMs() ?? Number.NaN) / 1000);
+          this.reset();
+          const ms = store.latencyMs();
+          if (ms !== null) this.set({ kind: store.kind }, ms / 1000);
         },
       });
     }

@@ -11,7 +11,7 @@ describe('the counters', () => {
     await insertAgent(db, agentRow({ node_id: node('a'), name: 'a', status: 'approved' }));
     await insertAgent(db, agentRow({ node_id: node('b'), status: 'pending' }));
     let waiting = 3;
-    const latency: number | null = 2;
+    let latency: number | null = 2;
     const own = new OwnMetrics({
       db,
       store: { kind: 'postgres', latencyMs: () => latency },
@@ -40,7 +40,7 @@ describe('the counters', () => {
       'orch_queue_length{queue="deliveries"} 3',
       'orch_degraded{reason="clock_jumped"} 1',
       'orch_store_up{kind="postgres"} 1',
-      'orch_store_latency_seconds 0.002',
+      'orch_store_latency_seconds{kind="postgres"} 0.002',
       'orch_events_total{type="agent.approved"} 2',
       'orch_http_request_duration_seconds_bucket{le="0.005",route="getStatus",method="GET",status="200"} 1',
       'orch_http_request_duration_seconds_bucket{le="0.0025",route="getStatus",method="GET",status="200"} 0',
@@ -52,9 +52,12 @@ describe('the counters', () => {
       expect(text).toMatch(new RegExp(`^nodejs_eventloop_lag_${value}_seconds \\d`, 'm'));
     }
     waiting = 0;
+    latency = null;
     await insertOperation(db, operationRow({ operation_id: 'OP', node_id: node('a'), state: 'running' }));
     const later = await own.text();
     expect(later).toContain('orch_queue_length{queue="deliveries"} 0');
     expect(later).toContain('orch_operations{state="running"} 1');
+    expect(later).toContain('orch_store_up{kind="postgres"} 0');
+    expect(later).not.toMatch(/^orch_store_latency_seconds/m);
   });
 });
