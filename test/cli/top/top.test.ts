@@ -377,9 +377,11 @@ describe('live', () => {
   });
 
   it('ends when the terminal is gone', async () => {
-    const { stdout, running, drawn } = start();
+    const { stdout, stdin, running, drawn } = start();
     await drawn();
     stdout.broken = true;
+    // Only a change is written, and this clock stands still.
+    stdin.write('j');
     expect((await running).status).toBe(0);
   });
 
