@@ -34,12 +34,12 @@ describe('access', () => {
     expect(outcome(access, role)).toBe(expected);
   });
 
-  it('lets a viewer read, mark as read and log out, and write nothing else', () => {
+  it('lets a viewer read, mark as read, log out and replace the own key, and write nothing else', () => {
     const routes: readonly RouteSpec[] = Object.values(CONTRACT);
     const closed = routes.filter(({ access }) => access !== 'public');
     const allowed = closed.filter(({ access }) => outcome(access, 'viewer') === 'allowed');
     const writes = allowed.filter(({ method }) => method !== 'GET').map(({ id }) => id);
-    expect(writes).toEqual(['endSession', 'readAllNotifications', 'readNotification']);
+    expect(writes).toEqual(['endSession', 'rotateOperatorKey', 'readAllNotifications', 'readNotification']);
     const refusedReads = closed.filter(
       ({ method, access }) => method === 'GET' && outcome(access, 'viewer') !== 'allowed',
     );

@@ -106,6 +106,8 @@ export class Bench {
   readonly file: string;
   /** Every write fails as on a full disk. */
   isStoreBroken = false;
+  /** Number of writes that failed so. */
+  refused = 0;
   /** Number of writes that still succeed, as if the process died then; null for all. */
   writesLeft: number | null = null;
   private writer: UnitOfWork | undefined;
@@ -284,7 +286,10 @@ export class Bench {
       write: async (work) => {
         this.writes += 1;
         try {
-          if (this.isStoreBroken || this.writesLeft === 0) throw new Fault('store_unavailable', 'the disk is full');
+          if (this.isStoreBroken || this.writesLeft === 0) {
+            this.refused += 1;
+            throw new Fault('store_unavailable', 'the disk is full');
+          }
           if (this.writesLeft !== null) this.writesLeft -= 1;
           return await writer.write(work);
         } finally {

@@ -11,11 +11,18 @@ const ANSWER_MS = 30_000;
 /** Maximum statements that a session prepares; others are planned each time. */
 const PREPARED = 500;
 
-/** Schema that holds the store, and settings of each session. Commits wait for the disk as the server is set, never less. */
+/**
+ * Schema that holds the store, and settings of each session. Commits wait for the disk as the server is set, never less. The server
+ * notices within 15 seconds that the machine of a session is gone, and then releases the lock of the store.
+ */
 export const SESSION_SETUP = `
   set search_path = orch;
   set idle_in_transaction_session_timeout = '15s';
   set lock_timeout = '10s';
+  set tcp_keepalives_idle = 5;
+  set tcp_keepalives_interval = 3;
+  set tcp_keepalives_count = 3;
+  set tcp_user_timeout = '10s';
   set client_min_messages = warning`;
 
 const INT8 = 20;

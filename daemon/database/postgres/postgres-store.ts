@@ -35,7 +35,9 @@ export interface PostgresStoreOptions {
 const GRACE_MS = 2_000;
 const RETRY_MS = 250;
 /** Milliseconds to wait at the start for the session of an orchestrator that has just ended. */
-const LOCK_MS = 15_000;
+const LOCK_MS = 20_000;
+/** Milliseconds for a statement of a migration or of a load, which may go through a whole table. */
+const LONG_MS = 3_600_000;
 
 /** Key in `meta`: name of the process that wrote last. Another name after a loss means that another orchestrator took over. */
 export const WRITER_KEY = 'writer';
@@ -129,7 +131,7 @@ export class PostgresStore implements StoreDriver {
   async exclusively<T>(work: (tx: Transaction<Database>) => Promise<T>): Promise<T> {
     const period = await this.currentPeriod();
     try {
-      return await this.writerOf(period).transaction().execute(work);
+      return await this.writerOf(period, LONG_MS).transaction().execute(work);
     } catch (error) {
       throw this.faultOf(error instanceof CommitUnknown ? error.cause : error);
     }
@@ -186,10 +188,10 @@ export class PostgresStore implements StoreDriver {
     });
   }
 
-  private writerOf(period: PostgresPeriod): Kysely<Database> {
+  private writerOf(period: PostgresPeriod, timeout?: number): Kysely<Database> {
     const { writer } = period;
     const run: RunStatement = (text, values) =>
-      writer.query(text, values).catch((error) => {
+      writer.query(text, values, timeout).catch((error) => {
         // Within the transaction the caller sees a fault; a server that is gone ends the period.
         throw this.faultOf(error);
       });
