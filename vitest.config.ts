@@ -27,7 +27,8 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
 
 export default defineConfig({
   test: {
-    exclude: ['test/long/**', 'test/bench/**', 'node_modules/**'],
+    // Guides on booted machines take minutes: `npm run test:long`.
+    exclude: ['test/long/**', 'test/bench/**', 'test/hosts/*guide*.test.ts', 'node_modules/**'],
     globalSetup: ['./test/support/built.ts'],
     // Limits end what hangs; none of them decides about a test that works.
     testTimeout: 240_000 * patience,

@@ -8,6 +8,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
       name: 'on SQLite',
       include: [
         'test/long/**/*.test.ts',
+        'test/hosts/*guide*.test.ts',
         'test/api/fuzz.test.ts',
         'test/cli/terminal/prediction/predicted-echo.test.ts',
         'test/faults/releases.test.ts',

@@ -17,11 +17,7 @@ const SHORT = suites(
   'metrics',
   'notify',
   'secrets',
-  'e2e/audit.test.ts',
-  'e2e/convergence.test.ts',
-  'e2e/enrolment.test.ts',
   'e2e/first-loop.test.ts',
-  'e2e/notifications.test.ts',
   'e2e/rollouts.test.ts',
   'e2e/secrets.test.ts',
 );
