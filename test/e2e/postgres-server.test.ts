@@ -200,7 +200,14 @@ describe.skipIf(noPostgres !== null)('the server of a store', () => {
   it('is copied to and from with the password of each side', async () => {
     const empty = `postgres://tls@127.0.0.1:${postgres.port}/tls`;
     const file = sandbox.path('copy.db');
-    const begun = await sandbox.serve(['--store', url, '--store-password-file', passwordFile]);
+    const begun = await sandbox.serve([
+      '--store',
+      url,
+      '--store-password-file',
+      passwordFile,
+      '--data-dir',
+      sandbox.path('copied'),
+    ]);
     await begun.server.stop();
     const without = await sandbox.orch(['store', 'copy', url, file]);
     expect(without.stderr).toMatch(/cannot be used.*password/);
