@@ -12,6 +12,7 @@ import type { EventType } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { DriftTable, Queryable, Row } from '../database/schema.js';
+import { jsonStrings } from '../database/sql-json.js';
 import { type DriftResult, isDrifted, resultView } from './drift-results.js';
 import type { Observed } from './observations.js';
 import type { OperationError } from './operations/operation-state.js';
@@ -201,8 +202,7 @@ function newest(db: Queryable, { nodeId, nodeIds, since, status, before }: Drift
   if (nodeId !== undefined) query = query.where('node_id', '=', nodeId);
   if (nodeIds !== undefined) {
     // One parameter, whatever the number of agents.
-    const ids = JSON.stringify(nodeIds);
-    query = query.where(sql<boolean>`"node_id" in (select "value" from json_each(${ids}))`);
+    query = query.where('node_id', 'in', jsonStrings(db, JSON.stringify(nodeIds)));
   }
   if (since !== undefined) query = query.where('drift_id', '>=', since);
   if (status) query = query.where('status', '=', status);

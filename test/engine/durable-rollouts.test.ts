@@ -278,6 +278,7 @@ describe('a restart', () => {
   it('holds on to a rollout while the store refuses to be written', async () => {
     const { bench, agents } = await fleet(3);
     const id = await begin(bench, { concurrency: 1 });
+    bench.waits = true;
     bench.isStoreBroken = true;
     const working = work(bench, ...agents);
     await until(() => bench.refused > 0, 'the store has refused a write');

@@ -168,6 +168,7 @@ describe('a dispatch', () => {
     await bench.disconnect(agent);
     agent.connect();
     const id = await bench.start(agent, ['site']);
+    bench.waits = true;
     bench.isStoreBroken = true;
     const delivering = bench.deliver(agent);
     await until(() => bench.refused > 0, 'the store has refused a write');

@@ -13,7 +13,7 @@ import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
-import { jsonMember } from '../../database/sql-json.js';
+import { jsonMember, jsonStrings } from '../../database/sql-json.js';
 import { deleteUnusedContents } from '../run-contents.js';
 import type { OperationError } from './operation-state.js';
 
@@ -278,7 +278,7 @@ export async function listOperations(db: Queryable, page: OperationPage): Promis
   const rows = await db
     .selectFrom('operations')
     .selectAll()
-    .where(matches(page))
+    .where(matches(db, page))
     .orderBy('operation_id', 'desc')
     .limit(page.limit)
     .offset(page.offset ?? 0)
@@ -298,7 +298,7 @@ async function countMatching(db: Queryable, filter: OperationFilter): Promise<nu
   const { count } = await db
     .selectFrom('operations')
     .select((select) => select.fn.countAll<number>().as('count'))
-    .where(matches(filter))
+    .where(matches(db, filter))
     .executeTakeFirstOrThrow();
   return count;
 }
@@ -309,15 +309,16 @@ export async function listOperationsInStates(
   states: readonly string[],
   nodeId?: string,
 ): Promise<readonly OperationRow[]> {
-  const query = db.selectFrom('operations').selectAll().where(matches({ states, nodeId }));
+  const query = db.selectFrom('operations').selectAll().where(matches(db, { states, nodeId }));
   return (await query.orderBy('operation_id').execute()).map((row) => columns.decode(row));
 }
 
-function matches({ nodeId, nodeIds, since, states, rolloutId }: OperationFilter) {
+function matches(db: Queryable, { nodeId, nodeIds, since, states, rolloutId }: OperationFilter) {
   const is = expressionBuilder<Database, 'operations'>();
   return is.and([
     ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
-    ...(nodeIds === undefined ? [] : [isOneOf(nodeIds)]),
+    // One parameter, whatever the number of agents.
+    ...(nodeIds === undefined ? [] : [is('node_id', 'in', jsonStrings(db, JSON.stringify(nodeIds)))]),
     ...(since === undefined ? [] : [is('operation_id', '>=', since)]),
     ...(states === undefined ? [] : [is('state', 'in', states)]),
     // Lets SQLite use the index of states.
@@ -325,10 +326,6 @@ function matches({ nodeId, nodeIds, since, states, rolloutId }: OperationFilter)
     ...(rolloutId === undefined ? [] : [is('rollout_id', '=', rolloutId)]),
   ]);
 }
-
-/** One parameter, whatever the number of agents. */
-const isOneOf = (nodeIds: readonly string[]) =>
-  sql<boolean>`"node_id" in (select "value" from json_each(${JSON.stringify(nodeIds)}))`;
 
 /** The only state that the index of states leaves out. */
 const SUCCEEDED = 'succeeded';
@@ -465,7 +462,7 @@ async function countUnsuccessful(db: Queryable, filter: OperationFilter): Promis
   const rows = await db
     .selectFrom('operations')
     .select(['state', (count) => count.fn.countAll<number>().as('count')])
-    .where(matches(filter))
+    .where(matches(db, filter))
     .where(isUnsuccessful)
     .groupBy('state')
     .execute();
