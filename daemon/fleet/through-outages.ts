@@ -1,6 +1,6 @@
 /** Work of an agent's connection that outlasts an outage of the store, so that the connection need not end. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isFault } from '../../src/kernel/fault.js';
+import { StoreOutage } from '../database/store-outage.js';
 
 const RETRY_MS = 300;
 
@@ -13,7 +13,7 @@ export async function throughOutages<T>(work: () => Promise<T>, isOver: () => bo
     try {
       return await work();
     } catch (error) {
-      if (!isFault(error, 'store_unavailable') || isOver()) throw error;
+      if (!(error instanceof StoreOutage) || isOver()) throw error;
     }
     await sleep(RETRY_MS, undefined, { ref: false });
   }

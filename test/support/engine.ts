@@ -106,10 +106,6 @@ export class Bench {
   readonly file: string;
   /** Every write fails as on a full disk. */
   isStoreBroken = false;
-  /** Number of writes that failed so. */
-  refused = 0;
-  /** True lets messages wait for a store that refuses; otherwise their connections end, so that a test goes on step by step. */
-  waits = false;
   /** Number of writes that still succeed, as if the process died then; null for all. */
   writesLeft: number | null = null;
   private writer: UnitOfWork | undefined;
@@ -272,18 +268,12 @@ export class Bench {
   async deliver(agent: ScriptedAgent): Promise<boolean> {
     const message = agent.outbox.shift();
     if (message === undefined) return false;
-    const before = this.refused;
-    const watch = setInterval(() => {
-      if (!this.waits && this.refused > before) void this.disconnect(agent);
-    }, 2);
     try {
       await this.engine.traffic.receive(agent.nodeId, message);
     } catch (error) {
       if (!isFault(error)) throw error;
       this.violations.push(error);
       await this.disconnect(agent);
-    } finally {
-      clearInterval(watch);
     }
     return true;
   }
@@ -294,10 +284,7 @@ export class Bench {
       write: async (work) => {
         this.writes += 1;
         try {
-          if (this.isStoreBroken || this.writesLeft === 0) {
-            this.refused += 1;
-            throw new Fault('store_unavailable', 'the disk is full');
-          }
+          if (this.isStoreBroken || this.writesLeft === 0) throw new Fault('store_unavailable', 'the disk is full');
           if (this.writesLeft !== null) this.writesLeft -= 1;
           return await writer.write(work);
         } finally {

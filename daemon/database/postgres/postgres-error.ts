@@ -1,5 +1,6 @@
 /** Classifies PostgreSQL's errors and translates them into faults. Codes: https://www.postgresql.org/docs/current/errcodes-appendix.html */
 import { Fault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
+import { StoreOutage } from '../store-outage.js';
 
 /** Server-side codes after which the session is gone or useless: lost connections, a server that stops, starts or only reads. */
 const SESSION_LOST = ['08', '57P01', '57P02', '57P03', '57P05', '53300', '25006', '25P03'];
@@ -30,7 +31,7 @@ export const isConnectionError = (error: unknown): boolean =>
 
 /** Returns the fault for a store that does not answer. */
 export const unreachable = (place: string, cause: unknown): Fault =>
-  new Fault('store_unavailable', `the database ${place} cannot be reached: ${reasonOf(cause)}`, {
+  new StoreOutage(`the database ${place} cannot be reached: ${reasonOf(cause)}`, {
     hint: 'start the database or mend the network to it; the orchestrator connects again by itself',
     cause,
   });
@@ -44,13 +45,13 @@ export function postgresFault(place: string, error: unknown): unknown {
   if (error instanceof Fault) return error;
   if (isConnectionError(error)) return unreachable(place, error);
   if (hasCode(error, ['53100'])) {
-    return new Fault('store_unavailable', `the disk of the database ${place} is full, nothing was written`, {
+    return new StoreOutage(`the disk of the database ${place} is full, nothing was written`, {
       hint: 'free some space there, then try again',
       cause: error,
     });
   }
   if (hasCode(error, ['53', '55P03', '57014', '40', '58', 'XX001', 'XX002'])) {
-    return new Fault('store_unavailable', `the database ${place} refused: ${messageOf(error)}`, {
+    return new StoreOutage(`the database ${place} refused: ${messageOf(error)}`, {
       hint: 'try again; if it stays so, look at the log of the database',
       cause: error,
     });
