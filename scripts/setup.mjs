@@ -42,6 +42,21 @@ function npm(...args) {
   }
 }
 
+/** npm leaves out an optional library that cannot be compiled, and says nothing of it. Each Node.js needs one release of SQLite. */
+function refuseMissingLibraries() {
+  const isThere = (name) => existsSync(`${root}node_modules/${name}`);
+  const missing = [['node-pty'], ['better-sqlite3', 'better-sqlite3-13'], ['pg']].filter(
+    (names) => !names.some(isThere),
+  );
+  if (missing.length === 0) return;
+  process.stderr.write(
+    `\nsetup: ${missing.map(([name]) => name).join(' and ')} could not be installed. Native modules are compiled: that takes a C++ compiler,\n` +
+      '  make and Python (Debian: apt-get install g++ make python3), and the headers of Node.js, from https://nodejs.org or from the\n' +
+      '  directory that npm_config_nodedir names. Then run this again.\n',
+  );
+  process.exit(1);
+}
+
 const isInstalled = existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted;
 const isBeingInstalled = env.npm_lifecycle_event === 'prepare' && env.npm_config_global !== 'true';
 if (isBeingInstalled && !existsSync(`${root}node_modules/typescript`)) {
@@ -51,6 +66,7 @@ if (isBeingInstalled && !existsSync(`${root}node_modules/typescript`)) {
 if (!isInstalled && !isBeingInstalled) {
   process.stderr.write('setup: installing dependencies (native modules are compiled, this takes a minute or two)\n');
   npm('ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund');
+  refuseMissingLibraries();
   writeFileSync(stamp, wanted);
 }
 npm('run', '--silent', 'build');

@@ -28,7 +28,7 @@ export interface StoreLocation {
 export interface OpenDatabaseOptions extends StoreLocation {
   readonly logger: Logger;
   readonly clock: Pick<Clock, 'now'>;
-  /** Called once when no answer of the store is reliable any more, so that the process must end. */
+  /** Called once when the store can no longer be trusted. The process must end. */
   readonly onFatal: (error: unknown) => void;
   /** True for a copy of another file, which is migrated without a backup [default: false]. */
   readonly isCopy?: boolean;

@@ -7,6 +7,8 @@ interface CausesQuery {
   readonly nodeId: string;
   /** Apply that the check compared with. */
   readonly appliedBy: string;
+  /** The check. IDs rise, so an apply with a higher one began after it. */
+  readonly driftId: string;
   /** End of the check in Unix seconds. */
   readonly until: number;
 }
@@ -23,7 +25,7 @@ const CANDIDATES = 500;
  */
 export async function likelyCauses(
   db: Queryable,
-  { nodeId, appliedBy, until }: CausesQuery,
+  { nodeId, appliedBy, driftId, until }: CausesQuery,
   given: DriftResource[],
 ): Promise<DriftResource[]> {
   if (given.every(({ changed_at }) => changed_at == null)) return given;
@@ -45,7 +47,7 @@ export async function likelyCauses(
   };
   const candidates = [
     ...(await sessionsIn(db, nodeId, span)),
-    ...(await appliesIn(db, { nodeId, appliedBy, until }, span)),
+    ...(await appliesIn(db, { nodeId, appliedBy, driftId }, span)),
   ];
   return resources.map((resource) => {
     const { changed_at: at } = resource;
@@ -91,10 +93,13 @@ async function sessionsIn(db: Queryable, nodeId: string, { from, to }: Span): Pr
   }));
 }
 
-/** Returns the applies in the span, without the one that the check compared with: it left everything as it should be. */
+/**
+ * Returns the applies in the span, without the one that the check compared with, which left everything as it should be, and without
+ * those that began after the check, such as the one that repairs what it found.
+ */
 async function appliesIn(
   db: Queryable,
-  { nodeId, appliedBy }: CausesQuery,
+  { nodeId, appliedBy, driftId }: Omit<CausesQuery, 'until'>,
   { from, to }: Span,
 ): Promise<readonly Candidate[]> {
   const rows = await db
@@ -103,6 +108,7 @@ async function appliesIn(
     .where('node_id', '=', nodeId)
     .where('operation_id', '>', appliedBy)
     .where('started_at', '<=', to * 1000)
+    .where('operation_id', '<', driftId)
     .where((is) => is.or([is('finished_at', 'is', null), is('finished_at', '>=', from * 1000)]))
     .orderBy('operation_id', 'desc')
     .limit(CANDIDATES)

@@ -219,8 +219,8 @@ export class Drift {
 
   /** Adds what ran on the machine when files were changed. */
   private async withCauses(detail: DriftDetail): Promise<DriftDetail> {
-    const { node_id, operation_id, finished_at, resources: given } = detail;
-    const query = { nodeId: node_id, appliedBy: operation_id, until: finished_at };
+    const { node_id, drift_id: driftId, operation_id, finished_at, resources: given } = detail;
+    const query = { nodeId: node_id, appliedBy: operation_id, driftId, until: finished_at };
     const resources = await likelyCauses(this.options.db, query, given);
     return { ...detail, resources };
   }

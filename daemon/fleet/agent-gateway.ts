@@ -1,4 +1,5 @@
 /** Serves the agents' connections: admission, routing of their messages, heartbeats and revocation. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { assertNever, Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
@@ -133,11 +134,16 @@ export class AgentGateway implements Service {
     });
   }
 
-  /** Tells a connected agent at once that an operator has approved it. */
-  approved(nodeId: NodeId): void {
+  /**
+   * Tells a connected agent at once that an operator has approved it. Resolves when the agent may be sent runs, or after a while when
+   * the store is away, and then goes on by itself.
+   */
+  async approved(nodeId: NodeId): Promise<void> {
     const connection = this.options.registry.get(nodeId);
     const hello = connection && this.hellos.get(connection);
-    if (hello) this.work.start(this.sendStatus(connection, hello));
+    if (hello === undefined || connection === undefined) return;
+    const sent = this.work.start(this.sendStatus(connection, hello));
+    await Promise.race([sent, sleep(this.timeouts.hello, undefined, { ref: false })]);
   }
 
   /** Closes the connection of a rejected or removed agent in this tick, and ends its runs and terminals. */
@@ -314,11 +320,11 @@ class BackgroundWork {
     this.logger = logger;
   }
 
-  /** Starts work that no caller awaits; its failure is logged. */
-  start(work: Promise<void>): void {
+  /** Starts work that no caller awaits; its failure is logged. Returns its end. */
+  start(work: Promise<void>): Promise<void> {
     const failed = (error: unknown) =>
       this.logger.error('a change of an agent was not recorded', { reason: messageOf(error) });
-    void this.track(work.catch(failed));
+    return this.track(work.catch(failed));
   }
 
   /** Tracks work that its caller awaits. */

@@ -28,7 +28,7 @@ import type { ShownAgents } from './shown-agents.js';
 
 /** Effects of an operator's decision on the agent's connection. */
 interface AgentConnections {
-  approved(nodeId: NodeId): void;
+  approved(nodeId: NodeId): Promise<void>;
   revoked(nodeId: NodeId): Promise<void>;
 }
 
@@ -136,7 +136,7 @@ export class AgentService {
       );
     });
     // Also runs when nothing changed, so that repeating the request repairs an incomplete first attempt.
-    if (change.status === 'approved') connections.approved(nodeId as NodeId);
+    if (change.status === 'approved') await connections.approved(nodeId as NodeId);
     else await connections.revoked(nodeId as NodeId);
     return this.get(nodeId);
   }

@@ -9,7 +9,7 @@ import type { Core } from '../core/core.js';
 import type { WakeSignal } from '../core/event-bus.js';
 import { type ChannelRow, findChannel, listChannels } from './channel-store.js';
 import type { DeliveryLog } from './delivery-log.js';
-import { type DeliveryRow, dueDeliveries, nextDeliveryAt } from './delivery-store.js';
+import { type DeliveryRow, dueDeliveries, findDelivery, nextDeliveryAt } from './delivery-store.js';
 import { messageOfRow } from './message.js';
 import { findNotificationBySeq } from './notification-store.js';
 import type { Sender } from './sender.js';
@@ -121,6 +121,9 @@ export class Outbox implements Service {
 
   private async deliver(delivery: DeliveryRow): Promise<void> {
     const { db, clock, sender, log, isMaintenance } = this.options;
+    // An attempt that was stored while the due ones were read must not be repeated.
+    const current = await findDelivery(db, delivery);
+    if (current === null || current.next_at === null || current.attempts !== delivery.attempts) return;
     if (isMaintenance()) return log.suppressed(delivery);
     const channel = await findChannel(db, delivery.channel_id);
     const notification = await findNotificationBySeq(db, delivery.seq);

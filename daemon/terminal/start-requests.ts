@@ -36,7 +36,8 @@ const REFUSALS: ReadonlySet<string> = new Set<FaultCode>([
 ]);
 
 const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
-  terminal_disabled: 'on its machine, write "remote_terminal: {enabled: true}" into /etc/orch/agent.yaml',
+  terminal_disabled:
+    'on its machine, write "remote_terminal: {enabled: true}" into /etc/orch/agent.yaml (make the directory if it is missing); the agent reads it within seconds',
   terminal_limit: 'close a session that is not needed: orch term list',
   shell_not_allowed: 'leave the shell to the agent, or set remote_terminal.allow_operator_shell_override there',
 };

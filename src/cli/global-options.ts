@@ -60,7 +60,7 @@ export const CONNECTION_OPTIONS = {
   ca: text('FILE', 'certificate authority to trust (PEM)', { completes: 'file' }),
   keyFile: text('FILE', "your operator's private key", { completes: 'file' }),
   sshAgent: {
-    ...text('KEY', 'log in with the only Ed25519 key of your ssh-agent, or the one with this public key or comment'),
+    ...text('KEY', 'log in with your ssh-agent: its only Ed25519 key, or that with this public key or comment'),
     bare: '',
   },
   allowUnboundLogin: flag('allow a login that is not bound to the certificate of the server'),

@@ -29,7 +29,9 @@ describe.each(COMMANDS.map((entry) => [entry.path, entry] as const))('orch %s', 
     const all = { ...command.options, ...optionsBeside(command) };
     for (const [key, option] of Object.entries(all)) {
       expect(option.summary.length).toBeGreaterThan(8);
-      const flag = option.placeholder === null ? flagOf(key, option) : `${flagOf(key, option)} ${option.placeholder}`;
+      // A value that may be left out follows an equals sign, because a word behind the flag is an argument.
+      const value = option.bare === null ? ` ${option.placeholder}` : `[=${option.placeholder}]`;
+      const flag = `${flagOf(key, option)}${option.placeholder === null ? '' : value}`;
       expect(
         stdout.split('\n').filter((line) => new RegExp(`^ {2}.{4}${flag.replace(/[[\]]/g, '\\$&')} `).test(line)),
       ).toHaveLength(1);

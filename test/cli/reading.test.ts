@@ -94,7 +94,7 @@ describe('an empty list', () => {
   afterAll(() => api.answer(readings));
 
   it.each([
-    [['agents'], 'No agents. Run on a machine: '],
+    [['agents'], 'No agents. Add a machine with: orch enroll create'],
     [['agents', '--filter', 'role=db'], 'No matching agents. '],
     [['agents', '--status', 'pending'], 'No matching agents. '],
     [['ops'], 'No operations. Begin one with: '],

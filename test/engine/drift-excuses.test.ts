@@ -296,4 +296,14 @@ describe('the likely cause of drift', () => {
       likely_causes: [{ kind: 'apply', id: failed.operation_id, by: ALICE.actor.id, offset_secs: null }],
     });
   });
+
+  it('is no apply that began after the check, such as the one that repairs what it found', async () => {
+    const { bench, agent } = await drifted();
+    agent.changes.set('/a', bench.clock.now());
+    const { drift_id: driftId } = await bench.drift(agent);
+    await bench.apply(agent, ['site']);
+    const [resource] = (await bench.engine.drift.get(driftId)).resources;
+    expect(resource).toMatchObject({ status: 'pending', changed_at: expect.any(Number) });
+    expect(resource?.likely_causes).toBe(undefined);
+  });
 });

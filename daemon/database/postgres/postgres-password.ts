@@ -37,7 +37,7 @@ function readPrivate(file: string): string {
   } catch (cause) {
     if (cause instanceof Fault) throw cause;
     throw new Fault('invalid_config', `the password file ${file} cannot be read: ${messageOf(cause)}`, {
-      hint: 'make it readable for the user who runs orch serve, and for nobody else',
+      hint: 'make it readable for the user who runs orch serve only: chmod 600',
       cause,
     });
   }

@@ -291,7 +291,7 @@ export class PostgresStore implements StoreDriver {
     return this.coming;
   }
 
-  /** Connects again until it succeeds. Rejects only when the store is closed or must not be used any more. */
+  /** Connects again until it succeeds. Rejects only when the store is closed or in another state than this process left it. */
   private async reconnect(): Promise<PostgresPeriod> {
     const { logger, place } = this.options;
     for (;;) {

@@ -483,7 +483,7 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
   ]),
   empty: filtered
     ? 'No matching agents. List all with: orch agents'
-    : 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY (the key is in: orch status)',
+    : 'No agents. Add a machine with: orch enroll create',
 });
 
 /** Returns the version of an agent, and how it differs from that of the orchestrator. */

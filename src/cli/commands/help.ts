@@ -202,7 +202,23 @@ export function accessOf({ access }: Command): string | null {
 
 const summaryOf = (path: string): string => groupOf(path)?.summary ?? entryOf(path)?.summary ?? '';
 
-const section = (title: string, rows: readonly (readonly [string, string])[]): View => headed(title, indented(rows));
+const section = (title: string, rows: readonly (readonly [string, string])[]): View =>
+  headed(title, indented(rows.flatMap(([word, meaning]) => brokenRow(word, meaning, roomBeside(rows)))));
+
+/** Maximum columns of the help, and those of the indentation and of the gap between two cells. */
+const WIDTH = 120;
+const GAPS = 4;
+
+const roomBeside = (rows: readonly (readonly [string, string])[]): number =>
+  WIDTH - GAPS - Math.max(...rows.map(([word]) => word.length));
+
+/** Breaks a long meaning between words, into rows without a word of their own. */
+function brokenRow(word: string, meaning: string, room: number): readonly (readonly [string, string])[] {
+  if (meaning.length <= room) return [[word, meaning]];
+  const end = meaning.lastIndexOf(' ', room);
+  if (end <= 0) return [[word, meaning]];
+  return [[word, meaning.slice(0, end)], ...brokenRow('', meaning.slice(end + 1), room)];
+}
 
 /** Returns the overview, the commands in index order, and the topics. */
 async function helpAllView(): Promise<View> {

@@ -211,7 +211,7 @@ export const showFleet = defineCommand({
   detail: [
     'Shows agents with their latest measurements, and the activity of the fleet: rollouts, operations, open terminals, the',
     'newest events. On a terminal it is live until q or Ctrl-C, and ? shows all keys: arrows, j and k select an agent, Enter',
-    'opens it (measurements, drift, operations, modules, attributes), t opens a terminal on it as "orch term" does, / filters,',
+    'opens it (measurements, drift, operations, modules, attributes), t opens a terminal on it like "orch term", / filters,',
     'r lists the rollouts, Enter follows one, Esc goes back. c, m, d, u, s, x and n sort by processors, memory, disk, uptime,',
     'status, standing and name, the same key again reverses. Elsewhere, and with --once or -o json, the fleet is shown once.',
   ],

@@ -24,13 +24,13 @@ import { makeDirectory, newPassphrase } from './operator.js';
 export const rotateKey = defineCommand({
   examples: ['orch operator rotate', 'orch operator rotate --passphrase', 'orch operator rotate --out ~/work.key'],
   detail: [
-    'Makes a new key beside the old one (FILE.new), has the orchestrator accept it for you and retire the old one in one step,',
+    'Makes a new key beside the old one (FILE.new), has the orchestrator accept it and retire the old one in one step,',
     'and then puts it in the place of the old one, which stays as FILE.old. Interrupted at any point, run it again: it finds',
     'out which of the two keys counts, and goes on. Your name and role stay; your operator ID changes, because it is the hash',
     'of the key. All that ends with a removed operator ends: your sessions, open terminals and unused enrolment tokens, and',
     'rollouts that you have begun halt. Records and the audit log keep the earlier ID and your name.',
-    'With --out the new key goes to another file, and the profile in use names it. This is needed for a key that other profiles',
-    'use, that an ssh-agent keeps, or that ORCH_KEY contains.',
+    'With --out the new key goes to another file, and the profile in use names it. This is needed for a key that other',
+    'profiles use, that an ssh-agent keeps, or that ORCH_KEY contains.',
   ],
   access: 'viewer',
   consent: true,

@@ -39,8 +39,8 @@ export const getTranscript = defineCommand({
   detail: [
     'Formats: cast is the recording itself (asciicast version 2, for asciinema and "orch term replay"). raw is every byte',
     'that the program wrote. txt is its lines without control sequences. html is a page with colours and without scripts.',
-    'svg is a picture of the screen at the end, or at the time that --at gives. FILE is asciicast version 2, also from another',
-    'program, and may be gzipped.',
+    'svg is a picture of the screen at the end, or at the time that --at gives. FILE is asciicast version 2, also from',
+    'another program, and may be gzipped.',
     'While a session is open, the command returns what is stored so far. The audit log records that you read it.',
     'Files and pipes get cast and raw unchanged, with all control sequences of the recorded program.',
     '--harmless removes all but those that draw. Output to a terminal is always harmless.',

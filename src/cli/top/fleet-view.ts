@@ -140,7 +140,7 @@ export function agentTable({ fleet, history, agents, columns, order }: AgentTabl
       title: order === null || order.by !== sort ? title : `${title}${order.reversed ? '▲' : '▼'}`,
     })),
     rows: agents.map((one) => fitting.map(({ cell }) => cell(one, shown))),
-    empty: 'No agents. Run on a machine: orch agent connect HOST --orchestrator-key KEY',
+    empty: 'No agents. Add a machine with: orch enroll create',
   };
 }
 

@@ -20,6 +20,7 @@ const { restoreStore } = await import('../../../dist/daemon/backup/restore-store
 const { silentLogger } = await import('../../../dist/src/kernel/logger.js');
 const { monotonicFactory } = await import('ulid');
 await restoreStore({
+  location: { file: `${directory}/orch.db`, server: null },
   dataDir: directory,
   file,
   newIdentity: false,
