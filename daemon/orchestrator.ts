@@ -213,7 +213,10 @@ class AssembledOrchestrator implements Orchestrator {
       clock,
       newId,
       publish: (event) => bus.publish(event),
-      onCommitted: (head) => this.auditHead.committed(head),
+      onCommitted: (head) => {
+        this.auditHead.committed(head);
+        queue.committed();
+      },
       onRecorded: (tx, events) => queue.writer.record(tx, events),
     });
     this.clockWatch = new ClockWatch({ db, uow, clock, logger });

@@ -14,7 +14,6 @@ import { Fault } from '../../src/kernel/fault.js';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { WakeSignal } from '../core/event-bus.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
@@ -42,8 +41,8 @@ import type { Notify } from './notify.js';
 interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly cipher: ChannelCipher;
   readonly policy: Pick<AddressPolicy, 'refusalAtOnce'>;
-  /** Signal of the outbox, set when a delivery may be due. */
-  readonly outboxSignal: Pick<WakeSignal, 'set'>;
+  /** Notes, within a unit of work, that a delivery may be due once it is committed. */
+  readonly noteDue: () => void;
 }
 
 export class ChannelService {
@@ -95,7 +94,7 @@ export class ChannelService {
    * Throws `channel_not_found`, `channel_exists`, `invalid_body`.
    */
   async update(id: string, given: UpdateChannel, context: RequestContext): Promise<Channel> {
-    const { uow, clock, outboxSignal } = this.options;
+    const { uow, clock, noteDue } = this.options;
     return uow.write(async (tx, emit) => {
       const before = await requireChannel(tx, id);
       const { row, changed } = this.changed(before, given);
@@ -105,7 +104,7 @@ export class ChannelService {
       await updateChannel(tx, id, change);
       // Pending retries were scheduled because of the old configuration, so they are due now.
       if (row.row_version !== before.row_version) await makeDeliveriesDue(tx, id, clock.now());
-      outboxSignal.set();
+      noteDue();
       emit(
         channelEvent('channel.updated', `changed ${changed.join(' and ')} of the channel ${row.name}`, {
           row,

@@ -3,7 +3,6 @@ import type { ChannelTest } from '../../src/contract/channels.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import type { WakeSignal } from '../core/event-bus.js';
 import { type ChannelRow, channelEvent, channelParty, requireChannel, updateChannel } from './channel-store.js';
 import { makeDeliveriesDue } from './delivery-store.js';
 import { type Message, messageOf } from './message.js';
@@ -11,8 +10,8 @@ import type { Attempt, Sender } from './sender.js';
 
 interface ChannelTesterOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly sender: Sender;
-  /** Signal of the outbox, set when a delivery may be due. */
-  readonly outboxSignal: Pick<WakeSignal, 'set'>;
+  /** Notes, within a unit of work, that a delivery may be due once it is committed. */
+  readonly noteDue: () => void;
 }
 
 export class ChannelTester {
@@ -57,7 +56,7 @@ export class ChannelTester {
   }
 
   private async note(row: ChannelRow, attempt: Attempt, context: RequestContext): Promise<void> {
-    const { uow, clock, outboxSignal } = this.options;
+    const { uow, clock, noteDue } = this.options;
     const { delivered, status, reason, error } = attempt;
     await uow.write(async (tx, emit) => {
       await updateChannel(tx, row.channel_id, {
@@ -67,7 +66,7 @@ export class ChannelTester {
         ...(delivered ? { disabled_at: null, failing: 0 } : {}),
       });
       if (delivered) await makeDeliveriesDue(tx, row.channel_id, clock.now());
-      outboxSignal.set();
+      noteDue();
       const what = `tested the channel ${row.name}: ${error ?? 'delivered'}`;
       emit(
         channelEvent('channel.tested', what, { row, context, metadata: { delivered, status_code: status, reason } }),

@@ -28,6 +28,10 @@ interface NotificationQueue {
   readonly writer: NotificationWriter;
   /** Set when a delivery may be due. */
   readonly outboxSignal: WakeSignal;
+  /** Notes, within a unit of work, that a delivery may be due once it is committed. */
+  noteDue(): void;
+  /** Call it after each commit: what was noted can be read now. */
+  committed(): void;
 }
 
 export interface Notify {
@@ -50,7 +54,15 @@ export function createNotificationQueue(options: {
   readonly isMaintenance: () => boolean;
 }): NotificationQueue {
   const outboxSignal = new WakeSignal();
-  return { outboxSignal, writer: new NotificationWriter({ ...options, onRaised: () => outboxSignal.set() }) };
+  let isDue = false;
+  const noteDue = () => {
+    isDue = true;
+  };
+  const committed = () => {
+    if (isDue) outboxSignal.set();
+    isDue = false;
+  };
+  return { outboxSignal, noteDue, committed, writer: new NotificationWriter({ ...options, onRaised: noteDue }) };
 }
 
 export function createNotify(
@@ -62,8 +74,8 @@ export function createNotify(
   const sender = new Sender(options);
   const log = new DeliveryLog(options);
   return {
-    channels: new ChannelService({ ...options, policy: options.network.policy, outboxSignal: queue.outboxSignal }),
-    tester: new ChannelTester({ ...options, sender, outboxSignal: queue.outboxSignal }),
+    channels: new ChannelService({ ...options, policy: options.network.policy, noteDue: queue.noteDue }),
+    tester: new ChannelTester({ ...options, sender, noteDue: queue.noteDue }),
     inbox: new Inbox(options),
     outbox: new Outbox({ ...options, sender, log, signal: queue.outboxSignal }),
     offlineWatch: new OfflineWatch({ ...options, writer: queue.writer }),

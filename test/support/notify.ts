@@ -71,6 +71,7 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
     newId,
     publish: (one) => void events.push(one),
     onRecorded: (tx, recorded) => queue.writer.record(tx, recorded),
+    onCommitted: () => queue.committed(),
   });
   const secrets = createSecrets({ db, uow, clock, ageTime: () => clock.now(), newId, logger }, { keyring });
   const policy = new AddressPolicy({

@@ -6,6 +6,7 @@ const suites = (...names: readonly string[]): readonly string[] =>
 
 /** Of `npm test`: those that read and write every table, and real processes on the way of each noun. */
 const SHORT = suites(
+  'api/operations.test.ts',
   'audit',
   'auth',
   'core',
