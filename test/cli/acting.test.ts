@@ -1,7 +1,9 @@
 /** The commands that change something: what they ask, what they send, how they end. */
+
 import { EventEmitter } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Assignment } from '../../src/contract/assignments.js';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import type { DriftResource, Verification } from '../../src/contract/runs.js';
 import type { CheckResult } from '../../src/resources/checks/check.js';
@@ -632,6 +634,31 @@ describe('orch drift', () => {
     expect(JSON.parse(json.stdout)).toEqual(driftDetail(planned.slice(0, 3)));
     api.answer({ checkDrift: { body: driftDetail(inSync) } });
     await golden('drift-none', ['drift', 'web-01', '--detailed-exitcode']);
+  });
+
+  it('says that the orchestrator is to repair what the mode enforce covers, and nothing where it does not', async () => {
+    const enforced: Assignment = {
+      name: 'web',
+      modules: ['site'],
+      selector: '*',
+      description: '',
+      mode: 'enforce',
+      stopped_reason: null,
+      created_at: 1,
+      created_by: operators[0]?.operator_id ?? '',
+    };
+    const resources = planned.slice(0, 3);
+    const notes = async (...assignments: readonly Assignment[]) => {
+      api.answer({ checkDrift: { body: driftDetail(resources) }, listAssignments: { body: assignments } });
+      return (await run(['drift', 'web-01'])).stderr;
+    };
+    const said = 'the orchestrator is to repair the drift of web-01 by itself (mode enforce)';
+    expect(await notes(enforced)).toContain(said);
+    expect(await notes({ ...enforced, mode: 'on-connect' })).not.toContain(said);
+    expect(await notes({ ...enforced, modules: ['other'] })).not.toContain(said);
+    expect(await notes({ ...enforced, selector: 'role=db' })).not.toContain(said);
+    api.answer({ listAssignments: { problem: 'store_unavailable', detail: 'the store is away' } });
+    expect(await run(['drift', 'web-01'])).toMatchObject({ status: 0, stdout: expect.stringContaining('Drift:') });
   });
 
   it('says of a check that was cancelled no more than why', async () => {

@@ -394,6 +394,7 @@ export const readings: Answers = {
       : { problem: 'rollout_not_found', detail: `there is no rollout "${params.rollout_id}"` },
   listDrift: { body: { records: driftRecords } },
   listAgentDrift: { body: { records: driftRecords.slice(0, 1) } },
+  listAssignments: { body: [] },
   getDrift: { body: driftDetail(planned.slice(0, 3)) },
   getLatestDrift: { body: null },
   listAuditEvents: { body: { events, has_more: false, next_cursor: null } },

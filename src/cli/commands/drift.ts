@@ -11,6 +11,7 @@ import { argument, choice, defineCommand, flag, integer, list, text } from '../d
 import { agentHandle, count, formatAge, formatTime } from '../format.js';
 import { allAgents, readList } from '../list-pages.js';
 import { localChoice, localOptions } from '../local/local-options.js';
+import { matchingAssignments } from '../modules/read-modules.js';
 import {
   chooseAgents,
   filterOf,
@@ -34,7 +35,7 @@ import {
 } from '../outcome.js';
 import { type NameOfOperator, nameOfNode, operatorNames } from '../record-names.js';
 import { countLines, planLines } from '../render/plan-lines.js';
-import { type AgentRun, standingOf } from '../runs/agent-run.js';
+import { type AgentRun, hasResult, standingOf } from '../runs/agent-run.js';
 import { createRunProgress } from '../runs/follow-run.js';
 import { runOutcome } from '../runs/run-view.js';
 import { waitOption, waitSecsOf, whenFree } from '../runs/when-free.js';
@@ -85,9 +86,38 @@ export const checkDrift = defineCommand({
       fleet,
       waitSecs,
     });
+    await noteRepairs(context, api, { agents, runs });
     return runOutcome(runs, { kind: 'drift', detailed: detailedExitcode, verbose: globals.verbose, fleet });
   },
 });
+
+interface Checked {
+  readonly agents: readonly Agent[];
+  readonly runs: readonly AgentRun[];
+}
+
+/** Notes agents whose drift the orchestrator repairs by itself, because assignments in the mode enforce give all modules that differ. */
+async function noteRepairs(context: Context, api: ApiClient, { agents, runs }: Checked): Promise<void> {
+  const drifted = runs.filter((run) => hasResult(run) && run.result.status === 'drifted');
+  if (drifted.length === 0) return;
+  // The result of the check matters more than this note: without assignments there is none.
+  const assignments = await api.call('listAssignments', { signal: context.signal }).catch(() => []);
+  const enforced = assignments.filter(({ mode, stopped_reason: stopped }) => mode === 'enforce' && stopped === null);
+  const repaired = drifted.filter((run) => {
+    const agent = agents.find(({ node_id }) => node_id === run.agent.node_id);
+    if (!hasResult(run) || agent === undefined || agent.automation_stopped !== null) return false;
+    const given = matchingAssignments(enforced, agent).flatMap(({ modules }) => modules);
+    const differing = run.result.resources.filter(({ status }) => status === 'pending');
+    return differing.every(({ module }) => given.includes(module));
+  });
+  const [first] = repaired;
+  if (first === undefined) return;
+  const [who, look] =
+    repaired.length === 1
+      ? [agentHandle(first.agent), `orch agents show ${agentHandle(first.agent)}`]
+      : [count(repaired.length, 'agent'), 'orch agents'];
+  context.note(`the orchestrator is to repair the drift of ${who} by itself (mode enforce); whether it has: ${look}`);
+}
 
 /** Notes agents that differ from their modules, which a comparison with the last apply does not show. */
 function noteBehind(context: Context, agents: readonly Agent[]): void {

@@ -80,7 +80,7 @@ interface AgentViewOptions {
 }
 
 export function agentView({ detail, fleet, now, columns }: AgentViewOptions): View {
-  const { agent, drift, operations } = detail;
+  const { agent, operations } = detail;
   const terminals = (fleet.terminals ?? []).filter(({ node_id }) => node_id === agent.node_id);
   const attributes = Object.entries(agent.attributes).sort(([a], [b]) => (a < b ? -1 : 1));
   return stackOf([
@@ -90,7 +90,7 @@ export function agentView({ detail, fleet, now, columns }: AgentViewOptions): Vi
       ...standingFields(agent),
       ['Tags', textOrNone(formatTags(agent.tags))],
     ]),
-    headed('Drift', linesOf(driftLines(drift, now))),
+    headed('Drift', linesOf(driftLines(detail, now))),
     headed(
       'Operations',
       operations.length === 0
@@ -147,12 +147,15 @@ const DRIFT: Readonly<Record<DriftDetail['status'], Span>> = {
   cancelled: styled('warn', 'the check was cancelled'),
 };
 
-function driftLines(drift: DriftDetail | null, now: number): readonly Line[] {
+function driftLines({ drift, operations }: AgentDetail, now: number): readonly Line[] {
   if (drift === null) return [styled('dim', '  not checked yet')];
   const { status, finished_at, started_at, summary, resources, error } = drift;
   const differ = status === 'drifted' ? `, ${summary.pending} of ${count(summary.total, 'resource')} differ` : '';
+  const checked = finished_at ?? started_at;
+  const applied = operations.some(({ status, finished_at: end }) => status === 'succeeded' && (end ?? 0) > checked);
   return [
-    ['  ', DRIFT[status], `${differ}, checked ${formatAge(finished_at ?? started_at, now)}`],
+    ['  ', DRIFT[status], `${differ}, checked ${formatAge(checked, now)}`],
+    ...(status === 'drifted' && applied ? [styled('dim', '  before the newest apply, which may have mended it')] : []),
     ...(error === null ? [] : [['  ', styled('bad', error.message)]]),
     ...planLines(resources, { verbose: false, details: false }),
   ];

@@ -149,6 +149,17 @@ describe('pages', () => {
     expect(selected(pressAll(read, ['escape']).state)).toBe('node-0000');
   });
 
+  it('says that an apply came after the drift that it shows', () => {
+    const [operation] = operations;
+    const finished_at = detail.drift.finished_at + 1;
+    const applied = operation ? [{ ...operation, status: 'succeeded' as const, finished_at }] : [];
+    const read = receive(pressAll(start(), ['enter']).state, {
+      kind: 'agent',
+      detail: { ...detail, operations: applied },
+    });
+    expect(draw(read).join('\n')).toMatch(/drifted, 2 of 3 resources differ.*\n {2}before the newest apply/);
+  });
+
   it('ignores what arrives for a page that was left', () => {
     const { state } = pressAll(start(), ['enter', 'escape']);
     expect(receive(state, { kind: 'agent', detail })).toEqual(state);
