@@ -67,7 +67,7 @@ function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' 
   if (stray === null) {
     return new Fault('usage', `"${name}" needs one more word: ${listWords(words)}`, { hint: see });
   }
-  const guess = synonymOf(stray, words) ?? nearest(stray, words);
+  const guess = synonymOf(stray, path === '' ? [...words, '--version'] : words) ?? nearest(stray, words);
   return new Fault('usage', `"${name}" has no command "${stray}"`, {
     hint: groupOf(path)?.absent?.get(stray) ?? (guess === null ? see : `did you mean "${name} ${guess}"? (${see})`),
   });
@@ -92,6 +92,7 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   stop: ['end', 'cancel', 'close'],
   log: ['output', 'list'],
   logs: ['output', 'list'],
+  version: ['--version'],
 };
 
 function synonymOf(word: string, words: readonly string[]): string | null {

@@ -1,6 +1,7 @@
 /** Converts network errors into faults with a hint. */
 import { Fault, isFault, messageOf, systemCodeOf } from '../kernel/fault.js';
-import { urlText } from './server-url.js';
+import { API_PORT } from '../kernel/ports.js';
+import { hostOf, isLoopback, urlText } from './server-url.js';
 
 const REASONS: Readonly<Record<string, readonly [reason: string, hint: string]>> = {
   ECONNREFUSED: ['nothing listens there', 'check the address, and whether "orch serve" runs'],
@@ -22,13 +23,17 @@ const REASONS: Readonly<Record<string, readonly [reason: string, hint: string]>>
     'check the port, or use http:// if TLS is turned off there',
   ],
 };
+/** The address is this machine's own, most often because none was chosen. */
+const NONE_HERE = `start "orch serve" here, or choose an orchestrator elsewhere: orch profile create NAME --url https://HOST:${API_PORT}`;
+
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE'];
 
 /** Returns the fault of a network error; a fault is returned unchanged. `data.broke` is true for a lost connection. */
 export function unreachable(error: unknown, url: URL): Fault {
   if (isFault(error)) return error;
   const code = codeOf(error);
-  const [reason, hint] = REASONS[code] ?? [plain(messageOf(error)), 'check the address and the network'];
+  const [reason, general] = REASONS[code] ?? [plain(messageOf(error)), 'check the address and the network'];
+  const hint = code === 'ECONNREFUSED' && isLoopback(hostOf(url)) ? NONE_HERE : general;
   return new Fault('unreachable', `${urlText(url)} cannot be reached: ${reason}`, {
     hint,
     cause: error,

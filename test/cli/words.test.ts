@@ -60,6 +60,7 @@ describe('ranges of nodes', () => {
 describe('wrong words', () => {
   it.each([
     ['unknown-command', ['agnets']],
+    ['version-as-a-word', ['version']],
     ['unknown-subcommand', ['agents', 'lst']],
     ['secrets-get', ['secrets', 'get', 'x']],
     ['word-of-another-tool', ['module', 'delete', 'x']],
