@@ -70,7 +70,7 @@ const COMMAND = 'orch store copy' satisfies StoppedCommand;
 /**
  * Copies the store, begins a new epoch in the copy, and returns a report. Throws `data_dir_locked` while a process uses either store,
  * `usage` when the target holds a store already, and the faults of its checks. On a fault the original is as it was, and the
- * target holds no store.
+ * target holds no store, unless the database has not answered whether it has committed.
  */
 export async function copyStore(options: CopyOptions): Promise<CopiedStore> {
   const { clock, env, onProgress } = options;

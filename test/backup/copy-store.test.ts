@@ -3,11 +3,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { monotonicFactory } from 'ulid';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { copyStore } from '../../daemon/backup/copy-store.js';
 import { openDatabase } from '../../daemon/database/database.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import { CuttingWay, type Loss } from '../support/cutting-way.js';
 import { rejection, Sqlite, temporaryDirectory } from '../support/database.js';
 import { oldStore } from '../support/old-store.js';
 import { noPostgres, TestPostgres } from '../support/postgres.js';
@@ -140,6 +141,29 @@ describe.skipIf(noPostgres !== null)('a copy on PostgreSQL', () => {
     expect(await postgres.sql("select to_regnamespace('orch') is null", 'refusing')).toBe('t');
     await postgres.sql('drop event trigger refuse', 'refusing');
     await copy(from, url);
+  });
+
+  it.each<[Loss, string]>([
+    ['answer', 'usage'],
+    ['request', 'made'],
+  ])('whose last commit loses its %s says that it does not know, and a second one tells', async (loss, second) => {
+    const name = `lost_${loss}`;
+    await postgres.createDatabase(name);
+    const way = await CuttingWay.to(postgres.port);
+    onTestFinished(() => way.close());
+    const url = `postgres://orch@127.0.0.1:${way.port}/${name}`;
+    const from = oldStore(current);
+    way.loseCommit(loss);
+    expect(await rejection(copy(from, url))).toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining('has not answered whether it has committed'),
+      hint: expect.stringContaining('repeat the command'),
+    });
+    const outcome = await copy(from, url).then(
+      () => 'made',
+      (error) => error.code,
+    );
+    expect(outcome).toBe(second);
   });
 });
 

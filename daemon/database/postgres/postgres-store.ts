@@ -133,7 +133,12 @@ export class PostgresStore implements StoreDriver {
     try {
       return await this.writerOf(period, LONG_MS).transaction().execute(work);
     } catch (error) {
-      throw this.faultOf(error instanceof CommitUnknown ? error.cause : error);
+      if (!(error instanceof CommitUnknown)) throw this.faultOf(error);
+      throw new Fault(
+        'store_unavailable',
+        `${this.options.place} has not answered whether it has committed: ${messageOf(error.cause)}`,
+        { hint: 'when it answers again, repeat the command: it looks at what is there', cause: error.cause },
+      );
     }
   }
 
