@@ -5,8 +5,8 @@
 import { closeSync, openSync, readFileSync, readSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
+import { backupToRestore } from '../../daemon/database/schema-backups.js';
 import { loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
-import { backupToRestore } from '../../daemon/database/sqlite/schema-backups.js';
 import { type DoctorCheck, note, ok, problem } from '../../src/cli/doctor/check.js';
 import { messageOf } from '../../src/kernel/fault.js';
 

@@ -71,8 +71,24 @@ describe.skipIf(noPostgres !== null)('the schema on PostgreSQL', () => {
     connection.close();
 
     const fault = await rejection(open('forward', directory));
-    expect(fault).toMatchObject({ code: 'schema_too_new', message: expect.stringContaining(`schema ${current + 1}`) });
+    expect(fault).toMatchObject({
+      code: 'schema_too_new',
+      message: expect.stringContaining(`schema ${current + 1}`),
+      hint: expect.stringContaining(`orch serve restore ${join(directory, copy ?? '')}`),
+    });
     expect(readdirSync(directory)).toHaveLength(1);
+  });
+
+  it('is copied before each migration, and the newest two copies are kept', async () => {
+    await postgres.createDatabase('copies');
+    const directory = temporaryDirectory();
+    const migrations = [...MIGRATIONS];
+    for (let version = current + 1; version <= current + 4; version += 1) {
+      await (await open('copies', directory, { migrations: [...migrations] })).close();
+      migrations.push({ version, up: async () => undefined });
+    }
+    const kept = readdirSync(directory).map((name) => /schema-(\d+)-/.exec(name)?.[1]);
+    expect(kept.sort()).toEqual([String(current + 1), String(current + 2)]);
   });
 
   it('stays as it was when a migration fails', async () => {

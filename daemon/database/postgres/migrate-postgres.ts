@@ -6,6 +6,7 @@ import type { Logger } from '../../../src/kernel/logger.js';
 import { setMeta } from '../meta.js';
 import type { Migration } from '../migrations/migration.js';
 import type { Database } from '../schema.js';
+import { schemaTooNew } from '../schema-backups.js';
 import type { RunStatement } from './postgres-dialect.js';
 import type { PostgresStore } from './postgres-store.js';
 
@@ -22,6 +23,8 @@ export async function postgresSchemaVersion(run: RunStatement): Promise<number> 
 
 interface MigrateOptions {
   readonly place: string;
+  /** Path of the store's file in the data directory if it were in one; backups before migrations are beside it. */
+  readonly file: string;
   readonly logger: Logger;
   readonly migrations: readonly Migration[];
   /** Copies the store to a file beside the keys before a migration, and returns its path. */
@@ -33,13 +36,9 @@ interface MigrateOptions {
  * as `backUp` does.
  */
 export async function migratePostgres(store: PostgresStore, from: number, options: MigrateOptions): Promise<void> {
-  const { place, logger, migrations, backUp } = options;
+  const { place, file, logger, migrations, backUp } = options;
   const to = migrations.at(-1)?.version ?? 0;
-  if (from > to) {
-    throw new Fault('schema_too_new', `${place} has schema ${from}, this program knows schemas up to ${to}`, {
-      hint: 'install the orch that made it, or a newer one; a copy of the time before its migration is in the data directory of that orchestrator',
-    });
-  }
+  if (from > to) throw schemaTooNew({ place, file, found: from, known: to });
   const missing = migrations.filter(({ version }) => version > from);
   if (missing.length === 0) return;
   const backup = from === 0 ? null : await backUp(from);

@@ -10,6 +10,8 @@ import { copyPostgresToSqlite } from '../copy-rows.js';
 import { MIGRATIONS } from '../migrations/index.js';
 import type { Migration } from '../migrations/migration.js';
 import type { OpenDatabase } from '../open-database.js';
+import { makeSchemaBackup } from '../schema-backups.js';
+import { STORE_FILE } from '../store-location.js';
 import { checkServer, checkSessions } from './check-server.js';
 import { loadPg, type PgModule } from './load-pg.js';
 import { migratePostgres, postgresSchemaVersion } from './migrate-postgres.js';
@@ -79,17 +81,12 @@ export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPo
     const schema = await store.withReader(postgresSchemaVersion);
     if (schema === 0 && options.faultIfEmpty) throw options.faultIfEmpty(place);
     if (schema !== 0 && options.faultIfThere) throw options.faultIfThere(place);
-    const backUp = async (from: number): Promise<string> => {
-      const stamp = new Date(clock.now()).toISOString().replaceAll(':', '-');
-      const file = join(options.backupDir, `orch.db.schema-${from}-${stamp}`);
-      await copyPostgresToSqlite(
-        store,
-        file,
-        migrations.filter(({ version }) => version <= from),
-      );
-      return file;
+    const file = join(options.backupDir, STORE_FILE);
+    const backUp = (from: number): Promise<string> => {
+      const known = migrations.filter(({ version }) => version <= from);
+      return makeSchemaBackup({ file, schema: from, clock, write: (made) => copyPostgresToSqlite(store, made, known) });
     };
-    await migratePostgres(store, schema, { place, logger, migrations, backUp });
+    await migratePostgres(store, schema, { place, file, logger, migrations, backUp });
     await store.claim();
     isOpen = true;
   } catch (error) {

@@ -9,7 +9,8 @@ import { Fault, isFault, messageOf, systemCodeOf } from '../../../src/kernel/fau
 import type { Logger } from '../../../src/kernel/logger.js';
 import { MIGRATIONS } from '../migrations/index.js';
 import type { Migration } from '../migrations/migration.js';
-import { backUpSchema, backupToRestore, UNCHANGED } from './schema-backups.js';
+import { schemaTooNew } from '../schema-backups.js';
+import { backUpSchema, UNCHANGED } from './back-up-schema.js';
 import { isFatalSqliteError } from './sqlite-error.js';
 
 interface MigrateOptions {
@@ -37,7 +38,7 @@ export async function migrate(options: MigrateOptions): Promise<void> {
   const { file, connection, logger, isCopy = false, migrations = MIGRATIONS } = options;
   const from = schemaVersionOf(connection);
   const to = migrations.at(-1)?.version ?? 0;
-  if (from > to) throw tooNew(file, from, to);
+  if (from > to) throw schemaTooNew({ place: file, file, found: from, known: to });
   const missing = migrations.filter(({ version }) => version > from);
   if (missing.length === 0) return;
   const backup = from === 0 || isCopy ? null : await backUpSchema({ ...options, schema: from });
@@ -97,16 +98,5 @@ function failed(file: string, { from, to, cause }: Failure): Fault {
       ? `free some space in ${dirname(file)}, then start again; ${UNCHANGED}`
       : `go back to the orch that ran before: ${UNCHANGED}`,
     cause,
-  });
-}
-
-function tooNew(file: string, found: number, known: number): Fault {
-  const backup = backupToRestore(file, known);
-  const back =
-    backup === null
-      ? `there is no backup of an older schema in ${dirname(file)}`
-      : `to go back to the time before its migration, and lose what happened since: orch serve restore ${backup}`;
-  return new Fault('schema_too_new', `${file} has schema ${found}, this program knows schemas up to ${known}`, {
-    hint: `install the orch that made it, or a newer one; ${back}`,
   });
 }
