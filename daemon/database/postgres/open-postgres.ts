@@ -138,11 +138,15 @@ async function opened<T>(place: string, open: () => Promise<T>): Promise<T> {
     const fault = MISTAKES.some((one) => code.startsWith(one)) ? error : postgresFault(place, error);
     if (isFault(fault)) throw fault;
     throw new Fault('invalid_config', `the database ${place} cannot be used: ${messageOf(error)}`, {
-      hint: 'look at the user, the database and the password (store_password_file, PGPASSFILE or PGPASSWORD)',
+      hint: /SSL|TLS|CERT/i.test(`${code} ${messageOf(error)}`) ? TLS_HINT : LOGIN_HINT,
       cause: error,
     });
   }
 }
+
+const LOGIN_HINT = 'look at the user, the database and the password (store_password_file, PGPASSFILE or PGPASSWORD)';
+const TLS_HINT =
+  'the server needs TLS (ssl = on) with a certificate for the host in the URL; ?sslrootcert=FILE names a CA of your own';
 
 /** Checks the server and the way to it before the store is locked: behind a pooler the lock would stay with the pooler. */
 async function checkBefore(
