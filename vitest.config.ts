@@ -1,9 +1,11 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { ALL_ON_POSTGRES, BESIDE_SQLITE, testStores } from './test/support/postgres-suites.js';
+import { LongFirst } from './test/support/long-first.js';
+import { MINUTES_ON_HOSTS } from './test/support/long-suites.js';
+import { ALL_ON_POSTGRES, BESIDE_SQLITE, ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
 
 /** Factor for every limit of waiting: on a busy machine a test needs longer, which is no failure. */
-const patience = Math.min(10, Math.max(1, (loadavg()[0] ?? 0) / availableParallelism()));
+const patience = Math.min(10, Math.max(2, (loadavg()[0] ?? 0) / availableParallelism()));
 
 const stores = testStores('sqlite');
 const onPostgres = stores.length > 1 ? BESIDE_SQLITE : ALL_ON_POSTGRES;
@@ -16,7 +18,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
   postgres: {
     extends: true,
     test: {
-      name: 'on PostgreSQL',
+      name: ON_POSTGRES,
       include: [...onPostgres.include],
       exclude: [...onPostgres.exclude],
       globalSetup: ['./test/support/postgres-setup.ts'],
@@ -27,13 +29,16 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
 
 export default defineConfig({
   test: {
-    // Guides on booted machines take minutes: `npm run test:long`.
-    exclude: ['test/long/**', 'test/bench/**', 'test/hosts/*guide*.test.ts', 'node_modules/**'],
+    exclude: ['test/long/**', 'test/bench/**', ...MINUTES_ON_HOSTS, 'node_modules/**'],
     globalSetup: ['./test/support/built.ts'],
     // Limits end what hangs; none of them decides about a test that works.
     testTimeout: 240_000 * patience,
     hookTimeout: 240_000 * patience,
-    maxWorkers: 2,
+    // Files of a worker share its modules, which are loaded and compiled once: a third of the time of short tests.
+    isolate: false,
+    // For two cores: what tests wait for leaves time for one more.
+    maxWorkers: 3,
+    sequence: { sequencer: LongFirst },
     reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: { ORCH_TEST_PATIENCE: String(patience) },
     projects: stores.map((store) => PROJECTS[store]),

@@ -1,5 +1,6 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { LEFT_ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
+import { MINUTES_ON_HOSTS } from './test/support/long-suites.js';
+import { LEFT_ON_POSTGRES, ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
 
 const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfiguration>> = {
   sqlite: {
@@ -8,7 +9,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
       name: 'on SQLite',
       include: [
         'test/long/**/*.test.ts',
-        'test/hosts/*guide*.test.ts',
+        ...MINUTES_ON_HOSTS,
         'test/api/fuzz.test.ts',
         'test/cli/terminal/prediction/predicted-echo.test.ts',
         'test/faults/releases.test.ts',
@@ -19,7 +20,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
   postgres: {
     extends: true,
     test: {
-      name: 'on PostgreSQL',
+      name: ON_POSTGRES,
       include: [...LEFT_ON_POSTGRES.include],
       exclude: [...LEFT_ON_POSTGRES.exclude],
       globalSetup: ['./test/support/built.ts', './test/support/postgres-setup.ts'],

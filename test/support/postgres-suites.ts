@@ -1,6 +1,9 @@
 /** Suites that also run on PostgreSQL, and the stores that a run of tests uses. */
 import { noPostgres } from './postgres.js';
 
+/** Name of the project of tests on PostgreSQL. */
+export const ON_POSTGRES = 'on PostgreSQL';
+
 const suites = (...names: readonly string[]): readonly string[] =>
   names.map((name) => (name.endsWith('.ts') ? `test/${name}` : `test/${name}/**/*.test.ts`));
 
@@ -44,8 +47,11 @@ export const SQLITE_SUITES = suites(
   'e2e/without-native.test.ts',
 );
 
+/** Suites with a server of their own, which the tests on SQLite contain. */
+const OWN_SERVER = suites('database/postgres-faults.test.ts', 'database/postgres-migrations.test.ts');
+
 /** Suites on PostgreSQL in a run on both stores. */
-export const BESIDE_SQLITE = { include: SHORT, exclude: [...SQLITE_SUITES, ...RANDOM] };
+export const BESIDE_SQLITE = { include: SHORT, exclude: [...SQLITE_SUITES, ...RANDOM, ...OWN_SERVER] };
 /** Suites on PostgreSQL in a run on PostgreSQL alone, which chooses by paths. */
 export const ALL_ON_POSTGRES = { include: [...SHORT, ...LONG], exclude: SQLITE_SUITES };
 /** Suites on PostgreSQL that no run on both stores contains. */

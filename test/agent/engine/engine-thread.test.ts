@@ -223,7 +223,7 @@ async function applyAndDie(dataDir: string, order: unknown, afterMs: number): Pr
 }
 
 describe('a process that is killed in the middle of an apply', () => {
-  it.each(Array.from({ length: 15 }, (_, round) => round * 12))(
+  it.each(Array.from({ length: 8 }, (_, round) => round * 24))(
     'after %i ms tells the truth when it is back',
     async (afterMs) => {
       const [dataDir, root] = [place(), place()];
@@ -274,7 +274,7 @@ describe('a process that is killed in the middle of an apply', () => {
     },
   );
 
-  it.each(Array.from({ length: 8 }, (_, round) => 20 + round * 25))(
+  it.each(Array.from({ length: 5 }, (_, round) => 20 + round * 37))(
     'after %i ms has lost no trigger when it is back',
     async (afterMs) => {
       const [dataDir, root] = [place(), place()];
