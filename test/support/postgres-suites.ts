@@ -31,7 +31,7 @@ const RANDOM = suites('engine/model.test.ts', 'engine/rollout-model.test.ts');
 /** Of `npm run test:long` alone: the store has a small part in them, or they repeat what the others do with it. */
 const LONG = suites('api', 'discovery', 'e2e', 'http', 'packages', 'terminal/recordings', 'terminal/relay');
 
-/** Suites in these directories that are about SQLite itself: its file, its locks, its migrations from earlier releases. */
+/** Suites in these directories that are about SQLite itself: its file, its locks, its migrations, clocks that no server shares. */
 export const SQLITE_SUITES = suites(
   'database/crash.test.ts',
   'database/database.test.ts',
@@ -39,6 +39,7 @@ export const SQLITE_SUITES = suites(
   'database/stored-formats.test.ts',
   'database/upgrades.test.ts',
   'e2e/backup.test.ts',
+  'e2e/clocks.test.ts',
   'e2e/doctor.test.ts',
   'e2e/full-disk.test.ts',
   'e2e/going-back.test.ts',
@@ -48,16 +49,25 @@ export const SQLITE_SUITES = suites(
 );
 
 /** Suites with a server of their own, which the tests on SQLite contain. */
-const OWN_SERVER = suites('database/postgres-faults.test.ts', 'database/postgres-migrations.test.ts');
+const OWN_SERVER = suites(
+  'database/postgres-faults.test.ts',
+  'database/postgres-migrations.test.ts',
+  'e2e/postgres.test.ts',
+  'e2e/postgres-server.test.ts',
+  'e2e/postgres-store.test.ts',
+  'e2e/statements.test.ts',
+);
+/** Suites in these directories that do not run on PostgreSQL as their store. */
+const NEVER = [...SQLITE_SUITES, ...OWN_SERVER];
 
 /** Suites on PostgreSQL in a run on both stores. */
-export const BESIDE_SQLITE = { include: SHORT, exclude: [...SQLITE_SUITES, ...RANDOM, ...OWN_SERVER] };
+export const BESIDE_SQLITE = { include: SHORT, exclude: [...NEVER, ...RANDOM] };
 /** Suites on PostgreSQL in a run on PostgreSQL alone, which chooses by paths. */
-export const ALL_ON_POSTGRES = { include: [...SHORT, ...LONG], exclude: SQLITE_SUITES };
+export const ALL_ON_POSTGRES = { include: [...SHORT, ...LONG], exclude: NEVER };
 /** Suites on PostgreSQL that no run on both stores contains. */
 export const LEFT_ON_POSTGRES = {
   include: [...LONG, ...RANDOM],
-  exclude: [...SQLITE_SUITES, ...SHORT.filter((path) => !path.startsWith('test/engine/'))],
+  exclude: [...NEVER, ...SHORT.filter((path) => !path.startsWith('test/engine/'))],
 };
 
 /** Returns the stores that tests run on, from `ORCH_TEST_STORE`, and says which tests do not run and why. */
