@@ -657,6 +657,7 @@ describe('orch drift', () => {
     expect(await notes({ ...enforced, mode: 'on-connect' })).not.toContain(said);
     expect(await notes({ ...enforced, modules: ['other'] })).not.toContain(said);
     expect(await notes({ ...enforced, selector: 'role=db' })).not.toContain(said);
+    expect(await notes({ ...enforced, selector: 'of a newer (orchestrator' })).not.toContain(said);
     api.answer({ listAssignments: { problem: 'store_unavailable', detail: 'the store is away' } });
     expect(await run(['drift', 'web-01'])).toMatchObject({ status: 0, stdout: expect.stringContaining('Drift:') });
   });

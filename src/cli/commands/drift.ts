@@ -86,7 +86,8 @@ export const checkDrift = defineCommand({
       fleet,
       waitSecs,
     });
-    await noteRepairs(context, api, { agents, runs });
+    // The result of the check matters more than this note.
+    await noteRepairs(context, api, { agents, runs }).catch(() => undefined);
     return runOutcome(runs, { kind: 'drift', detailed: detailedExitcode, verbose: globals.verbose, fleet });
   },
 });
@@ -100,8 +101,7 @@ interface Checked {
 async function noteRepairs(context: Context, api: ApiClient, { agents, runs }: Checked): Promise<void> {
   const drifted = runs.filter((run) => hasResult(run) && run.result.status === 'drifted');
   if (drifted.length === 0) return;
-  // The result of the check matters more than this note: without assignments there is none.
-  const assignments = await api.call('listAssignments', { signal: context.signal }).catch(() => []);
+  const assignments = await api.call('listAssignments', { signal: context.signal });
   const enforced = assignments.filter(({ mode, stopped_reason: stopped }) => mode === 'enforce' && stopped === null);
   const repaired = drifted.filter((run) => {
     const agent = agents.find(({ node_id }) => node_id === run.agent.node_id);
