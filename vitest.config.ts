@@ -34,9 +34,9 @@ export default defineConfig({
     // Limits end what hangs; none of them decides about a test that works.
     testTimeout: 240_000 * patience,
     hookTimeout: 240_000 * patience,
-    // Files of a worker share its modules, which are loaded and compiled once: a third of the time of short tests.
+    // Test files share the loaded modules of their worker, which halves the CPU time of short tests.
     isolate: false,
-    // For two cores: what tests wait for leaves time for one more.
+    // One more than the two cores of CI, because tests spend time waiting for processes.
     maxWorkers: 3,
     sequence: { sequencer: LongFirst },
     reporters: ['default', './scripts/skipped-reporter.mjs'],

@@ -20,7 +20,7 @@ const KEPT = 2;
 const PARTIAL = '.partial';
 
 interface MakeOptions {
-  /** Path of the store's file, or the one that it would have beside the keys. */
+  /** Path of the store's file, or its default path in the data directory for a store on PostgreSQL. */
   readonly file: string;
   /** Schema version of the store. */
   readonly schema: number;
@@ -31,11 +31,11 @@ interface MakeOptions {
 
 /** Makes a backup, deletes all but the newest ones, and returns the path of the new one. Throws as `write` does. */
 export async function makeSchemaBackup({ file, schema, clock, write }: MakeOptions): Promise<string> {
-  // A backup that was cut off leaves its beginning under a name that no later one has.
+  // An interrupted backup leaves a partial file that no later backup replaces.
   for (const name of namesBeside(file)) if (name.endsWith(PARTIAL)) rmSync(join(dirname(file), name));
   const made = `${file}.schema-${schema}-${new Date(clock.now()).toISOString().replaceAll(':', '-')}`;
   await write(made);
-  // Not by time alone: with a clock that was set back, the new one would count as the oldest.
+  // Not by time alone: after the clock was set back, the new backup would sort as the oldest.
   const others = listSchemaBackups(file).filter((one) => one.file !== made);
   for (const old of others.slice(KEPT - 1)) rmSync(old.file, { force: true });
   return made;
@@ -81,7 +81,7 @@ export function schemaTooNew({ place, file, found, known }: TooNew): Fault {
   });
 }
 
-/** Returns no names where there is no directory: what writes into it says so. */
+/** Names of the backups; none if the directory is missing, which the write reports. */
 const namesBeside = (file: string): readonly string[] =>
   existsSync(dirname(file))
     ? readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}.schema-`))

@@ -23,7 +23,7 @@ const REASONS: Readonly<Record<string, readonly [reason: string, hint: string]>>
     'check the port, or use http:// if TLS is turned off there',
   ],
 };
-/** The address is this machine's own, most often because none was chosen. */
+/** Hint for a loopback address, which is usually the default. */
 const NONE_HERE = `start "orch serve" here, or choose an orchestrator elsewhere: orch profile create NAME --url https://HOST:${API_PORT}`;
 
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE'];

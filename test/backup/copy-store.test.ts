@@ -146,7 +146,7 @@ describe.skipIf(noPostgres !== null)('a copy on PostgreSQL', () => {
   it.each<[Loss, string]>([
     ['answer', 'usage'],
     ['request', 'made'],
-  ])('whose last commit loses its %s says that it does not know, and a second one tells', async (loss, second) => {
+  ])('whose last commit loses its %s reports the doubt, and a second run settles it', async (loss, second) => {
     const name = `lost_${loss}`;
     await postgres.createDatabase(name);
     const way = await CuttingWay.to(postgres.port);

@@ -636,7 +636,7 @@ describe('orch drift', () => {
     await golden('drift-none', ['drift', 'web-01', '--detailed-exitcode']);
   });
 
-  it('says that the orchestrator is to repair what the mode enforce covers, and nothing where it does not', async () => {
+  it('notes a repair only where assignments in mode enforce cover the drift', async () => {
     const enforced: Assignment = {
       name: 'web',
       modules: ['site'],
@@ -652,7 +652,8 @@ describe('orch drift', () => {
       api.answer({ checkDrift: { body: driftDetail(resources) }, listAssignments: { body: assignments } });
       return (await run(['drift', 'web-01'])).stderr;
     };
-    const said = 'the orchestrator is to repair the drift of web-01 by itself (mode enforce)';
+    const said =
+      'the orchestrator is set to repair the drift of web-01 (mode enforce); to check: orch agents show web-01';
     expect(await notes(enforced)).toContain(said);
     expect(await notes({ ...enforced, mode: 'on-connect' })).not.toContain(said);
     expect(await notes({ ...enforced, modules: ['other'] })).not.toContain(said);

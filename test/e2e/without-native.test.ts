@@ -18,7 +18,7 @@ const PACKAGES = 'Debian: apt-get install g++ make python3; Fedora: dnf install 
 const COMMAND = 'npm install --global --allow-scripts=better-sqlite3,node-pty ./orch-0.1.0.tgz';
 
 const orch = (...args: readonly string[]) => {
-  // The machine itself may have a data directory in the standard place.
+  // The machine may have a data directory at the default path.
   const noData = { ORCH_SERVE_DATA_DIR: join(install, 'no-data') };
   const env = { PATH: process.env.PATH, HOME: install, NO_COLOR: '1', ...noData };
   return spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', env });

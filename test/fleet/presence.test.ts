@@ -314,7 +314,7 @@ describe('a second connection with the same key', () => {
     const winners = racers.filter((racer) => racer.received.length > 0);
     expect(winners).toHaveLength(1);
     for (const racer of racers) if (racer !== winners[0]) expect((await racer.closed).code).toBe(4409);
-    // The others may be refused before the first one is recorded.
+    // A refusal may be stored before the record of the winner.
     expect([...(await fleet.story())].sort()).toEqual(['agent.duplicate_identity', 'agent.pending']);
     const [winner] = winners;
     if (!winner) throw new Error('nobody was let in');

@@ -36,7 +36,7 @@ const general = (text: string): string =>
     .replaceAll(/ +$/gm, '')
     .trim();
 
-/** Removes the line that a terminal shows and standard output lacks, because it tells what goes on. */
+/** Removes the progress line, which goes to standard error. */
 const withoutProgress = (text: string): string => text.replace(/^Rollout \S+ on .*\n/m, '');
 
 /** Commands that ask, and get their consent from the test. */

@@ -1,4 +1,4 @@
-/** An orchestrator whose machine is cut off from the database: the server frees the lock of the store for another one. */
+/** The server frees the lock of the store when the machine of its orchestrator loses the network. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, chownSync, copyFileSync, cpSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -62,7 +62,7 @@ describe.skipIf(why !== null)(NAME, () => {
     await sandbox.dispose();
   });
 
-  /** Starts an orchestrator in the other network, which is ready when it returns. */
+  /** Starts an orchestrator in the other network, and waits until it is ready. */
   async function serveThere(): Promise<ChildProcess> {
     const ready = sandbox.path('there.json');
     const ports = ['--api-port', '0', '--agent-port', '0', '--agent-host', '127.0.0.1'];
@@ -90,12 +90,12 @@ describe.skipIf(why !== null)(NAME, () => {
     const refused = await sandbox.serve(['--data-dir', data, '--store', url]).catch((error: Error) => error.message);
     expect(refused).toContain('is in use by another orchestrator');
     await setCable(cable, 'down');
-    // Its start waits longer than the server takes to notice the lost machine.
+    // The start waits for the lock longer than the server waits for keepalives.
     const { server } = await sandbox.serve(['--data-dir', data, '--store', url]);
     await setCable(cable, 'up');
     expect(server.process.exitCode).toBeNull();
     expect(await server.stop()).toBe(0);
-    // It gets the lock again, and sees that another one has written.
+    // The lost orchestrator takes the lock again and finds another writer.
     await until(() => lost.exitCode !== null, 'the lost orchestrator has ended');
     expect(lost.exitCode).not.toBe(0);
   });

@@ -1,8 +1,8 @@
-/** Order of test files: those that take minutes begin first, so that no worker has one left while the others have nothing to do. */
+/** Orders test files: the slow ones start first, so that no worker still runs one while the others are idle. */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ON_POSTGRES } from './postgres-suites.js';
 
-/** Directories whose tests wait for processes and machines. */
+/** Directories of slow tests, which start processes and machines. */
 const LONG = /\/test\/(faults|hosts|e2e)\//;
 
 export class LongFirst extends BaseSequencer {
@@ -11,7 +11,7 @@ export class LongFirst extends BaseSequencer {
   }
 }
 
-/** Files of a project stay together: a worker serves one project, and a change costs a new one. */
+/** Keeps the files of a project together, because each change of project starts a new worker. */
 const rankOf = ({ moduleId, project }: TestSpecification): number => {
   if (project.name === ON_POSTGRES) return 1;
   return LONG.test(moduleId) ? 0 : 2;

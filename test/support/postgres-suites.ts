@@ -31,7 +31,7 @@ const RANDOM = suites('engine/model.test.ts', 'engine/rollout-model.test.ts');
 /** Of `npm run test:long` alone: the store has a small part in them, or they repeat what the others do with it. */
 const LONG = suites('api', 'discovery', 'e2e', 'http', 'packages', 'terminal/recordings', 'terminal/relay');
 
-/** Suites in these directories that are about SQLite itself: its file, its locks, its migrations, clocks that no server shares. */
+/** Suites in these directories that are about SQLite itself: its file, its locks, its migrations, or a shifted clock. */
 export const SQLITE_SUITES = suites(
   'database/crash.test.ts',
   'database/database.test.ts',
@@ -48,7 +48,7 @@ export const SQLITE_SUITES = suites(
   'e2e/without-native.test.ts',
 );
 
-/** Suites with a server of their own, which the tests on SQLite contain. */
+/** Suites that start their own PostgreSQL server. They run once, with the tests on SQLite. */
 const OWN_SERVER = suites(
   'database/postgres-faults.test.ts',
   'database/postgres-migrations.test.ts',
@@ -57,7 +57,8 @@ const OWN_SERVER = suites(
   'e2e/postgres-store.test.ts',
   'e2e/statements.test.ts',
 );
-/** Suites in these directories that do not run on PostgreSQL as their store. */
+
+/** Suites in these directories that never use PostgreSQL as the store of the run. */
 const NEVER = [...SQLITE_SUITES, ...OWN_SERVER];
 
 /** Suites on PostgreSQL in a run on both stores. */
@@ -82,7 +83,7 @@ export function testStores(standard: 'sqlite' | 'both'): readonly ('sqlite' | 'p
     if (wanted === 'postgres') throw new Error(`the tests on PostgreSQL cannot run: ${noPostgres}`);
     return say(`none runs on PostgreSQL: ${noPostgres}`, ['sqlite']);
   }
-  const about = `those about SQLite itself do not run on PostgreSQL: ${SQLITE_SUITES.join(', ')}`;
+  const about = `those about SQLite itself, or with their own server, do not run on PostgreSQL: ${NEVER.join(', ')}`;
   return say(about, wanted === 'both' ? ['sqlite', 'postgres'] : ['postgres']);
 }
 

@@ -23,7 +23,7 @@ export async function postgresSchemaVersion(run: RunStatement): Promise<number> 
 
 interface MigrateOptions {
   readonly place: string;
-  /** Path of the store's file in the data directory if it were in one; backups before migrations are beside it. */
+  /** Default path of a store's file in the data directory; backups before migrations go beside it. */
   readonly file: string;
   readonly logger: Logger;
   readonly migrations: readonly Migration[];

@@ -137,7 +137,7 @@ export class PostgresStore implements StoreDriver {
       throw new Fault(
         'store_unavailable',
         `${this.options.place} has not answered whether it has committed: ${messageOf(error.cause)}`,
-        { hint: 'when it answers again, repeat the command: it looks at what is there', cause: error.cause },
+        { hint: 'when the database answers again, repeat the command: it checks what is stored', cause: error.cause },
       );
     }
   }

@@ -97,7 +97,7 @@ interface Checked {
   readonly runs: readonly AgentRun[];
 }
 
-/** Notes agents whose drift the orchestrator repairs by itself, because assignments in the mode enforce give all modules that differ. */
+/** Notes the agents that the orchestrator repairs: assignments in mode enforce cover all of their drifted modules. */
 async function noteRepairs(context: Context, api: ApiClient, { agents, runs }: Checked): Promise<void> {
   const drifted = runs.filter((run) => hasResult(run) && run.result.status === 'drifted');
   if (drifted.length === 0) return;
@@ -106,9 +106,9 @@ async function noteRepairs(context: Context, api: ApiClient, { agents, runs }: C
   const repaired = drifted.filter((run) => {
     const agent = agents.find(({ node_id }) => node_id === run.agent.node_id);
     if (!hasResult(run) || agent === undefined || agent.automation_stopped !== null) return false;
-    const given = matchingAssignments(enforced, agent).flatMap(({ modules }) => modules);
+    const covered = matchingAssignments(enforced, agent).flatMap(({ modules }) => modules);
     const differing = run.result.resources.filter(({ status }) => status === 'pending');
-    return differing.every(({ module }) => given.includes(module));
+    return differing.every(({ module }) => covered.includes(module));
   });
   const [first] = repaired;
   if (first === undefined) return;
@@ -116,7 +116,7 @@ async function noteRepairs(context: Context, api: ApiClient, { agents, runs }: C
     repaired.length === 1
       ? [agentHandle(first.agent), `orch agents show ${agentHandle(first.agent)}`]
       : [count(repaired.length, 'agent'), 'orch agents'];
-  context.note(`the orchestrator is to repair the drift of ${who} by itself (mode enforce); whether it has: ${look}`);
+  context.note(`the orchestrator is set to repair the drift of ${who} (mode enforce); to check: ${look}`);
 }
 
 /** Notes agents that differ from their modules, which a comparison with the last apply does not show. */

@@ -96,7 +96,7 @@ function unanswered(connection: Connection, isChosen: boolean, error: unknown): 
   return [
     note(
       'orchestrator',
-      `none is chosen, and none answers on this host (${urlText(connection.url)}); a machine that only has an agent needs none`,
+      `none is chosen, and none answers on this host (${urlText(connection.url)}); a machine with only an agent needs none`,
       `use one: orch profile create NAME --url https://HOST:${API_PORT}\nor run one on this host: orch serve install\nor try everything on this machine first: orch quickstart`,
     ),
   ];

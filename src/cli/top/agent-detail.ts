@@ -155,7 +155,9 @@ function driftLines({ drift, operations }: AgentDetail, now: number): readonly L
   const applied = operations.some(({ status, finished_at: end }) => status === 'succeeded' && (end ?? 0) > checked);
   return [
     ['  ', DRIFT[status], `${differ}, checked ${formatAge(checked, now)}`],
-    ...(status === 'drifted' && applied ? [styled('dim', '  before the newest apply, which may have mended it')] : []),
+    ...(status === 'drifted' && applied
+      ? [styled('dim', '  before the newest apply, which may have repaired it')]
+      : []),
     ...(error === null ? [] : [['  ', styled('bad', error.message)]]),
     ...planLines(resources, { verbose: false, details: false }),
   ];
