@@ -84,8 +84,8 @@ async function runCheck(check: DesiredCheck, index: number, context: CheckContex
   for (let pause: number = PAUSE.first; ; pause = Math.min(2 * pause, PAUSE.most)) {
     const found = await slots.use((): Promise<Attempt> => {
       if (signal.aborted) return Promise.resolve(STOPPED);
-      // A check whose turn came late has one attempt of its full length.
-      const left = last === null && elapsed() >= limit ? limit : limit - elapsed();
+      // The first attempt has its full length, however long the check waited for its turn.
+      const left = last === null ? limit : limit - elapsed();
       return attempt(check, { host, signal, timeoutMs: Math.max(1, Math.min(check.timeout_secs * 1000, left)) });
     });
     if (found.is === 'healthy') return report('healthy', null);

@@ -304,6 +304,16 @@ describe('all together', () => {
     expect(Buffer.byteLength(JSON.stringify(reports))).toBeLessThan(LINK_LIMITS.agentFrame);
   });
 
+  it('have a whole first attempt when their turn comes just before the end of their time', async () => {
+    const port = await web((_request, response) => setTimeout(() => response.end(), 100));
+    const createHost = (signal: AbortSignal) => new UnixHost({ platform: 'linux', signal, dataDir: place() });
+    const times = [0];
+    const late = { ...clock, monotonic: () => times.shift() ?? 999 };
+    const checks = [check('http', { url: `http://127.0.0.1:${port}/` })];
+    const reports = await runChecks(checks, { clock: late, signal: new AbortController().signal, createHost });
+    expect(reports).toMatchObject([HEALTHY]);
+  });
+
   it('pass when a file that one of them waits for is made by another program', async () => {
     const file = join(place(), 'ready');
     const reports = run([check('script', { program: 'sh', run: `test -e ${file}` }, { within_secs: 60 })]);
