@@ -2,13 +2,12 @@ import { availableParallelism, loadavg } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { LongFirst } from './test/support/long-first.js';
 import { MINUTES_ON_HOSTS } from './test/support/long-suites.js';
-import { ALL_ON_POSTGRES, BESIDE_SQLITE, ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
+import { FEWER_RANDOM_CASES, ON_POSTGRES, SUITES_ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
 
 /** Factor for every limit of waiting: on a busy machine a test needs longer, which is no failure. */
 const patience = Math.min(10, Math.max(2, (loadavg()[0] ?? 0) / availableParallelism()));
 
 const stores = testStores('sqlite');
-const onPostgres = stores.length > 1 ? BESIDE_SQLITE : ALL_ON_POSTGRES;
 
 const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfiguration>> = {
   sqlite: {
@@ -19,10 +18,10 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
     extends: true,
     test: {
       name: ON_POSTGRES,
-      include: [...onPostgres.include],
-      exclude: [...onPostgres.exclude],
+      include: [...SUITES_ON_POSTGRES.include],
+      exclude: [...SUITES_ON_POSTGRES.exclude],
       globalSetup: ['./test/support/postgres-setup.ts'],
-      env: { ORCH_TEST_STORE: 'postgres' },
+      env: { ...FEWER_RANDOM_CASES, ORCH_TEST_STORE: 'postgres' },
     },
   },
 };
@@ -36,8 +35,8 @@ export default defineConfig({
     hookTimeout: 240_000 * patience,
     // Test files share the loaded modules of their worker, which halves the CPU time of short tests.
     isolate: false,
-    // One more than the two cores of CI, because tests spend time waiting for processes.
-    maxWorkers: 3,
+    // Two more than the two cores of CI, because tests spend time waiting for processes.
+    maxWorkers: 4,
     sequence: { sequencer: LongFirst },
     reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: { ORCH_TEST_PATIENCE: String(patience) },

@@ -1,6 +1,6 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { MINUTES_ON_HOSTS } from './test/support/long-suites.js';
-import { LEFT_ON_POSTGRES, ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
+import { LONG_ON_POSTGRES, ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
 
 const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfiguration>> = {
   sqlite: {
@@ -21,8 +21,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
     extends: true,
     test: {
       name: ON_POSTGRES,
-      include: [...LEFT_ON_POSTGRES.include],
-      exclude: [...LEFT_ON_POSTGRES.exclude],
+      include: [...LONG_ON_POSTGRES.include],
       globalSetup: ['./test/support/built.ts', './test/support/postgres-setup.ts'],
       maxWorkers: 2,
       env: { ORCH_TEST_STORE: 'postgres' },
@@ -30,7 +29,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
   },
 };
 
-/** Suites that take minutes, and those on PostgreSQL that `npm test` leaves out: `npm run test:long`. */
+/** Suites that take minutes, and all random cases on PostgreSQL, of which `npm test` draws a few: `npm run test:long`. */
 export default defineConfig({
   test: {
     testTimeout: 30 * 60_000,

@@ -1,4 +1,7 @@
-/** Suites that also run on PostgreSQL, and the stores that a run of tests uses. */
+/**
+ * The stores that tests run on, and the suites that run on PostgreSQL. Every suite that uses a store runs on both stores, unless it
+ * is named here with a reason. The first use of a store in any other suite throws (`store.ts`).
+ */
 import { noPostgres } from './postgres.js';
 
 /** Name of the project of tests on PostgreSQL. */
@@ -7,32 +10,78 @@ export const ON_POSTGRES = 'on PostgreSQL';
 const suites = (...names: readonly string[]): readonly string[] =>
   names.map((name) => (name.endsWith('.ts') ? `test/${name}` : `test/${name}/**/*.test.ts`));
 
-/** Of `npm test`: those that read and write every table, and real processes on the way of each noun. */
-const SHORT = suites(
-  'api/operations.test.ts',
+/** Suites that use a store, but for those below. */
+const ON_BOTH = suites(
+  'api',
   'audit',
   'auth',
+  'cli/login.test.ts',
+  'cli/operator-rotate.test.ts',
+  'cli/output.test.ts',
+  'cli/top/top-in-pty.test.ts',
+  'client/calls.test.ts',
+  'client/login.test.ts',
+  'client/proxy.test.ts',
+  'client/real-login.test.ts',
+  'client/ssh-agent.test.ts',
+  'client/trust.test.ts',
   'core',
   'database',
+  'discovery/sending.test.ts',
+  'e2e',
   'engine',
+  'faults/releases.test.ts',
   'fleet',
+  'http',
   'maintenance',
   'metrics',
   'notify',
+  'packages',
   'secrets',
-  'e2e/first-loop.test.ts',
-  'e2e/rollouts.test.ts',
-  'e2e/secrets.test.ts',
+  'terminal/recordings/strays.test.ts',
+  'terminal/recordings/transcripts.test.ts',
+  'terminal/relay',
 );
 
-/** Random histories of `npm run test:long` alone: each takes as long on PostgreSQL as all other tests of its directory. */
-const RANDOM = suites('engine/model.test.ts', 'engine/rollout-model.test.ts');
+/** Suites in these directories that use no store, or only that of a command that they quote and that makes one in a file. */
+const WITHOUT_STORE = suites(
+  'auth/access.test.ts',
+  'auth/challenge-store.test.ts',
+  'auth/rate-limiter.test.ts',
+  'database/json-columns.test.ts',
+  'e2e/core.test.ts',
+  'e2e/guides.test.ts',
+  'e2e/launcher.test.ts',
+  'e2e/local.test.ts',
+  'e2e/npm-package.test.ts',
+  'e2e/output.test.ts',
+  'e2e/quickstart-picture.test.ts',
+  'e2e/runtime-warnings.test.ts',
+  'engine/operation-state.test.ts',
+  'engine/parser-pool.test.ts',
+  'fleet/agent-listener.test.ts',
+  'http/api-page.test.ts',
+  'http/bodies.test.ts',
+  'http/conventions.test.ts',
+  'http/lifetime.test.ts',
+  'http/limits.test.ts',
+  'http/parse-timestamp.test.ts',
+  'http/pieces.test.ts',
+  'http/router.test.ts',
+  'notify/bodies.test.ts',
+  'packages/packages.test.ts',
+  'secrets/control.test.ts',
+  'secrets/rendering.test.ts',
+  'secrets/sealing.test.ts',
+  'terminal/relay/bulk-turns.test.ts',
+  'terminal/relay/client-output.test.ts',
+  'terminal/relay/opening.test.ts',
+);
 
-/** Of `npm run test:long` alone: the store has a small part in them, or they repeat what the others do with it. */
-const LONG = suites('api', 'discovery', 'e2e', 'http', 'packages', 'terminal/recordings', 'terminal/relay');
-
-/** Suites in these directories that are about SQLite itself: its file, its locks, its migrations, or a shifted clock. */
-export const SQLITE_SUITES = suites(
+/** Suites about a store in a file: its disk, its locks, its migrations, or a shifted clock. */
+const SQLITE_SUITES = suites(
+  'backup/crash.test.ts',
+  'backup/restore.test.ts',
   'database/crash.test.ts',
   'database/database.test.ts',
   'database/migrations.test.ts',
@@ -46,10 +95,15 @@ export const SQLITE_SUITES = suites(
   'e2e/identity.test.ts',
   'e2e/lost-events.test.ts',
   'e2e/without-native.test.ts',
+  'faults/rounds.test.ts',
 );
+
+/** Suites about machines. Their orchestrator runs on a booted host, which has no PostgreSQL, or only hands out its package. */
+const MACHINES = suites('hosts');
 
 /** Suites that start their own PostgreSQL server. They run once, with the tests on SQLite. */
 const OWN_SERVER = suites(
+  'backup/copy-store.test.ts',
   'database/postgres-faults.test.ts',
   'database/postgres-migrations.test.ts',
   'e2e/postgres.test.ts',
@@ -58,18 +112,30 @@ const OWN_SERVER = suites(
   'e2e/statements.test.ts',
 );
 
-/** Suites in these directories that never use PostgreSQL as the store of the run. */
-const NEVER = [...SQLITE_SUITES, ...OWN_SERVER];
+/** Suites that never use PostgreSQL as the store of the run. */
+const NEVER = [...WITHOUT_STORE, ...SQLITE_SUITES, ...MACHINES, ...OWN_SERVER];
 
-/** Suites on PostgreSQL in a run on both stores. */
-export const BESIDE_SQLITE = { include: SHORT, exclude: [...NEVER, ...RANDOM] };
-/** Suites on PostgreSQL in a run on PostgreSQL alone, which chooses by paths. */
-export const ALL_ON_POSTGRES = { include: [...SHORT, ...LONG], exclude: NEVER };
-/** Suites on PostgreSQL that no run on both stores contains. */
-export const LEFT_ON_POSTGRES = {
-  include: [...LONG, ...RANDOM],
-  exclude: [...NEVER, ...SHORT.filter((path) => !path.startsWith('test/engine/'))],
+/** Suites that draw histories or requests at random: as long as all others of their directory. */
+const RANDOM = suites('api/fuzz.test.ts', 'engine/model.test.ts', 'engine/rollout-model.test.ts');
+
+/** Suites on PostgreSQL. */
+export const SUITES_ON_POSTGRES = { include: ON_BOTH, exclude: NEVER };
+/** Suites on PostgreSQL of `npm run test:long`. */
+export const LONG_ON_POSTGRES = { include: RANDOM };
+
+/** Random cases on PostgreSQL in `npm test`, unless the caller says how many; `npm run test:long` draws as many as on SQLite. */
+export const FEWER_RANDOM_CASES = {
+  ORCH_MODEL_RUNS: process.env.ORCH_MODEL_RUNS ?? '5',
+  ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '5',
 };
+
+/** Returns whether a suite may use the store of the run: it runs on both, or a list says why it does not. */
+export function isListed(path: string): boolean {
+  return [...ON_BOTH, ...NEVER, ...suites('long', 'bench')].some((one) => {
+    const [directory = '', rest] = one.split('**');
+    return rest === undefined ? path === one : path.startsWith(directory);
+  });
+}
 
 /** Returns the stores that tests run on, from `ORCH_TEST_STORE`, and says which tests do not run and why. */
 export function testStores(standard: 'sqlite' | 'both'): readonly ('sqlite' | 'postgres')[] {
@@ -83,7 +149,8 @@ export function testStores(standard: 'sqlite' | 'both'): readonly ('sqlite' | 'p
     if (wanted === 'postgres') throw new Error(`the tests on PostgreSQL cannot run: ${noPostgres}`);
     return say(`none runs on PostgreSQL: ${noPostgres}`, ['sqlite']);
   }
-  const about = `those about SQLite itself, or with their own server, do not run on PostgreSQL: ${NEVER.join(', ')}`;
+  const left = [...SQLITE_SUITES, ...MACHINES, ...OWN_SERVER].join(', ');
+  const about = `those about a store in a file, about machines, or with their own server, do not run on PostgreSQL: ${left}`;
   return say(about, wanted === 'both' ? ['sqlite', 'postgres'] : ['postgres']);
 }
 

@@ -1,12 +1,15 @@
 /** Opens the stores of tests: in SQLite files, or each in a database of one PostgreSQL, as `ORCH_TEST_STORE` says. */
 import { randomBytes } from 'node:crypto';
-import { describe, it, onTestFinished, TestRunner } from 'vitest';
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it, onTestFinished, TestRunner } from 'vitest';
 import {
   type OpenDatabase,
   type OpenDatabaseOptions,
   openDatabase,
   type StoreLocation,
 } from '../../daemon/database/database.js';
+import { isListed } from './postgres-suites.js';
 import { freeDatabase, spoilDatabase, takeDatabase } from './test-databases.js';
 
 export const TEST_STORE: 'sqlite' | 'postgres' = process.env.ORCH_TEST_STORE === 'postgres' ? 'postgres' : 'sqlite';
@@ -30,12 +33,21 @@ const urls = new Map<string, string>();
 
 /** Returns the URL of the database that stands for a path, the same one until `releaseStore`; null for tests on SQLite. */
 export function urlOf(file: string): string | null {
+  refuseUnlisted();
   if (TEST_STORE === 'sqlite') return null;
   const known = urls.get(file);
   if (known !== undefined) return known;
   const url = takeDatabase();
   urls.set(file, url);
   return url;
+}
+
+/** Throws in a suite that is not in the lists of `postgres-suites.ts`, so that it cannot be left out on PostgreSQL by mistake. */
+function refuseUnlisted(): void {
+  const { testPath } = expect.getState();
+  if (testPath === undefined) return;
+  const suite = relative(fileURLToPath(new URL('../..', import.meta.url)), testPath);
+  if (!isListed(suite)) throw new Error(`${suite} uses a store: add it to ON_BOTH in test/support/postgres-suites.ts`);
 }
 
 /** Gives the database back that stands for a path, if there is one. */
