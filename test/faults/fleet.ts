@@ -96,12 +96,18 @@ export class Fleet {
 
   /** Starts the orchestrator where it may refuse to; returns what it says, or null when it runs and complains of no damage. */
   async startComplaining(more: readonly string[] = []): Promise<string | null> {
-    let reasons: readonly { readonly code: string }[] = [];
     try {
       await this.startServe(more);
-      reasons = (await this.world.gives('getStatus', {}, 200)).reasons ?? [];
     } catch (error) {
       return String(error);
+    }
+    let reasons: readonly { readonly code: string }[];
+    try {
+      reasons = (await this.world.gives('getStatus', {}, 200)).reasons ?? [];
+    } catch (error) {
+      // It found the damage while it served the request.
+      await until(() => !this.isRunning('serve'), 'the orchestrator that does not answer has ended');
+      return `${error}\n${this.world.server.output()}`;
     }
     const damage = reasons.filter(({ code }) => code === 'store_check_failed');
     return damage.length === 0 ? null : JSON.stringify(damage);
