@@ -125,7 +125,7 @@ export const LONG_ON_POSTGRES = { include: RANDOM };
 
 /** Random cases on PostgreSQL in `npm test`, unless the caller says how many; `npm run test:long` draws as many as on SQLite. */
 export const FEWER_RANDOM_CASES = {
-  ORCH_MODEL_RUNS: process.env.ORCH_MODEL_RUNS ?? '5',
+  ORCH_MODEL_RUNS: process.env.ORCH_MODEL_RUNS ?? '2',
   ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '5',
 };
 
