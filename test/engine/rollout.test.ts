@@ -476,7 +476,11 @@ describe('a rollout under way', () => {
     const signal = new AbortController().signal;
     const listener = watcher(async (one) => void told.push(one));
     await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, listener));
-    const hashes = told.slice(0, 2).map(({ node_id, result }) => [node_id, result?.plan_hash ?? '']);
+    // The plans are told of in the order in which they end.
+    const hashes = agents.slice(0, 2).map(({ nodeId }) => {
+      const plan = told.find(({ node_id }) => node_id === nodeId);
+      return [nodeId, plan?.result?.plan_hash ?? ''];
+    });
     agents[1]?.machine.set('/by-hand', '');
     const result = await apply(bench, { expect: Object.fromEntries(hashes) });
     expect(statuses(result)).toEqual(['succeeded', 'failed']);

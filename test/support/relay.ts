@@ -177,6 +177,13 @@ export class Room {
     return (await this.call('GET', `/terminal/session/${id}`)).json;
   }
 
+  /** Waits until an event of this type is stored, which may be later than its effect is seen. Returns the newest one. */
+  async told(type: DomainEvent['type']): Promise<DomainEvent> {
+    const newest = () => this.events.findLast((event) => event.type === type);
+    await until(() => newest() !== undefined, `${type} is stored`);
+    return newest() as DomainEvent;
+  }
+
   typesOf(): string[] {
     return this.events.map(({ type }) => type);
   }

@@ -169,7 +169,8 @@ describe('an operator who was removed', () => {
     expect(await asked).toMatchObject({ status: 401 });
     expect((await room.call('GET', '/terminal', undefined, 'admin')).json).toEqual([]);
     expect(room.agent.messages.at(-1)).toMatchObject({ type: 'terminal_close' });
-    expect(room.events).toMatchObject([{ type: 'terminal.refused', actor: { name: 'operator' } }]);
+    expect(await room.told('terminal.refused')).toMatchObject({ actor: { name: 'operator' } });
+    expect(room.typesOf()).toEqual(['terminal.refused']);
   });
 });
 

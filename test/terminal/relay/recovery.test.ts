@@ -34,7 +34,7 @@ describe('a recording that cannot be gone on with', () => {
     });
     room.agent.list();
     await until(() => session.isClosed, 'the agent ends it');
-    expect(room.typesOf().at(-1)).toBe('terminal.closed');
+    await room.told('terminal.closed');
   });
 
   it('is done without where the settings allow that', async () => {

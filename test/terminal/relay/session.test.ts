@@ -56,6 +56,7 @@ describe('a shell', () => {
       recording: 'complete',
     });
     expect(ended.transcript_sha256).toMatch(/^[0-9a-f]{64}$/);
+    await room.told('terminal.closed');
     expect(room.typesOf()).toEqual(['terminal.opened', 'terminal.closed']);
     const transcript = await room.call('GET', `/terminal/session/${id}/transcript`);
     expect(transcript.text).toContain('last words');

@@ -125,6 +125,7 @@ describe('many tickets that are not good', () => {
     }
     await until(() => sockets() <= before, 'no socket is left');
     // One for the address, however many there were.
+    await room.told('terminal.refused');
     expect(room.typesOf().slice(told)).toEqual(['terminal.refused']);
     const good = await FakeClient.open(json.ws_url);
     await good.welcomed();
