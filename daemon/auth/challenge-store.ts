@@ -14,7 +14,8 @@ interface ChallengeLimits {
   readonly sharedMs: number;
 }
 
-const CHALLENGE_LIMITS: ChallengeLimits = { lifetimeMs: 60_000, perKey: 64, sharedMs: 2_000 };
+/** At most 16 open nonces a key, because a wrong signature is compared with each of them. */
+const CHALLENGE_LIMITS: ChallengeLimits = { lifetimeMs: 60_000, perKey: 4, sharedMs: 5_000 };
 
 interface Challenge {
   readonly nonce: Uint8Array;
@@ -58,11 +59,16 @@ export class ChallengeStore {
   /**
    * Returns true when `accepts` takes one of the key's open nonces, which uses it once. A failed attempt uses up
    * nothing, so it cannot spoil another login.
+   * @param newest number of nonces to try, the newest first [default: all]
    */
-  async claim(key: PublicKeyHex, accepts: (nonce: Uint8Array) => Promise<boolean>): Promise<boolean> {
+  async claim(
+    key: PublicKeyHex,
+    accepts: (nonce: Uint8Array) => Promise<boolean>,
+    newest = Number.POSITIVE_INFINITY,
+  ): Promise<boolean> {
     this.dropExpired();
     // Newest first: a login follows its challenge at once.
-    for (const challenge of (this.byKey.get(key) ?? []).toReversed()) {
+    for (const challenge of (this.byKey.get(key) ?? []).toReversed().slice(0, newest)) {
       if (await accepts(challenge.nonce)) return this.use(key, challenge);
     }
     return false;

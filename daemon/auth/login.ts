@@ -52,16 +52,17 @@ export class Login {
     const operator = await findActiveOperator(db, operatorIdOf(key));
     const make = () => makeBoundNonce({ random16: randomBytes(16), operatorKey: key, serverSpki: serverSpki() });
     if (operator) return Buffer.from(challenges.issue(key, make)).toString('hex');
+    await this.count(context, [this.options.failedRequests, networkOf(context)]);
     // Also made for unknown keys, so that the response time reveals nothing.
     make();
-    await this.wellFormed(context, () => parseHexKey(publicKey));
-    await this.count(this.options.failedRequests, networkOf(context), context);
+    parseHexKey(publicKey);
     throw await this.failed('unknown_operator', STRANGER, context);
   }
 
   /**
-   * Returns a session for the signature of one of the key's open nonces. Only failures count against the limits, and
-   * only after the signature was checked, so a valid one always succeeds.
+   * Returns a session for the signature of one of the key's open nonces. Only failures count against the limits.
+   * Beyond a limit a signature is only compared with the newest nonces, so that a refusal costs little and a valid
+   * signature still succeeds.
    * Throws `rate_limited`, `invalid_public_key`, `invalid_signature`, or `signature_verification_failed` for every
    * other reason.
    */
@@ -74,14 +75,19 @@ export class Login {
       });
     });
     const { challenges, failedRequests, rejections } = this.options;
-    if (await challenges.claim(key, signatureTest(key, signature))) {
-      const issued = await this.open(key, context);
-      if (issued) return issued;
-    }
-    await this.wellFormed(context, () => parseHexKey(publicKey));
     const network = networkOf(context);
-    await this.count(rejections, `${network} ${key}`, context);
-    await this.count(failedRequests, network, context);
+    // Counted before the work and taken back after a success, so that parallel requests do not slip through.
+    const attempt = attemptOf([failedRequests, network], [rejections, `${network} ${key}`]);
+    const newest = attempt.refusal === null ? undefined : NEWEST;
+    if (await challenges.claim(key, signatureTest(key, signature), newest)) {
+      const issued = await this.open(key, context);
+      if (issued) {
+        attempt.takeBack();
+        return issued;
+      }
+    }
+    if (attempt.refusal !== null) throw await this.limited(attempt.refusal, context);
+    parseHexKey(publicKey);
     throw await this.failed('signature_verification_failed', await this.claimed(key), context);
   }
 
@@ -90,7 +96,7 @@ export class Login {
     try {
       return read();
     } catch (error) {
-      await this.count(this.options.failedRequests, networkOf(context), context);
+      await this.count(context, [this.options.failedRequests, networkOf(context)]);
       throw error;
     }
   }
@@ -113,13 +119,14 @@ export class Login {
     return operator ? partyOfOperator(operator) : STRANGER;
   }
 
-  private async count(limiter: RateLimiter, subject: string, context: LoginContext): Promise<void> {
-    try {
-      limiter.take(subject);
-    } catch (error) {
-      if (isFault(error, 'rate_limited')) await this.record('rate_limited', SYSTEM, context);
-      throw error;
-    }
+  private async count(context: LoginContext, limit: Limit): Promise<void> {
+    const { refusal } = attemptOf(limit);
+    if (refusal !== null) throw await this.limited(refusal, context);
+  }
+
+  private async limited(refusal: Fault, context: LoginContext): Promise<Fault> {
+    await this.record('rate_limited', SYSTEM, context);
+    return refusal;
   }
 
   private async failed(reason: keyof typeof ANSWERS, party: Party, context: LoginContext): Promise<Fault> {
@@ -129,6 +136,35 @@ export class Login {
 
   private record(reason: LoginFailure, party: Party, { address, requestId }: LoginContext): Promise<void> {
     return this.options.failures.record({ reason, party, address, requestId });
+  }
+}
+
+/** Number of nonces that a signature is compared with beyond a limit. They cover the last 15 seconds of a flood. */
+const NEWEST = 4;
+
+/** A limiter and the subject whose events it counts. */
+type Limit = readonly [limiter: RateLimiter, subject: string];
+
+interface Attempt {
+  /** Fault of the first limit that is used up; null when there is none. */
+  readonly refusal: Fault | null;
+  /** Takes back what was counted. */
+  takeBack(): void;
+}
+
+/** Counts an attempt against every limit, or against none when one of them is used up. */
+function attemptOf(...limits: readonly Limit[]): Attempt {
+  const counted: (() => void)[] = [];
+  const takeBack = () => {
+    for (const undo of counted) undo();
+  };
+  try {
+    for (const [limiter, subject] of limits) counted.push(limiter.take(subject));
+    return { refusal: null, takeBack };
+  } catch (error) {
+    if (!isFault(error, 'rate_limited')) throw error;
+    takeBack();
+    return { refusal: error, takeBack: () => {} };
   }
 }
 

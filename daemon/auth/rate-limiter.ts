@@ -23,10 +23,10 @@ export class RateLimiter {
   }
 
   /**
-   * Counts one event. Throws `rate_limited`, with `data.retry_after` in seconds, when the subject has used up its
-   * limit.
+   * Counts one event, and returns a function that takes the count back. Throws `rate_limited`, with
+   * `data.retry_after` in seconds, when the subject has used up its limit.
    */
-  take(subject: string): void {
+  take(subject: string): () => void {
     const { clock, limit } = this.options;
     const now = clock.monotonic();
     const recent = (this.times.get(subject) ?? []).filter((time) => time > now - WINDOW_MS);
@@ -36,6 +36,13 @@ export class RateLimiter {
     this.times.delete(subject);
     this.times.set(subject, [...recent, now]);
     this.forgetOldest();
+    return () => this.giveBack(subject, now);
+  }
+
+  private giveBack(subject: string, time: number): void {
+    const times = this.times.get(subject) ?? [];
+    const at = times.lastIndexOf(time);
+    if (at >= 0) this.times.set(subject, times.toSpliced(at, 1));
   }
 
   private forgetOldest(): void {

@@ -10,6 +10,7 @@ import { fitTo, isKnown } from '../../src/wire/version.js';
 import type { Core } from '../core/core.js';
 import type { AgentPeer } from './agent-listener.js';
 import type { FrameLimit } from './frame-limit.js';
+import { IgnoredBudget } from './ignored-budget.js';
 
 /**
  * State of an open connection: `fresh` before its hello is processed, `pending` until an operator decides, then
@@ -53,6 +54,7 @@ export class AgentConnection {
   private readonly limit: FrameLimit;
   private readonly decode: Decode<AgentMessage>;
   private readonly liveness: Liveness;
+  private readonly ignored: IgnoredBudget;
   private readonly queue: AgentMessage[] = [];
   private events: ConnectionEvents | undefined;
   private current: ConnectionState = 'fresh';
@@ -60,6 +62,8 @@ export class AgentConnection {
   private version = 1;
   private draining = false;
   private closeTimer: NodeJS.Timeout | undefined;
+  /** Set while nothing is read because the agent sent too much that is ignored. */
+  private slowdown: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionOptions) {
     this.socket = options.socket;
@@ -70,6 +74,7 @@ export class AgentConnection {
     this.limit = options.limit;
     this.decode = options.decode;
     this.liveness = new Liveness(options.clock);
+    this.ignored = new IgnoredBudget(options.clock);
   }
 
   get state(): ConnectionState {
@@ -174,6 +179,7 @@ export class AgentConnection {
     const last = this.current;
     if (last === 'closed') return;
     this.current = 'closed';
+    clearTimeout(this.slowdown);
     this.queue.length = 0;
     this.liveness.ended();
     this.events?.closed(last);
@@ -183,7 +189,7 @@ export class AgentConnection {
     if (this.current === 'closed') return;
     this.liveness.recordMessage();
     try {
-      const message = this.decode(this.textOf(data, isBinary));
+      const message = this.decode(this.textOf(data, isBinary), (characters) => this.slowDown(characters));
       if (message instanceof UnknownMessage) {
         // A pending agent may send a single message type, which is known.
         if (this.current !== 'approved') throw violation(unknownType(message.type));
@@ -215,13 +221,30 @@ export class AgentConnection {
     return message;
   }
 
+  private slowDown(ignored: number): void {
+    const pause = this.ignored.charge(ignored);
+    if (pause === 0 || this.current !== 'approved') return;
+    clearTimeout(this.slowdown);
+    this.slowdown = setTimeout(() => {
+      this.slowdown = undefined;
+      this.readOn();
+    }, pause);
+    this.socket.pause();
+  }
+
+  /** Reads from the agent again, unless it is slowed down or its messages are not handled yet. */
+  private readOn(): void {
+    const isReady = this.slowdown === undefined && this.queue.length < QUEUE_LIMIT / 2;
+    if (isReady && this.current !== 'closed' && this.socket.isPaused) this.socket.resume();
+  }
+
   private async drain(): Promise<void> {
     if (this.draining) return;
     this.draining = true;
     try {
       for (let message = this.queue.shift(); message !== undefined; message = this.queue.shift()) {
         await this.events?.message(message);
-        if (this.queue.length < QUEUE_LIMIT / 2 && this.socket.isPaused) this.socket.resume();
+        this.readOn();
       }
     } catch (error) {
       this.fail(isFault(error) ? error : new Fault('internal', messageOf(error), { cause: error }));

@@ -12,9 +12,9 @@ import { commonVersion } from '../../src/wire/version.js';
  */
 export const versionFirst =
   (decode: Decode<AgentMessage>): Decode<AgentMessage> =>
-  (frame) => {
+  (frame, onIgnored) => {
     try {
-      const message = decode(frame);
+      const message = decode(frame, onIgnored);
       if (!(message instanceof UnknownMessage) && message.type === 'hello') requireCommon(message.protocol_version);
       return message;
     } catch (error) {

@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox';
 import { Fault } from '../kernel/fault.js';
 import { jsonExcess } from '../kernel/json.js';
 import { validator } from '../kernel/validator.js';
+import { headOfFrame } from './frame-head.js';
 import { LINK_LIMITS } from './limits.js';
 import {
   type AgentMessage,
@@ -23,8 +24,9 @@ export class UnknownMessage {
 /**
  * Decodes a frame. Drops unknown members of a message, which a newer release may send; the values of members are closed. Throws
  * Fault `protocol_violation` with the mistake.
+ * @param onIgnored called with the number of characters that were dropped, if any
  */
-export type Decode<M> = (frame: string) => M | UnknownMessage;
+export type Decode<M> = (frame: string, onIgnored?: (characters: number) => void) => M | UnknownMessage;
 
 /** Describes a message of unknown type. */
 export const unknownType = (type: unknown): string => `a message of unknown type ${JSON.stringify(type)?.slice(0, 80)}`;
@@ -47,13 +49,25 @@ function textOf(resources: readonly unknown[]): string {
   return text;
 }
 
-/** Creates a decoder for messages of agents. */
+/** Creates a decoder for messages of agents. It does not parse a frame of unknown type. */
 export const agentDecoder = (): Decode<AgentMessage> => {
   const decode = decoder<AgentMessage>(AgentMessageSchemas);
-  return (frame) => {
+  const known = new Map(
+    Object.entries<MessageSchema>(AgentMessageSchemas).map(([type, { properties }]) => [type, properties]),
+  );
+  return (frame, onIgnored) => {
     const excess = jsonExcess(frame, LINK_LIMITS.agentJson);
     if (excess !== null)
       throw violation(`a frame with too much in it: more than ${LINK_LIMITS.agentJson[excess]} ${EXCESS[excess]}`);
+    const { type, sizes } = headOfFrame(frame);
+    const members = type === null ? undefined : known.get(type);
+    if (type !== null && members === undefined) {
+      onIgnored?.(frame.length);
+      return new UnknownMessage(type);
+    }
+    let ignored = 0;
+    for (const [name, size] of sizes) if (members === undefined || !Object.hasOwn(members, name)) ignored += size;
+    if (ignored > 0) onIgnored?.(ignored);
     return decode(frame);
   };
 };

@@ -10,6 +10,11 @@ export const LINK_LIMITS = {
    * widest object of a valid message has 64 members, and a frame has no room for 100,000 valid ones.
    */
   agentJson: { depth: 32, members: 100_000, width: 256 },
+  /**
+   * Characters of unknown messages and members of an approved agent: those that are read at once, and those of a
+   * second after that. Beyond it the orchestrator reads nothing more from the agent for a while.
+   */
+  ignored: { burst: 1024 * 1024, perSecond: 128 * 1024 },
   /** Maximum frame from the orchestrator to an agent. */
   orchestratorFrame: 4 * 1024 * 1024,
   /** Maximum frame from an agent that is not approved. */

@@ -72,6 +72,22 @@ describe('a challenge', () => {
     expect(await store.claim(key('a'), signed(1))).toBe(true);
   });
 
+  it('is compared with as many of the newest as the caller asks for', async () => {
+    const clock = new ManualClock();
+    const store = new ChallengeStore(clock);
+    for (let n = 1; n <= 8; n += 1) {
+      issue(store, key('a'), n);
+      clock.advance(5_000);
+    }
+    const tried: string[] = [];
+    const refuse = async (candidate: Uint8Array) => {
+      tried.push(Buffer.from(candidate).toString());
+      return false;
+    };
+    expect(await store.claim(key('a'), refuse, 3)).toBe(false);
+    expect(tried).toEqual(['8', '7', '6']);
+  });
+
   it('outlives a flood of challenges of its key, which memory does not notice', async () => {
     const clock = new ManualClock();
     const store = new ChallengeStore(clock);
@@ -79,7 +95,7 @@ describe('a challenge', () => {
     for (let n = 2; n < 10_000; n += 1) {
       issue(store, key('a'), n);
       if (n % 1_000 === 0) clock.advance(1_000);
-      expect(store.size).toBeLessThanOrEqual(64 + 30);
+      expect(store.size).toBeLessThanOrEqual(4 + 12);
     }
     expect(await store.claim(key('a'), signed(first))).toBe(true);
   });

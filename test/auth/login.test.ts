@@ -239,6 +239,35 @@ describe('failed logins that are too many', () => {
     await logIn(s, bob);
   });
 
+  it('are only compared with the newest challenges of their key, so that they cost little', async () => {
+    const s = await scene({ loginsPerMinute: 3, failedLoginsPerMinute: 3 });
+    const nonces: string[] = [];
+    for (let n = 0; n < 6; n += 1) {
+      nonces.push(await s.login.challenge(s.alice.publicKey, HERE));
+      s.clock.advance(5_000);
+    }
+    const [oldest = '', second = '', third = ''] = nonces;
+    await s.login.verify(s.alice.publicKey, sign(s.alice, oldest), HERE);
+    for (let n = 0; n < 3; n += 1) await rejection(s.login.verify(s.alice.publicKey, 'ab'.repeat(64), HERE));
+    expect(await rejection(s.login.verify(s.alice.publicKey, sign(s.alice, second), HERE))).toMatchObject({
+      code: 'rate_limited',
+    });
+    await s.login.verify(s.alice.publicKey, sign(s.alice, third), HERE);
+    const elsewhere = { ...HERE, address: '192.0.2.8' };
+    await s.login.verify(s.alice.publicKey, sign(s.alice, second), elsewhere);
+  });
+
+  it('are refused before the work when they come at the same time', async () => {
+    const s = await scene({ loginsPerMinute: 3 });
+    const codes = await Promise.all(
+      Array.from({ length: 20 }, async () => (await rejection(s.login.challenge(newIdentity().publicKey, HERE))).code),
+    );
+    expect(codes.filter((code) => code === 'unknown_operator')).toHaveLength(3);
+    const weak = Array.from({ length: 20 }, () => s.login.verify(SMALL_ORDER_KEYS[0] ?? '', 'ab'.repeat(64), HERE));
+    const refusals = await Promise.all(weak.map(async (attempt) => (await rejection(attempt)).code));
+    expect(new Set(refusals)).toEqual(new Set(['rate_limited']));
+  });
+
   it('at the same time do not slip through', async () => {
     const s = await scene({ failedLoginsPerMinute: 3 });
     const codes = await Promise.all(

@@ -40,6 +40,18 @@ describe('a rate limiter', () => {
     limiter.take('a');
   });
 
+  it('forgets what is taken back, and only that', () => {
+    const { clock, limiter } = limiterOf(2);
+    limiter.take('a');
+    clock.advance(10_000);
+    const takeBack = limiter.take('a');
+    takeBack();
+    takeBack();
+    clock.advance(10_000);
+    limiter.take('a');
+    expect(() => limiter.take('a')).toThrow(expect.objectContaining({ data: { retry_after: 40 } }));
+  });
+
   it('does not depend on the wall clock', () => {
     const { clock, limiter } = limiterOf(1);
     limiter.take('a');

@@ -69,6 +69,37 @@ describe('a connection', () => {
     expect(await fleet.events('agent.protocol_violation')).toEqual([]);
   });
 
+  it('has frames of unknown type dropped before they are parsed', async () => {
+    const fleet = await Fleet.start();
+    const agent = await fleet.approved('web');
+    agent.send('{"type":"weather","degrees":}');
+    agent.send(accepted);
+    await until(() => fleet.traffic.messages.length === 1);
+    expect(await fleet.events('agent.protocol_violation')).toEqual([]);
+  });
+
+  it.each<[string, object]>([
+    ['messages', { type: 'weather', text: 'x'.repeat(600 * 1024) }],
+    ['members', { ...accepted, text: 'x'.repeat(600 * 1024) }],
+  ])('is read more slowly after a flood of unknown %s', async (_, flood) => {
+    const fleet = await Fleet.start();
+    const agent = await fleet.approved('web');
+    const last = { type: 'run_accepted', run_id: '01J8ZQ4Y7M0000000000000999' };
+    const began = performance.now();
+    agent.send(flood);
+    agent.send(flood);
+    // Larger than what the orchestrator has read from the socket when it stops reading.
+    agent.send({ ...flood, text: 'x'.repeat(200 * 1024) });
+    agent.send(last);
+    await until(() =>
+      fleet.traffic.messages.some((message) => message.type === 'run_accepted' && message.run_id === last.run_id),
+    );
+    // The first two exceed the budget by 176 KiB, which is 1.3 seconds.
+    expect(performance.now() - began).toBeGreaterThan(1_000);
+    expect(agent.socket.readyState).toBe(agent.socket.OPEN);
+    expect(await fleet.events('agent.protocol_violation')).toEqual([]);
+  });
+
   it('may send large frames once the agent is approved', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.approved('web');
