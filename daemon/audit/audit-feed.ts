@@ -18,6 +18,7 @@ import {
 import type { Core } from '../core/core.js';
 import { WakeSignal } from '../core/event-bus.js';
 import { type AuditFilter, auditEventOf, windowQueryOf } from './audit-reader.js';
+import { type Reader, ReaderPlaces } from './reader-places.js';
 
 type AuditFeedOptions = Pick<Core, 'bus' | 'db'>;
 
@@ -29,6 +30,8 @@ export interface FollowOptions {
   readonly after: number | null;
   /** Ends the stream without an error when aborted. */
   readonly signal: AbortSignal;
+  /** Operator that reads [default: none, which counts only among all readers]. */
+  readonly reader?: Reader;
 }
 
 interface FeedPage {
@@ -38,8 +41,6 @@ interface FeedPage {
   readonly place: string | null;
 }
 
-/** Maximum concurrent readers. */
-const MOST = 256;
 /** Events examined per read. */
 const WINDOW = 500;
 /** Maximum milliseconds between two pages, if there are no events for the reader. */
@@ -51,6 +52,7 @@ export class AuditFeed implements Service {
   readonly name = 'audit feed';
   private readonly options: AuditFeedOptions;
   private readonly signals = new Set<WakeSignal>();
+  private readonly places = new ReaderPlaces();
   private unsubscribe = () => {};
   private stopped = false;
 
@@ -71,14 +73,23 @@ export class AuditFeed implements Service {
 
   /**
    * Yields pages of events in the order of the log. The first page is empty, and so is one every `TICK_MS` without events.
-   * Throws `rate_limited` when there are too many readers, `invalid_filter`, `shutting_down`.
+   * Throws `rate_limited` when the reader has no place, `invalid_filter`, `shutting_down`.
    */
   async *follow(options: FollowOptions): AsyncGenerator<FeedPage> {
+    const { reader = {} } = options;
+    const leave = this.places.take(reader);
+    try {
+      yield* this.pages(options);
+    } finally {
+      leave();
+    }
+  }
+
+  private async *pages(options: FollowOptions): AsyncGenerator<FeedPage> {
     const { signal } = options;
     const { operator, ...others } = options.filter;
     // Resolved to an ID once, because the operator may be removed or renamed while the reader follows.
     let operatorId = await this.operatorMeant(operator);
-    if (this.signals.size >= MOST) throw tooMany();
     const wakeup = new WakeSignal();
     const wake = () => wakeup.set();
     signal.addEventListener('abort', wake);
@@ -135,12 +146,6 @@ export class AuditFeed implements Service {
     for (const signal of this.signals) signal.set();
   }
 }
-
-const tooMany = (): Fault =>
-  new Fault('rate_limited', `${MOST} readers follow the audit log already`, {
-    hint: 'end one of them, or ask for pages with GET /audit',
-    data: { retry_after: 10 },
-  });
 
 const stopping = (): Fault =>
   new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'connect again soon', data: { retry_after: 2 } });

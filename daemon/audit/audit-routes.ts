@@ -65,12 +65,13 @@ const listAuditEvents =
 /** Streams events until the client, the session or the orchestrator ends the stream. */
 const streamEvents =
   ({ feed }: AuditServices): Handler<Routes['streamEvents']> =>
-  async ({ query, signal, events }) => {
+  async ({ query, signal, events, operator, context }) => {
     const { after = null, ...filter } = filterOf(query);
     const behind = eventId(events?.lastId || null, 'send the ID of the last event as Last-Event-ID') ?? null;
     if (events === null) return { status: 200, body: '' };
     let isOpen = false;
-    for await (const page of feed.follow({ filter, after, behind, signal })) {
+    const reader = { operatorId: operator.operator_id, isAdmin: operator.role === 'admin', address: context.address };
+    for await (const page of feed.follow({ filter, after, behind, signal, reader })) {
       if (!isOpen) await events.open(page.place);
       isOpen = true;
       for (const event of page.events) {
