@@ -12,7 +12,7 @@ import { boundedError } from './engine/apply-run.js';
 import { thisHost } from './host/this-host.js';
 import { forgetLoss } from './journal/journal-loss.js';
 import { Journal } from './journal.js';
-import { verifiedEnd } from './verify/verified-end.js';
+import { endWithChecks, modulesWithoutChecks } from './verify/verified-end.js';
 
 interface LocalRunOptions {
   /** Stops the run at the next resource boundary. */
@@ -93,17 +93,19 @@ interface VerifyTools {
   readonly signal: AbortSignal;
 }
 
-/** Runs the health checks after a successful apply. */
+/** Runs the health checks of the modules without failures. */
 async function verified(
   outcome: Outcome,
-  { verify = [] }: RunContent,
+  content: RunContent,
   { clock, directory, signal }: VerifyTools,
 ): Promise<Verified> {
-  if (outcome.end !== 'succeeded' || verify.length === 0) return outcome;
+  const { verify = [] } = content;
+  const without = modulesWithoutChecks(outcome, content);
+  if (without === null) return outcome;
   const { runChecks } = await import('./verify/run-checks.js');
   const createHost = (own: AbortSignal) => thisHost({ signal: own, dataDir: directory });
-  const checks = await runChecks(verify, { clock, signal, createHost });
-  return { ...outcome, ...verifiedEnd(verify, checks, signal), checks };
+  const checks = await runChecks(content, { clock, signal, createHost, without });
+  return { ...outcome, ...endWithChecks(outcome, verify, checks, signal), checks };
 }
 
 /** An apply that enters the journal with its first change. One that changes nothing leaves no trace there. */

@@ -44,9 +44,35 @@ export interface CommandResult {
   /** UTF-8, with replacement characters for invalid bytes. */
   readonly stdout: string;
   readonly stderr: string;
-  /** True when the middle of a stream was dropped. */
+  /** True when the middle of a stream was dropped; `gapNote` stands in its place. */
   readonly truncated: boolean;
+  /** Present when messages must not quote the streams, because they may hold secrets: a clause that says so. */
+  readonly withheld?: string;
 }
+
+/** Returns the text in place of a dropped middle. */
+export const gapNote = (bytes: number): string => `\n… ${bytes} bytes are left out …\n`;
+
+/** Matches `gapNote`, also where a program has written the same text. */
+export const GAP_NOTE = /\n… \d{1,16} bytes are left out …\n/;
+
+/** Maximum characters that `tailOf` keeps, so that a secret of the maximum size is found in it as a whole. */
+const MAX_TAIL = 64 * 1024;
+
+/** Returns a result that keeps only the end of its output, for messages; undefined without output. */
+export function tailOf(result: CommandResult): CommandResult | undefined {
+  const [stdout, stderr] = [tail(result.stdout), tail(result.stderr)];
+  if (stdout === '' && stderr === '') return undefined;
+  return {
+    ...result,
+    stdout,
+    stderr,
+    truncated: result.truncated || stdout !== result.stdout || stderr !== result.stderr,
+  };
+}
+
+const tail = (text: string): string =>
+  text.length <= MAX_TAIL ? text : `${gapNote(text.length - MAX_TAIL)}${text.slice(-MAX_TAIL)}`;
 
 /** True when a command ended by itself with one of these statuses. */
 export const exitedWith = ({ end }: CommandResult, ...codes: readonly number[]): boolean =>
@@ -78,15 +104,31 @@ export function commandFailure({ argv }: Pick<Command, 'argv'>, result: CommandR
   }
 }
 
-/** Returns the last lines of standard error or, if that is empty, of standard output. */
-export function lastLines({ stderr, stdout }: Pick<CommandResult, 'stderr' | 'stdout'>, count = LINES): string {
+/** Returns the last whole lines of standard error or, if that is empty, of standard output; none of withheld output. */
+export function lastLines(
+  { stderr, stdout, withheld }: Pick<CommandResult, 'stderr' | 'stdout' | 'withheld'>,
+  count = LINES,
+): string {
+  if (withheld !== undefined) return '';
   const text = stderr.trim() === '' ? stdout : stderr;
-  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
+  const lines = behindGap(text)
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== '');
   return lines.slice(-count).join('\n');
 }
 
-/** Appends the last lines of output to a sentence. */
-export function withLines(sentence: string, result: CommandResult): string {
-  const lines = lastLines(result);
+/** Returns the text without a gap and all before it, and without the line whose beginning is in the gap. */
+function behindGap(text: string): string {
+  const parts = text.split(GAP_NOTE);
+  const last = parts.at(-1) ?? '';
+  if (parts.length === 1) return last;
+  const end = last.indexOf('\n');
+  return end < 0 ? '' : last.slice(end + 1);
+}
+
+/** Appends the last lines of output to a sentence, or why there are none. */
+export function withLines(sentence: string, result: CommandResult, count = LINES): string {
+  if (result.withheld !== undefined) return `${sentence}; ${result.withheld}`;
+  const lines = lastLines(result, count);
   return lines === '' ? sentence : `${sentence}: ${lines}`;
 }

@@ -83,6 +83,7 @@ export const groupUnix = defineResource<GroupBody, UnixGroupFact>({
     return { action: 'remove', changes: [], steps, ...reason };
   },
 
+  keepsWithheld: true,
   explain: (host, { name }, step, result) => unixAccountFailure(host, `the group ${name}`, step, result),
 });
 

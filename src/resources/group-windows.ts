@@ -84,5 +84,6 @@ export const groupWindows = defineResource<GroupBody, WindowsGroup>({
     return { action: 'remove', changes: [], steps: [step(REMOVE, { name })] };
   },
 
+  keepsWithheld: true,
   explain: (_host, { name }, failed, result) => accountFailure(`the group ${name}`, failed, result),
 });

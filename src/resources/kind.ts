@@ -44,9 +44,11 @@ export type Decision =
       readonly owes?: TriggerField;
       /** True when the effect cannot be observed, so that the success of the steps counts. */
       readonly isUnseen?: boolean;
+      /** Why the resource still differs, if the decision is the same after the steps. */
+      readonly unmet?: Quote;
     }
   | { readonly action: 'release'; readonly reason: string }
-  | { readonly action: 'fail'; readonly code: FaultCode; readonly message: string };
+  | ({ readonly action: 'fail' } & CommandRefusal);
 
 /** The inputs of a plan beyond body and observation. */
 export interface PlanContext {
@@ -131,8 +133,13 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly memoIsState?: boolean;
   /** Returns a memo of a success for `context.memo` of later runs, or null. At most 1,024 characters, no secret. */
   memo?(want: B, have: Have, context: PlanContext): string | null;
-  /** Explains a failed command better than its last lines do; may query the machine. */
+  /**
+   * Explains a failed command better than its last lines do; may query the machine. Where `result.withheld` is present, no text
+   * of a program may be quoted.
+   */
   explain?(host: Host, body: B, step: RunStep, result: CommandResult): Promise<CommandRefusal> | CommandRefusal;
+  /** True when `explain` and `judge` keep to `result.withheld`, so that they may read such output [default: it is empty]. */
+  readonly keepsWithheld?: boolean;
   /**
    * Returns the state of one resource after a failed command, which may have run for several resources: `done` if the step's
    * goal is reached anyway, a refusal with the cause, or `undone` to run the step for this resource alone.
@@ -141,9 +148,14 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
 }
 
 /** Why an action is not possible or failed. */
-export interface CommandRefusal {
+export interface CommandRefusal extends Quote {
   readonly code: FaultCode;
+}
+
+/** A message, and the output of a program that it is followed by unless the output may hold secrets. */
+export interface Quote {
   readonly message: string;
+  readonly output?: CommandResult;
 }
 
 /** The state of one resource after a failed command. */

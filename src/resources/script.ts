@@ -1,9 +1,9 @@
 /** `script`: a text that an interpreter runs, with an optional check that decides whether it has to run. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import { type Command, type CommandResult, commandFailure, withLines } from './command.js';
+import { type Command, type CommandResult, commandFailure, tailOf, withLines } from './command.js';
 import type { Host } from './host.js';
-import { type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
+import { type CommandRefusal, type Decision, defineResource, type PlanContext, type Quote } from './kind.js';
 
 /** The programs that run scripts. */
 export const PROGRAMS = ['sh', 'bash', 'pwsh', 'powershell', 'cmd'] as const;
@@ -29,7 +29,8 @@ type ScriptBody = Type.Static<typeof schema>;
 /** The result of the check; `unchecked` without one. */
 type ScriptFact =
   | { readonly is: 'unchecked' }
-  | { readonly is: 'checked'; readonly status: number }
+  /** `output` is that of a failed check. */
+  | { readonly is: 'checked'; readonly status: number; readonly output?: CommandResult | undefined }
   | { readonly is: 'unknown'; readonly refusal: CommandRefusal; readonly missing: boolean };
 
 const NUL = '\0';
@@ -97,12 +98,21 @@ async function look(host: Host, { program }: ScriptBody, check: string | null): 
   const command = scriptCommand(program, check);
   const result = await host.run(command);
   const { end } = result;
-  if (end.how === 'exited') return { is: 'checked', status: end.code };
+  if (end.how === 'exited') {
+    return { is: 'checked', status: end.code, ...(end.code === 0 ? {} : { output: tailOf(result) }) };
+  }
   const missing = end.how === 'not-started' && end.missing;
-  return { is: 'unknown', missing, refusal: scriptFailure('check', command, result) };
+  return {
+    is: 'unknown',
+    missing,
+    refusal: quoting(scriptEnd('check', command, result), wasRun(result) ? tailOf(result) : undefined),
+  };
 }
 
-type Difference = Pick<Extract<Decision, { steps: unknown }>, 'changes' | 'reason'>;
+type Difference = Pick<Extract<Decision, { steps: unknown }>, 'changes' | 'reason' | 'unmet'>;
+
+const quoting = <Q extends Quote>(quote: Q, output: CommandResult | undefined): Q =>
+  output === undefined ? quote : { ...quote, output };
 
 /** Returns why the script has to run; null when it does not. */
 function differenceOf(want: ScriptBody, have: ScriptFact, context: PlanContext): Difference | null {
@@ -111,7 +121,10 @@ function differenceOf(want: ScriptBody, have: ScriptFact, context: PlanContext):
       return { changes: [], reason: `its check cannot run yet: ${have.refusal.message}` };
     case 'checked':
       if (have.status === 0) return null;
-      return { changes: [{ field: 'check', before: `exit ${have.status}`, after: 'exit 0' }] };
+      return {
+        changes: [{ field: 'check', before: `exit ${have.status}`, after: 'exit 0' }],
+        unmet: quoting({ message: `its check ended with status ${have.status}` }, have.output),
+      };
     case 'unchecked':
       if (context.memo === null) return { changes: [], reason: 'it has not been applied here yet' };
       return context.memo === digestOf(want, have, context)
@@ -128,20 +141,27 @@ const stepOf = (program: Program, text: string) =>
   ({ do: 'run', command: scriptCommand(program, text), keepsOutput: true }) as const;
 
 /** @param part member of the body that ran */
-function scriptFailure(
-  part: 'apply' | 'check' | 'undo',
-  command: Pick<Command, 'argv'>,
-  result: CommandResult,
-): CommandRefusal {
+function scriptFailure(part: ScriptPart, command: Pick<Command, 'argv'>, result: CommandResult): CommandRefusal {
+  const { code, message } = scriptEnd(part, command, result);
+  return { code, message: wasRun(result) ? withLines(message, result) : message };
+}
+
+type ScriptPart = 'apply' | 'check' | 'undo';
+
+/** True when the output says more about the end than orch knows. */
+const wasRun = ({ end }: CommandResult): boolean => end.how !== 'cancelled' && end.how !== 'not-started';
+
+/** Returns how a script ended, without its output. */
+function scriptEnd(part: ScriptPart, command: Pick<Command, 'argv'>, result: CommandResult): CommandRefusal {
   const { end } = result;
   switch (end.how) {
     case 'exited':
-      return { code: 'script_failed', message: withLines(`${part} ended with status ${end.code}`, result) };
+      return { code: 'script_failed', message: `${part} ended with status ${end.code}` };
     case 'killed':
-      return { code: 'script_failed', message: withLines(`${part} was ended by ${end.signal}`, result) };
+      return { code: 'script_failed', message: `${part} was ended by ${end.signal}` };
     case 'timed-out': {
-      const sentence = `${part} was stopped after ${end.seconds} seconds, which is the script_timeout of the agent`;
-      return { code: 'command_timed_out', message: withLines(sentence, result) };
+      const message = `${part} was stopped after ${end.seconds} seconds, which is the script_timeout of the agent`;
+      return { code: 'command_timed_out', message };
     }
     case 'cancelled':
       return { code: 'cancelled', message: `${part} was stopped because the operation was cancelled` };

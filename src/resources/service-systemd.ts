@@ -167,6 +167,7 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
   planRemoval: (last, have): Decision => ('refusal' in have ? failed(have.refusal) : planUnitRemoval(last, have)),
   inseparable: ['exec_start', ...IN_UNIT_FILE],
   judge: (host, body, step, result) => judgeUnit(host, unitNameOf(body.name), step, result),
+  keepsWithheld: true,
   explain: (host, body, step, result) => explainUnit(host, unitNameOf(body.name), step, result),
 });
 

@@ -129,5 +129,6 @@ export const serviceWindows = defineResource<ServiceBody, ServiceFact>({
     };
   },
 
+  keepsWithheld: true,
   explain: (_host, { name }, step, result) => serviceFailure(name, step, result),
 });

@@ -144,6 +144,7 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
     return { action: 'remove', changes: [], steps, reason: `${user.home ?? 'its home directory'} stays` };
   },
 
+  keepsWithheld: true,
   explain: (host, { name }, step, result) => unixAccountFailure(host, `the user ${name}`, step, result),
 });
 

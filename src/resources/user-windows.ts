@@ -114,6 +114,7 @@ export const userWindows = defineResource<UserBody, UserFact>({
   memoIsState: true,
   memo: ({ password }, _have, context) => (password == null ? null : context.digest(password)),
 
+  keepsWithheld: true,
   explain: (_host, { name }, failed, result) => accountFailure(`the user ${name}`, failed, result),
 });
 

@@ -1,5 +1,5 @@
 /** What scripts write, from a real agent to the operator, and what becomes of secrets in it and in an undo. */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
@@ -104,6 +104,82 @@ describe('the output of scripts', () => {
     expect(await read()).toBe(shown);
   });
 });
+
+describe('a failure with a secret', () => {
+  const REVERSED = [...VALUE].reverse().join('');
+  const REVERSE = `printf %s '\${{ secrets.TOKEN }}' | rev`;
+  /** Fills the kept head and tail of an output, so that the value stands across both ends of the gap. */
+  const torn = (value: string) => {
+    const filled = (bytes: number) => `head -c ${bytes} /dev/zero | tr '\\0' x`;
+    const half = 128 * 1024;
+    return `${filled(half - 7)}; ${value}; ${filled(2 * half)}; ${value}; ${filled(half - 8)}; exit 1`;
+  };
+
+  it('says how it ended and where the output is, and shows or keeps nothing that was printed', async () => {
+    const secret = sandbox.path('secret');
+    const path = module(
+      'failing',
+      script('backwards', { apply: `${REVERSE}; exit 1` }),
+      script('checked', { apply: 'true', check: `${REVERSE}; exit 1` }),
+      script('gone', { apply: 'true', check: `${REVERSE}; kill -9 $$` }),
+      script('halves', { apply: torn(`printf %s '\${{ secrets.TOKEN }}'`) }),
+      `  - id: file\n    resource:\n      file-unix: {path: ${secret}, content: "\${{ secrets.TOKEN }}"}\n`,
+      script('reader', { apply: torn(`cat ${secret}`) }),
+    );
+    appendFileSync(
+      path,
+      `verify:\n  - name: ready\n    within: 1s\n    script: {program: sh, run: ${JSON.stringify(`${REVERSE}; exit 1`)}}\n`,
+    );
+    const run = await sandbox.orch(['apply', 'web-01', '-f', path, '--yes', '-o', 'json']);
+    const { operation_id, resources } = JSON.parse(run.stdout) as RunResult;
+    const messages = Object.fromEntries(resources.map(({ identity, error }) => [identity, error?.message ?? null]));
+    expect(messages).toMatchObject({
+      backwards: `apply ended with status 1; its output may hold secrets, so only this shows it: orch ops output ${operation_id}`,
+      checked:
+        'checked still differs after the change: its check ended with status 1; its output may hold secrets, so it is not shown',
+      gone: 'check was ended by SIGKILL; its output may hold secrets, so it is not shown',
+      halves: expect.stringContaining('apply ended with status 1; its output may hold secrets'),
+      [secret]: null,
+      reader: 'apply ended with status 1',
+    });
+    expect((await sandbox.orch(['ops', 'output', operation_id ?? ''])).stdout).toContain(REVERSED);
+    await sandbox.orch([
+      'apply',
+      'web-01',
+      '-f',
+      module('sound', script('fine', { apply: 'true' })),
+      '--yes',
+      '--allow-removals',
+      '9',
+    ]);
+    const pieces = [REVERSED, VALUE.slice(0, 7), VALUE.slice(-8)];
+    const viewed = await viewerSees(operation_id ?? '');
+    expect(viewed).toContain('apply ended with status 1');
+    for (const piece of pieces) {
+      expect(viewed).not.toContain(piece);
+      expect(kept()).not.toContain(piece);
+    }
+  });
+});
+
+/** All that a viewer reads about an operation and its agent. */
+async function viewerSees(operation: string): Promise<string> {
+  const env = { XDG_CONFIG_HOME: sandbox.path('viewer') };
+  const as = async (...args: readonly string[]) => (await sandbox.orch(args, { env })).stdout;
+  const { public_key: key } = JSON.parse(await as('operator', 'init', '-o', 'json')) as { public_key: string };
+  await sandbox.orch(['operator', 'add', key, '--username', 'vera', '--role', 'viewer']);
+  await as('profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint);
+  await as('profile', 'use', 'test');
+  const seen = [
+    await as('ops', 'show', operation, '-o', 'json'),
+    await as('ops', 'show', operation),
+    await as('state', 'web-01', '-o', 'json'),
+    await as('log', '-o', 'json'),
+    await as('notifications', '-o', 'json'),
+  ];
+  expect(await sandbox.orch(['ops', 'output', operation], { env })).toMatchObject({ stdout: '', status: 4 });
+  return seen.join('\n');
+}
 
 describe('an undo with a secret', () => {
   const apply = (path: string, ...more: readonly string[]) =>

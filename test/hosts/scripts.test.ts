@@ -105,7 +105,7 @@ describeHosts('scripts on a booted machine', () => {
     const useless = await local('apply', scriptOf(['true'], '        check: test -e /nowhere\n'));
     expect(useless.result.resources[0]?.error).toEqual({
       code: 'not_converged',
-      message: 'work still differs after the change: check',
+      message: 'work still differs after the change: its check ended with status 1',
     });
   });
 
@@ -134,7 +134,9 @@ describeHosts('scripts on a booted machine', () => {
     expect(scripts).toMatch(/^\/var\/lib\/orch-local\/scripts\/orch-[^/]+\/script\.sh\n$/);
     expect(await host.readFile('/root/modes')).toBe('600\n700\n');
     expect(text).not.toContain(SECRET);
-    expect(result.resources[0]?.error?.message).toMatch(/^apply ended with status 1: cannot log in with ‹secret PW #/);
+    expect(result.resources[0]?.error?.message).toBe(
+      'apply ended with status 1; its output may hold secrets, so it is not shown',
+    );
     expect(await sh(`grep -rlF -f /root/pw /var/lib/orch-local /tmp; true`)).toBe('');
   });
 

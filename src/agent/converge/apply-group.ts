@@ -1,7 +1,6 @@
 /** Applies one group of resources: announces the changes, makes them, observes again, and reports the result of each. */
 import { canonicalJson } from '../../kernel/json.js';
 import type { CommandResult } from '../../resources/command.js';
-import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { Change, Examined, Pending } from './examined.js';
 import type { Notes, Precautions } from './ledger.js';
@@ -59,7 +58,7 @@ interface Remains {
 const UNKNOWN: Remains = { isUntouched: false, isAbsent: false };
 
 async function changeAll(run: Run, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Fate>> {
-  const performed = await performAll(run.host, pendings);
+  const performed = await performAll(run, pendings);
   const done = pendings.filter(({ target }) => performed.get(target.index)?.refusal === null);
   const failed = pendings.filter((pending) => !done.includes(pending));
   const seen = done.filter(({ change }) => change.isUnseen !== true);
@@ -96,7 +95,7 @@ function isSame({ change: before }: Pending, now: Examined | undefined): boolean
 }
 
 /** Runs the first steps of all resources, then the second ones, and so on; a resource stops at its first failed step. */
-async function performAll(host: Host, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Performed>> {
+async function performAll(run: Run, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Performed>> {
   const fates = new Map<number, Performed>(pendings.map(({ target }) => [target.index, NOTHING]));
   const rounds = Math.max(0, ...pendings.map(({ change }) => change.steps.length));
   for (let round = 0; round < rounds; round += 1) {
@@ -105,7 +104,7 @@ async function performAll(host: Host, pendings: readonly Pending[]): Promise<Rea
       const step = change.steps[round];
       if (step && fates.get(target.index)?.refusal === null) due.push({ target, step });
     }
-    for (const [at, { refusal, output }] of (await performSteps(host, due)).entries()) {
+    for (const [at, { refusal, output }] of (await performSteps(run, due)).entries()) {
       const index = due[at]?.target.index ?? -1;
       fates.set(index, { refusal, output: output ?? fates.get(index)?.output ?? null });
     }

@@ -1,6 +1,8 @@
 /** The result of examining a resource: settled, or to be changed. */
 import { assertNever } from '../../kernel/fault.js';
-import type { Decision } from '../../resources/kind.js';
+import { withLines } from '../../resources/command.js';
+import type { Decision, Quote } from '../../resources/kind.js';
+import type { Quotable } from './discretion.js';
 import type { Finding, Status } from './run-item.js';
 import type { Refusal, Target } from './target.js';
 import type { Due } from './triggers.js';
@@ -22,13 +24,13 @@ export type Examined = { readonly finding: Finding } | { readonly pending: Pendi
 export function examined(
   target: Target,
   decision: Decision,
-  { existed, due }: Pick<Pending, 'existed' | 'due'>,
+  { existed, due, quotable }: Pick<Pending, 'existed' | 'due'> & { readonly quotable: Quotable },
 ): Examined {
   switch (decision.action) {
     case 'none':
       return { finding: { target, action: 'none', status: 'unchanged', existed } };
     case 'fail':
-      return { finding: failed(target, decision, existed) };
+      return { finding: failed(target, { code: decision.code, message: textOf(decision, target, quotable) }, existed) };
     case 'release':
       return { finding: { target, action: 'release', status: 'pending', reason: decision.reason, existed } };
     case 'create':
@@ -42,6 +44,9 @@ export function examined(
       return assertNever(decision);
   }
 }
+
+const textOf = ({ message, output }: Quote, target: Target, quotable: Quotable): string =>
+  output === undefined ? message : withLines(message, quotable([target], output));
 
 /** Adds the cause of a due trigger to the reason of a change. */
 function withReason(change: Change, { because }: Due): Change {
@@ -67,12 +72,13 @@ export const skipped = (target: Target, error: Refusal, reason: string): Finding
 });
 
 /** Returns a refusal that names what still differs after a change; null when nothing does. */
-export function differenceIn(target: Target, result: Examined | undefined): Refusal | null {
+export function differenceIn(target: Target, result: Examined | undefined, quotable: Quotable): Refusal | null {
   if (result === undefined) throw new Error(`${target.source.identity} was not looked at again`);
   if ('pending' in result) {
-    const fields = result.pending.change.changes.map(({ field }) => field);
-    const what = fields.length > 0 ? `: ${fields.join(', ')}` : '';
-    return { code: 'not_converged', message: `${target.source.identity} still differs after the change${what}` };
+    const { changes, unmet } = result.pending.change;
+    const what = unmet ? textOf(unmet, target, quotable) : changes.map(({ field }) => field).join(', ');
+    const message = `${target.source.identity} still differs after the change${what === '' ? '' : `: ${what}`}`;
+    return { code: 'not_converged', message };
   }
   const { error, status } = result.finding;
   if (error) return error;

@@ -4,6 +4,7 @@ import { canonicalJson } from '../../kernel/json.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../../resources/command.js';
 import type { FileStep, Host, RunStep, Step, StepOutcome } from '../../resources/host.js';
 import type { StepVerdict } from '../../resources/kind.js';
+import type { Quotable } from './discretion.js';
 import { refusalOf } from './observations.js';
 import type { Refusal, Target } from './target.js';
 
@@ -24,14 +25,20 @@ export interface Performed {
 /** Maximum characters of the items of one command; systems accept about two million. */
 const MAX_ITEMS_LENGTH = 100_000;
 
+/** Where steps are carried out. */
+export interface Workshop {
+  readonly host: Host;
+  readonly quotable: Quotable;
+}
+
 /** Returns the outcomes in the order of the steps. */
-export async function performSteps(host: Host, due: readonly DueStep[]): Promise<readonly Performed[]> {
+export async function performSteps(shop: Workshop, due: readonly DueStep[]): Promise<readonly Performed[]> {
   const performed = new Map<DueStep, Performed>();
   const files = due.filter((one): one is DueStep & { step: FileStep } => one.step.do !== 'run');
-  const outcomes = files.length === 0 ? [] : await commit(host, files);
+  const outcomes = files.length === 0 ? [] : await commit(shop.host, files);
   for (const [at, one] of files.entries()) performed.set(one, { refusal: outcomes[at] ?? null, output: null });
   for (const batch of batchesOf(due)) {
-    for (const [one, outcome] of await runBatch(host, batch)) performed.set(one, outcome);
+    for (const [one, outcome] of await runBatch(shop, batch)) performed.set(one, outcome);
   }
   return due.map((one) => performed.get(one) ?? { refusal: null, output: null });
 }
@@ -73,29 +80,31 @@ function batchesOf(due: readonly DueStep[]): readonly (readonly DueRun[])[] {
 
 const isRun = (one: DueStep): one is DueRun => one.step.do === 'run';
 
-async function runBatch(host: Host, batch: readonly DueRun[]): Promise<readonly (readonly [DueRun, Performed])[]> {
+async function runBatch(shop: Workshop, batch: readonly DueRun[]): Promise<readonly (readonly [DueRun, Performed])[]> {
   const [first, ...others] = batch;
   if (first === undefined) return [];
-  return others.length > 0 ? runTogether(host, first, batch) : [[first, await runAlone(host, first)]];
+  return others.length > 0 ? runTogether(shop, first, batch) : [[first, await runAlone(shop, first)]];
 }
 
 /** Runs one command for several resources. After a failure, each unfinished step runs alone, so that only the culprit fails. */
 async function runTogether(
-  host: Host,
+  shop: Workshop,
   first: DueRun,
   batch: readonly DueRun[],
 ): Promise<readonly (readonly [DueRun, Performed])[]> {
   const { step } = first;
   const items = [...new Set(batch.flatMap((one) => one.step.items ?? []))];
-  const result = await host.run(withItems(step.command, items));
+  const result = await shop.host.run(withItems(step.command, items));
   if (succeeded(step, result)) return batch.map((one) => [one, DONE] as const);
-  const refusal = await explain(host, first, result);
+  const targets = batch.map(({ target }) => target);
+  const refusal = await explain(shop.host, first, shop.quotable(targets, result, step));
   if (step.items === undefined || result.end.how !== 'exited' || FOR_ALL.has(refusal.code)) {
     return batch.map((one) => [one, { refusal, output: null }] as const);
   }
   const performed: (readonly [DueRun, Performed])[] = [];
   for (const one of batch) {
-    performed.push([one, performedBy(await judge(host, one, result)) ?? (await runAlone(host, one))]);
+    const judged = performedBy(await judge(shop.host, one, shop.quotable([one.target], result, step)));
+    performed.push([one, judged ?? (await runAlone(shop, one))]);
   }
   return performed;
 }
@@ -109,13 +118,14 @@ const FOR_ALL: ReadonlySet<FaultCode> = new Set([
   'command_missing',
 ]);
 
-async function runAlone(host: Host, one: DueRun): Promise<Performed> {
+async function runAlone({ host, quotable }: Workshop, one: DueRun): Promise<Performed> {
   const { step } = one;
   const result = await host.run(withItems(step.command, step.items ?? []));
   const output = step.keepsOutput ? result : null;
   if (succeeded(step, result)) return { refusal: null, output };
-  const judged = performedBy(await judge(host, one, result));
-  return { refusal: judged ? judged.refusal : await explain(host, one, result), output };
+  const quoted = quotable([one.target], result, step);
+  const judged = performedBy(await judge(host, one, quoted));
+  return { refusal: judged ? judged.refusal : await explain(host, one, quoted), output };
 }
 
 /** Returns null when the outcome is not known yet. */

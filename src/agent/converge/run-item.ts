@@ -1,10 +1,9 @@
 /** Turns the finding of a resource into the masked, bounded result that is journaled, reported and shown. */
-import { gapScrubber, scrubber } from '../../kernel/tainted.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { FieldChange } from '../../resources/kind.js';
 import { MAX_RUN_DIFF_CHARACTERS, type Output, type ResourceResult } from '../../resources/result.js';
-import { isTainted, secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
+import { holdsSecrets, type OutputScrub } from './discretion.js';
 import { Masking, type Texts } from './masking.js';
 import type { Refusal, Target } from './target.js';
 import { unifiedDiff } from './unified-diff.js';
@@ -33,13 +32,12 @@ const MAX_CHANGES = 32;
 
 /** Makes the results of one run, which share a limit for the total length of their diffs. */
 export class ItemWriter {
-  private readonly targets: readonly Target[];
+  private readonly scrub: OutputScrub;
   private room = MAX_RUN_DIFF_CHARACTERS;
-  private made: OutputScrub | null = null;
 
-  /** @param targets all resources of the run, because the output of a program may hold the secrets of any of them */
-  constructor(targets: readonly Target[]) {
-    this.targets = targets;
+  /** @param scrub knows the secrets of all resources of the run, because a program may print those of any of them */
+  constructor(scrub: OutputScrub) {
+    this.scrub = scrub;
   }
 
   item(finding: Finding, milliseconds: number): RunItem {
@@ -47,7 +45,7 @@ export class ItemWriter {
     const { module, kind, identity, id, name } = target.source;
     const masking = new Masking(target);
     const changes = (finding.changes ?? []).slice(0, MAX_CHANGES).map((change) => shorten(masking.change(change)));
-    const sentence = (text: string) => cut(this.scrubbed(masking.sentence(text)), MAX_SENTENCE);
+    const sentence = (text: string) => cut(this.scrub.whole(masking.sentence(text)), MAX_SENTENCE);
     return {
       index: target.index,
       existed,
@@ -61,25 +59,13 @@ export class ItemWriter {
         status: finding.status,
         changes,
         diff: this.diff(finding, masking),
-        sensitive: isTainted(target.source) || target.hadSecrets,
+        sensitive: holdsSecrets(target),
         reason: finding.reason === undefined ? null : sentence(finding.reason),
         error: finding.error ? { code: finding.error.code, message: sentence(finding.error.message) } : null,
         duration_ms: Math.max(0, Math.round(milliseconds)),
       },
-      ...(output ? { output: shownOutput(output, this.net()) } : {}),
+      ...(output ? { output: shownOutput(output, this.scrub) } : {}),
     };
-  }
-
-  private scrubbed(text: string): string {
-    return this.net().whole(text);
-  }
-
-  private net(): OutputScrub {
-    if (this.made === null) {
-      const secrets = this.targets.flatMap(({ source }) => secretValues(source));
-      this.made = { whole: scrubber(secrets), gap: gapScrubber(secrets) };
-    }
-    return this.made;
   }
 
   private diff({ target, text, action }: Finding, masking: Masking): string | null {
@@ -109,7 +95,7 @@ const MAX_JSON = 300 * 1024;
 const CUT = '\n… the middle is left out …\n';
 
 export function shownOutput({ stdout, stderr, truncated, end }: CommandResult, scrub: OutputScrub): Output {
-  const streams = [stdout, stderr].map((text) => bounded(scrubbed(text, truncated, scrub)));
+  const streams = [stdout, stderr].map((text) => bounded(scrub.stream(text)));
   return {
     stdout: streams[0]?.text ?? '',
     stderr: streams[1]?.text ?? '',
@@ -117,23 +103,6 @@ export function shownOutput({ stdout, stderr, truncated, end }: CommandResult, s
     truncated: truncated || streams.some(({ isCut }) => isCut),
   };
 }
-
-/** Scrubs secrets from the output of a program. */
-interface OutputScrub {
-  whole(text: string): string;
-  /** Scrubs the texts before and after a gap. */
-  gap(before: string, behind: string): readonly [string, string];
-}
-
-function scrubbed(text: string, truncated: boolean, scrub: OutputScrub): string {
-  const [, before, note, behind] = (truncated ? GAP.exec(text) : null) ?? [];
-  if (before === undefined || note === undefined || behind === undefined) return scrub.whole(text);
-  const [first, last] = scrub.gap(before, behind);
-  return first + note + last;
-}
-
-/** The text that the Host puts in place of a dropped middle. */
-const GAP = /^(.*?)(\n… \d+ bytes are left out …\n)(.*)$/s;
 
 /** Cuts the middle out of a text that is too long as JSON, where control characters take six characters each. */
 function bounded(text: string): { readonly text: string; readonly isCut: boolean } {

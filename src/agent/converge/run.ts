@@ -4,8 +4,10 @@ import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Host } from '../../resources/host.js';
 import type { ReadPurpose } from '../../resources/kind.js';
+import { secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
+import { OutputScrub, type Quotable, quotableOf } from './discretion.js';
 import { differenceIn, type Examined, examined, failed, isGone, skipped } from './examined.js';
 import { type Ledger, NO_LEDGER, NO_NOTES, type Notes } from './ledger.js';
 import { LedgerUpdates } from './ledger-updates.js';
@@ -28,6 +30,8 @@ export interface RunOptions {
   readonly ledger?: Ledger | undefined;
   /** ID of the operation, for reports of triggers that it leaves owed. */
   readonly runId?: string | undefined;
+  /** Command line that shows the kept output of scripts, for messages [default: none does]. */
+  readonly outputShownBy?: string | undefined;
 }
 
 /** The purpose of a run and whether dependencies count. */
@@ -46,6 +50,8 @@ export class Run {
   readonly triggers: Triggers;
   readonly ledgerUpdates: LedgerUpdates;
   readonly results: RunItem[] = [];
+  /** Returns what messages may quote of the results of commands. */
+  readonly quotable: Quotable;
   private readonly options: RunOptions & RunAim;
   private readonly observations: Observations;
   private readonly progress: ResourceProgress;
@@ -64,7 +70,11 @@ export class Run {
     this.progress = new ResourceProgress(this.scope);
     this.desired = targets.slice(0, content.resources.length);
     this.removals = removalOrder(targets.slice(content.resources.length));
-    this.writer = new ItemWriter(targets);
+    const scrub = new OutputScrub(
+      [...targets.map(({ source }) => source), ...(content.verify ?? [])].flatMap(secretValues),
+    );
+    this.quotable = quotableOf(scrub, options.outputShownBy);
+    this.writer = new ItemWriter(scrub);
     this.observations = new Observations(host, options.purpose, targets);
     this.triggers = new Triggers({
       desired: this.desired,
@@ -125,7 +135,7 @@ export class Run {
   /** Observes changed resources again, without due triggers; null where nothing differs. */
   async differences(targets: readonly Target[]): Promise<ReadonlyMap<number, Refusal | null>> {
     const now = await this.examineAgain(targets);
-    return new Map(targets.map((target, at) => [target.index, differenceIn(target, now[at])]));
+    return new Map(targets.map((target, at) => [target.index, differenceIn(target, now[at], this.quotable)]));
   }
 
   /** Decides again about resources whose steps have run, without recording anything. */
@@ -219,7 +229,7 @@ export class Run {
       const existed = kind.exists(have) && !target.wasBegun;
       const context = this.scope.contextOf(target, moment, memo);
       const decide = isRemoval(source) ? kind.planRemoval : kind.plan;
-      return examined(target, decide.call(kind, source.body, have, context), { existed, due });
+      return examined(target, decide.call(kind, source.body, have, context), { existed, due, quotable: this.quotable });
     } catch (error) {
       return { finding: failed(target, refusalOf(error, 'apply_failed'), null) };
     }

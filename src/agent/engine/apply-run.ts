@@ -17,7 +17,7 @@ import { type BootTime, bootTime } from '../snapshot/boot-time.js';
 import type { Doomed, Snapshot } from '../snapshot/snapshot.js';
 import type { SnapshotRecord } from '../snapshot/snapshot-record.js';
 import type { SettledEnd, Undoing } from '../snapshot/undoing.js';
-import { verifiedEnd } from '../verify/verified-end.js';
+import { endWithChecks, modulesWithoutChecks } from '../verify/verified-end.js';
 import type { EngineReport, RunHead } from './run-engine.js';
 
 interface ApplyRunOptions {
@@ -92,6 +92,7 @@ export class ApplyRun {
       expect,
       ledger: journal,
       runId: run.id,
+      outputShownBy: `orch ops output ${run.id}`,
       intend: async (intents, precautions) => {
         if (snapshot !== null) await undoing.save(snapshot, doomedOf(targets, intents));
         journal.intend(run.id, intents, precautions);
@@ -112,19 +113,23 @@ export class ApplyRun {
     await undoing.save(snapshot, doomedOf(targetsOf(run.content, host.platform, journal), pending));
   }
 
-  /** Runs the health checks after a successful apply, at most until the time for the confirmation is over. */
-  private async verified(outcome: Ended, confirmSecs: number | null): Promise<Ended> {
+  /**
+   * Runs the health checks of the modules without failures, at most until the time for the confirmation is over. A failed apply
+   * that has to be confirmed is undone, so none runs.
+   */
+  private async verified(outcome: Outcome, confirmSecs: number | null): Promise<Ended> {
     const { run, createHost, clock, signal, report: tell } = this.options;
     const { verify = [] } = run.content;
-    if (outcome.end !== 'succeeded' || verify.length === 0) return outcome;
+    const without = modulesWithoutChecks(outcome, run.content);
+    if (without === null || (outcome.end !== 'succeeded' && confirmSecs !== null)) return outcome;
     // The results are final, and the checks may take minutes.
     this.trySync();
     const onAlive = () => tell({ type: 'run_accepted', run_id: run.id });
     // Few runs have checks, which bring the HTTP client along.
     const { runChecks } = await import('../verify/run-checks.js');
     const limit = confirmSecs === null ? signal : AbortSignal.any([signal, AbortSignal.timeout(confirmSecs * 1000)]);
-    const checks = await runChecks(verify, { clock, signal: limit, createHost, onAlive });
-    if (!limit.aborted || signal.aborted) return { ...verifiedEnd(verify, checks, signal), checks };
+    const checks = await runChecks(run.content, { clock, signal: limit, createHost, without, onAlive });
+    if (!limit.aborted || signal.aborted) return { ...endWithChecks(outcome, verify, checks, signal), checks };
     const message = `the health checks had not ended when the ${confirmSecs} s for the confirmation were over`;
     return { end: 'failed', error: { code: 'verify_failed', message }, checks };
   }

@@ -243,12 +243,13 @@ export class Engine implements RunEngine {
   }
 
   /** Runs health checks alone, and reports their results. */
-  private async verify(runId: string, { verify = [] }: RunContent, signal: AbortSignal): Promise<void> {
+  private async verify(runId: string, content: RunContent, signal: AbortSignal): Promise<void> {
+    const { verify = [] } = content;
     const { clock, createHost } = this.options;
     const onAlive = () => this.report({ type: 'run_accepted', run_id: runId });
     onAlive();
     const { runChecks } = await import('../verify/run-checks.js');
-    const checks = [...(await runChecks(verify, { clock, signal, createHost, onAlive }))];
+    const checks = [...(await runChecks(content, { clock, signal, createHost, onAlive }))];
     const { end, error } = verifiedEnd(verify, checks, signal);
     this.report({ type: 'run_finished', run_id: runId, end, results: 0, observed: null, error, checks });
   }

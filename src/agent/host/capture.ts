@@ -1,5 +1,5 @@
 /** Keeps the head and the tail of a program's output, within a fixed size. */
-import { MAX_OUTPUT_BYTES } from '../../resources/command.js';
+import { gapNote, MAX_OUTPUT_BYTES } from '../../resources/command.js';
 
 const HALF = MAX_OUTPUT_BYTES / 2;
 
@@ -31,7 +31,7 @@ export class Capture {
     if (!this.isCut) return Buffer.concat([head, tail]).toString('utf8');
     const [first, last] = [head.subarray(0, wholeEnd(head)), tail.subarray(wholeStart(tail))];
     const dropped = this.headSize + this.tailSize - first.length - last.length;
-    return `${first.toString('utf8')}\n… ${dropped} bytes are left out …\n${last.toString('utf8')}`;
+    return `${first.toString('utf8')}${gapNote(dropped)}${last.toString('utf8')}`;
   }
 
   private addToTail(data: Buffer): void {

@@ -1,5 +1,6 @@
 /** The result of one attempt of a health check, and the words of its reasons. */
 import { messageOf, systemCodeOf } from '../../kernel/fault.js';
+import type { CommandResult } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
 
 export type Attempt =
@@ -13,6 +14,8 @@ export interface AttemptContext {
   /** Ends the attempt at once. */
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
+  /** Returns what a reason may quote of the result of a command that the check runs. */
+  readonly quotable: (result: CommandResult) => CommandResult;
 }
 
 export const HEALTHY: Attempt = { is: 'healthy' };

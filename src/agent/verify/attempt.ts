@@ -9,7 +9,7 @@ import {
   type CheckKind,
   checkPlatforms,
 } from '../../resources/checks/check-kinds.js';
-import { type Command, commandFailure, lastLines } from '../../resources/command.js';
+import { type Command, commandFailure, withLines } from '../../resources/command.js';
 import { scriptCommand } from '../../resources/script.js';
 import {
   type Attempt,
@@ -52,7 +52,7 @@ const ATTEMPTS: Attempts = {
 
 async function runScript(
   { program, run }: CheckBodies['script'],
-  { host, timeoutMs }: AttemptContext,
+  { host, timeoutMs, quotable }: AttemptContext,
   check: DesiredCheck,
 ): Promise<Attempt> {
   const platforms = checkPlatforms('script', check.body);
@@ -62,11 +62,9 @@ async function runScript(
     );
   }
   const command: Command = { ...scriptCommand(program, run), timeoutSecs: timeoutMs / 1000 };
-  const result = await host.run(command);
+  const result = quotable(await host.run(command));
   const { end } = result;
-  // The end of a secret may stand alone behind a gap in the output.
-  const lines = check.taint !== undefined && result.truncated ? '' : lastLines(result, 3);
-  const said = (sentence: string) => unhealthy(lines === '' ? sentence : `${sentence}: ${lines}`);
+  const said = (sentence: string) => unhealthy(withLines(sentence, result, 3));
   switch (end.how) {
     case 'exited':
       return end.code === 0 ? HEALTHY : said(`ended with status ${end.code}`);

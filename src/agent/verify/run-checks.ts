@@ -3,10 +3,12 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
-import { scrubber } from '../../kernel/tainted.js';
 import { type CheckReport, type DesiredCheck, MAX_REASON } from '../../resources/checks/check.js';
+import type { CommandResult } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
-import { secretValues } from '../../resources/tainted-body.js';
+import { isTainted, secretValues } from '../../resources/tainted-body.js';
+import type { RunContent } from '../../wire/parts.js';
+import { OutputScrub, withheld } from '../converge/discretion.js';
 import { Masking } from '../converge/masking.js';
 import { attempt } from './attempt.js';
 import type { Attempt } from './attempt-result.js';
@@ -17,6 +19,8 @@ interface RunChecksOptions {
   readonly signal: AbortSignal;
   /** Creates a view of the machine whose commands end with the signal. */
   readonly createHost: (signal: AbortSignal) => Host;
+  /** Modules whose checks do not run, because a resource of theirs failed [default: none]. */
+  readonly without?: ReadonlySet<string>;
   /** Called every `ALIVE_EVERY` until the checks have ended. */
   readonly onAlive?: () => void;
 }
@@ -30,10 +34,13 @@ const ALIVE_EVERY = 10_000;
 /** Bytes of all reasons as JSON, so that the report fits into a frame. */
 const REASONS_BYTES = 512 * 1024;
 
-/** Returns a report for each check, in order. Never throws: failures are in the reports. */
+/**
+ * Runs the health checks of a run, whose other secrets a program may print as well. Returns a report for each check, in order.
+ * Never throws: failures are in the reports.
+ */
 export async function runChecks(
-  checks: readonly DesiredCheck[],
-  { clock, signal, createHost, onAlive }: RunChecksOptions,
+  { verify: checks = [], resources, removals }: RunContent,
+  { clock, signal, createHost, without = new Set(), onAlive }: RunChecksOptions,
 ): Promise<readonly CheckReport[]> {
   const stopper = new AbortController();
   // Each attempt and each pause listens.
@@ -48,16 +55,26 @@ export async function runChecks(
     since: clock.monotonic(),
     signal: stopper.signal,
     host: createHost(stopper.signal),
+    scrub: new OutputScrub([...resources, ...removals, ...checks].flatMap(secretValues)),
     slots: new Slots(CHECKS_AT_ONCE),
     reasonBytes: Math.floor(REASONS_BYTES / Math.max(1, checks.length)),
   };
   try {
-    return await Promise.all(checks.map((check, index) => runCheck(check, index, context)));
+    return await Promise.all(
+      checks.map((check, index) => (without.has(check.module) ? notRun(index) : runCheck(check, index, context))),
+    );
   } finally {
     clearInterval(alive);
     signal.removeEventListener('abort', stop);
   }
 }
+
+const notRun = (index: number): CheckReport => ({
+  index,
+  status: 'not_run',
+  duration_ms: 0,
+  reason: 'a resource of its module failed or was skipped',
+});
 
 interface CheckContext {
   readonly clock: Clock;
@@ -65,13 +82,16 @@ interface CheckContext {
   readonly since: number;
   readonly signal: AbortSignal;
   readonly host: Host;
+  /** Knows the secrets of the whole run. */
+  readonly scrub: OutputScrub;
   readonly slots: Slots;
   /** Maximum bytes of a reason as JSON. */
   readonly reasonBytes: number;
 }
 
 async function runCheck(check: DesiredCheck, index: number, context: CheckContext): Promise<CheckReport> {
-  const { clock, since, signal, host, slots } = context;
+  const { clock, since, signal, host, slots, scrub } = context;
+  const quotable = isTainted(check) ? withheld : (result: CommandResult) => scrub.result(result);
   const elapsed = () => Math.max(0, Math.round(clock.monotonic() - since));
   const report = (status: CheckReport['status'], reason: string | null): CheckReport => ({
     index,
@@ -86,7 +106,8 @@ async function runCheck(check: DesiredCheck, index: number, context: CheckContex
       if (signal.aborted) return Promise.resolve(STOPPED);
       // The first attempt has its full length, however long the check waited for its turn.
       const left = last === null ? limit : limit - elapsed();
-      return attempt(check, { host, signal, timeoutMs: Math.max(1, Math.min(check.timeout_secs * 1000, left)) });
+      const timeoutMs = Math.max(1, Math.min(check.timeout_secs * 1000, left));
+      return attempt(check, { host, signal, timeoutMs, quotable });
     });
     if (found.is === 'healthy') return report('healthy', null);
     if (signal.aborted) return report('not_run', last);
@@ -111,10 +132,13 @@ async function pauseFor(milliseconds: number, signal: AbortSignal): Promise<void
 }
 
 /** Masks the secrets of a reason, makes it one line of visible characters, and cuts it. */
-function shown(check: DesiredCheck, reason: string, { reasonBytes }: CheckContext): string {
-  const masked = scrubber(secretValues(check))(new Masking({ source: check }).sentence(reason));
+function shown(check: DesiredCheck, reason: string, { reasonBytes, scrub }: CheckContext): string {
+  const masked = scrub.whole(new Masking({ source: check }).sentence(reason));
   let text = masked
-    .replaceAll(/\s*[\r\n]+\s*/g, ' / ')
+    .split(/[\r\n]/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join(' / ')
     .replaceAll(/\p{Cc}/gu, ' ')
     .slice(0, MAX_REASON - 1);
   const isCut = () => Buffer.byteLength(JSON.stringify(text)) > reasonBytes;

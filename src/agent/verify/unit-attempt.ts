@@ -25,15 +25,15 @@ const bounded = (command: Command, { timeoutMs }: AttemptContext): Command => ({
 });
 
 /** Returns why the service manager cannot be asked. A missing program stays missing. */
-function notAsked(command: Command, result: CommandResult): Attempt {
-  const { message } = commandFailure(command, result);
+function notAsked(command: Command, result: CommandResult, { quotable }: AttemptContext): Attempt {
+  const { message } = commandFailure(command, quotable(result));
   return result.end.how === 'not-started' && result.end.missing ? impossible(message) : unhealthy(message);
 }
 
 async function systemdUnit(name: string, context: AttemptContext): Promise<Attempt> {
   const command = bounded({ argv: showCommand([name]) }, context);
   const result = await context.host.run(command);
-  if (!exitedWith(result, 0)) return notAsked(command, result);
+  if (!exitedWith(result, 0)) return notAsked(command, result, context);
   const [unit] = parseUnits(result.stdout);
   if (unit === undefined) return unhealthy(`systemd says nothing about ${name}`);
   if (isUp(unit)) return HEALTHY;
@@ -44,7 +44,7 @@ async function systemdUnit(name: string, context: AttemptContext): Promise<Attem
 async function launchdService(name: string, context: AttemptContext): Promise<Attempt> {
   const command = bounded({ argv: LIST_COMMAND }, context);
   const result = await context.host.run(command);
-  if (!exitedWith(result, 0)) return notAsked(command, result);
+  if (!exitedWith(result, 0)) return notAsked(command, result, context);
   const pid = parseList(result.stdout).get(name);
   if (pid === undefined) return unhealthy(`launchd has not loaded ${name}`);
   return pid === null ? unhealthy(`${name} does not run`) : HEALTHY;
@@ -52,7 +52,7 @@ async function launchdService(name: string, context: AttemptContext): Promise<At
 
 async function windowsService(name: string, context: AttemptContext): Promise<Attempt> {
   const command = bounded(powershell(READ_SERVICES, { names: [name] }), context);
-  const read = readAnswer(command, await context.host.run(command));
+  const read = readAnswer(command, context.quotable(await context.host.run(command)));
   if ('refusal' in read) return unhealthy(read.refusal.message);
   const [service] = recordsOf(read.answer.services);
   if (service === undefined) return unhealthy(`there is no service ${name}`);

@@ -123,7 +123,7 @@ export async function explainUnit(
   const shown = await host.run({ argv: showCommand([name]) });
   const [unit] = parseUnits(shown.stdout);
   if (!unit) return failure;
-  const lines = await logOf(host, unit.id);
+  const lines = result.withheld === undefined ? await logOf(host, unit.id) : withheldLog(unit.id);
   return { code: 'service_failed', message: [failureSentence(unit, verb, failure), lines].filter(Boolean).join('\n') };
 }
 
@@ -151,6 +151,9 @@ function failureSentence(unit: Unit, verb: string, { message }: CommandRefusal):
   const said = unit.active === 'inactive' ? `: ${message}` : '';
   return `${unit.id} could not be started: it is ${state}${why}${said}`;
 }
+
+const withheldLog = (unit: string): string =>
+  `its log may hold secrets, so it is not shown; on the machine: journalctl --unit=${unit}`;
 
 /** Returns the last lines of the unit's log; empty without a journal. */
 async function logOf(host: Host, unit: string): Promise<string> {

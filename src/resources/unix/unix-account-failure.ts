@@ -1,5 +1,5 @@
 /** Explains failed changes of users and groups of Linux and macOS by exit status and output. */
-import { type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
+import { type CommandResult, commandFailure, exitedWith, withLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { CommandRefusal } from '../kind.js';
 
@@ -15,7 +15,7 @@ const BUSY = 8;
 export function unixAccountFailure(host: Host, what: string, step: RunStep, result: CommandResult): CommandRefusal {
   const { command } = step;
   const [program] = command.argv;
-  const said = `${program}: ${lastLines(result, 2)}`;
+  const said = withLines(program, result, 2);
   if (result.end.how !== 'exited') return commandFailure(command, result);
   if (PERMISSION.test(result.stderr)) {
     return { code: 'permission_denied', message: `this user may not change ${what}; run the agent as root (${said})` };

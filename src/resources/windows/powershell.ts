@@ -111,13 +111,14 @@ const ACCESS_DENIED = /^AccessDenied\b|0x80041003|0x80070005/i;
 export function powershellFailure(command: Pick<Command, 'argv'>, result: CommandResult): CommandRefusal {
   const error = errorOf(result);
   if (error === null) return commandFailure(command, result);
+  const said = result.withheld ?? error.message;
   if (error.native === 5 || ACCESS_DENIED.test(error.id)) {
     return {
       code: 'permission_denied',
-      message: `Windows denies it; the agent has to be an administrator: ${error.message}`,
+      message: `Windows denies it; the agent has to be an administrator: ${said}`,
     };
   }
-  return { code: 'command_failed', message: `Windows refuses it: ${error.message}` };
+  return { code: 'command_failed', message: `Windows refuses it: ${said}` };
 }
 
 /** Returns the answer of a query script, or the refusal without one. */

@@ -46,7 +46,7 @@ export function accountFailure(what: string, { command }: RunStep, result: Comma
     case 'GroupNotFound':
       return {
         code: 'unknown_group',
-        message: `${what} cannot join a group that does not exist: ${error?.message ?? ''}`,
+        message: `${what} cannot join a group that does not exist: ${result.withheld ?? error?.message ?? ''}`,
       };
     case 'InvalidName':
       return { code: 'command_failed', message: `Windows does not take the name of ${what}` };

@@ -1,10 +1,12 @@
 /** Steps that are due together: which become one command, and what becomes of each when it fails. */
 import { describe, expect, it } from 'vitest';
-import { type DueStep, performSteps } from '../../../src/agent/converge/perform-steps.js';
+import { type DueStep, performSteps, type Workshop } from '../../../src/agent/converge/perform-steps.js';
 import { targetsOf } from '../../../src/agent/converge/target.js';
 import type { Command, CommandResult } from '../../../src/resources/command.js';
 import type { Host, RunStep, Step } from '../../../src/resources/host.js';
 import { content, host as realHost, script } from '../../support/agent.js';
+
+const shop = (host: Host): Workshop => ({ host, quotable: (_targets, result) => result });
 
 /** A machine on which commands with a word among `bad` fail. */
 function machine(...bad: readonly string[]) {
@@ -40,7 +42,7 @@ const install = (...items: readonly string[]): RunStep => ({
 });
 const reload: RunStep = { do: 'run', command: { argv: ['reload'] } };
 const fates = async (host: Host, steps: readonly DueStep[]) =>
-  (await performSteps(host, steps)).map(({ refusal }) => refusal?.code ?? 'done');
+  (await performSteps(shop(host), steps)).map(({ refusal }) => refusal?.code ?? 'done');
 
 describe('steps that are due together', () => {
   it('are one command with the items of all, each once, in their order', async () => {
@@ -74,7 +76,7 @@ describe('steps that are due together', () => {
       kept,
       kept,
     ];
-    const performed = await performSteps(host, due(...steps));
+    const performed = await performSteps(shop(host), due(...steps));
     expect(ran).toHaveLength(5);
     expect(performed.map(({ output }) => output?.stdout ?? null)).toEqual([null, null, null, 'reload\n', 'reload\n']);
   });

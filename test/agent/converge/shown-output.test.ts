@@ -1,14 +1,14 @@
 /** What is shown of a program's output: bounded, and without secrets even where it was cut. */
 import { describe, expect, it } from 'vitest';
+import { OutputScrub } from '../../../src/agent/converge/discretion.js';
 import { shownOutput } from '../../../src/agent/converge/run-item.js';
 import { Capture } from '../../../src/agent/host/capture.js';
-import { gapScrubber, scrubber } from '../../../src/kernel/tainted.js';
 import { MAX_OUTPUT_BYTES } from '../../../src/resources/command.js';
 import { LINK_LIMITS } from '../../../src/wire/limits.js';
 
 const SECRET = 'SUPERSECRET-token-of-length';
 const secrets = [{ value: SECRET, shown: '‹secret TOK #1a2b›' }];
-const net = { whole: scrubber(secrets), gap: gapScrubber(secrets) };
+const net = new OutputScrub(secrets);
 
 function shown(...chunks: readonly string[]) {
   const capture = new Capture();

@@ -67,12 +67,35 @@ describe('an apply with health checks', () => {
     expect(journal.runs).toEqual([]);
   });
 
+  it('runs those of the modules in which nothing failed', async () => {
+    const root = place();
+    const broken = { ...script('broken', { apply: 'exit 1' }), module: 'shop' };
+    const run = withChecks(
+      content([broken, file(join(root, 'f'))]),
+      check(`touch ${join(root, 'ran')}`, { module: 'shop' }),
+      check(`test -e ${join(root, 'f')}`),
+      check('echo broken; exit 1', { name: 'bad' }),
+    );
+    const { engine, heard } = start(place());
+    engine.begin(head(1), run);
+    expect(await heard.finished(1)).toMatchObject({
+      end: 'failed',
+      error: null,
+      checks: [
+        { index: 0, status: 'not_run', reason: 'a resource of its module failed or was skipped' },
+        { index: 1, status: 'healthy' },
+        { index: 2, status: 'unhealthy', reason: expect.stringContaining('broken') },
+      ],
+    });
+    expect(existsSync(join(root, 'ran'))).toBe(false);
+  });
+
   it('does not run them after a failed apply', async () => {
     const root = place();
     const ran = join(root, 'ran');
     const { engine, heard } = start(place());
     const broken = content([script('broken', { apply: 'exit 1' })]);
-    engine.begin(head(1), withChecks(broken, check(`touch ${ran}`)));
+    engine.begin(head(1), withChecks(broken, check(`touch ${ran}`, { module: 'site' })));
     const end = await heard.finished(1);
     expect(end).toMatchObject({ end: 'failed', error: null });
     expect(end).not.toHaveProperty('checks');
