@@ -14,7 +14,14 @@ import type { Settings } from '../src/settings/serve.js';
 import { createApi } from './api.js';
 import { type ApiCertificate, apiCertificate } from './api-certificate.js';
 import { type Audit, createAudit } from './audit/audit.js';
-import { AUDIT_HEAD_FILE, AuditHead, type LostEvents, lostEvents, lostEventsFault } from './audit/audit-head.js';
+import {
+  AUDIT_HEAD_FILE,
+  AUDIT_HEAD_KEY,
+  AuditHead,
+  type LostEvents,
+  lostEvents,
+  lostEventsFault,
+} from './audit/audit-head.js';
 import { AuditKey } from './audit/checkpoint.js';
 import { type Auth, createAuth } from './auth/auth.js';
 import { hasNoOperators } from './auth/operator-store.js';
@@ -37,6 +44,7 @@ import { type DomainEvent, SYSTEM } from './core/domain-event.js';
 import { EventBus } from './core/event-bus.js';
 import { TransactionalWriter } from './core/unit-of-work.js';
 import { type OpenDatabase, type OpenDatabaseOptions, openDatabase, type StoreLocation } from './database/database.js';
+import { setMeta } from './database/meta.js';
 import { risingIds } from './database/rising-ids.js';
 import { storeLocationOf } from './database/store-location.js';
 import { createDiscovery } from './discovery/discovery.js';
@@ -117,7 +125,11 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     const logger: Logger = { ...options.logger, info: (...line) => notes.push(() => options.logger.info(...line)) };
     const file = join(dataDir, 'secrets.key');
     const keyring = await openKeyring({ ...options, db: store.db, file, logger });
-    const lost = await lostEvents(store.db, { file: join(dataDir, AUDIT_HEAD_FILE), key: auditKey });
+    const lost = await lostEvents(store.db, {
+      file: join(dataDir, AUDIT_HEAD_FILE),
+      key: auditKey,
+      isBeside: location.server === null,
+    });
     if (lost !== null && !options.newEpoch && !options.newStore) {
       throw lostEventsFault(location.server === null ? dataDir : store.place, lost);
     }
@@ -361,6 +373,7 @@ class AssembledOrchestrator implements Orchestrator {
         await service.start();
       }
       await this.recordStart();
+      if (await this.auditHead.isSynced()) await setMeta(this.options.store.db, AUDIT_HEAD_KEY, '1');
       const { pid, ...ready } = this.ready();
       this.options.logger.info('the orchestrator is ready', { ...ready, pid, version: VERSION });
       for (const note of this.options.notes) note();
@@ -444,8 +457,11 @@ class AssembledOrchestrator implements Orchestrator {
   }
 
   private async recordLost(lost: LostEvents): Promise<void> {
-    const { expected_seq, last_seq } = lost;
-    const summary = `The store was taken without its newest events: it ended with event ${last_seq}, ${expected_seq} was committed`;
+    const { expected_seq, last_seq, problem } = lost;
+    const summary =
+      problem === null
+        ? `The store was taken without its newest events: it ended with event ${last_seq}, ${expected_seq} was committed`
+        : `The store was taken although newer events may have been committed: ${problem}`;
     await this.record('audit.events_lost', summary, { ...lost });
     this.options.logger.error(summary, { ...lost });
   }

@@ -9,7 +9,7 @@ import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
 import { syncPath } from './backup-target.js';
-import { damageOf, isNoDatabase, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
+import { damageOf, isDamage, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 
 /**
  * Copies the file to `to`, which must not exist, and returns its SHA-256 in hex. Throws `disk_full`, and `usage` for a
@@ -79,11 +79,7 @@ export async function checkStore(copy: string, file: string): Promise<StoreFacts
     });
   } catch (error) {
     if (isFault(error)) throw error;
-    throw unusable(
-      file,
-      isNoDatabase(error) ? 'is damaged or no backup' : `cannot be read: ${messageOf(error)}`,
-      error,
-    );
+    throw unusable(file, isDamage(error) ? 'is damaged or no backup' : `cannot be read: ${messageOf(error)}`, error);
   }
 }
 

@@ -305,8 +305,10 @@ function putNewFile(staged: string, file: string): void {
 async function requireAllEvents(db: Queryable, directory: string | null): Promise<void> {
   if (directory === null || !existsSync(join(directory, 'audit.key'))) return;
   const file = join(directory, AUDIT_HEAD_FILE);
-  const lost = await lostEvents(db, { file, key: new AuditKey(loadKey(join(directory, 'audit.key'))) });
-  if (lost === null) return;
+  const key = new AuditKey(loadKey(join(directory, 'audit.key')));
+  // A missing file says nothing here: the copied store may be one of another directory.
+  const lost = await lostEvents(db, { file, key, isBeside: false });
+  if (lost === null || lost.problem !== null) return;
   throw new Fault(
     'data_dir_invalid',
     `${file} knows of audit event ${lost.expected_seq}, which is not in the store that would be copied: it ends with event ${lost.last_seq}`,

@@ -1,4 +1,5 @@
 /** Begins a new epoch for a store that is behind its agents: after a restore, `orch serve --new-epoch` or `--new-store`. */
+import { AUDIT_HEAD_KEY, REPLACED_HEAD_KEY } from '../audit/audit-head.js';
 import { revokeUnusedTokens } from '../auth/operator-store.js';
 import { deleteAllSessions } from '../auth/sessions.js';
 import type { Core } from '../core/core.js';
@@ -59,13 +60,14 @@ export interface EpochReset {
 }
 
 /**
- * Begins a new epoch, deletes all sessions and revokes unused tokens. Returns the counts.
+ * Begins a new epoch, deletes all sessions, revokes unused tokens, and forgets that the store has an audit head. Returns the counts.
  * @param others epochs of other stores with the same agents, which the new epoch must exceed
  */
 export async function resetForNewEpoch(
   tx: Queryable,
   { now, others }: { readonly now: number; readonly others: readonly number[] },
 ): Promise<EpochReset> {
+  for (const key of [AUDIT_HEAD_KEY, REPLACED_HEAD_KEY]) await deleteMeta(tx, key);
   return {
     epoch: await beginEpoch(tx, { now, others }),
     sessions: await deleteAllSessions(tx),

@@ -92,9 +92,8 @@ export function damageOf(connection: Connection, check: 'quick_check' | 'integri
   return found === 'ok' ? null : found;
 }
 
-/** Returns true for the error of a file that is damaged or not an SQLite database. */
-export const isNoDatabase = (error: unknown): boolean =>
-  /^SQLITE_(NOTADB|CORRUPT|IOERR)/.test(systemCodeOf(error) ?? '');
+/** Returns true for the error of a file that is damaged or not an SQLite database; false for a failing disk or too few resources. */
+export const isDamage = (error: unknown): boolean => /^SQLITE_(NOTADB|CORRUPT)/.test(systemCodeOf(error) ?? '');
 
 const inUse = (file: string, cause: unknown): Fault =>
   new Fault('data_dir_locked', `${file} is open in another process`, {

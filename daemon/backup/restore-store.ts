@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
-import { AUDIT_HEAD_FILE } from '../audit/audit-head.js';
+import { AUDIT_HEAD_FILE, headTextOf, REPLACED_HEAD_KEY } from '../audit/audit-head.js';
 import { SYSTEM } from '../core/domain-event.js';
 import { deleteMeta, setMeta } from '../database/meta.js';
 import { STORE_FILE } from '../database/store-location.js';
@@ -107,8 +107,7 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
       prepare(store, options, plan, present),
     );
     requireClosed(staged);
-    // The audit head belongs to the replaced store; the next start recreates it.
-    rmSync(join(dataDir, AUDIT_HEAD_FILE), { force: true });
+    // The audit head stays until the next start, so that an interruption loses nothing of the present store.
     return { ...plan, ...anew, kept: await target.put(staged) };
   } finally {
     rmSync(staging, { recursive: true, force: true });
@@ -142,9 +141,11 @@ async function prepare(
   if (former !== null) replaceKeyFile(keyFile, former.keys);
   const recordings = (await unknownAmong(db, await listRecordings(dataDir))).length;
   const others = typeof present === 'string' ? [] : [present.epoch];
+  const head = headTextOf(join(dataDir, AUDIT_HEAD_FILE));
   return uow.write(async (tx, emit) => {
     const anew = await resetForNewEpoch(tx, { now: clock.now(), others });
     await deleteMeta(tx, NOTE_KEY);
+    if (head !== null) await setMeta(tx, REPLACED_HEAD_KEY, head);
     if (newIdentity) await setMeta(tx, IDENTITY_KEY, '');
     const { file, sha256, made_at, last_seq, last_hash, present_seq } = plan;
     emit({

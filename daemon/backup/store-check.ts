@@ -12,6 +12,7 @@ import type { Verification } from '../audit/audit-verification.js';
 import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { OpenDatabase } from '../database/database.js';
+import type { CheckedCopy } from './check-copy-worker.js';
 
 interface StoreCheckOptions extends Pick<Core, 'logger' | 'uow'> {
   readonly store: OpenDatabase;
@@ -25,6 +26,9 @@ interface StoreProblem {
 
 /** Milliseconds from the start to the check, so that agents reconnect first. */
 const BEGINS_AFTER = 10_000;
+/** Milliseconds until a check that could not be made is repeated; doubled each time up to the maximum. */
+const REPEATED_AFTER = 10_000;
+const REPEATED_AFTER_AT_MOST = 3_600_000;
 /** Minimum bytes that stay free beside the copy. */
 const SPARE = 256 * 1024 * 1024;
 
@@ -34,6 +38,7 @@ export class StoreCheck implements Service {
   private readonly stopping = new AbortController();
   private timer: NodeJS.Timeout | undefined;
   private checking: Promise<void> = Promise.resolve();
+  private repeatedAfter = REPEATED_AFTER;
   private damage: string | null = null;
 
   constructor(options: StoreCheckOptions) {
@@ -42,10 +47,7 @@ export class StoreCheck implements Service {
 
   async start(): Promise<void> {
     if (this.options.store.copy !== null) rmSync(this.copy, { force: true });
-    this.timer = setTimeout(() => {
-      this.checking = this.check();
-    }, BEGINS_AFTER);
-    this.timer.unref();
+    this.checkAfter(BEGINS_AFTER);
   }
 
   async stop(): Promise<void> {
@@ -72,7 +74,14 @@ export class StoreCheck implements Service {
     return `${this.options.store.place}.check`;
   }
 
-  /** Checks a copy of the store and the audit chain, and reports damage. Never rejects. */
+  private checkAfter(ms: number): void {
+    this.timer = setTimeout(() => {
+      this.checking = this.check();
+    }, ms);
+    this.timer.unref();
+  }
+
+  /** Checks a copy of the store and the audit chain, and reports damage. Repeats a check that fails. Never rejects. */
   private async check(): Promise<void> {
     const { logger, store, verification } = this.options;
     const { place: file, copy } = store;
@@ -81,7 +90,7 @@ export class StoreCheck implements Service {
       if (copy !== null) {
         const { bavail, bsize } = await statfs(dirname(file));
         if (bavail * bsize < statSync(file).size + SPARE) {
-          logger.warn('the store was not checked, there is too little room for a copy of it', { file });
+          logger.warn('the pages of the store were not checked, there is too little room for a copy of it', { file });
         } else {
           await copy(this.copy, signal);
           this.damage = await damageIn(this.copy, signal);
@@ -92,10 +101,23 @@ export class StoreCheck implements Service {
       if (this.damage === null) logger.debug('the store was checked and is whole', { file });
       else await this.recordDamage(this.damage);
     } catch (error) {
-      if (!signal.aborted) logger.error('the store could not be checked', { file, reason: messageOf(error) });
+      if (!signal.aborted) this.repeat(error);
     } finally {
       if (copy !== null) for (const end of ['', '-wal', '-journal']) rmSync(`${this.copy}${end}`, { force: true });
     }
+  }
+
+  /** Logs why the check could not be made, which says nothing about the store, and schedules it again. */
+  private repeat(error: unknown): void {
+    const { logger, store } = this.options;
+    const seconds = this.repeatedAfter / 1000;
+    logger.warn('the store could not be checked', {
+      file: store.place,
+      reason: messageOf(error),
+      again_in_secs: seconds,
+    });
+    this.checkAfter(this.repeatedAfter);
+    this.repeatedAfter = Math.min(this.repeatedAfter * 2, REPEATED_AFTER_AT_MOST);
   }
 
   private async recordDamage(damage: string): Promise<void> {
@@ -114,12 +136,15 @@ export class StoreCheck implements Service {
   }
 }
 
+/** Returns the damage of a copy, null for none. Rejects when the thread cannot check it, for example without free descriptors. */
 function damageIn(copy: string, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./check-copy-worker.js', import.meta.url), { workerData: copy });
     signal.addEventListener('abort', () => void worker.terminate(), { once: true });
-    worker.once('message', (damage: string | null) => resolve(damage));
-    worker.once('error', (error) => resolve(messageOf(error)));
+    worker.once('message', ({ damage, failure }: CheckedCopy) =>
+      failure === null ? resolve(damage) : reject(new Error(failure)),
+    );
+    worker.once('error', reject);
     worker.once('exit', (code) => reject(new Error(`the check of the copy ended with ${code}`)));
   });
 }

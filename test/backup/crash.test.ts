@@ -16,6 +16,9 @@ import { ManualClock, newIds, Sqlite, temporaryDirectory } from '../support/data
 
 const program = fileURLToPath(new URL('programs/restore-until.mjs', import.meta.url));
 
+/** Stands for the newest event of the present store. */
+const HEAD = 'the newest event';
+
 /** How the store that is replaced looks when the restore begins. */
 type Shape = 'closed' | 'with its log' | 'damaged, with its log';
 
@@ -25,6 +28,7 @@ async function prepare(shape: Shape): Promise<{ readonly template: string; reado
   const template = join(root, 'data');
   mkdirSync(template, { mode: 0o700 });
   const key = publicKeyOfKeyObject(loadOrCreateKey(join(template, 'identity.key')));
+  writeFileSync(join(template, 'audit.head'), HEAD);
   const clock = new ManualClock();
   const onFatal = (error: unknown): never => {
     throw error;
@@ -93,6 +97,7 @@ describe.each([
       const { status, signal, stdout, stderr } = run(directory, backup, limit);
       expect([status, signal], stderr).toEqual(status === 0 ? [0, null] : [null, 'SIGKILL']);
       const state = found(directory);
+      expect(readFileSync(join(directory, 'audit.head'), 'utf8'), `killed before call ${limit}`).toBe(HEAD);
       expect([before, 'backup, 1 restored'], `killed before call ${limit}`).toContain(state);
       seen.add(state);
       if (status === 0) end = Number(stdout);

@@ -1,8 +1,26 @@
 /** A store that lost its newest commits, because a byte of its write-ahead log is not what was written. */
-import { closeSync, existsSync, openSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Sqlite } from '../support/database.js';
-import { type Running, Sandbox, until } from '../support/orch.js';
+import { ORCH, type Running, Sandbox, until } from '../support/orch.js';
 
 const sandbox = new Sandbox();
 const log = sandbox.path('serve', 'orch.db-wal');
@@ -90,17 +108,73 @@ describe('a store with a damaged log', () => {
     expect(await server.stop()).toBe(0);
   });
 
-  it('is not missed where nothing is lost: after a kill, and without the file beside it', async () => {
+  it('is not reported where nothing is lost: after a kill', async () => {
     await serve();
     await sandbox.orch(['secrets', 'set', 'last', '-'], { input: 'value' });
     await server.stop('SIGKILL');
     await serve();
     expect((await sandbox.orch(['secrets', 'show', 'last'])).status).toBe(0);
     await server.stop('SIGKILL');
-    rmSync(sandbox.path('serve', 'audit.head'));
-    await serve();
+  });
+});
+
+describe('a store whose file of the newest event', () => {
+  const head = sandbox.path('serve', 'audit.head');
+
+  it.each([
+    ['is missing', () => {}, 'audit.head is missing'],
+    ['is empty', () => writeFileSync(head, ''), 'audit.head holds no event'],
+    ['holds something else', () => writeFileSync(head, randomBytes(1024)), 'audit.head holds no event'],
+    ['is a directory', () => mkdirSync(head), 'audit.head is a directory'],
+  ] as const)('%s is not used until the operator accepts it', async (_, spoil, said) => {
+    const kept = readFileSync(head);
+    rmSync(head);
+    spoil();
+    const refused = await refusal();
+    expect(refused).toContain(`${said}, so it is unknown whether the store`);
+    expect(refused).toMatch(/put the file back.*"orch serve restore FILE".*"orch serve --new-epoch"/);
+    rmSync(head, { recursive: true, force: true });
+    writeFileSync(head, kept, { mode: 0o600 });
+  });
+
+  it('is missing can go on, which the audit log says', async () => {
+    rmSync(head);
+    await serve('--new-epoch');
+    const { events } = await sandbox.json<{ events: readonly Event[] }>([
+      'audit',
+      'list',
+      '--type',
+      'audit.events_lost',
+    ]);
+    expect(events[0]?.metadata).toMatchObject({
+      missing: null,
+      problem: expect.stringContaining('audit.head is missing'),
+    });
+    expect(existsSync(head)).toBe(true);
     expect(await server.stop()).toBe(0);
-    expect(existsSync(sandbox.path('serve', 'audit.head'))).toBe(true);
+  });
+});
+
+describe('a store that cannot be checked', () => {
+  it('is not called damaged, and is checked once that is possible', async () => {
+    const release = sandbox.path('release');
+    cpSync(dirname(ORCH), release, { recursive: true });
+    const worker = readdirSync(release, { recursive: true, encoding: 'utf8' }).find((name) =>
+      name.endsWith('check-copy-worker.js'),
+    );
+    const file = join(release, worker ?? '');
+    renameSync(file, `${file}.away`);
+    symlinkSync(fileURLToPath(new URL('../../node_modules', import.meta.url)), sandbox.path('node_modules'));
+    sandbox.program = join(release, 'orch.js');
+    await serve('--log-level', 'debug');
+    sandbox.program = ORCH;
+    await until(() => server.output().includes('the store could not be checked'), 'the check has failed');
+    expect(await sandbox.orch(['status'])).toMatchObject({ status: 0 });
+    const type = ['--type', 'orchestrator.store_damaged'];
+    expect(await sandbox.json(['audit', 'list', ...type])).toMatchObject({ events: [] });
+    renameSync(`${file}.away`, file);
+    await until(() => server.output().includes('the store was checked and is whole'), 'the check is repeated');
+    expect(await server.stop()).toBe(0);
   });
 });
 

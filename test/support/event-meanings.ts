@@ -93,7 +93,8 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'audit.pruned': 'Audit events were deleted, by their age or by an admin.',
   'audit.retention_changed': 'An admin set how long audit events are kept.',
   'audit.key_changed': 'The key that signs the audit log differs from the former one.',
-  'audit.events_lost': 'The store lacks its newest events: the audit log ends before its signed head.',
+  'audit.events_lost':
+    'The store lacks its newest events, or its signed head is missing and they may be: an operator accepted it.',
   'orchestrator.started': 'The orchestrator started.',
   'orchestrator.stopped': 'The orchestrator stopped.',
   'orchestrator.discovery_sent': 'Discovery packets were sent to waiting agents.',

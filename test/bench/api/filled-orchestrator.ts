@@ -1,7 +1,7 @@
 /** An orchestrator whose store is filled with absent agents and audit events by the product's own code, while it is stopped. */
 import { rmSync } from 'node:fs';
 import { monotonicFactory } from 'ulid';
-import { AUDIT_HEAD_FILE } from '../../../daemon/audit/audit-head.js';
+import { AUDIT_HEAD_FILE, AUDIT_HEAD_KEY } from '../../../daemon/audit/audit-head.js';
 import { GENESIS_HASH, hashOf } from '../../../daemon/core/audit-log.js';
 import { type AuditRow, metadataColumn } from '../../../daemon/core/audit-store.js';
 import { EVENT_SEVERITY, type EventType } from '../../../daemon/core/domain-event.js';
@@ -63,7 +63,7 @@ export class FilledOrchestrator {
       const store = new Sqlite(orchestrator.storeFile);
       // Nobody needs what a power cut would leave.
       for (const setting of ['synchronous = OFF', 'cache_size = -500000']) store.pragma(setting);
-      store.exec('delete from audit_events; delete from audit_marks');
+      store.exec(`delete from audit_events; delete from audit_marks; delete from meta where key = '${AUDIT_HEAD_KEY}'`);
       rmSync(orchestrator.sandbox.path('serve', AUDIT_HEAD_FILE));
       const columns = COLUMNS.map((name) => `@${name}`).join(', ');
       const insert = store.prepare(`insert into audit_events (${COLUMNS.join(', ')}) values (${columns})`);
