@@ -38,7 +38,7 @@ export class ClockTrust {
   constructor(now: ClockReading, memory: ClockMemory | null) {
     const before = memory ?? { wall: now.wall, doubt: 0 };
     this.last = { wall: before.wall, steady: now.steady };
-    this.unconfirmed = before.doubt;
+    this.unconfirmed = Math.round(before.doubt);
     this.jumpedAt = now.steady;
     this.read(now);
   }
@@ -63,7 +63,8 @@ export class ClockTrust {
 
   /** Takes a reading. Returns the jump of the wall clock since the last reading in milliseconds, 0 for none. */
   read(now: ClockReading): number {
-    const step = now.wall - this.last.wall - (now.steady - this.last.steady);
+    // Whole milliseconds, because the doubt becomes part of times in the store.
+    const step = Math.round(now.wall - this.last.wall - (now.steady - this.last.steady));
     this.last = now;
     const jump = Math.abs(step) > JUMP_MS ? step : 0;
     if (jump !== 0) {

@@ -36,15 +36,19 @@ const TICK = 1_000;
 /** Maximum samples deleted in one transaction. */
 const PRUNED_AT_ONCE = 5_000;
 const REQUESTS = 1_000_000;
+/** Unanswered requests remembered per agent. An answer may come long after the next request. */
+const OUTSTANDING = 64;
+/** Maximum samples kept while the store cannot be written; the oldest are dropped first. */
+const KEPT = 20_000;
 
 export class MetricsPoller implements Service {
   readonly name = 'metrics';
   private readonly options: MetricsPollerOptions;
   /** Time of each connected agent's next poll, on the monotonic clock. */
   private due = new Map<NodeId, number>();
-  /** ID of the unanswered request of each agent. */
-  private readonly asked = new Map<NodeId, number>();
-  private readonly waiting: NewRow<'metrics_samples'>[] = [];
+  /** IDs of the unanswered requests of each agent, oldest first. */
+  private readonly asked = new Map<NodeId, Set<number>>();
+  private waiting: NewRow<'metrics_samples'>[] = [];
   private timer: NodeJS.Timeout | undefined;
   private storing: Promise<void> = Promise.resolve();
   private requests = 0;
@@ -65,10 +69,9 @@ export class MetricsPoller implements Service {
 
   /** Queues the sample of an answer. Throws `protocol_violation` for an answer without a request. */
   receive(nodeId: NodeId, { request_id: requestId, sample }: MetricsAnswer): void {
-    if (this.asked.get(nodeId) !== requestId) {
+    if (this.asked.get(nodeId)?.delete(requestId) !== true) {
       throw new Fault('protocol_violation', 'the peer sent metrics without a request');
     }
-    this.asked.delete(nodeId);
     if (sample !== null) this.waiting.push({ node_id: nodeId, received_at: this.options.clock.now(), ...sample });
   }
 
@@ -103,19 +106,35 @@ export class MetricsPoller implements Service {
       this.requests = (this.requests + 1) % REQUESTS;
       // `send` returns false for agents whose protocol version lacks the request.
       if (link.send(nodeId, [{ type: 'metrics_request', request_id: this.requests }]))
-        this.asked.set(nodeId, this.requests);
+        this.expect(nodeId, this.requests);
     }
     for (const nodeId of this.asked.keys()) if (!next.has(nodeId)) this.asked.delete(nodeId);
     this.due = next;
   }
 
+  private expect(nodeId: NodeId, requestId: number): void {
+    const outstanding = this.asked.get(nodeId) ?? new Set();
+    this.asked.set(nodeId, outstanding.add(requestId));
+    const [oldest] = outstanding;
+    if (outstanding.size > OUTSTANDING && oldest !== undefined) outstanding.delete(oldest);
+  }
+
   private store(): void {
     if (this.waiting.length === 0) return;
-    const samples = this.waiting.splice(0);
-    const { db, logger } = this.options;
+    const samples = this.waiting;
+    this.waiting = [];
+    const { db } = this.options;
     this.storing = this.storing
       .then(() => db.transaction().execute((tx) => insertSamples(tx, samples)))
-      .catch((error: unknown) => logger.error('metrics were not stored', { reason: messageOf(error) }));
+      .catch((error: unknown) => this.keep(samples, error));
+  }
+
+  /** Keeps samples that could not be stored for the next attempt. */
+  private keep(samples: readonly NewRow<'metrics_samples'>[], error: unknown): void {
+    const all = [...samples, ...this.waiting];
+    this.waiting = all.slice(-KEPT);
+    const reason = messageOf(error);
+    this.options.logger.error('metrics were not stored yet', { reason, dropped: all.length - this.waiting.length });
   }
 }
 

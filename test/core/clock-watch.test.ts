@@ -4,6 +4,7 @@ import { readAuditPage } from '../../daemon/audit/audit-reader.js';
 import { ClockTrust } from '../../daemon/core/clock-trust.js';
 import { ClockWatch } from '../../daemon/core/clock-watch.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
+import { deleteIdempotencyKeysBefore } from '../../daemon/http/idempotency.js';
 import { auditOf, event } from '../support/audit.js';
 import { ManualClock, openStore, recordingLogger, temporaryDirectory } from '../support/database.js';
 
@@ -46,6 +47,16 @@ describe('the trust in a clock', () => {
     trust.read(reading(right + 5 * MINUTE, 5 * MINUTE));
     expect(trust).toMatchObject({ needsOperator: false });
     expect(trust.doubt).toBeLessThanOrEqual(5 * MINUTE);
+  });
+});
+
+describe('the time by which age is judged', () => {
+  it('is a whole number that every store takes, whatever fractions the monotonic clock has', async () => {
+    const trust = new ClockTrust(reading(0, 0.25), { wall: 0, doubt: 0.5 });
+    trust.read(reading(2 * DAY, 1000.123456));
+    expect(trust.time).toBe(Math.trunc(trust.time));
+    const { db } = await openStore();
+    expect(await deleteIdempotencyKeysBefore(db, trust.time)).toBe(0);
   });
 });
 

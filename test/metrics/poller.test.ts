@@ -1,4 +1,5 @@
 /** The orchestrator's measurements: whom it asks and when, what it stores, and what it drops. */
+import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { deleteAgent, insertAgent } from '../../daemon/fleet/agent-store.js';
 import { type HistoryPage, insertSamples, MetricsReader } from '../../daemon/metrics/metrics.js';
@@ -101,6 +102,35 @@ describe('the poller', () => {
     expect(await reader.history(B, { limit: 10 })).toBeNull();
     expect(await reader.latestOfAll()).toEqual([{ node_id: A, sample: sample(1_700_000_000) }]);
     expect(clock.now()).toBeGreaterThan(0);
+  });
+
+  it('takes answers that come after the next request', async () => {
+    const { asked, connected, poller, reader, clock } = await bench();
+    connected.add(A);
+    await poller.start();
+    await tick(asked, 1);
+    clock.advance(60_000);
+    await tick(asked, 1);
+    const [first = -1, second = -1] = asked.map(([, request]) => request);
+    poller.receive(A, { request_id: first, sample: sample(1) });
+    clock.advance(1);
+    poller.receive(A, { request_id: second, sample: sample(2) });
+    await poller.stop();
+    const { history } = (await reader.history(A, { limit: 10 })) ?? {};
+    expect(history?.samples.map(({ collected_at }) => collected_at)).toEqual([1, 2]);
+  });
+
+  it('stores later what the store could not take', async () => {
+    const { db, asked, connected, poller, reader } = await bench();
+    connected.add(A);
+    await poller.start();
+    await tick(asked, 1);
+    await sql`alter table metrics_samples rename to away`.execute(db);
+    poller.receive(A, { request_id: asked[0]?.[1] ?? -1, sample: sample(7) });
+    await poller.stop();
+    await sql`alter table away rename to metrics_samples`.execute(db);
+    await poller.stop();
+    expect(await reader.latest(A)).toEqual(sample(7));
   });
 });
 
