@@ -65,6 +65,8 @@ export interface AgentTable {
   state_content_id: number | null;
   /** Token with which the agent enrolled; null for none. */
   enrolment_token_id: string | null;
+  /** Apply that began the trial of the agent; a trial without a source in status `on_trial` has ended. Null for none. */
+  trial_operation_id: string | null;
 }
 
 /** The standing of an approved agent, as last evaluated: `engine/convergence/standings.ts`. */
@@ -140,6 +142,38 @@ interface ModuleRevisionTable {
   definition_json: string;
   uploaded_at: number;
   uploaded_by: string;
+}
+
+/** Text of a module that an apply or a rollout carries, stored until all that carry it have published it or are deleted. */
+interface ModuleTextTable {
+  /** SHA-256 of `content`, in hex. */
+  sha256: string;
+  content: string;
+  definition_json: string;
+}
+
+/** A module that an apply carries as text. */
+interface OperationSourceTable {
+  operation_id: string;
+  name: string;
+  sha256: string;
+  /** SHA-256 of the revision that the text replaces when it is published; null for none. */
+  replaces: string | null;
+  /** One of `SOURCE_STATUSES`: `engine/modules/source-store.ts`. */
+  status: string;
+  /** Number of other agents that followed the module at the end of the apply. */
+  others: number;
+}
+
+/** A module that a rollout carries as text. */
+interface RolloutSourceTable {
+  rollout_id: string;
+  /** Position in the request, from 0. */
+  position: number;
+  name: string;
+  sha256: string;
+  /** As in `OperationSourceTable`. */
+  replaces: string | null;
 }
 
 export interface AssignmentTable {
@@ -599,11 +633,14 @@ export interface Database {
   enrolment_tokens: EnrolmentTokenTable;
   modules: ModuleTable;
   module_revisions: ModuleRevisionTable;
+  module_texts: ModuleTextTable;
   assignments: AssignmentTable;
   operations: OperationTable;
   operation_results: OperationResultTable;
+  operation_sources: OperationSourceTable;
   rollouts: RolloutTable;
   rollout_agents: RolloutAgentTable;
+  rollout_sources: RolloutSourceTable;
   run_contents: RunContentTable;
   operation_outputs: OperationOutputTable;
   applied_resources: AppliedResourceTable;

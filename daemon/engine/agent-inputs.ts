@@ -18,6 +18,8 @@ export interface AgentInputs {
   readonly stateSha256: string | null;
   /** True if the newest drift check with a result found drift; an apply may have repaired it since. */
   readonly foundDrifted: boolean;
+  /** True if a module that came with its last apply is not published. */
+  readonly isOnTrial: boolean;
 }
 
 /** Agents read at a time. */
@@ -60,6 +62,13 @@ const selectInputs = (db: Queryable) =>
         .orderBy('drift_id', 'desc')
         .limit(1)
         .as('drift_status'),
+      of
+        .selectFrom('operation_sources')
+        .select('operation_sources.name')
+        .whereRef('operation_sources.operation_id', '=', 'agents.trial_operation_id')
+        .where('operation_sources.status', '=', 'on_trial')
+        .limit(1)
+        .as('tried'),
     ])
     .orderBy('agent_tags.key');
 
@@ -71,11 +80,13 @@ interface InputRow extends Row<'agents'> {
   readonly modules: string | null;
   readonly state_sha256: string | null;
   readonly drift_status: string | null;
+  /** Name of a module on trial; null for none. */
+  readonly tried: string | null;
 }
 
 function inputsOf(rows: readonly InputRow[]): readonly AgentInputs[] {
   const agents = new Map<string, AgentInputs & { readonly tags: Record<string, string> }>();
-  for (const { tag_key, tag_value, assignments, modules, state_sha256, drift_status, ...row } of rows) {
+  for (const { tag_key, tag_value, assignments, modules, state_sha256, drift_status, tried, ...row } of rows) {
     const known = agents.get(row.node_id);
     const agent = known ?? {
       row: agentOf(row),
@@ -84,6 +95,7 @@ function inputsOf(rows: readonly InputRow[]): readonly AgentInputs[] {
       modules,
       stateSha256: state_sha256,
       foundDrifted: drift_status === 'drifted',
+      isOnTrial: tried !== null,
     };
     if (known === undefined) agents.set(row.node_id, agent);
     if (tag_key !== null && tag_value !== null) agent.tags[tag_key] = tag_value;

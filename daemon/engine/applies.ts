@@ -20,7 +20,9 @@ import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
 import type { Lanes } from './lanes.js';
 import type { ApplyLease, Leases } from './leases.js';
+import { type SentModule, sourcesOf } from './modules/current-modules.js';
 import { findModuleHeads } from './modules/module-store.js';
+import type { OperationSource, Source } from './modules/source-store.js';
 import { type LiveOperations, needsUndoing, type Undoing } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
 import type { OperationRecords } from './operations/operation-records.js';
@@ -29,6 +31,7 @@ import { findOperation, operationNotFound } from './operations/operation-store.j
 import { splitPlanHash } from './plans.js';
 import { runContent } from './run-content.js';
 import type { AgentSessions } from './traffic.js';
+import { endedTrial, triedSources } from './trials.js';
 
 interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   /** Returns the current number of removals that one apply may make without consent. */
@@ -49,6 +52,8 @@ interface ApplyRequest {
   readonly nodeId: string;
   /** Modules beside those of assignments; empty with `to`. */
   readonly modules: readonly string[];
+  /** Modules whose texts came with the request: they count as named, and replace stored ones on this agent. */
+  readonly sent?: readonly SentModule[];
   /** What the apply brings back in place of modules; null for modules. */
   readonly to?: ApplyTarget | null;
   /** Number of removals that the caller allows; null for the removal guard. */
@@ -87,6 +92,8 @@ interface StartedApply {
   readonly warnings: RunResult['warnings'];
   /** Remarks about an earlier desired state. */
   readonly notes: readonly string[];
+  /** Modules whose trial on the agent the apply ends. */
+  readonly endsTrial: readonly string[];
 }
 
 export class Applies {
@@ -106,13 +113,15 @@ export class Applies {
     const id = newId();
     const lease = await this.takeLease(request, id);
     try {
-      const { to = null, modules } = request;
+      const { to = null, modules, sent = [] } = request;
       // Read under the lease, so that no other apply changes the believed state afterwards.
       const agent = await gate.pass(request.nodeId);
+      if (request.automatic !== undefined && agent.inputs.isOnTrial) throw changedPlan();
       const desired =
         to === null
-          ? await desiredSets.of(db, agent.inputs, { named: modules })
+          ? await desiredSets.of(db, agent.inputs, { named: modules, sent })
           : await desiredSets.earlier(db, agent, to);
+      const sources = to === null ? (await sourcesOf(db, sent)).map(asSent) : await sourcesOfTarget(db, to);
       refuseStranger(agent, desired, request.rollout?.assignment ?? null);
       if (request.automatic !== undefined && request.automatic.wantedSha256 !== desired.wantedSha256)
         throw changedPlan();
@@ -124,9 +133,11 @@ export class Applies {
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
       const { rollout = null, outsideWindow = false } = request;
-      const plan = { id, agent, desired, dispatch, expect, context, rollout, outsideWindow, undoing };
+      const tried = await triedSources(db, agent.row.trial_operation_id);
+      const plan = { id, agent, desired, dispatch, expect, context, rollout, outsideWindow, undoing, sent, sources };
       await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
-      return { operationId: id, warnings: desired.warnings, notes: desired.notes };
+      const { warnings, notes } = desired;
+      return { operationId: id, warnings, notes, endsTrial: endedTrial(tried, sources) };
     } catch (error) {
       lease.release();
       throw error;
@@ -179,6 +190,9 @@ export class Applies {
         isSentAtOnce,
         isConfirmation: desired.isConfirmation,
         undoing,
+        sources: plan.sources,
+        texts: plan.sent,
+        endsTrial: agent.row.trial_operation_id !== null,
       },
       context,
     );
@@ -258,7 +272,23 @@ interface Beginning {
   readonly rollout: RolloutOfApply | null;
   readonly outsideWindow: boolean;
   readonly undoing: Undoing;
+  readonly sent: readonly SentModule[];
+  readonly sources: readonly OperationSource[];
 }
+
+/** Returns the modules that an earlier operation had on trial: a return to it tries them again. */
+async function sourcesOfTarget(db: Queryable, to: ApplyTarget): Promise<readonly OperationSource[]> {
+  const tried = typeof to === 'string' ? await triedSources(db, to) : [];
+  return tried.map(asSent);
+}
+
+const asSent = ({ name, sha256, replaces }: Source): OperationSource => ({
+  name,
+  sha256,
+  replaces,
+  status: 'sent',
+  others: 0,
+});
 
 function undoingOf({ confirmSecs, keepsSnapshot, putsBack }: ApplyRequest, { modules }: DesiredSet): Undoing {
   const asked = [confirmSecs ?? null, ...modules.map(({ compiled }) => compiled.confirmSecs)];

@@ -23,6 +23,7 @@ import { Epoch } from './epoch.js';
 import { Lanes } from './lanes.js';
 import { Leases } from './leases.js';
 import { CurrentModules } from './modules/current-modules.js';
+import { Followers } from './modules/followers.js';
 import { ModuleService } from './modules/module-service.js';
 import type { TextParser } from './modules/text-parser.js';
 import { Observations } from './observations.js';
@@ -39,6 +40,7 @@ import { Rollouts } from './rollouts/rollouts.js';
 import { RunContents } from './run-contents.js';
 import { StateReader } from './state.js';
 import { AgentSessions, Traffic } from './traffic.js';
+import { Trials } from './trials.js';
 import { Verifications } from './verifications.js';
 
 export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
@@ -102,7 +104,8 @@ export class Engine implements Service {
     const current = new CurrentModules(parser);
     const contents = new RunContents();
     const desiredSets = new DesiredSets({ current, assignments, secrets, lanes, contents });
-    const records = new OperationRecords({ ...options, epoch });
+    const followers = new Followers({ assignments, contents });
+    const records = new OperationRecords({ ...options, epoch, trials: new Trials({ ...options, followers }) });
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed, windows: options.windows });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver, contents };
@@ -111,7 +114,7 @@ export class Engine implements Service {
     this.leases = leases;
     this.observations = observations;
     this.deadlines = new OperationDeadlines(operations);
-    this.modules = new ModuleService(options);
+    this.modules = new ModuleService({ ...options, followers });
     this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
     this.applies = new Applies({ ...shared, assignments, sessions, live, records, driver });
@@ -122,7 +125,9 @@ export class Engine implements Service {
     this.driftExcuses = new DriftExcuses(shared);
     const { plans, applies } = this;
     const verify = this.verifications.verify.bind(this.verifications);
-    this.rollouts = new Rollouts({ ...options, limits, leases, plans, applies, operations: this.operations, verify });
+    const revive = current.revive.bind(current);
+    const tools = { limits, leases, plans, applies, operations: this.operations, verify, revive };
+    this.rollouts = new Rollouts({ ...options, ...tools });
     const evaluator = new Evaluator({ clock, desiredSets, assignments, current, contents, lanes });
     this.standings = new Standings({ ...options, evaluator });
     const { standings } = this;

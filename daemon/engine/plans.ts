@@ -15,6 +15,7 @@ import { type SentModule, sentNote } from './modules/current-modules.js';
 import { Observation, type Observations, type Observed, underLease } from './observations.js';
 import { agentParty, restoresMetadata, wantedText } from './operations/apply-events.js';
 import { runContent } from './run-content.js';
+import { endedTrial, triedSources } from './trials.js';
 
 interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
@@ -74,7 +75,12 @@ export class Plans {
       for (const failure of desired.content.failures) request.onResult(failure);
       const found = await observations.run(observation, signal);
       const observed = { ...found, results: [...found.results.map(noted), ...desired.content.failures] };
-      return planResult({ agent, desired, observed, startedAt, finishedAt: clock.now() });
+      const tried = await triedSources(db, now.row.trial_operation_id);
+      const endsTrial = endedTrial(
+        tried,
+        to === null ? sent : await triedSources(db, typeof to === 'string' ? to : null),
+      );
+      return planResult({ agent, desired, endsTrial, observed, startedAt, finishedAt: clock.now() });
     });
   }
 
@@ -125,6 +131,8 @@ export class Plans {
 interface Planned {
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
+  /** Modules whose trial an apply of this would end. */
+  readonly endsTrial: readonly string[];
   readonly observed: Observed;
   /** Unix milliseconds. */
   readonly startedAt: number;
@@ -132,7 +140,7 @@ interface Planned {
   readonly finishedAt: number;
 }
 
-function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned): RunResult {
+function planResult({ agent, desired, endsTrial, observed, startedAt, finishedAt }: Planned): RunResult {
   const { results, end, error } = observed;
   const confirmSecs = desired.modules.flatMap(({ compiled }) => compiled.confirmSecs ?? []);
   return {
@@ -153,6 +161,7 @@ function planResult({ agent, desired, observed, startedAt, finishedAt }: Planned
     plan_hash: observed.observed === null ? null : planHash(desired.encoded.sha256, observed.observed),
     error,
     ...earlierMembers(desired),
+    ...(endsTrial.length === 0 ? {} : { ends_trial: [...endsTrial] }),
     ...(confirmSecs.length === 0 ? {} : { confirm_secs: Math.min(...confirmSecs) }),
   };
 }

@@ -61,13 +61,14 @@ const planAgent =
   };
 
 const applyAgent =
-  ({ applies, operations }: RunServices): Handler<Routes['applyAgent']> =>
+  ({ applies, operations, sources }: RunServices): Handler<Routes['applyAgent']> =>
   async ({ params, body, context, signal, stream }) => {
     refuseBoth(body);
     const { operationId, ...remarks } = await applies.start(
       {
         nodeId: params.node_id,
         modules: body.modules,
+        sent: await sources(body.sources ?? []),
         to: body.to ?? null,
         allowRemovals: body.allow_removals ?? null,
         expect: body.expect ?? null,

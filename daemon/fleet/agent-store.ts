@@ -303,6 +303,31 @@ export async function noteAppliedState(
   return true;
 }
 
+/**
+ * Stores which apply began the trial of an agent; null ends the trial. Does nothing for a removed agent, even if it has returned
+ * under the same key.
+ */
+export async function setTrial(
+  db: Queryable,
+  nodeId: string,
+  { operationId, trialId }: { readonly operationId: string; readonly trialId: string | null },
+): Promise<void> {
+  await db
+    .updateTable('agents')
+    .set({ trial_operation_id: trialId })
+    .where('node_id', '=', nodeId)
+    .where('created_id', '<=', operationId)
+    .execute();
+}
+
+/** Returns the agents whose last apply began a trial, which may have ended. */
+export const listTrials = (db: Queryable): Promise<readonly Pick<AgentRow, 'node_id' | 'trial_operation_id'>[]> =>
+  db
+    .selectFrom('agents')
+    .select(['node_id', 'trial_operation_id'])
+    .where('trial_operation_id', 'is not', null)
+    .execute();
+
 const stateOperationOf = preparedQuery((db, nodeId: string, operationId: string) =>
   db
     .selectFrom('agents')
@@ -414,6 +439,7 @@ export const recordOfNew = (
   state_operation_id: null,
   state_content_id: null,
   enrolment_token_id: null,
+  trial_operation_id: null,
 });
 
 export function pendingEvent({ connection, hello: { hostname } }: NewAgent): DomainEvent {

@@ -155,6 +155,6 @@ export const assignmentRoutes = {
     bodyOptional: true,
     answers: { 200: RolloutSchema, 202: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['assignment_not_found', 'module_not_found', 'outside_window'],
+    faults: ['assignment_not_found', 'module_not_found', 'outside_window', 'invalid_module', 'rate_limited'],
   }),
 } as const;

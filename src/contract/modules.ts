@@ -1,8 +1,9 @@
 /** Modules: declarative lists of resources with revisions. */
 import * as Type from 'typebox';
-import { closed, optional } from '../kernel/schema.js';
+import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
+import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { Seconds } from './shapes.js';
+import { KeyId, Seconds } from './shapes.js';
 
 export const ModuleEntrySchema = closed({
   name: Type.String(),
@@ -36,6 +37,37 @@ const ModuleRevisionSchema = closed({
   sha256: Type.String(),
 });
 export type ModuleRevision = Type.Static<typeof ModuleRevisionSchema>;
+
+/** Whom a new revision of a module reaches. */
+const ModuleReachSchema = closed({
+  name: Type.String(),
+  sha256: nullable(
+    Type.String({ description: 'SHA-256 of the stored revision; null for a module that is not stored' }),
+  ),
+  assignments: Type.Array(
+    closed({
+      name: Type.String(),
+      mode: Type.Enum(ASSIGNMENT_MODES),
+      agents: Type.Integer({ description: 'Approved agents that it matches now' }),
+    }),
+    { description: 'Assignments that name the module' },
+  ),
+  agents: Type.Array(
+    closed({
+      node_id: KeyId,
+      name: nullable(Type.String()),
+      mode: nullable(
+        Type.Enum(ASSIGNMENT_MODES, {
+          description: 'Strongest mode of the assignments that give it the module; null if only a request gave it',
+        }),
+      ),
+      on_trial: Type.Boolean({ description: 'True for an agent on trial, which automatic applies leave alone' }),
+      tried: nullable(Type.String({ description: 'SHA-256 of the text of the module that it has on trial' })),
+    }),
+    { description: 'Approved agents that follow the module' },
+  ),
+});
+export type ModuleReach = Type.Static<typeof ModuleReachSchema>;
 
 export const moduleRoutes = {
   listModules: route({
@@ -89,6 +121,17 @@ export const moduleRoutes = {
     params,
     answers: { 200: closed({ revisions: Type.Array(ModuleRevisionSchema) }) },
     faults: ['module_not_found'],
+  }),
+  getModuleReach: route({
+    id: 'getModuleReach',
+    summary: 'Whom a new revision of a module would reach: the assignments that name it and the agents that follow it',
+    tag: 'modules',
+    method: 'GET',
+    path: '/modules/{name}/reach',
+    access: 'viewer',
+    params,
+    answers: { 200: ModuleReachSchema },
+    faults: [],
   }),
   removeModule: route({
     id: 'removeModule',

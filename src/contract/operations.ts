@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { route } from './route.js';
-import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, undoing } from './runs.js';
+import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, settledSources, undoing } from './runs.js';
 import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
 
 export const OperationSchema = closed({
@@ -30,6 +30,7 @@ export const OperationDetailSchema = closed({
   ...OperationSchema.properties,
   resources: Type.Array(ResourceResultSchema),
   checks: ChecksSchema,
+  ...settledSources,
 });
 export type OperationDetail = Type.Static<typeof OperationDetailSchema>;
 

@@ -4,7 +4,14 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { ROLLOUT_CONCURRENCY } from './rollout-concurrency.js';
 import { route } from './route.js';
-import { confirmBody, PLAN_BODY_BYTES, PLAN_HASH, RunResultSchema, SourcesSchema } from './runs.js';
+import {
+  AppliedSourcesSchema,
+  confirmBody,
+  PLAN_BODY_BYTES,
+  PLAN_HASH,
+  RunResultSchema,
+  SourcesSchema,
+} from './runs.js';
 import { KeyId, limitOf, Seconds, Ulid } from './shapes.js';
 
 const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
@@ -153,8 +160,11 @@ export const ROLLOUT_AGENTS = 10_000;
 /** Body limits of a plan: the modules of a plan of one agent, and `ROLLOUT_AGENTS` node IDs. */
 export const PLAN_ROLLOUT_LIMITS = { bodyBytes: PLAN_BODY_BYTES + 512 * 1024 } as const;
 
-/** Body limits of an apply: `ROLLOUT_AGENTS` node IDs with the hashes of their plans. */
-export const APPLY_ROLLOUT_LIMITS = { bodyBytes: 4 * 1024 * 1024, bodyMembers: ROLLOUT_AGENTS + 1000 } as const;
+/** Body limits of an apply: the modules of an apply of one agent, and `ROLLOUT_AGENTS` node IDs with the hashes of their plans. */
+export const APPLY_ROLLOUT_LIMITS = {
+  bodyBytes: PLAN_BODY_BYTES + 4 * 1024 * 1024,
+  bodyMembers: ROLLOUT_AGENTS + 1000,
+} as const;
 
 /** A number of agents, or a percentage of the rollout's agents. */
 const shareOf = (minimum: number, description: string) =>
@@ -196,6 +206,7 @@ export const planRolloutBody = { ...rolloutBody, sources: optional(SourcesSchema
 /** Members of a request that applies a rollout, except those that choose the agents. */
 export const applyRolloutBody = {
   ...rolloutBody,
+  sources: optional(AppliedSourcesSchema),
   allow_removals: optional(
     Type.Integer({ minimum: 0, description: 'Maximum removals on each agent, in place of the removal guard' }),
   ),
@@ -348,7 +359,7 @@ export const rolloutRoutes = {
     ...APPLY_ROLLOUT_LIMITS,
     answers: { 200: RolloutSchema, 202: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['invalid_selector', 'agent_not_found', 'module_not_found'],
+    faults: ['invalid_selector', 'agent_not_found', 'module_not_found', 'invalid_module', 'rate_limited'],
   }),
   cancelRollout: route({
     id: 'cancelRollout',

@@ -6,8 +6,9 @@ import { CONFIRM_SECS, RestoredSchema } from '../resources/restored.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { WarningSchema } from './modules.js';
 import { route } from './route.js';
-import { NOTHING } from './run-targets.js';
+import { NO_REVISION, NOTHING } from './run-targets.js';
 import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
+import { SOURCE_STATUSES } from './source-statuses.js';
 
 export const RunStatusSchema = Type.Enum([
   'queued',
@@ -38,6 +39,26 @@ export const confirmBody = {
   ),
 };
 
+/** Member of an apply that carried modules as text. */
+export const settledSources = {
+  sources: optional(
+    Type.Array(
+      closed({
+        module: Type.String(),
+        sha256: Type.String(),
+        status: Type.Enum(SOURCE_STATUSES, {
+          description:
+            'on_trial: it is on trial on the agent and not published; published: the apply has published it, because every other agent that follows it has it; unchanged: it equals the stored revision',
+        }),
+        others: Type.Integer({
+          description: 'Number of other agents that followed the module at the end of the apply',
+        }),
+      }),
+      { description: 'Modules that came with the apply as text, once it has changed the machine' },
+    ),
+  ),
+};
+
 /** Health checks of a run; absent when it has none. */
 export const ChecksSchema = Type.Optional(Type.Array(CheckResultSchema));
 /** Origin of a desired state that no module of today gives. */
@@ -64,6 +85,10 @@ export const RunResultSchema = closed({
   restores: optional(RestoresSchema),
   notes: optional(
     Type.Array(Type.String(), { description: 'Remarks about the desired state of an earlier operation' }),
+  ),
+  ...settledSources,
+  ends_trial: optional(
+    Type.Array(Type.String(), { description: 'Modules whose trial on the agent the apply ends, or would end' }),
   ),
   ...undoing,
 });
@@ -99,13 +124,34 @@ const toBody = {
 /** Maximum bytes of a plan request with modules as text, enough for all modules of one run. */
 export const PLAN_BODY_BYTES = 8 * 1024 * 1024;
 
+const sourceMembers = {
+  name: Type.String(),
+  content: Type.String({ description: 'YAML; its name must equal `name`' }),
+};
+
 /** Modules as text in a plan request. */
-export const SourcesSchema = Type.Array(
-  closed({ name: Type.String(), content: Type.String({ description: 'YAML; its name must equal `name`' }) }),
+export const SourcesSchema = Type.Array(closed(sourceMembers), {
+  maxItems: 1000,
+  description:
+    'Modules as text, for this plan alone: each counts as named, after `modules`, and takes the place of the stored module of its name. Nothing is stored',
+});
+
+/** Modules as text in a request that applies. */
+export const AppliedSourcesSchema = Type.Array(
+  closed({
+    ...sourceMembers,
+    replaces: optional(
+      Type.String({
+        pattern: `^(?:[0-9a-f]{64}|${NO_REVISION})$`,
+        description:
+          'SHA-256 of the stored revision that the text was made from, or `none` without one: another stored revision is never replaced. Absent: the one that is stored at the request',
+      }),
+    ),
+  }),
   {
     maxItems: 1000,
     description:
-      'Modules as text, for this plan alone: each counts as named, after `modules`, and takes the place of the stored module of its name. Nothing is stored',
+      'Modules as text, for these agents alone: each counts as named, after `modules`, and takes the place of the stored module of its name. It is published if no other agent follows the module; otherwise the agent is on trial until it is published, or until an apply without it',
   },
 );
 
@@ -236,6 +282,7 @@ export const runRoutes = {
       allow_removals: optional(
         Type.Integer({ minimum: 0, description: 'Maximum removals, in place of the removal guard' }),
       ),
+      sources: optional(AppliedSourcesSchema),
       expect: optional(
         Type.String({ pattern: PLAN_HASH, description: 'plan_hash of a plan: apply only what it showed' }),
       ),
@@ -245,11 +292,14 @@ export const runRoutes = {
       wait: optional(Type.Boolean({ description: 'false answers 202 with the running operation at once' })),
       ...confirmBody,
     }),
+    bodyBytes: PLAN_BODY_BYTES,
     answers: { 200: RunResultSchema, 202: RunResultSchema },
     stream: RunEventSchema,
     faults: [
       ...DISPATCH_FAULTS,
       ...RESOLUTION_FAULTS,
+      'invalid_module',
+      'rate_limited',
       'agent_too_old',
       'operation_in_progress',
       'outside_window',

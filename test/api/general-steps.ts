@@ -68,7 +68,7 @@ function malformedFor(operation: Described): Readonly<Record<string, Malformed>>
       ? {}
       : {
           unsupported_media_type: { path, headers: { 'content-type': 'text/plain' }, body: '{}' },
-          body_too_large: { path, headers: json, body: ' '.repeat(9 * 1024 * 1024) },
+          body_too_large: { path, headers: json, body: ' '.repeat(16 * 1024 * 1024) },
         }),
   };
 }

@@ -52,6 +52,11 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
     'needs a rollout that is being reverted: see test/engine/rollout-reverts.test.ts',
   'planRollout rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'applyAgent rate_limited': 'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'applyAssignment rate_limited':
+    'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'applyRollout rate_limited':
+    'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'verifyAgent agent_not_connected': 'needs an agent that goes away after an apply: see test/engine/verify.test.ts',
   'verifyAgent agent_timeout': 'needs an agent that says nothing for a minute: see test/engine/verify.test.ts',
   agent_too_old: 'needs an agent of an earlier release: see test/engine/verify.test.ts',

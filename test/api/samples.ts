@@ -63,6 +63,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     listModules: {},
     uploadModule: { body: { name: 'sample', content: MODULE } },
     getModule: { ...name, query: { revision: '1' } },
+    getModuleReach: { ...name },
     listModuleRevisions: name,
     removeModule: name,
     listAssignments: {},

@@ -95,7 +95,7 @@ describeReleased(import.meta.url, [
   {
     name: 'saved-plan',
     // Revision 1 is version 1 of the format, without sources. Revision 3 adds operations to go back to.
-    revision: 3,
+    revision: 4,
     version: 'VERSION in src/cli/runs/saved-plan.ts',
     shapes: { result: RunResultSchema },
     write: (directory) =>

@@ -84,6 +84,7 @@ describe('GET /agents', () => {
       standing: null,
       standing_since: null,
       standing_reason: null,
+      trial: null,
       automation_stopped: null,
     });
   });

@@ -39,6 +39,7 @@ describe('an unknown agent', () => {
       standing: null,
       standing_since: null,
       standing_reason: null,
+      trial: null,
       automation_stopped: null,
     });
     const party = { id: agent.nodeId, name: agent.nodeId, type: 'agent' };

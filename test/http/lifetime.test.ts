@@ -202,7 +202,7 @@ describe('the routes about the API itself', () => {
           version: '0.1.0',
           outdated_agents: 0,
           rollouts: { running: 0, paused: 0, halted: 0 },
-          standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, unmanaged: 0 },
+          standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, on_trial: 0, unmanaged: 0 },
           reasons: [],
         }),
         openApi: () => {
@@ -222,7 +222,7 @@ describe('the routes about the API itself', () => {
         version: '0.1.0',
         outdated_agents: 0,
         rollouts: { running: 0, paused: 0, halted: 0 },
-        standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, unmanaged: 0 },
+        standings: { never_applied: 0, behind: 0, drifted: 0, in_sync: 0, on_trial: 0, unmanaged: 0 },
         reasons: [],
       });
       expect(await get('/openapi.json')).toEqual(JSON.parse(JSON.stringify(document)));

@@ -58,6 +58,7 @@ const agent = (fields: Partial<Agent> & Pick<Agent, 'node_id'>): Agent => ({
   standing: 'in_sync',
   standing_since: AT,
   standing_reason: null,
+  trial: null,
   automation_stopped: null,
   ...fields,
 });
@@ -341,7 +342,7 @@ export const readings: Answers = {
       version: '0.1.0',
       outdated_agents: 0,
       rollouts: { running: 0, paused: 0, halted: 0 },
-      standings: { never_applied: 1, behind: 2, drifted: 1, in_sync: 4, unmanaged: 0 },
+      standings: { never_applied: 1, behind: 2, drifted: 1, in_sync: 4, on_trial: 0, unmanaged: 0 },
       reasons: [],
     },
   },

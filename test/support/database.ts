@@ -199,6 +199,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     state_operation_id: 'text?',
     state_content_id: 'integer?',
     enrolment_token_id: 'text?',
+    trial_operation_id: 'text?',
   },
   enrolment_tokens: {
     token_id: 'text',
@@ -249,6 +250,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     uploaded_at: 'integer',
     uploaded_by: 'text',
   },
+  module_texts: { sha256: 'text', content: 'text', definition_json: 'text' },
   assignments: {
     name: 'text',
     modules_json: 'text',
@@ -319,6 +321,21 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     operation_id: 'text?',
     summary_json: 'text?',
     error_json: 'text?',
+  },
+  rollout_sources: {
+    rollout_id: 'text',
+    position: 'integer',
+    name: 'text',
+    sha256: 'text',
+    replaces: 'text?',
+  },
+  operation_sources: {
+    operation_id: 'text',
+    name: 'text',
+    sha256: 'text',
+    replaces: 'text?',
+    status: 'text',
+    others: 'integer',
   },
   run_contents: { content_id: 'integer', sha256: 'text', content_json: 'text' },
   operation_results: {

@@ -95,6 +95,8 @@ interface StartOptions {
   readonly confirmSecs?: number;
   readonly keepsSnapshot?: boolean;
   readonly putsBack?: string;
+  /** Texts of modules that come with the apply. */
+  readonly sources?: Parameters<Engine['sources']>[0];
 }
 
 export class Bench {
@@ -323,6 +325,7 @@ export class Bench {
       ...(putsBack === undefined ? {} : { putsBack }),
       nodeId: agent.nodeId,
       modules,
+      sent: await this.engine.sources(more.sources ?? []),
       to: more.to ?? null,
       allowRemovals: more.allowRemovals ?? null,
       expect: more.expect ?? null,

@@ -158,6 +158,7 @@ export class Fleet {
         standing: null,
         standing_since: null,
         standing_reason: null,
+        trial: null,
         automation_stopped: null,
       }),
       clock,

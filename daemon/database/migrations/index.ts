@@ -15,6 +15,7 @@ import { runContents } from './0013-run-contents.js';
 import { smallerIndexes } from './0014-smaller-indexes.js';
 import { agentUpgrades } from './0015-agent-upgrades.js';
 import { convergence } from './0016-convergence.js';
+import { trials } from './0017-trials.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -34,4 +35,5 @@ export const MIGRATIONS: readonly Migration[] = [
   smallerIndexes,
   agentUpgrades,
   convergence,
+  trials,
 ];

@@ -17,7 +17,8 @@ export interface Decision {
  * @param arrived true once after the agent has connected, was approved or got other labels
  */
 export function decide({ standing, modules, assignments }: Evaluation, arrived: boolean): Decision | null {
-  if (standing === 'in_sync' || standing === 'unmanaged' || modules.length === 0) return null;
+  if (standing === 'in_sync' || standing === 'on_trial' || standing === 'unmanaged' || modules.length === 0)
+    return null;
   const mode = weakest(modules.map((module) => strongest(assignments.filter((one) => one.modules.includes(module)))));
   const assignment = assignments.find(
     (one) => one.mode !== 'manual' && one.modules.some((module) => modules.includes(module)),

@@ -1,5 +1,6 @@
 /** Evaluates the standing of one agent: what its modules give against what was applied, and what the last drift check found. */
 import type { Standing } from '../../../src/contract/standing-names.js';
+import type { Trial } from '../../../src/contract/standings.js';
 import { isFault } from '../../../src/kernel/fault.js';
 import { SizedCache } from '../../../src/kernel/sized-cache.js';
 import type { Steps } from '../../../src/kernel/steps.js';
@@ -24,6 +25,7 @@ import { inSlices, type Lanes } from '../lanes.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { findOperation } from '../operations/operation-store.js';
 import type { RunContents, StoredContent } from '../run-contents.js';
+import { trialOf } from '../trials.js';
 
 /** The standing of an agent at one moment, and what an apply would be about. */
 export interface Evaluation {
@@ -40,6 +42,8 @@ export interface Evaluation {
   /** Modules that the last apply named and no assignment gives: the next apply names them again, to keep them. */
   readonly named: readonly string[];
   readonly labels: AgentLabels;
+  /** What the agent has on trial; null unless the standing is `on_trial`. */
+  readonly trial: Trial | null;
 }
 
 interface EvaluatorOptions extends Pick<Core, 'clock'> {
@@ -66,9 +70,14 @@ export class Evaluator {
     const { desiredSets } = this.options;
     const { row: agent } = inputs;
     const labels = labelsOf(agent, inputs.tags);
+    if (inputs.isOnTrial) {
+      const evaluation = await this.onTrial(db, inputs, labels);
+      // Null if the trial has ended since the agent was read.
+      if (evaluation !== null) return evaluation;
+    }
     const named = await this.namedBefore(db, inputs);
     const isApplied = agent.state_operation_id !== null;
-    const base = { modules: [], drifted: [], named, labels, wantedSha256: null, reason: null };
+    const base = { modules: [], drifted: [], named, labels, trial: null, wantedSha256: null, reason: null };
     try {
       const wanted = await desiredSets.wanted(db, inputs, { named });
       const { assignments, encoded } = wanted;
@@ -92,6 +101,26 @@ export class Evaluator {
         reason: shortened(error.message),
       };
     }
+  }
+
+  /** Returns the evaluation of an agent on trial: it has what was tried, so the stored modules do not matter. */
+  private async onTrial(db: Queryable, inputs: AgentInputs, labels: AgentLabels): Promise<Evaluation | null> {
+    const trial = await trialOf(db, inputs.row.trial_operation_id);
+    if (trial === null) return null;
+    const assignments = await this.options.assignments.matching(db, inputs);
+    const { standing, reason } = await this.drift(db, inputs);
+    const names = differ(trial.modules.map(({ module }) => module));
+    return {
+      standing: 'on_trial',
+      reason: standing === 'drifted' ? `${names}; drifted: ${reason}` : names,
+      wantedSha256: null,
+      modules: [],
+      drifted: [],
+      assignments,
+      named: [],
+      labels,
+      trial,
+    };
   }
 
   private async drift(

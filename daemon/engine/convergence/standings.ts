@@ -5,14 +5,15 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Agent } from '../../../src/contract/agents.js';
 import { STOP_CODES, type StopCode } from '../../../src/contract/standing-names.js';
-import type { StandingCounts } from '../../../src/contract/standings.js';
+import type { StandingCounts, Trial } from '../../../src/contract/standings.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { messageOf } from '../../../src/kernel/fault.js';
 import type { RecordedEvent } from '../../core/audit-log.js';
 import type { Core } from '../../core/core.js';
 import type { DomainEvent, EventType } from '../../core/domain-event.js';
-import type { AgentRow } from '../../fleet/agent-store.js';
+import { type AgentRow, listTrials } from '../../fleet/agent-store.js';
 import { type AgentInputs, readAgentInputs } from '../agent-inputs.js';
+import { trialOf } from '../trials.js';
 import { lastAttendedOperation } from './automatic-operations.js';
 import type { Evaluation, Evaluator } from './evaluator.js';
 import {
@@ -43,7 +44,7 @@ export interface EvaluatedAgent {
   readonly before: StandingRow | undefined;
 }
 
-type ShownStanding = Pick<Agent, 'standing' | 'standing_since' | 'standing_reason' | 'automation_stopped'>;
+type ShownStanding = Pick<Agent, 'standing' | 'standing_since' | 'standing_reason' | 'trial' | 'automation_stopped'>;
 
 /** Events after which their target, an agent, is looked at again. */
 const OF_AGENT: readonly EventType[] = [
@@ -89,12 +90,15 @@ const UNKNOWN: ShownStanding = {
   standing: null,
   standing_since: null,
   standing_reason: null,
+  trial: null,
   automation_stopped: null,
 };
 
 export class Standings {
   private readonly options: StandingsOptions;
   private readonly rows = new Map<string, StandingRow>();
+  /** Trials of agents, as last evaluated. */
+  private readonly trials = new Map<string, Trial>();
   private readonly marked = new Set<string>();
   private isAllMarked = false;
   private isStopped = false;
@@ -111,6 +115,10 @@ export class Standings {
   async start(): Promise<void> {
     const { bus, db } = this.options;
     for (const row of await listStandings(db)) this.rows.set(row.node_id, row);
+    for (const { node_id, trial_operation_id } of await listTrials(db)) {
+      const trial = await trialOf(db, trial_operation_id);
+      if (trial !== null) this.trials.set(node_id, trial);
+    }
     this.unsubscribe = [
       bus.subscribe(OF_AGENT, ({ target }: RecordedEvent) => this.mark(target.id)),
       bus.subscribe(OF_ALL, () => this.markAll()),
@@ -140,6 +148,7 @@ export class Standings {
       standing,
       standing_since: toSeconds(since),
       standing_reason: reason,
+      trial: standing === 'on_trial' ? (this.trials.get(nodeId) ?? null) : null,
       automation_stopped: isStopped ? { code, message: stopped_reason ?? '', since: toSeconds(stopped_at) } : null,
     };
   }
@@ -242,7 +251,10 @@ export class Standings {
     }
     await this.save(all);
     if (gone.length > 0) await this.options.uow.write((tx) => deleteStandings(tx, gone));
-    for (const id of gone) this.rows.delete(id);
+    for (const id of gone) {
+      this.rows.delete(id);
+      this.trials.delete(id);
+    }
   }
 
   /** Stores what has changed. An agent whose row has changed since its evaluation is looked at again. */
@@ -269,7 +281,9 @@ export class Standings {
     const { clock, db, evaluator, newId } = this.options;
     const { row: agent } = inputs;
     const evaluation = await evaluator.evaluate(db, inputs);
-    const { standing, reason, wantedSha256, assignments } = evaluation;
+    const { standing, reason, wantedSha256, assignments, trial } = evaluation;
+    if (trial === null) this.trials.delete(agent.node_id);
+    else this.trials.set(agent.node_id, trial);
     const before = this.rows.get(agent.node_id);
     // An agent that returned under the same key begins anew.
     const known = before !== undefined && before.counted_from >= agent.created_id ? before : undefined;

@@ -1,4 +1,5 @@
 /** Prepares stored modules and modules sent with a request for resolution, and caches the result by content hash. */
+import { NO_REVISION } from '../../../src/contract/run-targets.js';
 import { Fault, type FaultDetail, isFault } from '../../../src/kernel/fault.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import { type CompiledModule, compileSteps } from '../../../src/language/compile-module.js';
@@ -10,6 +11,7 @@ import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Queryable } from '../../database/schema.js';
 import { inSlices } from '../lanes.js';
 import { findModuleHeads, findModuleRevision, findModuleText, type ModuleHead } from './module-store.js';
+import type { ModuleText, Source } from './source-store.js';
 import { checkUpload, digestOf, requireName, type TextParser } from './text-parser.js';
 
 interface Prepared {
@@ -34,6 +36,27 @@ export interface CurrentModule extends Omit<Prepared, 'positions'> {
 export interface SentModule extends CurrentModule {
   readonly stored: null;
   readonly content: string;
+  /** SHA-256 of the stored revision that it was made from, null for none; absent if the request does not say. */
+  readonly replaces?: string | null;
+}
+
+/** Returns the texts of a request as sources. One that does not say what it was made from replaces what is stored now. */
+export async function sourcesOf(db: Queryable, sent: readonly SentModule[]): Promise<readonly (Source & ModuleText)[]> {
+  const heads = new Map(
+    (
+      await findModuleHeads(
+        db,
+        sent.map(({ name }) => name),
+      )
+    ).map((head) => [head.name, head]),
+  );
+  return sent.map(({ name, sha256, content, definition, replaces = heads.get(name)?.sha256 ?? null }) => ({
+    name,
+    sha256,
+    content,
+    definition,
+    replaces,
+  }));
 }
 
 /** Returns the suffix of an event's summary and its metadata (SHA-256 of the texts) for modules that came with a request. */
@@ -54,6 +77,8 @@ const NAMED = 5;
 interface ModuleSource {
   readonly name: string;
   readonly content: string;
+  /** SHA-256 of the stored revision that it was made from, or `NO_REVISION`; null or absent if the request does not say. */
+  readonly replaces?: string | null | undefined;
 }
 
 /** Current revisions of modules by name, as of one revision of all modules. */
@@ -124,14 +149,25 @@ export class CurrentModules {
    */
   async read(sources: readonly ModuleSource[]): Promise<readonly SentModule[]> {
     const modules = new Map<string, SentModule>();
-    for (const { name, content } of sources) {
+    for (const { name, content, replaces } of sources) {
       if (modules.has(name)) throw new Fault('invalid_body', `/sources has the module "${name}" twice`);
       const sha256 = digestOf(content);
       const { positions: _, ...prepared } = this.cached(sha256) ?? (await this.parse(name, content));
       requireName(name, prepared.definition);
-      modules.set(name, { name, sha256, stored: null, content, ...prepared });
+      const base = replaces == null ? {} : { replaces: replaces === NO_REVISION ? null : replaces };
+      modules.set(name, { name, sha256, stored: null, content, ...base, ...prepared });
     }
     return [...modules.values()];
+  }
+
+  /** Returns modules whose checked texts are stored beside the modules. */
+  async revive(texts: readonly (Source & ModuleText)[]): Promise<readonly SentModule[]> {
+    const modules: SentModule[] = [];
+    for (const { name, sha256, content, definition, replaces } of texts) {
+      const { positions: _, ...prepared } = this.cached(sha256) ?? (await this.prepare(sha256, definition));
+      modules.push({ name, sha256, stored: null, content, replaces, ...prepared });
+    }
+    return modules;
   }
 
   /** Returns the positions of JSON pointers in the text of the module. */

@@ -1,31 +1,36 @@
 /** Uploads, lists, reads and deletes modules. */
-import type { Module, ModuleEntry, ModuleRevision, moduleRoutes, Warning } from '../../../src/contract/modules.js';
+import type {
+  Module,
+  ModuleEntry,
+  ModuleReach,
+  ModuleRevision,
+  moduleRoutes,
+  Warning,
+} from '../../../src/contract/modules.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { Core } from '../../core/core.js';
-import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
+import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
 import type { Queryable } from '../../database/schema.js';
 import type { HandlersFor } from '../../http/handler.js';
-import { assignmentsOfModule, recountAssignmentsOfModule } from '../assignments/assignments.js';
+import { assignmentsOfModule } from '../assignments/assignments.js';
 import { moduleNotFound } from './current-modules.js';
+import type { Followers } from './followers.js';
 import {
-  addModuleRevision,
   deleteModule,
   findModuleHeads,
   findModuleRevision,
   listModuleRevisions,
   listModules,
-  pruneModuleRevisions,
   setModulesRevision,
 } from './module-store.js';
+import { moduleParty, publishRevision } from './publication.js';
 import { checkUpload, type TextParser } from './text-parser.js';
 
 interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly parser: TextParser;
+  readonly followers: Followers;
 }
-
-/** Number of revisions kept per module. */
-const KEPT_REVISIONS = 50;
 
 export class ModuleService {
   private readonly options: ModuleServiceOptions;
@@ -54,6 +59,29 @@ export class ModuleService {
     return rows.map((row) => ({ ...entryOf(row), revision: row.revision, sha256: row.sha256 }));
   }
 
+  /** Returns whom a new revision of a module would reach, also for a module that is not stored. */
+  async reach(name: string): Promise<ModuleReach> {
+    const { db, followers } = this.options;
+    const [head] = await findModuleHeads(db, [name]);
+    const { naming, followers: agents } = await followers.reach(db, name);
+    return {
+      name,
+      sha256: head?.sha256 ?? null,
+      assignments: naming.map(({ assignment, agents: matched }) => ({
+        name: assignment.name,
+        mode: assignment.mode,
+        agents: matched,
+      })),
+      agents: agents.map(({ agent, mode, isOnTrial, tried }) => ({
+        node_id: agent.node_id,
+        name: agent.name,
+        mode,
+        on_trial: isOnTrial,
+        tried,
+      })),
+    };
+  }
+
   /**
    * Stores a new revision. If the text equals the current revision, changes nothing and returns that one with `changed: false`.
    * Throws `invalid_module` with every mistake.
@@ -67,17 +95,16 @@ export class ModuleService {
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);
       if (current?.sha256 === sha256) return { ...current, changed: false };
-      const revision = await addModuleRevision(tx, { name, sha256, content, definition, ...uploaded });
-      await setModulesRevision(tx, this.options.newId());
-      await pruneModuleRevisions(tx, name, KEPT_REVISIONS);
-      await recountAssignmentsOfModule(tx, name, this.options.newId);
-      emit(
-        eventOfRequest(context, {
-          type: 'module.uploaded',
-          target: moduleParty(name),
-          summary: `${context.actor.name} uploaded revision ${revision} of module ${name}`,
-          metadata: { revision, sha256, warnings: warnings.length },
-        }),
+      await publishRevision(
+        { tx, emit, newId: this.options.newId },
+        { name, sha256, content, definition, ...uploaded },
+        (revision) =>
+          eventOfRequest(context, {
+            type: 'module.uploaded',
+            target: moduleParty(name),
+            summary: `${context.actor.name} uploaded revision ${revision} of module ${name}`,
+            metadata: { revision, sha256, warnings: warnings.length },
+          }),
       );
       return { name, ...uploaded, changed: true };
     });
@@ -114,8 +141,6 @@ async function refuseInUse(db: Queryable, name: string): Promise<void> {
   });
 }
 
-const moduleParty = (name: string): Party => ({ id: name, name, type: 'module' });
-
 const entryOf = (row: { readonly name: string; readonly uploaded_at: number; readonly uploaded_by: string }) => ({
   name: row.name,
   uploaded_at: toSeconds(row.uploaded_at),
@@ -131,6 +156,7 @@ export const moduleHandlers = (modules: ModuleService): HandlersFor<typeof modul
     status: 200,
     body: { revisions: await modules.revisions(params.name) },
   }),
+  getModuleReach: async ({ params }) => ({ status: 200, body: await modules.reach(params.name) }),
   removeModule: async ({ params, context }) => {
     await modules.remove(params.name, context);
     return { status: 204, body: undefined };

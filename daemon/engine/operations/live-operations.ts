@@ -9,6 +9,7 @@ import { isTainted } from '../../../src/resources/tainted-body.js';
 import type { OrchestratorMessage, RunEnd, RunEntry, RunItem } from '../../../src/wire/messages.js';
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
+import type { OperationSource } from '../modules/source-store.js';
 import { RunItems } from '../run-content.js';
 import type { StoredContent } from '../run-contents.js';
 import { reportedChecks } from './operation-checks.js';
@@ -85,6 +86,10 @@ export interface OperationFacts {
   /** Null outside a rollout. */
   readonly rolloutId: string | null;
   readonly undoing: Undoing;
+  /** Modules that it carries as texts. */
+  readonly sources: readonly OperationSource[];
+  /** True if the agent was on trial when it began. */
+  readonly endsTrial: boolean;
 }
 
 /** A result, in short. */
@@ -144,6 +149,8 @@ export class LiveOperation {
   reportedFailures: readonly ResourceResult[] = [];
   /** Time of the agent's last message about it, in monotonic milliseconds. */
   lastMessageAt: number;
+  /** What became of its sources; empty before the end, and for an apply that has changed nothing. */
+  settled: readonly OperationSource[] = [];
   /** What the end has stored; null before the end. */
   stored: StoredEnd | null = null;
   private readonly taken: Outcome[];

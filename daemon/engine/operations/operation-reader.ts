@@ -17,6 +17,7 @@ import type { Handler, HandlersFor } from '../../http/handler.js';
 import { knownAgent } from '../agent-gate.js';
 import type { Applies } from '../applies.js';
 import { selectedNodeIds } from '../assignments/assignment-store.js';
+import { type OperationSource, sourcesOfOperation } from '../modules/source-store.js';
 import type { RunContents } from '../run-contents.js';
 import type { StateReader } from '../state.js';
 import type { LiveOperation, LiveOperations } from './live-operations.js';
@@ -70,6 +71,7 @@ interface FinishedOptions extends FollowOptions {
 interface Remarks {
   readonly warnings: RunResult['warnings'];
   readonly notes: readonly string[];
+  readonly endsTrial: readonly string[];
 }
 
 export type EndedOperation = Pick<Operation, 'operation_id' | 'status' | 'summary' | 'error'>;
@@ -94,7 +96,8 @@ export class OperationReader {
     const head = await this.head(operationId);
     const items: ItemResult[] = [];
     for await (const page of this.storedFrom(head, 0)) items.push(...page.items);
-    return detailOf(this.view(head), head.checks, items);
+    const sources = await sourcesOfOperation(this.options.db, operationId);
+    return detailOf(this.view(head), { checks: head.checks, items, sources });
   }
 
   /**
@@ -115,7 +118,9 @@ export class OperationReader {
     const stored = operation?.stored ?? null;
     if (operation === undefined || stored === null || stored.results === null) return this.result(operationId, remarks);
     const items = itemsOf(operation, stored.results);
-    return resultOf(detailOf(endedView(operation, stored.end), stored.end.checks, items), remarks);
+    const { checks } = stored.end;
+    const parts = { checks, items, sources: operation.settled };
+    return resultOf(detailOf(endedView(operation, stored.end), parts), remarks);
   }
 
   /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`, `invalid_selector`. */
@@ -274,18 +279,37 @@ const endedView = ({ facts }: LiveOperation, end: OperationEnd): Operation =>
 const itemsOf = ({ content }: LiveOperation, rows: readonly OperationResultRow[]): readonly ItemResult[] =>
   rows.flatMap((row) => resultsOf(row, content.resources));
 
-const detailOf = (view: Operation, checks: OperationRow['checks'], items: readonly ItemResult[]): OperationDetail => ({
+interface DetailParts {
+  readonly checks: OperationRow['checks'];
+  readonly items: readonly ItemResult[];
+  readonly sources: readonly OperationSource[];
+}
+
+const detailOf = (view: Operation, { checks, items, sources }: DetailParts): OperationDetail => ({
   ...view,
   resources: [...items].sort((a, b) => a.index - b.index).map(({ result }) => result),
   ...(checks === null ? {} : { checks: [...checks] }),
+  ...settledMember(sources),
 });
 
+/** Returns the member of sources that are settled, if there are some. */
+function settledMember(all: readonly OperationSource[]): Pick<OperationDetail, 'sources'> {
+  const sources = all.flatMap(({ name, sha256, status, others }) =>
+    status === 'sent' ? [] : [{ module: name, sha256, status, others }],
+  );
+  return sources.length === 0 ? {} : { sources };
+}
+
 /** Returns the response to an apply. */
-function resultOf(operation: OperationDetail, { warnings = [], notes = [] }: Partial<Remarks>): RunResult {
+function resultOf(
+  operation: OperationDetail,
+  { warnings = [], notes = [], endsTrial = [] }: Partial<Remarks>,
+): RunResult {
   const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = operation;
   const has_changes = detail.resources.some(({ status }) => status === 'changed');
   const remarks = detail.restores === undefined ? {} : { notes: [...notes] };
-  return { ...detail, has_changes, warnings: [...warnings], plan_hash: null, ...remarks };
+  const trial = endsTrial.length === 0 ? {} : { ends_trial: [...endsTrial] };
+  return { ...detail, has_changes, warnings: [...warnings], plan_hash: null, ...remarks, ...trial };
 }
 
 function throwNews(operationId: string, news: News, ignoresSilence: boolean): void {

@@ -18,7 +18,9 @@ import {
 } from '../believed-state.js';
 import { latestDriftState } from '../drift-store.js';
 import type { Epoch } from '../epoch.js';
+import { addOperationSources, type ModuleText, type OperationSource } from '../modules/source-store.js';
 import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
+import type { Trials } from '../trials.js';
 import {
   agentParty,
   type EndedBy,
@@ -43,6 +45,7 @@ interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly epoch: Epoch;
   readonly secrets: AgentSecrets;
   readonly outputCipher: OutputCipher;
+  readonly trials: Trials;
 }
 
 interface NewOperation {
@@ -68,6 +71,11 @@ interface NewOperation {
   /** True when the believed state equals the content. */
   readonly isConfirmation: boolean;
   readonly undoing: Undoing;
+  /** Modules that it carries as texts, and those of the texts that are not stored yet. */
+  readonly sources: readonly OperationSource[];
+  readonly texts: readonly ModuleText[];
+  /** True if the agent is on trial. */
+  readonly endsTrial: boolean;
 }
 
 export class OperationRecords {
@@ -84,7 +92,7 @@ export class OperationRecords {
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
     const { id, nodeId, nodeName, modules, assignments, rollout, content, encoded, expect, dispatch } = operation;
-    const { isConfirmation, restores, undoing } = operation;
+    const { isConfirmation, restores, undoing, sources, endsTrial } = operation;
     const queued: OperationState = { state: 'queued' };
     const number = epoch.next();
     const facts = {
@@ -101,6 +109,8 @@ export class OperationRecords {
       ...number,
       rolloutId: rollout?.id ?? null,
       undoing,
+      sources,
+      endsTrial,
       state: operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued,
       cancelledBy: null,
       content,
@@ -118,6 +128,7 @@ export class OperationRecords {
       const onCommitted = await epoch.reserve(tx, number);
       const contentId = await begin(tx, { ...rowOf(facts), summary, expect }, encoded);
       const live = new LiveOperation({ ...facts, contentId });
+      if (sources.length > 0) await addOperationSources(tx, id, operation);
       await rollout?.onStored(tx, id);
       emit(startEvent(live, context));
       if (operation.isSentAtOnce && holdsSecrets(live)) {
@@ -194,7 +205,7 @@ export class OperationRecords {
    */
   async saveEnd(operation: LiveOperation, end: OperationState, by: EndedBy): Promise<void> {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
-    const { db, uow, clock } = this.options;
+    const { db, uow, clock, trials } = this.options;
     const finishedAt = clock.now();
     // What an agent has not reported is unknown, and not the same as a check that did not run.
     const checks = by === 'agent' ? operation.checks : null;
@@ -202,6 +213,7 @@ export class OperationRecords {
     const { state, error } = columnsOf(end);
     const { restored } = operation;
     const ended = { state, error, finished_at: finishedAt, summary: operation.summary(), checks, restored };
+    let settled: LiveOperation['settled'] = [];
     /** @param change returns the drift of the agent at this moment, or null, without a change, when another one is needed */
     const save = (change: (tx: Queryable) => Promise<FoundDrift | null>) =>
       uow.write(async (tx, emit) => {
@@ -210,6 +222,8 @@ export class OperationRecords {
         const repaired = end.state === 'succeeded' ? await repairedDrift(tx, operation, found) : null;
         const rows = await this.insertWaiting(tx, operation, unsentResults(operation));
         await endOperation(tx, operation.id, ended);
+        if (isCarriedOut(operation, end)) settled = await trials.settle({ tx, emit }, operation);
+        else if (end.state !== 'interrupted') await trials.drop(tx, operation);
         if (end.state !== operation.state.state) emit(endEvent(operation, end, by));
         if (repaired !== null) emit(repairEvent(operation, repaired));
         return rows;
@@ -227,6 +241,7 @@ export class OperationRecords {
     rows ??= await save((tx) => foundDrift(tx, operation.nodeId));
     operation.state = end;
     operation.unsaved = false;
+    operation.settled = settled;
     operation.noteEnd(ended, rows ?? []);
   }
 }
@@ -237,6 +252,10 @@ export class OperationRecords {
  */
 const changesBelief = ({ facts, isKept }: LiveOperation, { state }: OperationState): boolean =>
   isKept || state === 'succeeded' || (state !== 'rolled_back' && facts.undoing.confirmSecs === null);
+
+/** Returns true for an end after which the machine has what the apply brought, at least in part. */
+const isCarriedOut = (operation: LiveOperation, end: OperationState): boolean =>
+  changesBelief(operation, end) && (end.state === 'succeeded' || operation.outcomes.length > 0);
 
 /**
  * Stores a new operation, and its content unless that is there. Returns the ID of the content. Throws `agent_not_found` or

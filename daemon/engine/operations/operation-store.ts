@@ -14,6 +14,7 @@ import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
 import { jsonMember, jsonStrings } from '../../database/sql-json.js';
+import { deleteUnusedTexts } from '../modules/source-store.js';
 import { deleteUnusedContents } from '../run-contents.js';
 import type { OperationError } from './operation-state.js';
 
@@ -425,7 +426,7 @@ const OPERATIONS_AT_ONCE = 1000;
 
 /**
  * Deletes ended operations that began before `time` (Unix milliseconds), with their results and outputs, oldest first. Stops once
- * they have about `results` results in total, and keeps operations that the believed state refers to. Returns the number of
+ * they have about `results` results in total, and keeps operations that a believed state or a trial refers to. Returns the number of
  * deleted operations.
  */
 export async function deleteOperationsBefore(db: Queryable, time: number, results: number): Promise<number> {
@@ -438,6 +439,9 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
     .where('operation_id', 'not in', (not) =>
       not.selectFrom('agents').select('state_operation_id').where('state_operation_id', 'is not', null),
     )
+    .where('operation_id', 'not in', (not) =>
+      not.selectFrom('agents').select('trial_operation_id').where('trial_operation_id', 'is not', null),
+    )
     .where('operation_id', 'not in', (not) => not.selectFrom('applied_resources').select('operation_id'))
     .orderBy('operation_id')
     .limit(OPERATIONS_AT_ONCE)
@@ -447,6 +451,7 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
     await db.deleteFrom('operations').where('operation_id', '=', operation_id).execute();
   }
   await deleteUnusedContents(db, doomed);
+  if (doomed.length > 0) await deleteUnusedTexts(db);
   return doomed.length;
 }
 
@@ -467,4 +472,22 @@ async function countUnsuccessful(db: Queryable, filter: OperationFilter): Promis
     .groupBy('state')
     .execute();
   return new Map(rows.map(({ state, count }) => [state, count]));
+}
+
+/** Returns the node and the content of the apply that each believed state reflects, if the apply had the module. */
+export async function listStateOperations(
+  db: Queryable,
+  module: string,
+): Promise<readonly { readonly node_id: string; readonly content_id: number }[]> {
+  const rows = await db
+    .selectFrom('agents')
+    .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
+    .select(['agents.node_id', 'operations.content_id', 'modules_json'])
+    // Finds more than needed, where a name has a character that stands for others.
+    .where('modules_json', 'like', `%${JSON.stringify(module)}%`)
+    .execute();
+  return rows.flatMap((row) => {
+    const { node_id, content_id, modules } = columns.decode(row);
+    return content_id !== null && modules.includes(module) ? [{ node_id, content_id }] : [];
+  });
 }

@@ -2,10 +2,12 @@
 import { Fault } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
 import type { Core } from '../../core/core.js';
+import { findAgent } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { EngineLimits } from '../engine-limits.js';
 import type { Epoch } from '../epoch.js';
 import type { Leases } from '../leases.js';
+import { sourcesOfOperation } from '../modules/source-store.js';
 import { listActiveRollouts } from '../rollouts/rollout-store.js';
 import { sendable } from '../run-content.js';
 import type { RunContents } from '../run-contents.js';
@@ -75,6 +77,7 @@ async function restore(
   if (row.content_id === null) throw new Fault('internal', `operation ${id} is stored without its content`);
   const content = await contents.get(db, row.content_id);
   const results = await listOperationResults(db, id);
+  const agent = await findAgent(db, nodeId);
   return new LiveOperation({
     id,
     nodeId,
@@ -90,6 +93,8 @@ async function restore(
     generation: row.generation,
     rolloutId: row.rollout_id,
     undoing: { confirmSecs: row.confirm_secs, keepsSnapshot: row.keeps_snapshot === 1, putsBack: row.puts_back },
+    sources: await sourcesOfOperation(db, id),
+    endsTrial: agent !== null && agent.trial_operation_id !== null,
     state: parseState(row),
     cancelledBy: row.cancelled_by,
     content,

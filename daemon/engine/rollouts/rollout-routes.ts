@@ -89,11 +89,12 @@ async function plan({ rollouts, sources }: RolloutServices, target: RolloutTarge
   return { status: 200, body: result } as const;
 }
 
-async function apply({ rollouts }: RolloutServices, target: RolloutTarget, request: ApplyRequest) {
+async function apply({ rollouts, sources }: RolloutServices, target: RolloutTarget, request: ApplyRequest) {
   const { body, context, signal, stream } = request;
   const order = {
     target,
     modules: body.modules ?? [],
+    sent: await sources(body.sources ?? []),
     pace: paceOf(body),
     allowRemovals: body.allow_removals ?? null,
     outsideWindow: body.outside_window === true,

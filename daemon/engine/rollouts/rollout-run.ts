@@ -14,6 +14,8 @@ import type { AgentLink } from '../../fleet/connection-registry.js';
 import { type Applies, refuseStale } from '../applies.js';
 import type { Lanes, Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
+import type { CurrentModules, SentModule } from '../modules/current-modules.js';
+import { sourcesOfRollout } from '../modules/source-store.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { Verifications } from '../verifications.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
@@ -49,6 +51,8 @@ export interface RunTools extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> 
   readonly operations: OperationReader;
   /** Runs the health checks of what was applied last to an agent. */
   readonly verify: Verifications['verify'];
+  /** Prepares the modules that a rollout carries as texts. */
+  readonly revive: CurrentModules['revive'];
   /** One lane per rollout: its commands and its steps do not overlap. */
   readonly lanes: Lanes;
   /** Limits how many applies of all rollouts are resolved and stored at a time. */
@@ -98,6 +102,8 @@ export class RolloutRun {
   private isDue = false;
   private pump: Promise<void> | null = null;
   private told: string;
+  /** Modules that the rollout carries as texts; null before its first apply in this process. */
+  private sent: readonly SentModule[] | null = null;
   /** The health checks of the current wave while they run. */
   private checking: Promise<void> | null = null;
   /** The applies that revert the current wave while they run. */
@@ -563,7 +569,8 @@ export class RolloutRun {
           starting.enter(async () => {
             if (this.row.state !== 'running' || shutdown.aborted) throw stopped();
             if (this.isLate(agent)) throw new Fault('agent_not_connected', 'the agent came back too late');
-            return applies.start(request, this.context());
+            const sent = await this.sentModules();
+            return applies.start({ ...request, sent }, this.context());
           }),
         shutdown,
       );
@@ -576,6 +583,12 @@ export class RolloutRun {
     } catch (error) {
       this.notBegun(agent, error);
     }
+  }
+
+  private async sentModules(): Promise<readonly SentModule[]> {
+    const { db, revive } = this.tools;
+    this.sent ??= await revive(await sourcesOfRollout(db, this.id));
+    return this.sent;
   }
 
   /** Handles an agent whose apply was not stored. */

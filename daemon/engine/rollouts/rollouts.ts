@@ -13,8 +13,9 @@ import { requireAssignment } from '../assignments/assignments.js';
 import type { EngineLimits } from '../engine-limits.js';
 import { Lanes, Places } from '../lanes.js';
 import type { Leases } from '../leases.js';
-import { moduleNotFound, type SentModule } from '../modules/current-modules.js';
+import { type CurrentModules, moduleNotFound, type SentModule, sourcesOf } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
+import { addRolloutSources } from '../modules/source-store.js';
 import { abortFault } from '../observations.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { Plans } from '../plans.js';
@@ -57,6 +58,8 @@ interface RolloutsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId'
   readonly operations: OperationReader;
   readonly verify: Verifications['verify'];
   readonly windows: ApplyWindows;
+  /** Prepares the modules that a rollout carries as texts. */
+  readonly revive: CurrentModules['revive'];
   /** Returns true while this party may apply; rollouts of others halt. */
   readonly mayApply: (actor: Party) => Promise<boolean>;
   /** Returns what a restart does to running rollouts. */
@@ -77,6 +80,8 @@ export interface PlanRolloutRequest extends RolloutRequest {
 }
 
 export interface ApplyRolloutRequest extends RolloutRequest {
+  /** Modules whose texts came with the request. */
+  readonly sent?: readonly SentModule[];
   /** Number of removals allowed per agent; null for the removal guard. */
   readonly allowRemovals: number | null;
   /** `plan_hash` by node ID, null for an agent without a plan: limits the rollout to these agents, each while its plan holds. */
@@ -189,9 +194,9 @@ export class Rollouts {
     context: RequestContext,
     watcher: RunWatcher | null = null,
   ): Promise<RolloutRun> {
-    const { modules, expect, allowRemovals, confirmSecs, outsideWindow = false } = request;
+    const { modules, sent = [], expect, allowRemovals, confirmSecs, outsideWindow = false } = request;
     const { uow, clock } = this.options;
-    const { head, agents } = await this.choose(request, { only: expect, sent: [] });
+    const { head, agents } = await this.choose(request, { only: expect, sent });
     if (head.assignment !== null && !outsideWindow) refuseOutsideWindow(this.options.windows, [head.assignment]);
     const pace = resolvePace(request.pace, agents.length);
     const startedAt = clock.now();
@@ -228,7 +233,8 @@ export class Rollouts {
     await uow.write(async (tx, emit) => {
       if (head.assignment !== null) await requireAssignment(tx, head.assignment);
       await insertRollout(tx, row, rows);
-      emit(begunEvent(head, { deed: 'applied', modules, sent: [] }, context));
+      await addRolloutSources(tx, head.id, await sourcesOf(tx, sent));
+      emit(begunEvent(head, { deed: 'applied', modules, sent }, context));
     });
     const run = this.keep(new RolloutRun(row, rows, { ...this.tools, returnsBy: clock.monotonic() }));
     if (watcher !== null) run.watch(watcher);

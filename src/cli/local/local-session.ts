@@ -97,6 +97,7 @@ const agentOf = ({ node_id, name, attributes, tags }: AgentFacts): Agent => ({
   standing: null,
   standing_since: null,
   standing_reason: null,
+  trial: null,
   automation_stopped: null,
 });
 

@@ -10,6 +10,7 @@ const WORDS = {
   behind: ['behind', 'warn'],
   drifted: ['drifted', 'bad'],
   in_sync: ['in sync', 'good'],
+  on_trial: ['on trial', 'warn'],
   unmanaged: ['unmanaged', 'dim'],
 } as const;
 
@@ -39,7 +40,19 @@ export function standingFields(agent: Agent): readonly (readonly [label: string,
             ],
           ] as const,
         ];
-  return [['Standing', [styled(style, word), `${since}${reason}`]], ...stopped];
+  return [['Standing', [styled(style, word), `${since}${reason}`]], ...trialFields(agent), ...stopped];
+}
+
+/** Returns the field of a trial: who began it, and what ends it. Older orchestrators know no trials. */
+function trialFields({ trial = null, name, node_id }: Agent): readonly (readonly [label: string, value: Line])[] {
+  if (trial === null) return [];
+  const modules = trial.modules.map(({ module }) => module).join(', ');
+  return [
+    [
+      'Trial',
+      `${modules} of operation ${trial.operation_id}, not published; publish with: orch module publish --from ${name ?? node_id}`,
+    ],
+  ];
 }
 
 /** Returns the numbers of agents such as `7 in sync, 2 behind`, without standings that no agent has. */

@@ -197,7 +197,14 @@ const RANKS: Readonly<Record<Sort, (one: FleetAgent) => number | null>> = {
 };
 
 /** How much a standing needs attention. */
-const NEED: Readonly<Record<Standing, number>> = { drifted: 4, behind: 3, never_applied: 2, in_sync: 1, unmanaged: 0 };
+const NEED: Readonly<Record<Standing, number>> = {
+  drifted: 5,
+  behind: 4,
+  never_applied: 3,
+  on_trial: 2,
+  in_sync: 1,
+  unmanaged: 0,
+};
 
 /** Number of kept measurements per agent. */
 const KEPT = 60;

@@ -24,6 +24,7 @@ export async function modules(world: World): Promise<void> {
   await world.gives('getModule', { ...spare, query: { revision: '1' } }, 200);
   await world.refuses('getModule', { ...spare, query: { revision: '0' } }, 'invalid_query');
   await world.gives('listModuleRevisions', spare, 200);
+  await world.gives('getModuleReach', spare, 200);
   const selector = 'tag.site=nowhere';
   await world.gives('createAssignment', { body: { name: 'spares', modules: ['spare'], selector } }, 201);
   await world.refuses('removeModule', spare, 'module_in_use');
@@ -89,7 +90,9 @@ async function rollouts(world: World): Promise<void> {
   const sources = [{ name: 'sent', content: 'name: sent\nsupports: [{platform: linux}]\nresources: []\n' }];
   await world.gives('planAssignment', { params, body: { sources } }, 200);
   const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
-  await world.refuses('planAssignment', { params, body: { sources: broken } }, 'invalid_module');
+  for (const id of ['planAssignment', 'applyAssignment']) {
+    await world.refuses(id, { params, body: { sources: broken } }, 'invalid_module');
+  }
   await selections(world);
   const started = await world.gives('applyAssignment', { params, body: { modules: ['slow'], wait: false } }, 202);
   const rollout = { params: { rollout_id: started.rollout_id } };
@@ -134,7 +137,9 @@ async function selections(world: World): Promise<void> {
     await world.refuses(id, { body: { ...over, modules: ['none'] } }, 'module_not_found');
   }
   const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
-  await world.refuses('planRollout', { body: { ...over, sources: broken } }, 'invalid_module');
+  for (const id of ['planRollout', 'applyRollout']) {
+    await world.refuses(id, { body: { ...over, sources: broken } }, 'invalid_module');
+  }
   await upload(world, {
     name: 'slow',
     resources: ['- id: nap', '  resource: {script: {program: sh, apply: sleep 2}}'],

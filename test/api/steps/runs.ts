@@ -69,6 +69,7 @@ export async function runs(world: World): Promise<string> {
   await world.gives('planAgent', { params, body: { ...body, sources } }, 200);
   const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
   await world.refuses('planAgent', { params, body: { ...body, sources: broken } }, 'invalid_module');
+  await world.refuses('applyAgent', { params, body: { ...body, sources: broken } }, 'invalid_module');
   const applied = await world.gives('applyAgent', { params, body: { ...body, expect: plan.plan_hash } }, 200);
   await world.refuses(
     'applyAgent',

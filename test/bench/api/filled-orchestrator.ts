@@ -122,6 +122,7 @@ function recordOf(index: number): Omit<Parameters<typeof insertAgent>[1], 'node_
     },
     state_operation_id: null,
     enrolment_token_id: null,
+    trial_operation_id: null,
   };
 }
 

@@ -13,6 +13,7 @@ import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/e
 import { putStandings } from '../../../dist/daemon/engine/convergence/standing-store.js';
 import { insertDrift } from '../../../dist/daemon/engine/drift-store.js';
 import { addModuleRevision } from '../../../dist/daemon/engine/modules/module-store.js';
+import { addOperationSources, addRolloutSources } from '../../../dist/daemon/engine/modules/source-store.js';
 import { insertOperationOutputs } from '../../../dist/daemon/engine/operations/operation-outputs.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/engine/operations/operation-store.js';
 import { insertRollout, waitingAgent } from '../../../dist/daemon/engine/rollouts/rollout-store.js';
@@ -203,6 +204,10 @@ await uow.write(async (tx, emit) => {
       },
     ],
   );
+  const source = { name: 'motd', sha256: '1'.repeat(64), replaces: '0'.repeat(64) };
+  const texts = [{ ...source, content: 'name: motd # tried\n', definition: { name: 'motd' } }];
+  await addOperationSources(tx, operation_id, { sources: [source], texts });
+  await addRolloutSources(tx, rollout_id, texts);
   await insertAssignment(tx, {
     name: 'web',
     modules: ['motd'],
