@@ -52,6 +52,7 @@ export const EVENT_SEVERITY = {
   'agent.removed': 'notice',
   'agent.connected': 'info',
   'agent.disconnected': 'notice',
+  'agent.returned': 'notice',
   'agent.tags_changed': 'info',
   'agent.attributes_changed': 'info',
   'agent.refused': 'warning',

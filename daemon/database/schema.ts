@@ -503,6 +503,12 @@ export interface ChannelTable {
   attempted_at: number | null;
   attempt_status: number | null;
   attempt_error: string | null;
+  /** Time until which nothing is sent to it, because its receiver asked for a pause; null for none. */
+  paused_until: number | null;
+  /** Patterns of the events that it receives, separated by blanks; empty for all. */
+  events: Generated<string>;
+  /** Least severity of the events that it receives. */
+  min_severity: Generated<string>;
 }
 
 export interface NotificationTable {
@@ -553,8 +559,10 @@ interface AgentAbsenceTable {
   node_id: string;
   /** Start of the connection; null while the agent is away. */
   connected_at: number | null;
-  /** Start of the absence; null while the agent is connected. */
+  /** Start of the absence. While the agent is connected: of the absence whose end was not reported yet, or null. */
   away_since: number | null;
+  /** Time at which the absence was reported; null before. */
+  told_at: number | null;
   /** Event of the disconnect. */
   event_json: string | null;
 }

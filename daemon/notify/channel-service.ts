@@ -9,6 +9,7 @@ import {
   MASKED,
   type UpdateChannel,
 } from '../../src/contract/channels.js';
+import type { Operator } from '../../src/contract/operators.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../src/kernel/json.js';
@@ -19,6 +20,8 @@ import type { HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
 import type { ChannelCipher } from '../secrets/ciphers.js';
 import type { AddressPolicy } from './address-policy.js';
+import { patternMistakes, storedPatterns } from './channel-filter.js';
+import { pauseLeft } from './channel-pause.js';
 import {
   type ChannelRow,
   channelEvent,
@@ -52,21 +55,31 @@ export class ChannelService {
     this.options = options;
   }
 
-  /** Returns all channels, oldest first. */
-  async list(): Promise<Channel[]> {
-    return (await listChannels(this.options.db)).map((row) => this.view(row));
+  /**
+   * Returns all channels, oldest first.
+   * @param isFull true for a reader who may change channels
+   */
+  async list(isFull: boolean): Promise<Channel[]> {
+    return (await listChannels(this.options.db)).map((row) => this.view(row, isFull));
   }
 
-  /** Returns the channel, its secrets masked. Throws `channel_not_found`. */
-  async get(id: string): Promise<Channel> {
-    return this.view(await requireChannel(this.options.db, id));
+  /**
+   * Returns the channel, its secrets masked. Throws `channel_not_found`.
+   * @param isFull true for a reader who may change channels
+   */
+  async get(id: string, isFull: boolean): Promise<Channel> {
+    return this.view(await requireChannel(this.options.db, id), isFull);
   }
 
   /** Creates a channel and returns it. Throws `channel_exists`, and `invalid_body` also for an address that is never allowed. */
-  async create({ channel_type, name, config }: CreateChannel, context: RequestContext): Promise<Channel> {
+  async create(
+    { channel_type, name, config, events, min_severity }: CreateChannel,
+    context: RequestContext,
+  ): Promise<Channel> {
     const { uow, clock, newId, cipher } = this.options;
     const read = readConfig(channel_type, config, null);
     this.requireReachable(read);
+    requireEvents(events ?? []);
     const place = { channel_id: newId(), row_version: 1 };
     const row: ChannelRow = {
       ...place,
@@ -80,6 +93,9 @@ export class ChannelService {
       attempted_at: null,
       attempt_status: null,
       attempt_error: null,
+      paused_until: null,
+      events: storedPatterns(events ?? []),
+      min_severity: min_severity ?? 'info',
     };
     await uow.write(async (tx, emit) => {
       await requireFreeName(tx, name);
@@ -106,10 +122,14 @@ export class ChannelService {
       if (row.row_version !== before.row_version) await makeDeliveriesDue(tx, id, clock.now());
       noteDue();
       emit(
-        channelEvent('channel.updated', `changed ${changed.join(' and ')} of the channel ${row.name}`, {
-          row,
-          context,
-        }),
+        channelEvent(
+          'channel.updated',
+          `changed ${changed.join(', ').replace(/, ([^,]*)$/, ' and $1')} of the channel ${row.name}`,
+          {
+            row,
+            context,
+          },
+        ),
       );
       return this.view(row);
     });
@@ -126,17 +146,29 @@ export class ChannelService {
 
   /** Returns the deliveries of a channel, newest notification first. Throws `channel_not_found`. */
   async deliveries(id: string, page: { readonly limit: number; readonly before?: string | null }): Promise<Delivery[]> {
-    const { db } = this.options;
-    await requireChannel(db, id);
-    return (await listDeliveries(db, id, page)).map(deliveryView);
+    const { db, clock } = this.options;
+    const channel = await requireChannel(db, id);
+    const now = clock.now();
+    const pause = pauseLeft(channel, now);
+    const pausedUntil = pause === 0 ? null : now + pause;
+    return (await listDeliveries(db, id, page)).map((row) => deliveryView(row, pausedUntil));
   }
 
-  private changed(before: ChannelRow, { name, config }: UpdateChannel) {
+  private changed(before: ChannelRow, { name, config, events, min_severity }: UpdateChannel) {
     const changed: string[] = [];
     let row = before;
     if (typeof name === 'string' && name !== before.name) {
       row = { ...row, name };
       changed.push('the name');
+    }
+    requireEvents(events ?? []);
+    const filter = {
+      events: events ? storedPatterns(events) : before.events,
+      min_severity: min_severity ?? before.min_severity,
+    };
+    if (filter.events !== before.events || filter.min_severity !== before.min_severity) {
+      row = { ...row, ...filter };
+      changed.push('the filter');
     }
     if (config) {
       const { cipher } = this.options;
@@ -146,7 +178,7 @@ export class ChannelService {
       if (before.disabled_at !== null || stored === null || canonicalJson(stored) !== canonicalJson(read.config)) {
         const place = { channel_id: before.channel_id, row_version: before.row_version + 1 };
         const sealed = sealedConfig(cipher, read.config, place);
-        row = { ...row, ...place, ...sealed, disabled_at: null, failing: 0 };
+        row = { ...row, ...place, ...sealed, disabled_at: null, failing: 0, paused_until: null };
         changed.push('the configuration');
       }
     }
@@ -162,8 +194,9 @@ export class ChannelService {
     if (refusal !== null) throw invalidConfig([{ path: `/config/${destination.member}`, message: refusal }]);
   }
 
-  private view(row: ChannelRow): Channel {
-    return channelView(row, this.options.cipher);
+  private view(row: ChannelRow, isFull = true): Channel {
+    const { cipher, clock } = this.options;
+    return channelView(row, { cipher, now: clock.now(), isFull });
   }
 }
 
@@ -176,14 +209,20 @@ async function requireFreeName(db: Queryable, name: string): Promise<void> {
   });
 }
 
+/** Returns true for an operator who may change channels, as their routes require it. */
+const mayChange = ({ role }: Operator): boolean => role === 'admin';
+
 /** Returns the route handlers of notification channels. */
 export const channelHandlers = ({
   channels,
   tester,
 }: Pick<Notify, 'channels' | 'tester'>): HandlersFor<typeof channelRoutes> => ({
-  listChannels: async () => ({ status: 200, body: await channels.list() }),
+  listChannels: async ({ operator }) => ({ status: 200, body: await channels.list(mayChange(operator)) }),
   createChannel: async ({ body, context }) => ({ status: 201, body: await channels.create(body, context) }),
-  getChannel: async ({ params }) => ({ status: 200, body: await channels.get(params.id) }),
+  getChannel: async ({ params, operator }) => ({
+    status: 200,
+    body: await channels.get(params.id, mayChange(operator)),
+  }),
   updateChannel: async ({ params, body, context }) => ({
     status: 200,
     body: await channels.update(params.id, body, context),
@@ -209,6 +248,13 @@ export const channelHandlers = ({
     return { status: 200, body: items, headers };
   },
 });
+
+/** Throws `invalid_body` for patterns that match no event. */
+function requireEvents(patterns: readonly string[]): void {
+  const errors = patternMistakes(patterns);
+  if (errors.length === 0) return;
+  throw new Fault('invalid_body', errors.map(({ message }) => message).join('; '), { errors });
+}
 
 /**
  * Returns the configuration given by a request, with masked values replaced by the stored ones.

@@ -13,8 +13,10 @@ import {
 } from '../core/domain-event.js';
 import type { ChannelTable, NewRow, Queryable, Row } from '../database/schema.js';
 import type { ChannelCipher } from '../secrets/ciphers.js';
+import { pauseLeft } from './channel-pause.js';
 import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
 import type { LoggedDelivery } from './delivery-store.js';
+import { severityOf } from './message.js';
 
 export type ChannelRow = Row<'channels'>;
 
@@ -50,14 +52,23 @@ export async function updateChannel(
   await db.updateTable('channels').set(change).where('channel_id', '=', channelId).execute();
 }
 
+/**
+ * Holds back every delivery to a channel. Those that are due stay due, and their attempts do not count.
+ * @param until Unix milliseconds
+ */
+export const pauseChannel = (db: Queryable, { channel_id }: Pick<ChannelRow, 'channel_id'>, until: number) =>
+  updateChannel(db, channel_id, { paused_until: until });
+
 export async function deleteChannel(db: Queryable, channelId: string): Promise<void> {
   await db.deleteFrom('channels').where('channel_id', '=', channelId).execute();
 }
 
-/** Returns the IDs of enabled channels, oldest first. */
-export async function enabledChannelIds(db: Queryable): Promise<readonly string[]> {
-  const query = db.selectFrom('channels').select('channel_id').where('disabled_at', 'is', null);
-  return (await query.orderBy('created_at').execute()).map((row) => row.channel_id);
+/** Returns the enabled channels with their filters, oldest first. */
+export async function enabledChannels(
+  db: Queryable,
+): Promise<readonly Pick<ChannelRow, 'channel_id' | 'events' | 'min_severity'>[]> {
+  const query = db.selectFrom('channels').select(['channel_id', 'events', 'min_severity']);
+  return query.where('disabled_at', 'is', null).orderBy('created_at').execute();
 }
 
 /** Returns a channel as a party of events. */
@@ -87,17 +98,29 @@ export function configOrNull(cipher: ChannelCipher, row: ChannelRow): JsonObject
   }
 }
 
+interface ViewOptions {
+  readonly cipher: ChannelCipher;
+  /** Unix milliseconds. */
+  readonly now: number;
+  /** True for a reader who may change channels. */
+  readonly isFull: boolean;
+}
+
 /** Returns a channel as the API shows it. A configuration that cannot be decrypted is shown empty. */
-export function channelView(row: ChannelRow, cipher: ChannelCipher): Channel {
+export function channelView(row: ChannelRow, { cipher, now, isFull }: ViewOptions): Channel {
   const { attempted_at: attemptedAt, attempt_error: error } = row;
+  const pause = pauseLeft(row, now);
   return {
     id: row.channel_id,
     name: row.name,
     channel_type: typeOf(row),
-    config: { ...maskedConfig(row, cipher) },
+    config: { ...shownConfig(row, cipher, isFull) },
+    events: [...patternsOf(row)],
+    min_severity: severityOf(row.min_severity),
     created_at: toSeconds(row.created_at),
     created_by: row.created_by,
     disabled_at: row.disabled_at === null ? null : toSeconds(row.disabled_at),
+    paused_until: pause === 0 ? null : Math.ceil((now + pause) / 1_000),
     last_attempt:
       attemptedAt === null
         ? null
@@ -105,13 +128,14 @@ export function channelView(row: ChannelRow, cipher: ChannelCipher): Channel {
   };
 }
 
-export const deliveryView = (row: LoggedDelivery): Delivery => ({
+/** @param pausedUntil Unix milliseconds at which the pause of the channel ends; null for none */
+export const deliveryView = (row: LoggedDelivery, pausedUntil: number | null): Delivery => ({
   notification_id: row.id,
   event_type: row.event_type,
   summary: row.summary,
   state: stateOf(row.state),
   attempts: row.attempts,
-  next_attempt_at: row.next_at === null ? null : toSeconds(row.next_at),
+  next_attempt_at: row.next_at === null ? null : Math.ceil(Math.max(row.next_at, pausedUntil ?? 0) / 1_000),
   status_code: row.status_code,
   error: row.error,
   updated_at: toSeconds(row.updated_at),
@@ -140,10 +164,16 @@ export const channelEvent = (
     metadata: { channel_type: row.channel_type, ...metadata },
   });
 
-function maskedConfig(row: ChannelRow, cipher: ChannelCipher): JsonObject {
+function shownConfig(row: ChannelRow, cipher: ChannelCipher, isFull: boolean): JsonObject {
   const config = configOrNull(cipher, row);
-  return config === null ? {} : CHANNEL_KINDS[typeOf(row)].read(config).masked;
+  if (config === null) return {};
+  const { masked, hidden } = CHANNEL_KINDS[typeOf(row)].read(config);
+  return isFull ? masked : hidden;
 }
+
+/** Returns the patterns of a stored filter of events; none stands for every event. */
+export const patternsOf = ({ events }: Pick<ChannelRow, 'events'>): readonly string[] =>
+  events === '' ? [] : events.split(' ');
 
 const stateOf = (state: string): Delivery['state'] =>
   state === 'delivered' || state === 'failed' || state === 'suppressed' ? state : 'pending';

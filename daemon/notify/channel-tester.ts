@@ -3,7 +3,14 @@ import type { ChannelTest } from '../../src/contract/channels.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import { type ChannelRow, channelEvent, channelParty, requireChannel, updateChannel } from './channel-store.js';
+import {
+  type ChannelRow,
+  channelEvent,
+  channelParty,
+  pauseChannel,
+  requireChannel,
+  updateChannel,
+} from './channel-store.js';
 import { makeDeliveriesDue } from './delivery-store.js';
 import { type Message, messageOf } from './message.js';
 import type { Attempt, Sender } from './sender.js';
@@ -22,7 +29,8 @@ export class ChannelTester {
   }
 
   /**
-   * Sends a test message and returns the outcome. Also sends to a disabled channel, which a success enables.
+   * Sends a test message and returns the outcome. Also sends to a disabled or paused channel; a success enables it and
+   * ends the pause.
    * Throws `channel_not_found`, `delivery_failed`, and the signal's reason when it is aborted with a `Fault`.
    */
   async test(id: string, context: RequestContext, signal: AbortSignal): Promise<ChannelTest> {
@@ -57,14 +65,15 @@ export class ChannelTester {
 
   private async note(row: ChannelRow, attempt: Attempt, context: RequestContext): Promise<void> {
     const { uow, clock, noteDue } = this.options;
-    const { delivered, status, reason, error } = attempt;
+    const { delivered, status, reason, error, pauseMs } = attempt;
     await uow.write(async (tx, emit) => {
       await updateChannel(tx, row.channel_id, {
         attempted_at: clock.now(),
         attempt_status: status,
         attempt_error: error,
-        ...(delivered ? { disabled_at: null, failing: 0 } : {}),
+        ...(delivered ? { disabled_at: null, failing: 0, paused_until: null } : {}),
       });
+      if (pauseMs !== null) await pauseChannel(tx, row, clock.now() + pauseMs);
       if (delivered) await makeDeliveriesDue(tx, row.channel_id, clock.now());
       noteDue();
       const what = `tested the channel ${row.name}: ${error ?? 'delivered'}`;

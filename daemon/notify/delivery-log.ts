@@ -4,7 +4,7 @@ import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
-import { type ChannelRow, channelParty, findChannel, updateChannel } from './channel-store.js';
+import { type ChannelRow, channelParty, findChannel, pauseChannel, updateChannel } from './channel-store.js';
 import {
   type DeliveryKey,
   type DeliveryRow,
@@ -46,16 +46,27 @@ export class DeliveryLog {
   }
 
   async attempted({ channel: sentTo, notification, attempt }: Attempted): Promise<void> {
-    const { uow } = this.options;
+    const { uow, clock } = this.options;
     await uow.write(async (tx, emit) => {
       const channel = await findChannel(tx, sentTo.channel_id);
       const delivery = await findPending(tx, { channel_id: sentTo.channel_id, seq: notification.seq });
       if (channel === null || delivery === null) return;
       await this.note(tx, channel, attempt);
       if (attempt.delivered) return this.end(tx, delivery, attempt);
-      // A 410 from the old address must not disable a channel with a new one.
-      const isGone = attempt.status === GONE && channel.row_version === sentTo.row_version;
-      if (isGone) return this.disable(tx, emit, { channel, notification, attempt });
+      // What the old address answers, also a 410, does not concern a new one.
+      const isCurrent = channel.row_version === sentTo.row_version;
+      if (attempt.pauseMs !== null && !isCurrent) return;
+      if (attempt.pauseMs !== null) {
+        await pauseChannel(tx, channel, clock.now() + attempt.pauseMs);
+        if (!this.isTooOld(notification)) return;
+        return this.giveUp(
+          tx,
+          emit,
+          { channel, notification, attempt, delivery },
+          `within ${LONGEST_WAIT / HOUR} hours`,
+        );
+      }
+      if (attempt.status === GONE && isCurrent) return this.disable(tx, emit, { channel, notification, attempt });
       await this.retry(tx, emit, { channel, notification, attempt, delivery });
     });
   }
@@ -65,8 +76,13 @@ export class DeliveryLog {
       attempted_at: this.options.clock.now(),
       attempt_status: status,
       attempt_error: error,
-      ...(delivered ? { failing: 0 } : {}),
+      ...(delivered ? { failing: 0, paused_until: null } : {}),
     });
+  }
+
+  /** Returns true for a notification that pauses have held back for too long. */
+  private isTooOld({ timestamp }: NotificationRow): boolean {
+    return this.options.clock.now() - timestamp > LONGEST_WAIT;
   }
 
   private end(tx: Queryable, delivery: DeliveryRow, { delivered, status, error }: Attempt): Promise<void> {
@@ -90,23 +106,29 @@ export class DeliveryLog {
     emitFailure(emit, attempted, { summary, metadata: { disabled: true, repeated: false } });
   }
 
-  private async retry(tx: Queryable, emit: Emit, given: Attempted & { readonly delivery: DeliveryRow }): Promise<void> {
-    const { channel, attempt, delivery } = given;
+  private async retry(tx: Queryable, emit: Emit, given: AttemptedDelivery): Promise<void> {
+    const { attempt, delivery } = given;
     const { clock, random } = this.options;
     const attempts = delivery.attempts + 1;
-    const delay = retryDelay({ attempts, retryAfterMs: attempt.retryAfterMs, random });
+    const delay = retryDelay(attempts, random);
+    if (delay === null) return this.giveUp(tx, emit, given, `in ${attempts} attempts`);
     const now = clock.now();
-    if (delay !== null) {
-      const { status: status_code, error } = attempt;
-      await updateDelivery(tx, delivery, { attempts, next_at: now + delay, status_code, error, updated_at: now });
-      return;
-    }
+    const { status: status_code, error } = attempt;
+    await updateDelivery(tx, delivery, { attempts, next_at: now + delay, status_code, error, updated_at: now });
+  }
+
+  /** @param how bounds of the delivery, as the summary names them */
+  private async giveUp(tx: Queryable, emit: Emit, given: AttemptedDelivery, how: string): Promise<void> {
+    const { channel, attempt, delivery } = given;
     await this.end(tx, delivery, attempt);
     await updateChannel(tx, channel.channel_id, { failing: 1 });
-    const summary = `A notification could not be delivered to the channel ${channel.name} in ${attempts} attempts: ${attempt.error}`;
+    const summary = `A notification could not be delivered to the channel ${channel.name} ${how}: ${attempt.error}`;
+    const attempts = delivery.attempts + 1;
     emitFailure(emit, given, { summary, metadata: { disabled: false, attempts, repeated: channel.failing === 1 } });
   }
 }
+
+type AttemptedDelivery = Attempted & { readonly delivery: DeliveryRow };
 
 interface Failure {
   readonly summary: string;
@@ -165,28 +187,15 @@ const HOUR = 60 * MINUTE;
 const DELAYS: readonly number[] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR];
 /** Maximum fraction added to a delay, so that deliveries that failed together are not retried together. */
 const JITTER = 0.2;
-/** Maximum delay in milliseconds that a receiver can request. */
-const LONGEST = 10 * HOUR;
+/** Age in milliseconds at which a notification fails whose channel is paused again and again. */
+const LONGEST_WAIT = 24 * HOUR;
 
-interface RetryOptions {
-  /** Number of attempts so far, including the one that just failed. */
-  readonly attempts: number;
-  /** Delay that the receiver requested; null for none. */
-  readonly retryAfterMs: number | null;
-  /** Uniform in [0, 1). */
-  readonly random: () => number;
-}
-
-/** Returns the milliseconds until the next attempt; null after the last one. */
-function retryDelay({ attempts, retryAfterMs, random }: RetryOptions): number | null {
+/**
+ * Returns the milliseconds until the next attempt; null after the last one.
+ * @param attempts number of attempts so far, including the one that just failed
+ * @param random returns a uniform number in [0, 1)
+ */
+function retryDelay(attempts: number, random: () => number): number | null {
   const delay = DELAYS[attempts - 1];
-  if (delay === undefined) return null;
-  return Math.round(Math.max(delay * (1 + JITTER * random()), Math.min(retryAfterMs ?? 0, LONGEST)));
-}
-
-/** Parses `Retry-After` into milliseconds from `now`, at most `LONGEST`; null when it is absent or invalid. */
-export function readRetryAfter(text: string | null, now: number): number | null {
-  if (text === null) return null;
-  const ms = /^\d{1,9}$/.test(text.trim()) ? Number(text) * SECOND : Date.parse(text) - now;
-  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), LONGEST);
+  return delay === undefined ? null : Math.round(delay * (1 + JITTER * random()));
 }

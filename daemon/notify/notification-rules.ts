@@ -1,9 +1,10 @@
 /** Rules that decide which events raise a notification, at once or after a condition, and which events clear state. */
+import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { RecordedEvent } from '../core/audit-log.js';
 import type { EventType } from '../core/domain-event.js';
 import type { Queryable, Row } from '../database/schema.js';
+import { deleteAgentAbsence, noteConnected, noteDisconnected } from './absence-store.js';
 import { deleteReadMarks } from './notification-store.js';
-import { deleteAgentAbsence, putAgentAbsence } from './offline-watch.js';
 
 /** The notification that an event raises. */
 export interface NotificationDraft {
@@ -24,15 +25,15 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'agent.journal_lost': asItIs,
   'agent.upgrade_failed': asItIs,
   'agent.connected': async (tx, { target, timestamp }) => {
-    await putAgentAbsence(tx, { node_id: target.id, connected_at: timestamp, away_since: null, event: null });
+    await noteConnected(tx, target.id, timestamp);
     return null;
   },
   // Raised later, if the agent has not returned by then: see `OfflineWatch`.
   'agent.disconnected': async (tx, event) => {
-    const { target, timestamp } = event;
-    await putAgentAbsence(tx, { node_id: target.id, connected_at: null, away_since: timestamp, event });
+    await noteDisconnected(tx, event);
     return null;
   },
+  'agent.returned': asItIs,
   'agent.rejected': forgetAgent,
   'agent.removed': forgetAgent,
   'drift.detected': asItIs,
@@ -101,10 +102,10 @@ async function loginSucceeded(
   await deleteLoginStreak(tx, target.id);
   const { address } = metadata;
   if (typeof address !== 'string') return null;
-  const known = await noteLoginAddress(tx, { operator_id: target.id, address, last_login_at: timestamp });
-  return known === null
-    ? { summary: `${target.name} logged in from ${address}, an address that is new for them`, channels: 'all' }
-    : null;
+  const isKnown = await noteLoginAddress(tx, { operator_id: target.id, address, last_login_at: timestamp });
+  return isKnown
+    ? null
+    : { summary: `${target.name} logged in from ${address}, an address that is new for them`, channels: 'all' };
 }
 
 /** Returns the subject of a failure. Rate-limited clients are counted together, and so are unknown keys. */
@@ -130,23 +131,26 @@ async function deleteLoginStreak(db: Queryable, subject: string): Promise<void> 
   await db.deleteFrom('login_streaks').where('subject', '=', subject).execute();
 }
 
-/** Records a login. Returns the Unix milliseconds of the previous one from that address, null for the first. */
+/**
+ * Records a login. Returns true when the operator has logged in from this host before. The addresses of one IPv6 network
+ * (/64) count as one host, because a host takes a new one each day.
+ */
 export async function noteLoginAddress(
   db: Queryable,
   { operator_id, address, last_login_at }: Row<'operator_addresses'>,
-): Promise<number | null> {
-  const before = await db
+): Promise<boolean> {
+  const rows = await db
     .selectFrom('operator_addresses')
-    .select('last_login_at')
+    .select('address')
     .where('operator_id', '=', operator_id)
-    .where('address', '=', address)
-    .executeTakeFirst();
+    .execute();
+  const known = rows.find((row) => hostNetworkOf(row.address) === hostNetworkOf(address));
   await db
     .insertInto('operator_addresses')
-    .values({ operator_id, address, last_login_at })
+    .values({ operator_id, address: known?.address ?? address, last_login_at })
     .onConflict((conflict) => conflict.columns(['operator_id', 'address']).doUpdateSet({ last_login_at }))
     .execute();
-  return before?.last_login_at ?? null;
+  return known !== undefined;
 }
 
 async function deleteLoginAddresses(db: Queryable, operatorId: string): Promise<void> {

@@ -1,8 +1,10 @@
 /** Stores the notifications that events raise, and their pending deliveries, in the transaction of the events. */
 import type { RecordedEvent } from '../core/audit-log.js';
 import type { Core } from '../core/core.js';
+import type { EventType } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
-import { enabledChannelIds } from './channel-store.js';
+import { accepts } from './channel-filter.js';
+import { enabledChannels } from './channel-store.js';
 import { insertDeliveries } from './delivery-store.js';
 import { messageOf } from './message.js';
 import { NOTIFICATION_RULES, type NotificationDraft } from './notification-rules.js';
@@ -36,7 +38,7 @@ export class NotificationWriter {
     const seq = await insertNotification(tx, { ...message, event_id: event.id });
     const suppressed = isMaintenance();
     const state = suppressed ? 'suppressed' : 'pending';
-    const receivers = await receiversOf(tx, channels);
+    const receivers = await receiversOf(tx, event.type, channels);
     const { timestamp } = event;
     const common = { seq, state, attempts: 0, next_at: suppressed ? null : timestamp, updated_at: timestamp };
     await insertDeliveries(
@@ -47,8 +49,12 @@ export class NotificationWriter {
   }
 }
 
-async function receiversOf(tx: Queryable, channels: NotificationDraft['channels']): Promise<readonly string[]> {
+async function receiversOf(
+  tx: Queryable,
+  type: EventType,
+  channels: NotificationDraft['channels'],
+): Promise<readonly string[]> {
   if (channels === 'none') return [];
-  const all = await enabledChannelIds(tx);
+  const all = (await enabledChannels(tx)).filter((channel) => accepts(channel, type)).map((one) => one.channel_id);
   return channels === 'all' ? all : all.filter((id) => id !== channels.except);
 }

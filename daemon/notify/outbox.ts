@@ -1,5 +1,5 @@
 /**
- * Sends due deliveries to channels. Pending deliveries and their outcomes are in the store, so a restart resumes them.
+ * Sends due deliveries to channels, to each channel one after the other. Pending deliveries and their outcomes are in the store, so a restart resumes them.
  * A delivery is never sent again once its success is committed.
  */
 import { setMaxListeners } from 'node:events';
@@ -7,6 +7,7 @@ import { messageOf as messageOfError } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
 import type { WakeSignal } from '../core/event-bus.js';
+import { pauseLeft } from './channel-pause.js';
 import { type ChannelRow, findChannel, listChannels } from './channel-store.js';
 import type { DeliveryLog } from './delivery-log.js';
 import { type DeliveryRow, dueDeliveries, findDelivery, nextDeliveryAt } from './delivery-store.js';
@@ -22,8 +23,6 @@ interface OutboxOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   readonly isMaintenance: () => boolean;
 }
 
-/** Maximum deliveries in flight per channel. */
-const PARALLEL = 2;
 /** Maximum milliseconds between two polls for due deliveries. */
 const LOOK_MS = 30_000;
 /** Milliseconds to back off after a failed read or write of the store. */
@@ -35,10 +34,10 @@ export class Outbox implements Service {
   readonly name = 'outbox of notifications';
   private readonly options: OutboxOptions;
   private readonly cancel = new AbortController();
-  /** Deliveries in flight, by channel ID and by notification `seq`. */
-  private readonly running = new Map<string, Map<number, Promise<void>>>();
-  /** End of the pause of a channel configuration (`placeOf`), in milliseconds of the monotonic clock. */
-  private readonly paused = new Map<string, number>();
+  /** Deliveries in flight, by channel ID. */
+  private readonly running = new Map<string, Promise<void>>();
+  /** Milliseconds of the monotonic clock until which a channel waits, because an outcome could not be stored. */
+  private readonly troubled = new Map<string, number>();
   private isStopping = false;
   private loop: Promise<void> = Promise.resolve();
 
@@ -58,7 +57,7 @@ export class Outbox implements Service {
     this.options.signal.set();
     await this.loop;
     const timer = setTimeout(() => this.cancel.abort(new Error('the orchestrator stops')), FAREWELL_MS);
-    await Promise.all([...this.running.values()].flatMap((of) => [...of.values()]));
+    await Promise.all(this.running.values());
     clearTimeout(timer);
   }
 
@@ -88,39 +87,40 @@ export class Outbox implements Service {
   private async startDueOf(channel: ChannelRow): Promise<number> {
     const { db, clock } = this.options;
     const { channel_id: channelId } = channel;
-    const rest = (this.paused.get(placeOf(channel)) ?? 0) - clock.monotonic();
-    if (rest > 0) return rest;
-    this.paused.delete(placeOf(channel));
+    // The end of a delivery sets the signal.
+    if (this.running.has(channelId)) return LOOK_MS;
     const now = clock.now();
-    const running = this.running.get(channelId) ?? new Map<number, Promise<void>>();
-    this.running.set(channelId, running);
-    const due = await dueDeliveries(db, { channelId, now, limit: PARALLEL + running.size });
-    for (const delivery of due) {
-      if (running.size >= PARALLEL) break;
-      if (!running.has(delivery.seq)) this.begin(running, channel, delivery);
+    const rest = Math.max(pauseLeft(channel, now), (this.troubled.get(channelId) ?? 0) - clock.monotonic());
+    if (rest > 0) return rest;
+    this.troubled.delete(channelId);
+    const [due] = await dueDeliveries(db, { channelId, now, limit: 1 });
+    if (due !== undefined) {
+      this.begin(due);
+      return LOOK_MS;
     }
     const next = await nextDeliveryAt(db, channelId, now);
     return next === null ? LOOK_MS : next - now;
   }
 
-  private begin(running: Map<number, Promise<void>>, channel: ChannelRow, delivery: DeliveryRow): void {
+  private begin(delivery: DeliveryRow): void {
     const { signal, clock, logger } = this.options;
+    const { channel_id: channelId } = delivery;
     const done = this.deliver(delivery)
       .catch((error: unknown) => {
         if (this.cancel.signal.aborted) return;
         // The outcome was not recorded, so the delivery is sent again. The pause keeps a full disk from causing a retry loop.
-        this.paused.set(placeOf(channel), clock.monotonic() + TROUBLE_MS);
+        this.troubled.set(channelId, clock.monotonic() + TROUBLE_MS);
         logger.error('a delivery could not be recorded', { ...keyOf(delivery), reason: messageOfError(error) });
       })
       .finally(() => {
-        running.delete(delivery.seq);
+        this.running.delete(channelId);
         signal.set();
       });
-    running.set(delivery.seq, done);
+    this.running.set(channelId, done);
   }
 
   private async deliver(delivery: DeliveryRow): Promise<void> {
-    const { db, clock, sender, log, isMaintenance } = this.options;
+    const { db, sender, log, isMaintenance } = this.options;
     // An attempt that was stored while the due ones were read must not be repeated.
     const current = await findDelivery(db, delivery);
     if (current === null || current.next_at === null || current.attempts !== delivery.attempts) return;
@@ -129,13 +129,8 @@ export class Outbox implements Service {
     const notification = await findNotificationBySeq(db, delivery.seq);
     if (channel === null || notification === null) return;
     const attempt = await sender.attempt(channel, messageOfRow(notification), this.cancel.signal);
-    const retryAfter = attempt.retryAfterMs ?? 0;
-    // `Retry-After` applies to the receiver, so the other notifications of the channel wait as well.
-    if (retryAfter > 0) this.paused.set(placeOf(channel), clock.monotonic() + retryAfter);
     await log.attempted({ channel, notification, attempt });
   }
 }
-
-const placeOf = ({ channel_id, row_version }: ChannelRow): string => `${channel_id} ${row_version}`;
 
 const keyOf = ({ channel_id, seq }: DeliveryRow) => ({ channel: channel_id, seq });

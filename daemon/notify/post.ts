@@ -1,23 +1,16 @@
-/** Sends one channel request and reads the status of the response, within hard limits of time and size. */
+/** Sends one channel request and reads the response, within hard limits of time and size. */
+import { validateHeaderName, validateHeaderValue } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
 import type { Outgoing } from './channels/channel-kind.js';
 import { DeliveryProblem } from './delivery-log.js';
 import { type DialOptions, deadlineOf, dial } from './dial.js';
-
-/** A response of any status. */
-export interface Reply {
-  readonly status: number;
-  /** Unparsed `Retry-After` header. */
-  readonly retryAfter: string | null;
-}
+import { type Reply, readResponse } from './response-reader.js';
 
 /** Timeouts of the connection and of the whole request, in milliseconds. */
 const CONNECT_MS = 5_000;
 const TOTAL_MS = 10_000;
-/** Maximum bytes read of the response body, which is discarded. */
-const BODY_BYTES = 64 * 1024;
 
 /**
  * Sends the request and returns the response. Follows no redirect and uses no proxy: both would bypass the address policy.
@@ -50,41 +43,34 @@ export async function post(outgoing: Outgoing, options: DialOptions, cancel: Abo
 
 /** Sends the request over a new connection that `open` returns, and destroys the connection afterwards. */
 async function exchange(url: URL, outgoing: Outgoing, open: Open, signal: AbortSignal): Promise<Reply> {
-  // Notifications are rare, so the library is loaded with the first one.
-  const { Client } = await import('undici');
-  const client = new Client(url.origin, {
-    connect: (_options, callback) => {
-      open().then(
-        (socket) => callback(null, socket),
-        (error) => callback(error, null),
-      );
-    },
-    pipelining: 0,
-    maxResponseSize: -1,
-  });
+  const request = requestOf(url, outgoing);
+  const socket = await open();
   try {
-    const { statusCode, headers, body } = await client.request({
-      method: 'POST',
-      path: `${url.pathname}${url.search}`,
-      headers: {
-        'user-agent': `orch/${VERSION}`,
-        'content-type': 'application/json',
-        accept: '*/*',
-        ...withoutAbsent(outgoing.headers),
-      },
-      body: outgoing.body,
-      signal,
-    });
-    // The status decides the outcome, so an error in the body is ignored.
-    await body.dump({ limit: BODY_BYTES, signal }).catch(() => undefined);
-    const retryAfter = headers['retry-after'];
-    return { status: statusCode, retryAfter: typeof retryAfter === 'string' ? retryAfter : null };
+    socket.write(request);
+    return await readResponse(socket, signal);
   } finally {
-    await client.destroy();
+    socket.destroy();
   }
 }
 
 type Open = () => Promise<Socket>;
 
-const withoutAbsent = (headers: Outgoing['headers']) =>
-  Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+/** Returns the bytes of the request. Throws for a header that could end its line. */
+function requestOf(url: URL, { headers, body }: Outgoing): string {
+  const all = {
+    host: url.host,
+    connection: 'close',
+    'user-agent': `orch/${VERSION}`,
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    accept: '*/*',
+    ...headers,
+  };
+  const lines = Object.entries(all).flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    validateHeaderName(name);
+    validateHeaderValue(name, value);
+    return [`${name}: ${value}`];
+  });
+  return [`POST ${url.pathname}${url.search} HTTP/1.1`, ...lines, '', body].join('\r\n');
+}

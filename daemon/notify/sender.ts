@@ -2,12 +2,14 @@
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { ChannelCipher } from '../secrets/ciphers.js';
+import { pauseOf } from './channel-pause.js';
 import { type ChannelRow, configOf } from './channel-store.js';
 import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
-import { DeliveryProblem, type DeliveryReason, readRetryAfter } from './delivery-log.js';
+import { DeliveryProblem, type DeliveryReason } from './delivery-log.js';
 import type { DialOptions } from './dial.js';
 import { type Message, plainText } from './message.js';
-import { post, type Reply } from './post.js';
+import { post } from './post.js';
+import type { Reply } from './response-reader.js';
 
 interface SenderOptions extends Pick<Core, 'clock'> {
   readonly cipher: ChannelCipher;
@@ -21,7 +23,8 @@ export interface Attempt {
   readonly reason: DeliveryReason | null;
   /** Description of the failure; null for a success. */
   readonly error: string | null;
-  readonly retryAfterMs: number | null;
+  /** Milliseconds for which nothing more may be sent to the channel; null when the receiver did not ask for a pause. */
+  readonly pauseMs: number | null;
 }
 
 export class Sender {
@@ -37,7 +40,8 @@ export class Sender {
     try {
       const kind = CHANNEL_KINDS[typeOf(channel)];
       const outgoing = kind.read(configOf(cipher, channel)).request(message, clock.now());
-      return attemptOf(await post(outgoing, network, cancel), clock.now());
+      const reply = await post(outgoing, network, cancel);
+      return attemptOf(reply, pauseOf(reply, kind, clock.now()));
     } catch (error) {
       if (error instanceof DeliveryProblem) return failed(error.reason, error.message);
       if (!isFault(error, 'secrets_locked')) throw error;
@@ -54,12 +58,11 @@ const failed = (reason: DeliveryReason, error: string): Attempt => ({
   status: null,
   reason,
   error: plainText(error, ERROR),
-  retryAfterMs: null,
+  pauseMs: null,
 });
 
-function attemptOf({ status, retryAfter }: Reply, now: number): Attempt {
-  if (status >= 200 && status < 300) return { delivered: true, status, reason: null, error: null, retryAfterMs: null };
+function attemptOf({ status }: Reply, pauseMs: number | null): Attempt {
+  if (status >= 200 && status < 300) return { delivered: true, status, reason: null, error: null, pauseMs: null };
   const note = status >= 300 && status < 400 ? ', and redirects are not followed' : '';
-  const error = `the answer was ${status}${note}`;
-  return { delivered: false, status, reason: 'refused', error, retryAfterMs: readRetryAfter(retryAfter, now) };
+  return { delivered: false, status, reason: 'refused', error: `the answer was ${status}${note}`, pauseMs };
 }

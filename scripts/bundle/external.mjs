@@ -3,4 +3,4 @@ import { readFileSync } from 'node:fs';
 
 const { optionalDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
-export const EXTERNAL = [...Object.keys(optionalDependencies), 'pino', 'kysely', 'undici'];
+export const EXTERNAL = [...Object.keys(optionalDependencies), 'pino', 'kysely'];

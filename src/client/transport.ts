@@ -1,6 +1,6 @@
 /**
  * HTTP requests over connections whose server is verified before anything is sent. It uses Node's HTTP client, which loads
- * ten times faster than undici; most of a command's time is start-up.
+ * ten times faster than an HTTP library; most of a command's time is start-up.
  */
 import { setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,7 @@
 /** Notification channels: destinations of notifications, and their deliveries. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
+import { SEVERITIES } from './audit.js';
 import { route } from './route.js';
 import { Cursor, limitOf, NEXT_PAGE, Seconds, Ulid } from './shapes.js';
 
@@ -43,8 +44,16 @@ function membersOf(type: ChannelType): string {
 const ChannelConfig = Type.Record(Type.String(), Type.Unknown(), {
   description:
     `${CHANNEL_TYPES.map((type) => `${type} \`${membersOf(type)}\``).join(', ')}. Answers mask ` +
-    '`secret`, `token` and the path of `webhook_url`; a masked value that is sent back keeps the stored one.',
+    '`secret`, `token` and the path of `webhook_url`, and for those who are not admins also `topic` and the path and query ' +
+    'of `url`; a masked value that is sent back keeps the stored one.',
 });
+
+const Events = Type.Array(Type.String({ pattern: '^([a-z_]+\\.)?([a-z_]+|[a-z_]*\\*)$', maxLength: 64 }), {
+  maxItems: 64,
+  description:
+    'Types of the events that it receives; `drift.*` stands for all that begin with `drift.`, an empty list for all events',
+});
+const MinSeverity = Type.Enum(SEVERITIES, { description: 'Least severity of the events that it receives' });
 
 const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
 
@@ -53,11 +62,20 @@ export const ChannelSchema = closed({
   name: Type.String(),
   channel_type: Type.Enum(CHANNEL_TYPES),
   config: ChannelConfig,
+  events: Events,
+  min_severity: MinSeverity,
   created_at: Seconds,
   created_by: Type.String({ description: 'operator_id' }),
   disabled_at: nullable(
     Type.Integer({
       description: 'Unix seconds at which its address answered 410 Gone; a new config or a test enables it',
+    }),
+  ),
+  paused_until: nullable(
+    Type.Integer({
+      description:
+        'Unix seconds until which nothing is sent, because its receiver asked for a pause; a new config or a successful ' +
+        'test ends it',
     }),
   ),
   last_attempt: nullable(
@@ -93,10 +111,17 @@ const CreateChannelSchema = closed({
   channel_type: Type.Enum(CHANNEL_TYPES),
   name: Name,
   config: ChannelConfig,
+  events: optional(Events),
+  min_severity: optional(MinSeverity),
 });
 export type CreateChannel = Type.Static<typeof CreateChannelSchema>;
 
-const UpdateChannelSchema = closed({ name: optional(Name), config: optional(ChannelConfig) });
+const UpdateChannelSchema = closed({
+  name: optional(Name),
+  config: optional(ChannelConfig),
+  events: optional(Events),
+  min_severity: optional(MinSeverity),
+});
 export type UpdateChannel = Type.Static<typeof UpdateChannelSchema>;
 
 export const ChannelTestSchema = closed({
@@ -109,7 +134,7 @@ export type ChannelTest = Type.Static<typeof ChannelTestSchema>;
 export const channelRoutes = {
   listChannels: route({
     id: 'listChannels',
-    summary: 'List notification channels, secret parts masked',
+    summary: 'List notification channels, secret parts masked; addresses in full only for admins',
     tag: 'channels',
     method: 'GET',
     path: '/channels',
@@ -131,7 +156,7 @@ export const channelRoutes = {
   }),
   getChannel: route({
     id: 'getChannel',
-    summary: 'One notification channel, secret parts masked',
+    summary: 'One notification channel, secret parts masked; addresses in full only for admins',
     tag: 'channels',
     method: 'GET',
     path: '/channels/{id}',
@@ -142,7 +167,7 @@ export const channelRoutes = {
   }),
   updateChannel: route({
     id: 'updateChannel',
-    summary: 'Change the name or replace the configuration of a channel',
+    summary: 'Change the name or filter, or replace the configuration of a channel',
     tag: 'channels',
     method: 'PUT',
     path: '/channels/{id}',

@@ -69,6 +69,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'agent.attributes_changed': 'fleet/presence.test.ts',
   'agent.journal_lost': 'fleet/presence.test.ts',
   'agent.refused': 'fleet/rejection.test.ts',
+  'agent.returned': 'notify/notification-rules.test.ts',
   'agent.protocol_violation': 'fleet/conduct.test.ts',
   'agent.duplicate_identity': 'fleet/presence.test.ts',
   'agent.upgraded': 'e2e/upgrade-reports.test.ts',

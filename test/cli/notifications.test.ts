@@ -21,7 +21,10 @@ const ops: Channel = {
   config: { url: 'https://hooks.example.com/orch', secret: '********' },
   created_at: AT - 86_400,
   created_by: 'aaaa1111',
+  events: [],
+  min_severity: 'info',
   disabled_at: null,
+  paused_until: null,
   last_attempt: { at: AT - 120, delivered: true, status_code: 200, error: null },
 };
 const team: Channel = {
@@ -30,6 +33,8 @@ const team: Channel = {
   name: 'team',
   channel_type: 'slack',
   config: { webhook_url: 'https://hooks.slack.com/********' },
+  events: ['agent.*', 'drift.*'],
+  min_severity: 'warning',
   last_attempt: { at: AT - 30, delivered: false, status_code: 500, error: 'the answer was 500' },
 };
 const phone: Channel = {
@@ -38,6 +43,7 @@ const phone: Channel = {
   name: 'phone',
   channel_type: 'ntfy',
   config: { topic: 'fleet', token: '********', priority: 4 },
+  paused_until: AT + 43,
   last_attempt: null,
 };
 const chat: Channel = {
@@ -189,6 +195,10 @@ describe('the API is asked', () => {
     [['slack', '--to', 'https://a.example/x'], { config: { webhook_url: 'https://a.example/x' } }],
     [['discord', '--to', 'https://a.example/x'], { config: { webhook_url: 'https://a.example/x' } }],
     [
+      ['slack', '--to', 'https://a.example/x', '--events', 'drift.*,agent.pending', '--min-severity', 'warning'],
+      { events: ['drift.*', 'agent.pending'], min_severity: 'warning' },
+    ],
+    [
       ['ntfy', '--topic', 't', '--token', 'tk', '--priority', '5', '--to', 'https://a.example'],
       { config: { topic: 't', token: 'tk', priority: 5, url: 'https://a.example' } },
     ],
@@ -217,9 +227,13 @@ describe('the API is asked', () => {
   it('to change what was given, with what is masked as it was shown', async () => {
     await run(['channels', 'update', 'phone', '--topic', 'other', '--token', '']);
     await run(['channels', 'update', 'team', '--name', 'all']);
+    await run(['channels', 'update', 'team', '--events', 'rollout.*', '--events', 'drift.*']);
+    await run(['channels', 'update', 'team', '--events', '', '--min-severity', 'info']);
     expect(sent).toEqual([
       { name: null, config: { topic: 'other', token: null, priority: 4 } },
       { name: 'all', config: null },
+      { name: null, config: null, events: ['rollout.*', 'drift.*'] },
+      { name: null, config: null, events: [], min_severity: 'info' },
     ]);
   });
 

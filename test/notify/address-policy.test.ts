@@ -114,7 +114,7 @@ describe('a request', () => {
     let asked = 0;
     const resolve = async () => [answers[asked++] ?? ''];
     const url = `http://rebind.example:${good.port}/`;
-    expect(await post(outgoing(url), { policy, resolve }, never)).toEqual({ status: 200, retryAfter: null });
+    expect(await post(outgoing(url), { policy, resolve }, never)).toMatchObject({ status: 200 });
     expect(asked).toBe(1);
     expect(good.requests[0]?.headers.host).toBe(`rebind.example:${good.port}`);
     // The next time the name is asked again, and its new address refused.

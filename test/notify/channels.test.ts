@@ -74,8 +74,10 @@ describe('channels', () => {
       },
     });
     const path = `/channels/${created.json.id}`;
-    expect((await call('GET', path, { token: 'viewer' })).json).toEqual(created.json);
-    expect((await call('GET', '/channels', { token: 'viewer' })).json).toEqual([created.json]);
+    const { config } = created.json;
+    const shown = { ...created.json, config: { ...config, url: 'https://hooks.example.com/********' } };
+    expect((await call('GET', path, { token: 'viewer' })).json).toEqual(shown);
+    expect((await call('GET', '/channels', { token: 'viewer' })).json).toEqual([shown]);
     const renamed = await call('PUT', path, { body: { name: 'night shift' } });
     expect(renamed).toMatchObject({ status: 200, json: { name: 'night shift', config: { secret: '********' } } });
     expect(await call('PUT', path, { body: { name: null, config: null } })).toMatchObject({ status: 200 });
@@ -101,6 +103,86 @@ describe('channels', () => {
     expect(JSON.stringify([notify.events, notify.logger.lines])).not.toContain(SECRET);
   });
 
+  it('show addresses in full only to those who may change them', async () => {
+    const { call } = await serve();
+    const webhook = {
+      ...WEBHOOK,
+      config: { url: 'https://hooks.example.com/services/T1/B2?token=abc', secret: SECRET },
+    };
+    const { id } = (await call('POST', '/channels', { body: webhook })).json;
+    const phone = {
+      channel_type: 'ntfy',
+      name: 'phone',
+      config: { topic: 'my-fleet', url: 'https://ntfy.example.com' },
+    };
+    const { id: phoneId } = (await call('POST', '/channels', { body: phone })).json;
+    for (const token of ['viewer', 'operator'] as const) {
+      const list = await call('GET', '/channels', { token });
+      const one = await call('GET', `/channels/${id}`, { token });
+      const other = await call('GET', `/channels/${phoneId}`, { token });
+      expect(one.json.config).toEqual({ url: 'https://hooks.example.com/********', secret: '********' });
+      expect(other.json.config).toEqual({ topic: '********', url: 'https://ntfy.example.com' });
+      for (const { text } of [list, one, other]) expect(text).not.toMatch(/services|token=|my-fleet/);
+    }
+    expect((await call('GET', `/channels/${id}`)).json.config.url).toBe(webhook.config.url);
+    expect((await call('GET', `/channels/${phoneId}`)).json.config.topic).toBe('my-fleet');
+  });
+
+  it('receive what their filter lets through', async () => {
+    const { notify, call } = await serve();
+    const receivers = { drift: await startReceiver(), loud: await startReceiver(), all: await startReceiver() };
+    const ids: Record<string, string> = {};
+    for (const [name, filter] of [
+      ['drift', { events: ['drift.*', 'agent.disconnected', 'drift.*'] }],
+      ['loud', { min_severity: 'warning' }],
+      ['all', {}],
+    ] as const) {
+      const config = { url: receivers[name].url };
+      const created = await call('POST', '/channels', { body: { channel_type: 'webhook', name, config, ...filter } });
+      ids[name] = created.json.id;
+    }
+    expect((await call('GET', `/channels/${ids.drift}`)).json).toMatchObject({
+      events: ['agent.disconnected', 'drift.*'],
+      min_severity: 'info',
+    });
+    const emitAll = () =>
+      notify.emit(
+        apply(),
+        apply({ type: 'drift.detected' }),
+        apply({ type: 'drift.resolved' }),
+        apply({ type: 'agent.pending' }),
+      );
+    await emitAll();
+    await receivers.all.has(4);
+    await notify.deliveriesOnce(ids.loud ?? '', (all) => all.length === 2);
+    await notify.deliveriesOnce(ids.drift ?? '', (all) => all.length === 2);
+    const changed = await call('PUT', `/channels/${ids.drift}`, { body: { events: [], min_severity: 'critical' } });
+    expect(changed.json).toMatchObject({ events: [], min_severity: 'critical' });
+    await emitAll();
+    await receivers.all.has(8);
+    expect(await notify.channels.deliveries(ids.drift ?? '', { limit: 9 })).toHaveLength(2);
+    expect(await call('POST', `/channels/${ids.drift}/test`)).toMatchObject({ status: 200 });
+    expect(notify.events.map(({ summary }) => summary)).toContain('admin changed the filter of the channel drift');
+  });
+
+  it('refuse patterns that match no event, and name those that there are', async () => {
+    const { call } = await serve();
+    const made = await call('POST', '/channels', {
+      body: { ...WEBHOOK, events: ['drift.*', 'drfit.*', 'drift.checked'] },
+    });
+    expect(made).toMatchObject({ status: 400, json: { code: 'invalid_body' } });
+    expect(made.json.errors).toMatchObject([
+      {
+        path: '/events/1',
+        message: expect.stringMatching(/^"drfit\.\*" matches no event .* there are agent\.\*, drift\.\*/),
+      },
+      { path: '/events/2', message: expect.stringMatching(/there are drift\.detected, drift\.resolved$/) },
+    ]);
+    for (const events of [['*.failed'], ['Drift.*'], ['drift*.x'], 'drift.*']) {
+      expect(await call('POST', '/channels', { body: { ...WEBHOOK, events } })).toMatchObject({ status: 400 });
+    }
+  });
+
   it('have names of their own', async () => {
     const { notify, call } = await serve();
     const first = await call('POST', '/channels', { body: WEBHOOK });
@@ -112,7 +194,7 @@ describe('channels', () => {
     const renamed = await call('PUT', `/channels/${other.json.id}`, { body: { name: 'ops' } });
     expect(renamed.json).toMatchObject({ code: 'channel_exists' });
     expect(await call('PUT', `/channels/${first.json.id}`, { body: { name: 'ops' } })).toMatchObject({ status: 200 });
-    expect(await notify.channels.list()).toHaveLength(2);
+    expect(await notify.channels.list(true)).toHaveLength(2);
   });
 
   it.each([
@@ -142,7 +224,7 @@ describe('channels', () => {
       code: 'invalid_body',
       errors: [{ path, message: expect.stringMatching(message) }],
     });
-    expect(await notify.channels.list()).toEqual([]);
+    expect(await notify.channels.list(true)).toEqual([]);
   });
 
   it('of addresses that may turn out to be allowed wait for their first delivery', async () => {
@@ -360,7 +442,7 @@ describe('the key of the secrets', () => {
     await notify.close();
     const again = await openNotify({ directory: notify.directory, clock: notify.clock });
     onTestFinished(() => again.close());
-    expect((await again.channels.get(id)).config).toEqual({ url: receiver.url, secret: '********' });
+    expect((await again.channels.get(id, true)).config).toEqual({ url: receiver.url, secret: '********' });
   });
 
   it('is missed at the start when there are channels and no secrets', async () => {
@@ -382,7 +464,7 @@ describe('the key of the secrets', () => {
       .updateTable('channels')
       .set({ sealed: Buffer.alloc(80).toString('base64') })
       .execute();
-    expect((await notify.channels.get(id)).config).toEqual({});
+    expect((await notify.channels.get(id, true)).config).toEqual({});
     const failed = await rejection(notify.tester.test(id, ADA, new AbortController().signal));
     expect(failed).toMatchObject({ code: 'delivery_failed', data: { reason: 'secrets_locked' } });
     await notify.channels.update(id, { config: { url: receiver.url } }, ADA);

@@ -57,6 +57,7 @@ const AT_ONCE: readonly EventType[] = [
   'drift.detected',
   'drift.resolved',
   'enforcement.stopped',
+  'agent.returned',
   'state.apply_failed',
   'state.apply_interrupted',
   'rollout.halted',
@@ -111,6 +112,17 @@ describe('an event', () => {
   });
 });
 
+/** Stores approved agents and returns their node IDs. */
+async function withMany(notify: NotifyBench, count: number): Promise<readonly string[]> {
+  const ids = Array.from({ length: count }, (_, index) => String(index).padStart(32, '0'));
+  for (const id of ids) await insertAgent(notify.db, agentRow({ node_id: id, name: nameOf(id), status: 'approved' }));
+  return ids;
+}
+
+const nameOf = (id: string): string => `web-${id.slice(-3)}`;
+const wentOf = (id: string): Partial<DomainEvent> => ({ ...went, target: { ...WEB, id, name: nameOf(id) } });
+const cameOf = (id: string): Partial<DomainEvent> => ({ ...came, target: { ...WEB, id, name: nameOf(id) } });
+
 describe('an agent that has gone', () => {
   it('is told of after 60 seconds', async () => {
     const notify = await bench();
@@ -127,16 +139,68 @@ describe('an agent that has gone', () => {
     expect(await listed(notify)).toHaveLength(1);
   });
 
-  it('is told of although many others have gone with it', async () => {
+  it('shares one notification with all that vanish within half a minute, and so does their return', async () => {
     const notify = await bench();
-    const ids = Array.from({ length: 130 }, (_, index) => String(index).padStart(32, '0'));
-    for (const id of ids)
-      await insertAgent(notify.db, agentRow({ node_id: id, name: `web-${id}`, status: 'approved' }));
-    await notify.emit(...ids.map((id) => ({ ...went, target: { ...WEB, id } })));
-    await notify.pass(60_000);
-    await notify.pass(60_000);
-    const { unread_count } = await notify.inbox.list('ada', { unreadOnly: true, limit: 1 });
-    expect(unread_count).toBe(ids.length);
+    const ids = await withMany(notify, 130);
+    await notify.emit(...ids.slice(0, 100).map(wentOf));
+    await notify.pass(29_000);
+    await notify.emit(...ids.slice(100).map(wentOf));
+    await notify.pass(31_000);
+    expect(await listed(notify)).toEqual([]);
+    await notify.pass(29_000);
+    const [gone] = await listed(notify);
+    expect(gone?.summary).toMatch(
+      /^130 agents have been gone for more than 60 seconds: web-000, web-001, .*, web-03\d and \d+ more$/,
+    );
+    await notify.pass(MINUTE);
+    await notify.emit(...ids.slice(0, 129).map(cameOf));
+    await notify.pass(9_000);
+    expect(await listed(notify)).toHaveLength(1);
+    await notify.pass(1_000);
+    expect((await listed(notify))[0]).toMatchObject({
+      event_type: 'agent.returned',
+      summary: expect.stringMatching(/^129 agents are back after 2 min: web-000, web-001, /),
+    });
+    await notify.emit(...ids.slice(129).map(cameOf));
+    await notify.pass(0);
+    expect((await listed(notify)).map(({ summary }) => summary)[0]).toBe('Agent web-129 is back after 2 min');
+    await notify.pass(10 * MINUTE);
+    expect(await listed(notify)).toHaveLength(3);
+  });
+
+  it('has a notification of its own when it vanishes later than others, and is told of in time', async () => {
+    const notify = await bench();
+    const [first = '', second = ''] = await withMany(notify, 2);
+    await notify.emit(wentOf(first));
+    await notify.pass(30_001);
+    await notify.emit(wentOf(second));
+    await notify.pass(29_999);
+    expect((await listed(notify)).map(({ summary }) => summary)).toEqual([
+      'Agent web-000 has been gone for more than 60 seconds',
+    ]);
+    await notify.pass(30_001);
+    expect(await listed(notify)).toHaveLength(2);
+  });
+
+  it('is back only once it stays, after a restart too, and after the time since it vanished', async () => {
+    const first = await openNotify();
+    await withWeb(first);
+    await first.emit(went);
+    await first.pass(60_000);
+    // It returns and is lost again while the orchestrator is stopped.
+    await first.emit(came, went);
+    await first.pass(0);
+    await first.close();
+    first.clock.advance(3 * 60 * MINUTE);
+    const second = await bench({ directory: first.directory, clock: first.clock });
+    await second.pass(10 * MINUTE);
+    expect(await types(second)).toEqual(['agent.disconnected']);
+    await second.emit(came);
+    await second.pass(0);
+    expect((await listed(second))[0]).toMatchObject({
+      event_type: 'agent.returned',
+      summary: 'Agent web-01 is back after 3 h',
+    });
   });
 
   it('is not told of when it is back in time, rejected or removed', async () => {
@@ -240,6 +304,19 @@ describe('a failed login', () => {
 });
 
 describe('a login', () => {
+  it('from a new IPv6 address of a known network is not told of', async () => {
+    const notify = await bench();
+    for (const address of ['2001:db8:0:1:a1f2:33ff:fe00:a', '2001:db8:0:1:b1f2:33ff:fe00:b', '2001:db8:0:2::1']) {
+      await notify.emit(login(address));
+    }
+    await notify.emit(login('::ffff:192.0.2.1'), login('192.0.2.1'), login('192.0.2.2'));
+    expect((await listed(notify)).map(({ summary }) => summary).reverse()).toEqual(
+      ['2001:db8:0:1:a1f2:33ff:fe00:a', '2001:db8:0:2::1', '::ffff:192.0.2.1', '192.0.2.2'].map(
+        (address) => `grace logged in from ${address}, an address that is new for them`,
+      ),
+    );
+  });
+
   it('from an address that is new for the operator is told of, once', async () => {
     const notify = await bench();
     await notify.emit(login('192.0.2.1'));

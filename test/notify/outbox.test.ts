@@ -1,7 +1,7 @@
 /** Deliveries to real servers that behave, and that do not. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Delivery } from '../../src/contract/channels.js';
+import type { Channel, Delivery } from '../../src/contract/channels.js';
 import { tlsFiles } from '../support/http.js';
 import {
   ADA,
@@ -27,6 +27,12 @@ async function bench(options: NotifyBenchOptions = {}): Promise<NotifyBench> {
 const states = (all: readonly Delivery[]) => all.map(({ state }) => state);
 const every = (state: Delivery['state']) => (all: readonly Delivery[]) =>
   all.length > 0 && all.every((one) => one.state === state);
+/** Waits until the channel is paused, and returns it. */
+async function pausedOnce(notify: NotifyBench, id: string): Promise<Channel> {
+  await until(async () => (await notify.channels.get(id, true)).paused_until !== null, 'the channel is paused');
+  return notify.channels.get(id, true);
+}
+
 const attempts = (count: number) => (all: readonly Delivery[]) => all[0]?.attempts === count;
 
 describe('a delivery', () => {
@@ -78,7 +84,7 @@ describe('a delivery', () => {
     await notify.emit(apply());
     await notify.deliveriesOnce(id, every('delivered'));
     expect(receiver.requests[0]?.headers).not.toHaveProperty('webhook-signature');
-    expect(await notify.channels.get(id)).toMatchObject({
+    expect(await notify.channels.get(id, true)).toMatchObject({
       last_attempt: { delivered: true, status_code: 200, error: null, at: notify.clock.now() / 1000 },
     });
   });
@@ -138,48 +144,180 @@ describe('a delivery', () => {
     expect(await notify.deliveriesOnce(id, every('delivered'))).toMatchObject([{ attempts: 2 }]);
   });
 
-  it('waits as long as the receiver asks, and holds back what else is for it', async () => {
+  it.each([
+    ['429 and seconds', 429, { 'retry-after': '90' }, 90],
+    ['503 and a date', 503, { 'retry-after': 'Sun, 01 Mar 2026 12:01:30 GMT' }, 90],
+    ['502 and a fraction of seconds', 502, { 'retry-after': '2.5' }, 3],
+    ['429 and no time', 429, {}, 60],
+    ['429 and no readable time', 429, { 'retry-after': 'soon' }, 60],
+    ['429 and no wait at all', 429, { 'retry-after': '0' }, 1],
+    ['429 and hours', 429, { 'retry-after': '43323' }, 300],
+  ])('pauses its channel after %s, which is no attempt', async (_what, code, headers, seconds) => {
     const receiver = await startReceiver();
-    receiver.answer(status(429, { 'retry-after': '90' }));
+    receiver.answer(status(code, headers));
     const notify = await bench();
     const { id } = await notify.channel('webhook', { url: receiver.url });
+    const begun = notify.clock.now();
     await notify.emit(apply());
-    const [delivery] = await notify.deliveriesOnce(id, attempts(1));
-    expect(delivery?.next_attempt_at).toBe(notify.clock.now() / 1000 + 90);
+    const end = Math.ceil(begun / 1000 + seconds);
+    expect((await pausedOnce(notify, id)).paused_until).toBe(end);
+    expect(await notify.channels.deliveries(id, { limit: 5 })).toMatchObject([
+      { state: 'pending', attempts: 0, next_attempt_at: end },
+    ]);
     await notify.emit(apply());
-    await notify.pass(89 * SECOND);
-    expect(receiver.requests).toHaveLength(1);
     receiver.answer(status(200));
-    await notify.pass(1 * SECOND);
-    await notify.deliveriesOnce(id, every('delivered'));
+    expect(receiver.requests).toHaveLength(1);
+    await notify.pass(seconds * SECOND);
+    await notify.deliveriesOnce(id, (all) => all.length === 2 && every('delivered')(all));
     expect(receiver.requests).toHaveLength(3);
+    expect(await notify.channels.get(id, true)).toMatchObject({ paused_until: null });
   });
 
-  it('does not wait for what another address has asked for', async () => {
+  it('comes in the order of the events to a receiver that takes one at a time', async () => {
+    const receiver = await startReceiver();
+    let takes = true;
+    const taken: string[] = [];
+    receiver.answer((response) => {
+      const { body } = receiver.requests.at(-1) ?? { body: '{}' };
+      if (takes) taken.push(JSON.parse(body).summary);
+      status(takes ? 200 : 429, { 'retry-after': '1' })(response, undefined as never);
+      takes = !takes;
+    });
+    const notify = await bench();
+    const { id } = await notify.channel('webhook', { url: receiver.url });
+    const summaries = Array.from({ length: 12 }, (_, index) => `apply ${index} failed`);
+    for (const summary of summaries) {
+      await notify.emit(apply({ summary }));
+      await notify.pass(10);
+    }
+    for (let round = 0; round < 11; round += 1) {
+      await until(async () => (await notify.channels.get(id, true)).paused_until !== null, 'it is paused');
+      await notify.pass(SECOND);
+    }
+    await notify.deliveriesOnce(id, every('delivered'));
+    expect(taken).toEqual(summaries);
+    expect(receiver.most).toBe(1);
+    expect(receiver.requests).toHaveLength(23);
+  });
+
+  it.each([
+    ['in milliseconds', { 'retry-after': '43323' }, '', 44],
+    ['by its own header', { 'retry-after': '43323', 'x-ratelimit-reset-after': '12.5' }, '', 13],
+    [
+      'in the body, in seconds',
+      {},
+      '{"message": "You are being rate limited.", "retry_after": 64.57, "global": false}',
+      65,
+    ],
+    ['in the body, in milliseconds', {}, '{"retry_after": 2500}', 3],
+  ])('waits for Discord as it asks %s', async (_what, headers, body, seconds) => {
+    const receiver = await startReceiver();
+    receiver.answer((response) => void response.writeHead(429, headers).end(body));
+    const notify = await bench();
+    const { id } = await notify.channel('discord', { webhook_url: `${receiver.url}/api/webhooks/1/abc` });
+    const begun = notify.clock.now();
+    await notify.emit(apply());
+    expect((await pausedOnce(notify, id)).paused_until).toBe(Math.ceil(begun / 1000 + seconds));
+  });
+
+  it('goes out as soon as a test succeeds or the address changes, whatever pause was asked for', async () => {
     const [slow, quick] = [await startReceiver(), await startReceiver()];
-    slow.answer(status(429, { 'retry-after': '9000' }));
     const notify = await bench();
     const { id } = await notify.channel('webhook', { url: slow.url });
-    await notify.emit(apply());
-    await notify.deliveriesOnce(id, attempts(1));
-    await notify.channels.update(id, { config: { url: quick.url } }, ADA);
-    await notify.deliveriesOnce(id, every('delivered'));
+    for (const end of ['test', 'address'] as const) {
+      slow.answer(status(429, { 'retry-after': '9000' }));
+      await notify.emit(apply());
+      await pausedOnce(notify, id);
+      slow.answer(status(200));
+      if (end === 'test') await notify.tester.test(id, ADA, new AbortController().signal);
+      else await notify.channels.update(id, { config: { url: quick.url } }, ADA);
+      await notify.deliveriesOnce(id, every('delivered'));
+      expect(await notify.channels.get(id, true)).toMatchObject({ paused_until: null });
+    }
     expect(quick.requests).toHaveLength(1);
   });
 
-  it('waits ten hours at the longest, and takes a date too', async () => {
+  it('waits for the end of a pause across a restart, and not for one that a wrong clock has stored', async () => {
     const receiver = await startReceiver();
+    receiver.answer(status(429, { 'retry-after': '90' }));
+    const first = await openNotify();
+    const { id } = await first.channel('webhook', { url: receiver.url });
+    await first.emit(apply());
+    await pausedOnce(first, id);
+    await first.close();
+    first.clock.advance(30 * SECOND);
+    const second = await bench({ directory: first.directory, clock: first.clock });
+    await second.pass(59 * SECOND);
+    expect(receiver.requests).toHaveLength(1);
+    await second.pass(SECOND);
+    await receiver.has(2);
+    await pausedOnce(second, id);
+    receiver.answer(status(200));
+    second.clock.setWall(second.clock.now() - 24 * HOUR);
+    await second.pass(0);
+    await second.deliveriesOnce(id, every('delivered'));
+  });
+
+  it('fails when pauses have held it back for a day, and other channels say so', async () => {
+    const [receiver, other] = [await startReceiver(), await startReceiver()];
+    receiver.answer(status(429));
     const notify = await bench();
-    receiver.answer(status(503, { 'retry-after': '999999' }));
+    const { id } = await notify.channel('webhook', { url: receiver.url }, 'full');
+    await notify.channel('webhook', { url: other.url }, 'fine');
+    await notify.emit(apply());
+    await pausedOnce(notify, id);
+    await notify.pass(24 * HOUR + 1);
+    await notify.deliveriesOnce(id, every('failed'));
+    await other.has(2);
+    expect(JSON.parse(other.requests[1]?.body ?? '')).toMatchObject({
+      summary: 'A notification could not be delivered to the channel full within 24 hours: the answer was 429',
+    });
+  });
+
+  it.each([
+    ['an unasked 100 Continue', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n', 200],
+    [
+      'other interim answers',
+      'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n',
+      204,
+    ],
+    ['two equal lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nok', 200],
+    ['a list of equal lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok', 200],
+    [
+      'a length beside chunks',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      200,
+    ],
+    ['20 KB of headers', `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(20_000)}\r\nContent-Length: 0\r\n\r\n`, 200],
+    ['no reason', 'HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n', 200],
+    ['lines that end with LF', 'HTTP/1.1 200 OK\nContent-Length: 0\n\n', 200],
+    ['HTTP/1.0 and no length', 'HTTP/1.0 200 OK\r\n\r\nok', 200],
+    ['letters that are not ASCII', 'HTTP/1.1 201 Cr\u00e9\u00e9\r\nX-M: \u00fc\r\nContent-Length: 0\r\n\r\n', 201],
+  ])('counts as taken after an answer with %s', async (_what, answer, code) => {
+    const receiver = await startReceiver();
+    receiver.answer((_response, socket) => void socket.end(Buffer.from(answer, 'latin1')));
+    const notify = await bench();
     const { id } = await notify.channel('webhook', { url: receiver.url });
     await notify.emit(apply());
-    const [long] = await notify.deliveriesOnce(id, attempts(1));
-    expect(long?.next_attempt_at).toBe(notify.clock.now() / 1000 + 36_000);
-    const date = new Date(notify.clock.now() + 10 * HOUR + 20 * MINUTE).toUTCString();
-    receiver.answer(status(503, { 'retry-after': date }));
-    await notify.pass(10 * HOUR);
-    const [dated] = await notify.deliveriesOnce(id, attempts(2));
-    expect(dated?.next_attempt_at).toBe(notify.clock.now() / 1000 + 20 * 60);
+    expect(await notify.deliveriesOnce(id, (all) => all[0]?.attempts === 1)).toMatchObject([
+      { state: 'delivered', status_code: code },
+    ]);
+  });
+
+  it.each([
+    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n', 'it is not an answer of HTTP/1.1'],
+    ['half a head', 'HTTP/1.1 200 OK\r\nContent-', 'it was closed'],
+    ['endless headers', `HTTP/1.1 200 OK\r\n${'X: y\r\n'.repeat(20_000)}`, 'its headers are too long'],
+    ['endless interim answers', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(4_000), 'its headers are too long'],
+  ])('has failed after an answer with %s', async (_what, answer, problem) => {
+    const receiver = await startReceiver();
+    receiver.answer((_response, socket) => void socket.end(answer));
+    const notify = await bench();
+    const { id } = await notify.channel('webhook', { url: receiver.url });
+    await notify.emit(apply());
+    expect(await notify.deliveriesOnce(id, attempts(1))).toMatchObject([
+      { state: 'pending', status_code: null, error: `the connection ended before the answer: ${problem}` },
+    ]);
   });
 
   it.each([
@@ -250,22 +388,6 @@ describe('a delivery', () => {
     expect(delivery).toMatchObject({ status_code: null, error: 'there was no answer within 10 seconds' });
   });
 
-  it('goes out two at a time for each channel', async () => {
-    const receiver = await startReceiver();
-    const waiting: (() => void)[] = [];
-    receiver.answer((response) => waiting.push(() => response.end()));
-    const notify = await bench();
-    const { id } = await notify.channel('webhook', { url: receiver.url });
-    await notify.emit(...Array.from({ length: 7 }, () => apply()));
-    for (let answered = 0; answered < 7; answered += 1) {
-      await until(() => waiting.length === Math.min(2, 7 - answered), 'two requests wait, or the last one');
-      waiting.shift()?.();
-    }
-    await notify.deliveriesOnce(id, every('delivered'));
-    expect(receiver.requests).toHaveLength(7);
-    expect(receiver.most).toBe(2);
-  });
-
   it('survives restarts between attempts, and is not sent again after a success', async () => {
     const receiver = await startReceiver();
     receiver.answer(status(500));
@@ -320,7 +442,7 @@ describe('a channel', () => {
     const { id: otherId } = await notify.channel('webhook', { url: other.url }, 'fine');
     await notify.emit(apply());
     await notify.deliveriesOnce(id, every('failed'));
-    expect(await notify.channels.get(id)).toMatchObject({ disabled_at: notify.clock.now() / 1000 });
+    expect(await notify.channels.get(id, true)).toMatchObject({ disabled_at: notify.clock.now() / 1000 });
     await notify.deliveriesOnce(otherId, (all) => all.length === 2 && every('delivered')(all));
     expect(other.requests.map(({ body }) => JSON.parse(body).summary)).toContain(
       'The channel old was disabled: its address is gone (410). Give it another one.',

@@ -486,6 +486,9 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     attempted_at: 'integer?',
     attempt_status: 'integer?',
     attempt_error: 'text?',
+    paused_until: 'integer?',
+    events: 'text',
+    min_severity: 'text',
   },
   notifications: {
     seq: 'integer',
@@ -511,7 +514,13 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     error: 'text?',
     updated_at: 'integer',
   },
-  agent_absences: { node_id: 'text', connected_at: 'integer?', away_since: 'integer?', event_json: 'text?' },
+  agent_absences: {
+    node_id: 'text',
+    connected_at: 'integer?',
+    away_since: 'integer?',
+    event_json: 'text?',
+    told_at: 'integer?',
+  },
   login_streaks: { subject: 'text', failures: 'integer', told_at: 'integer?' },
   operator_addresses: { operator_id: 'text', address: 'text', last_login_at: 'integer' },
   maintenance_windows: {

@@ -13,6 +13,7 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'agent.removed': 'The record of a rejected agent was removed.',
   'agent.connected': 'An approved agent connected.',
   'agent.disconnected': 'An approved agent disconnected.',
+  'agent.returned': 'Agents are back whose absence was reported.',
   'agent.tags_changed': 'The tags of an agent changed.',
   'agent.attributes_changed': 'The facts that an agent reports about its machine changed.',
   'agent.refused': 'An agent was turned away. `reason` in the metadata says why.',

@@ -16,6 +16,7 @@ import { smallerIndexes } from './0014-smaller-indexes.js';
 import { agentUpgrades } from './0015-agent-upgrades.js';
 import { convergence } from './0016-convergence.js';
 import { trials } from './0017-trials.js';
+import { calmerNotifications } from './0018-calmer-notifications.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -36,4 +37,5 @@ export const MIGRATIONS: readonly Migration[] = [
   agentUpgrades,
   convergence,
   trials,
+  calmerNotifications,
 ];

@@ -5,6 +5,7 @@ import { Fault, type FaultDetail } from '../../../src/kernel/fault.js';
 import type { JsonObject, JsonValue } from '../../../src/kernel/json.js';
 import { validator } from '../../../src/kernel/validator.js';
 import type { Message } from '../message.js';
+import type { Reply } from '../response-reader.js';
 
 /** An HTTP request of a channel, with a JSON body. */
 export interface Outgoing {
@@ -17,8 +18,10 @@ export interface Outgoing {
 export interface ReadConfig {
   /** Configuration to store, with secrets. */
   readonly config: JsonObject;
-  /** Configuration to show, without secrets. */
+  /** Configuration to show to those who may change it, without secrets. */
   readonly masked: JsonObject;
+  /** Configuration to show to others: also without what lets its holder send to the destination or read there. */
+  readonly hidden: JsonObject;
   /** URL that it sends to, and the name of the member that holds the URL. */
   readonly destination: { readonly member: string; readonly url: string };
   /**
@@ -29,6 +32,8 @@ export interface ReadConfig {
 }
 
 export interface ChannelKind {
+  /** Returns the milliseconds that a refusal asks to wait, by means of this type's service alone; null for none. */
+  readonly pauseOf: (reply: Reply) => number | null;
   /** Members whose value, or whose URL path, is never shown. */
   readonly secretMembers: readonly string[];
   /** Validates a configuration. Throws `invalid_body` with every mistake. */
@@ -43,6 +48,8 @@ interface ChannelKindSpec<S extends TObject> {
   readonly secrets: readonly (string & keyof Static<S>)[];
   /** Members that hold a URL. */
   readonly urls: readonly (string & keyof Static<S>)[];
+  /** Members shown as `MASKED` to those who may not change channels. */
+  readonly hidden?: readonly (string & keyof Static<S>)[];
   /** Members that hold the URL of a server, without a path. */
   readonly servers?: readonly (string & keyof Static<S>)[];
   /** Members that hold a URL with a secret path. */
@@ -52,6 +59,7 @@ interface ChannelKindSpec<S extends TObject> {
   /** Returns the mistake in the value of a secret member, or null. */
   readonly secretMistake?: (name: string, value: string) => string | null;
   readonly request: (config: Static<S>, message: Message, now: number) => Outgoing;
+  readonly pauseOf?: (reply: Reply) => number | null;
 }
 
 /** Maximum bytes of a request body. */
@@ -59,10 +67,11 @@ const MOST_BYTES = 20_000;
 
 /** Returns the channel type of a spec. */
 export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): ChannelKind {
-  const { schema, secrets, urls, secretUrls, servers = [], standardUrl = '', secretMistake } = spec;
+  const { schema, secrets, urls, secretUrls, hidden = [], servers = [], standardUrl = '', secretMistake } = spec;
   const addresses = [...urls, ...servers, ...secretUrls];
   const { check, problems } = validator(schema);
   return {
+    pauseOf: spec.pauseOf ?? (() => null),
     secretMembers: [...secrets, ...secretUrls],
     read: (given) => {
       const config = withoutNulls(given);
@@ -73,6 +82,7 @@ export function defineChannel<S extends TObject>(spec: ChannelKindSpec<S>): Chan
       return {
         config,
         masked: mask(config, secrets, secretUrls),
+        hidden: mask(config, [...secrets, ...hidden], [...secretUrls, ...urls]),
         destination: destinationOf(config, addresses, standardUrl),
         request: (message, now) => bounded(message, (one) => spec.request(config, one, now)),
       };
@@ -119,7 +129,7 @@ export const invalidConfig = (errors: readonly FaultDetail[]): Fault =>
     },
   );
 
-/** Returns a URL with its secret path masked. */
+/** Returns a URL with its secret path and query masked. */
 const maskedUrl = (url: string): string => `${new URL(url).origin}/${MASKED}`;
 
 function withoutNulls(given: unknown): Record<string, JsonValue> {

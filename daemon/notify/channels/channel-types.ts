@@ -4,6 +4,7 @@ import { createHmac } from 'node:crypto';
 import { CHANNEL_CONFIGS, CHANNEL_TYPES, type ChannelType } from '../../../src/contract/channels.js';
 import { toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
 import type { Message } from '../message.js';
+import type { Reply } from '../response-reader.js';
 import { type ChannelKind, defineChannel } from './channel-kind.js';
 
 /** The channel type `webhook`: sends JSON with Standard Webhooks headers, signed when a secret is configured. */
@@ -75,7 +76,26 @@ const discord = defineChannel({
       ],
     }),
   }),
+  pauseOf: discordPause,
 });
+
+/** More seconds than Discord asks to wait; larger numbers without a fraction are milliseconds. */
+const MOST_SECONDS = 300;
+
+/**
+ * Returns the milliseconds that Discord asks to wait. `X-RateLimit-Reset-After` is in seconds. The unit of `retry_after`
+ * and `Retry-After` depends on the version in the address, and addresses from Discord's own pages have none: they mean
+ * milliseconds.
+ */
+function discordPause({ headers, body }: Reply): number | null {
+  const resetAfter = Number.parseFloat(headers.get('x-ratelimit-reset-after') ?? '');
+  if (Number.isFinite(resetAfter)) return resetAfter * 1_000;
+  const [, inBody] = /"retry_after"\s*:\s*(\d+(?:\.\d+)?)/.exec(body) ?? [];
+  const text = inBody ?? headers.get('retry-after') ?? '';
+  if (!/^\d{1,9}(\.\d+)?$/.test(text)) return null;
+  const value = Number(text);
+  return value > MOST_SECONDS && Number.isInteger(value) ? value : value * 1_000;
+}
 
 /**
  * Escapes Markdown, links, mentions and emoji. Characters that are special only at the beginning of a line are escaped
@@ -134,6 +154,8 @@ const TAGS: Readonly<Record<Message['severity'], string>> = {
 const ntfy = defineChannel({
   schema: CHANNEL_CONFIGS.ntfy,
   secrets: ['token'],
+  // Without a token, everyone who knows the topic can read it.
+  hidden: ['topic'],
   urls: [],
   servers: ['url'],
   secretUrls: [],

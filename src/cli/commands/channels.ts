@@ -1,15 +1,17 @@
 /** The commands of `orch channels`. */
 import type { ApiClient } from '../../client/api-client.js';
+import { SEVERITIES } from '../../contract/audit.js';
 import {
   CHANNEL_CONFIGS,
   CHANNEL_TYPES,
   type Channel,
   type ChannelType,
   type Delivery,
+  type UpdateChannel,
 } from '../../contract/channels.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, flagOf, integer, listWords, text } from '../define-command.js';
+import { argument, choice, defineCommand, flagOf, integer, list, listWords, text } from '../define-command.js';
 import { formatAge, formatTime, textOrNone } from '../format.js';
 import { readList } from '../list-pages.js';
 import { type FieldsView, fieldsOf, lines, type Span, stack, styled, type TableView } from '../outcome.js';
@@ -26,6 +28,12 @@ export const configOptions = {
   token: text('TOKEN', 'ntfy: access token'),
   priority: integer('N', 'ntfy: 1 to 5 [by severity]', 1),
   config: text('FILE', 'file with the whole configuration as JSON; - for standard input', { completes: 'file' }),
+};
+
+/** Options that choose what a channel receives. */
+const filterOptions = {
+  events: list('EVENT', 'only these events, such as drift.* or agent.disconnected; "" for all [all]'),
+  minSeverity: choice('SEVERITY', SEVERITIES, 'only events of this severity or a higher one [info]'),
 };
 
 /** `orch channels list`. */
@@ -81,20 +89,22 @@ export const addChannel = defineCommand({
     'orch channels add team --type slack',
     'orch channels add phone --type ntfy --topic my-fleet',
     'orch channels add ops --type discord --config discord.json',
+    "orch channels add drift --type slack --events 'drift.*' --min-severity warning",
   ],
   detail: [
-    'Each notification goes to each channel. The command asks for the address of Discord and Slack if it is not given.',
+    'Each notification goes to each channel, unless --events or --min-severity limit what it receives.',
+    'The command asks for the address of Discord and Slack if it is not given.',
     'Options are visible to all users of this machine in the process list; --config',
     'reads a file or standard input instead. Try the channel with orch channels test.',
   ],
   access: 'admin',
   args: { name: argument('NAME', 'name to give it') },
-  options: { type: choice('TYPE', CHANNEL_TYPES, 'type of the channel'), ...configOptions },
-  run: async (context, { name, type, ...input }) => {
+  options: { type: choice('TYPE', CHANNEL_TYPES, 'type of the channel'), ...configOptions, ...filterOptions },
+  run: async (context, { name, type, events, minSeverity, ...input }) => {
     if (type === undefined) throw new Fault('usage', `--type is missing: ${listWords(CHANNEL_TYPES)}`);
     const config = (await givenConfig(context, type, input)) ?? (await askedConfig(context, type));
     const api = await context.api();
-    const body = { channel_type: type, name, config: { ...config } };
+    const body = { channel_type: type, name, config: { ...config }, ...filterOf(events, minSeverity) };
     const channel = await api.call('createChannel', { body, signal: context.signal });
     const nameOf = await operatorNames(context, api);
     return {
@@ -114,25 +124,28 @@ export const updateChannel = defineCommand({
     'orch channels update ops --name night-shift',
     'orch channels update ops --to https://hooks.example.com/new',
     'orch channels update ops --secret ""',
+    "orch channels update ops --events 'agent.*' --events 'rollout.*'",
   ],
   detail: [
     'Members that are not given stay; an empty value removes an optional member. --config replaces them all.',
+    '--events replaces the events that the channel receives.',
     'A new configuration enables a channel that was disabled because its address was gone.',
   ],
   access: 'admin',
   args: { channel: channelArgument },
-  options: { name: text('NAME', 'new name of the channel'), ...configOptions },
-  run: async (context, { channel: given, name, ...input }) => {
+  options: { name: text('NAME', 'new name of the channel'), ...configOptions, ...filterOptions },
+  run: async (context, { channel: given, name, events, minSeverity, ...input }) => {
     const { signal } = context;
     const api = await context.api();
     const before = await findChannel(api, given, signal);
     const changes = await givenConfig(context, before.channel_type, input);
-    if (name === undefined && changes === null) {
+    const filter = filterOf(events, minSeverity);
+    if (name === undefined && changes === null && Object.keys(filter).length === 0) {
       throw new Fault('usage', 'nothing to change', { hint: 'give --name, or an option with a new value' });
     }
     // The orchestrator replaces masked values by the stored ones.
     const config = changes === null || input.config !== undefined ? changes : { ...before.config, ...changes };
-    const body = { name: name ?? null, config: config === null ? null : { ...config } };
+    const body = { name: name ?? null, config: config === null ? null : { ...config }, ...filter };
     const channel = await api.call('updateChannel', { params: { id: before.id }, body, signal });
     const nameOf = await operatorNames(context, api);
     return {
@@ -149,7 +162,9 @@ export const updateChannel = defineCommand({
 /** `orch channels test`. */
 export const testChannel = defineCommand({
   examples: ['orch channels test ops'],
-  detail: ['Sends a test notification and waits for the answer. A success enables a disabled channel.'],
+  detail: [
+    'Sends a test notification and waits for the answer. A success enables a disabled channel and ends a pause.',
+  ],
   access: 'admin',
   args: { channel: channelArgument },
   run: async (context, { channel: given }) => {
@@ -178,6 +193,19 @@ export const removeChannel = defineCommand({
     return { names: [id], view: lines(`Deleted the channel ${name}.`) };
   },
 });
+
+/** Returns the members of a request for the given filter. One empty event stands for all events. */
+function filterOf(
+  events: readonly string[],
+  minSeverity: Channel['min_severity'] | undefined,
+): Pick<UpdateChannel, 'events' | 'min_severity'> {
+  return {
+    ...(events.length === 0
+      ? {}
+      : { events: events.flatMap((one) => one.split(/[\s,]+/)).filter((one) => one !== '') }),
+    ...(minSeverity === undefined ? {} : { min_severity: minSeverity }),
+  };
+}
 
 /** Finds a channel by ID or unique name. Throws `channel_not_found`, or `usage` for an ambiguous name. */
 export async function findChannel(api: ApiClient, given: string, signal: AbortSignal): Promise<Channel> {
@@ -274,6 +302,7 @@ export const channelTable = (channels: readonly Channel[], now: number): TableVi
     { title: 'CHANNEL', whole: true },
     { title: 'TYPE' },
     { title: 'SENDS TO' },
+    { title: 'RECEIVES' },
     { title: 'LAST ATTEMPT' },
     { title: 'ID', whole: true, wide: true },
   ],
@@ -281,7 +310,8 @@ export const channelTable = (channels: readonly Channel[], now: number): TableVi
     channel.name,
     channel.channel_type,
     textOrNone(targetOf(channel)),
-    channel.disabled_at === null ? lastAttempt(channel, now) : styled('bad', 'disabled'),
+    filterText(channel),
+    stateOf(channel, now),
     channel.id,
   ]),
   empty: 'No channels. Make one with: orch channels add NAME --type TYPE',
@@ -294,10 +324,12 @@ export function channelFields(channel: Channel, { nameOf, now }: { nameOf: NameO
     ['ID', channel.id],
     ['Type', channel.channel_type],
     ...config,
+    ['Receives', filterText(channel)],
     ['Created', `${formatTime(channel.created_at)} by ${nameOf(channel.created_by)}`],
     ...(channel.disabled_at === null
       ? []
       : [['Disabled', `${formatTime(channel.disabled_at)}, its address is gone`] as [string, string]]),
+    ...(channel.paused_until === null ? [] : [['Paused', [pauseText(channel.paused_until), ', as its receiver asked']] as [string, Span[]]]),
     ['Last attempt', [lastAttempt(channel, now)]],
   ]);
 }
@@ -325,10 +357,24 @@ export const deliveryTable = (deliveries: readonly Delivery[], now: number): Tab
   empty: 'Nothing was sent to it yet.',
 });
 
+/** Returns what a channel receives, such as `drift.*, warning or higher`. */
+function filterText({ events, min_severity: least }: Channel): string {
+  const severity = least === 'info' ? [] : [least === 'critical' ? least : `${least} or higher`];
+  return [...events, ...severity].join(', ') || 'all';
+}
+
 function targetOf({ config }: Channel): string {
   const target = config.url ?? config.webhook_url ?? config.topic;
   return typeof target === 'string' ? target : '';
 }
+
+/** Returns what the table says of a channel: that it is disabled or paused, else its last attempt. */
+function stateOf(channel: Channel, now: number): Span {
+  if (channel.disabled_at !== null) return styled('bad', 'disabled');
+  return channel.paused_until === null ? lastAttempt(channel, now) : pauseText(channel.paused_until);
+}
+
+const pauseText = (until: number): Span => styled('warn', `paused until ${formatTime(until)}`);
 
 function lastAttempt({ last_attempt: last }: Channel, now: number): Span {
   if (last === null) return 'never';

@@ -24,11 +24,11 @@ import { setTag } from '../../../dist/daemon/fleet/tag-store.js';
 import { reserveIdempotencyKey } from '../../../dist/daemon/http/idempotency.js';
 import { insertWindow } from '../../../dist/daemon/maintenance/window-store.js';
 import { insertSamples } from '../../../dist/daemon/metrics/metrics.js';
+import { noteConnected } from '../../../dist/daemon/notify/absence-store.js';
 import { insertChannel } from '../../../dist/daemon/notify/channel-store.js';
 import { insertDeliveries } from '../../../dist/daemon/notify/delivery-store.js';
 import { noteLoginAddress, putLoginStreak } from '../../../dist/daemon/notify/notification-rules.js';
 import { insertNotification, markAllRead, markRead } from '../../../dist/daemon/notify/notification-store.js';
-import { putAgentAbsence } from '../../../dist/daemon/notify/offline-watch.js';
 import { insertSecret } from '../../../dist/daemon/secrets/secret-store.js';
 import { insertTerminal } from '../../../dist/daemon/terminal/session-store.js';
 import { putUpgrade } from '../../../dist/daemon/upgrades/upgrade-store.js';
@@ -352,6 +352,9 @@ await insertChannel(db, {
   attempted_at: start,
   attempt_status: 500,
   attempt_error: 'the answer was 500',
+  paused_until: start + 60_000,
+  events: 'drift.*',
+  min_severity: 'notice',
 });
 const notified = [];
 for (const summary of ['one', 'two']) {
@@ -367,7 +370,7 @@ await insertDeliveries(
   db,
   notified.map((seq) => ({ channel_id, seq, ...pending, updated_at: start })),
 );
-await putAgentAbsence(db, { node_id: 'f'.repeat(32), connected_at: start, away_since: null, event: null });
+await noteConnected(db, 'f'.repeat(32), start);
 await putLoginStreak(db, { subject: operator_id, failures: 2, told_at: null });
 await noteLoginAddress(db, { operator_id, address: '192.0.2.7', last_login_at: start });
 const times = { starts_at: start, ends_at: start + 3_600_000, created_at: start };
