@@ -30,11 +30,15 @@ export const FRAME = {
 } as const;
 
 /**
- * How the program reads its terminal. `keys`: single keys, with an echo only from the program. `lines`: lines that the kernel
- * echoes. `hidden`: lines without an echo, such as passwords.
+ * How the program reads its terminal. `keys`: the program edits a line, and alone decides what is echoed. `lines`: lines that the
+ * kernel echoes. `hidden`: lines without an echo, such as passwords. `unknown`: everything else, such as a program that passes keys
+ * on to another terminal, whose echo the agent cannot see.
  */
-export const READINGS = ['unknown', 'keys', 'lines', 'hidden'] as const;
-export type Reading = (typeof READINGS)[number];
+export type Reading = 'unknown' | 'lines' | 'hidden' | 'keys';
+
+/** Earlier agents send 1 for every program that reads single keys, also for `ssh`. It proves nothing, so it reads as `unknown`. */
+const READING_CODES: Readonly<Record<Reading, number>> = { unknown: 0, lines: 2, hidden: 3, keys: 4 };
+const READINGS = new Map(Object.entries(READING_CODES).map(([reading, code]) => [code, reading as Reading]));
 
 /** `given` and `settled` are input offsets, `output` is an output offset. */
 export interface EchoAck {
@@ -136,7 +140,7 @@ export function echoFrame({ given, settled, output, reading }: EchoAck): Buffer 
   writeOffset(frame, given, 1);
   writeOffset(frame, settled, 9);
   writeOffset(frame, output, 17);
-  frame[25] = READINGS.indexOf(reading);
+  frame[25] = READING_CODES[reading];
   return frame;
 }
 
@@ -235,7 +239,7 @@ function readEcho(data: Buffer): Frame {
     settled: readOffset(data, 9),
     output: readOffset(data, 17),
     // A later version may add readings.
-    reading: READINGS[data[25] as number] ?? 'unknown',
+    reading: READINGS.get(data[25] as number) ?? 'unknown',
   };
 }
 

@@ -1,5 +1,5 @@
 /** Processes of the system by session (Linux). */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 export interface ProcessEntry {
   readonly pid: number;
@@ -57,16 +57,38 @@ export function processEntry(pid: number): ProcessEntry | null {
  * with another terminal belongs to a later session with the same ID.
  */
 export function sessionMembers({ pid, startTime, tty }: SessionMark): readonly ProcessEntry[] {
-  const members = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => processEntry(Number(name)))
-    .filter((entry) => entry !== null)
-    .filter((entry) => entry.session === pid && entry.state !== 'Z' && (entry.tty === tty || entry.tty === 0));
+  const members = allProcesses().filter(
+    (entry) => entry.session === pid && entry.state !== 'Z' && (entry.tty === tty || entry.tty === 0),
+  );
   const leader = members.find((entry) => entry.pid === pid);
   // Another process has the ID now.
   if (leader && leader.startTime !== startTime) return [];
   return members.filter((entry) => startTime === null || entry.startTime >= startTime);
 }
+
+/** Returns the living processes of a process group. */
+export const groupMembers = (group: number): readonly ProcessEntry[] =>
+  allProcesses().filter((entry) => entry.group === group && entry.state !== 'Z');
+
+function allProcesses(): readonly ProcessEntry[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => processEntry(Number(name)))
+    .filter((entry) => entry !== null);
+}
+
+/** Returns whether a process may have the master of a terminal open. True if this process may not look. */
+export function mayOwnTerminal(pid: number): boolean {
+  const directory = `/proc/${pid}/fd`;
+  try {
+    return readdirSync(directory).some((name) => MASTER.test(readlinkSync(`${directory}/${name}`)));
+  } catch {
+    return true;
+  }
+}
+
+/** Where descriptors of terminal masters lead; containers mount theirs elsewhere. */
+const MASTER = /\/ptmx$/;
 
 /** Signals all processes of a session. Returns their number. */
 export function signalSession(mark: SessionMark, signal: NodeJS.Signals): number {

@@ -11,7 +11,7 @@ import type { TerminalSignal } from '../../terminal/notes.js';
 import { DescriptorWriter, readAvailable } from './descriptor-io.js';
 import { argumentsOf, type Launch } from './launch.js';
 import type { NativePty } from './native-pty.js';
-import { processEntry, type SessionMark, sendSignal } from './process-table.js';
+import { groupMembers, mayOwnTerminal, processEntry, type SessionMark, sendSignal } from './process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from './program.js';
 
 export interface PtyOptions {
@@ -120,13 +120,21 @@ export class Pty implements Program {
   }
 
   async readSettings(): Promise<Reading> {
-    return this.end === null && !this.hasEnded ? readSettings(this.programSide) : 'unknown';
+    if (this.end !== null || this.hasEnded) return 'unknown';
+    const reading = await readSettings(this.programSide);
+    return reading === 'keys' && this.mayForward() ? 'unknown' : reading;
   }
 
   signal(signal: TerminalSignal): void {
     if (this.end !== null) return;
     const foreground = processEntry(this.mark.pid)?.foreground ?? -1;
     sendSignal(-(foreground > 0 ? foreground : this.mark.pid), `SIG${signal}`);
+  }
+
+  /** Returns false if no process that may read the terminal has another terminal, as `sudo` and `script` do. */
+  private mayForward(): boolean {
+    const members = groupMembers(processEntry(this.mark.pid)?.foreground ?? -1);
+    return members.length === 0 || members.some(({ pid }) => mayOwnTerminal(pid));
   }
 
   private applySize(): void {
@@ -281,9 +289,16 @@ export function readSettings(descriptor: number): Promise<Reading> {
   });
 }
 
+/**
+ * Line editors, such as GNU Readline and those of zsh and fish, take single keys and signals, have the kernel echo nothing, and tell
+ * Enter from ^J. A program that passes keys on to another terminal, as `ssh` does, takes ^C as a key and writes bytes as they are.
+ */
+const EDITED = ['-icanon', '-echo', 'isig', 'opost'];
+
 function readingOf(settings: string): Reading {
   const words = new Set(settings.split(/[\s;]+/));
-  if (words.has('-icanon')) return 'keys';
+  const tellsEnter = words.has('-icrnl') || words.has('inlcr');
+  if (tellsEnter && EDITED.every((word) => words.has(word))) return 'keys';
   if (!words.has('icanon')) return 'unknown';
   return words.has('echo') ? 'lines' : 'hidden';
 }

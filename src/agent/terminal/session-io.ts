@@ -201,9 +201,12 @@ export class EchoWatch {
     const output = this.options.produced();
     if (output !== null) {
       const reading = await this.options.readSettings();
-      this.answeredGiven = given;
-      this.answeredSettled = settled;
-      if (!this.isStopped) this.options.send({ given, settled, output, reading });
+      // Input that came meanwhile may have arrived before or after the look: only another one tells.
+      if (given === this.given) {
+        this.answeredGiven = given;
+        this.answeredSettled = settled;
+        if (!this.isStopped) this.options.send({ given, settled, output, reading });
+      }
     }
     this.isInspecting = false;
     this.plan();

@@ -24,6 +24,8 @@ const SLOW = 30;
 const FAST = 20;
 /** Weight of a new sample in the smoothed round-trip time. */
 const SMOOTHING = 1 / 4;
+/** Milliseconds without a key after which the program has to echo keys again, because it may ask for something else. */
+const REST = 1_000;
 /** Bytes typed at once that count as a paste. */
 const PASTE = 100;
 /** Bytes of output kept until the round-trip time is known. */
@@ -48,6 +50,7 @@ export class PredictedEcho implements OutputOverlay {
   private isOn = false;
   private isStopped = false;
   private trip: number | null = null;
+  private typedAt = Number.NEGATIVE_INFINITY;
   private sample: { readonly end: number; readonly at: number } | null = null;
 
   constructor(options: PredictedEchoOptions) {
@@ -80,11 +83,14 @@ export class PredictedEcho implements OutputOverlay {
       this.reset();
       return;
     }
+    const now = this.options.clock.monotonic();
+    if (now - this.typedAt > REST) this.predictor.rest();
+    this.typedAt = now;
     const keys = this.decoder.write(bytes);
     const isWhole = Buffer.byteLength(keys) === bytes.length && !keys.includes('\ufffd');
     if (bytes.length > PASTE || !isWhole) this.predictor.recordUnpredicted(end);
     else this.predictor.type(keys, end, this.screen);
-    this.sample ??= { end, at: this.options.clock.monotonic() };
+    this.sample ??= { end, at: now };
     this.options.askEcho(end);
     this.options.redraw();
   }

@@ -3,8 +3,9 @@
  * overlay out.
  *
  * Predictions start only once all earlier input is settled, so never with keys typed ahead of a prompt. They stay
- * hidden until the program has echoed one of them while it reads keys itself: a password prompt never does, and
- * in kernel line mode the echo of one character says nothing about the next.
+ * hidden until the program has echoed two neighbours while it edits a line: a program that asks a question with a single
+ * key echoes only one, and in kernel line mode the echo of one character says nothing about the next. An echo counts only
+ * between two looks of the agent at a program that edits a line, because else the kernel may have echoed the key before.
  */
 import type { EchoAck } from '../../terminal/frames.js';
 
@@ -38,6 +39,8 @@ interface PredictedCell {
   readonly isSecond: boolean;
   /** Input offset after the key. */
   readonly end: number;
+  /** True once the program got the key between two looks at a program that edits a line. */
+  isWitnessed: boolean;
 }
 
 /** Numbers of predicted keys by result. */
@@ -66,9 +69,12 @@ export class Predictor {
   private col = 0;
   /** Input offset after the last key. */
   private end = 0;
+  /** Input offset before the first key of the line. */
+  private start = 0;
   private given = NONE;
   private settled = NONE;
-  private isConfirmed = false;
+  /** Characters by column that the program has echoed in the line. */
+  private readonly echoed = new Map<number, string>();
   private readsKeys = false;
   /** True while prediction waits for all input to settle. */
   private isBlocked = true;
@@ -92,10 +98,11 @@ export class Predictor {
     let at = end - Buffer.byteLength(keys);
     for (const character of characters) {
       const isSynchronized = !this.isWaiting;
+      const start = at;
       at += Buffer.byteLength(character);
       if (this.isBlocked && isSynchronized) this.isBlocked = false;
       if (!this.isBlocked && this.line === null) {
-        if (isSynchronized && view.isPredictable) this.begin(view);
+        if (isSynchronized && view.isPredictable) this.begin(start, view);
         else this.block();
       }
       this.end = at;
@@ -110,16 +117,25 @@ export class Predictor {
   }
 
   acknowledge({ given, settled, reading }: EchoAck, view: LineView): void {
+    const before = this.given;
+    const readKeys = this.readsKeys;
     this.given = Math.max(this.given, given);
     this.settled = Math.max(this.settled, settled);
     this.readsKeys = reading === 'keys';
     if (!this.readsKeys) this.block();
+    else if (readKeys && before >= this.start) this.witness(before);
     this.compare(view);
   }
 
-  /** Compares the predictions with new output. */
+  /** Compares the predictions with new output. Output that no key has caused ends the line: it may be a prompt. */
   drawn(view: LineView): void {
-    this.compare(view);
+    if (this.isWaiting) this.compare(view);
+    else this.forget();
+  }
+
+  /** Ends the line after a pause in typing, unless keys are in flight. */
+  rest(): void {
+    if (!this.isWaiting) this.forget();
   }
 
   /** Forgets all predictions. Prediction resumes once all input is settled. */
@@ -132,7 +148,7 @@ export class Predictor {
 
   /** Returns the cells to draw; null if the program has drawn them all. */
   overlay(view: LineView): Overlay | null {
-    if (!this.isConfirmed || this.line !== view.line || !view.isPredictable) return null;
+    if (!this.isConfirmed(view) || this.line !== view.line || !view.isPredictable) return null;
     const cells = [...this.cells]
       .filter(([col, { text }]) => view.at(col) !== text)
       .map(([col, { text }]) => ({ col, text }))
@@ -140,11 +156,11 @@ export class Predictor {
     return cells.length === 0 && this.col === view.col ? null : { cells, cursor: this.col };
   }
 
-  private begin(view: LineView): void {
+  private begin(start: number, view: LineView): void {
+    this.start = start;
     this.line = view.line;
     this.origin = view.col;
     this.col = view.col;
-    this.isConfirmed = false;
   }
 
   /** Predicts a key. Returns false if its effect is unknown. */
@@ -172,7 +188,8 @@ export class Predictor {
 
   private put(col: number, text: string, end: number, view: LineView): void {
     const earlier = this.cells.get(col);
-    this.cells.set(col, { text, before: earlier?.before ?? view.at(col), isSecond: earlier !== undefined, end });
+    const before = earlier?.before ?? view.at(col);
+    this.cells.set(col, { text, before, isSecond: earlier !== undefined, end, isWitnessed: false });
     this.counted.predicted += 1;
   }
 
@@ -188,17 +205,17 @@ export class Predictor {
       else this.forget();
       return;
     }
-    this.confirm(view);
+    this.noteEchoes(view);
     for (const [col, cell] of this.cells) {
       if (this.isWrong(cell, view.at(col))) {
-        this.fail();
+        this.fail(view);
         return;
       }
       if (cell.end > this.settled) continue;
       this.cells.delete(col);
       this.counted.right += 1;
     }
-    if (!this.isWaiting && view.col !== this.col) this.fail();
+    if (!this.isWaiting && view.col !== this.col) this.fail(view);
   }
 
   /** Returns whether a prediction is wrong: its key settled without the character, or another character appeared. */
@@ -207,17 +224,29 @@ export class Predictor {
     return end <= this.settled || (!isSecond && shown !== before);
   }
 
-  /** Confirms that the program echoes: the character of a key stands before the cursor. */
-  private confirm(view: LineView): void {
-    if (this.isConfirmed || !this.readsKeys) return;
-    const col = view.col - 1;
-    const cell = this.cells.get(col);
-    if (cell === undefined || cell.end > this.given || cell.text === cell.before) return;
-    this.isConfirmed = TELLING.test(cell.text) && view.at(col) === cell.text;
+  /** Marks the keys that the program got between the last look at it and this one. */
+  private witness(before: number): void {
+    for (const cell of this.cells.values()) {
+      if (cell.end > before && cell.end <= this.given) cell.isWitnessed = true;
+    }
   }
 
-  private fail(): void {
-    if (this.isConfirmed) this.counted.wrong += this.cells.size;
+  /** Notes the keys whose characters the program has drawn before the cursor. */
+  private noteEchoes(view: LineView): void {
+    for (const [col, { text, before, isWitnessed }] of this.cells) {
+      const isDrawn = col < view.col && view.at(col) === text && text !== before;
+      if (isWitnessed && isDrawn && TELLING.test(text)) this.echoed.set(col, text);
+    }
+  }
+
+  /** Returns whether the line still shows two neighbours that the program has echoed. */
+  private isConfirmed(view: LineView): boolean {
+    const isShown = (col: number) => this.echoed.get(col) === view.at(col);
+    return [...this.echoed.keys()].some((col) => isShown(col) && isShown(col + 1));
+  }
+
+  private fail(view: LineView): void {
+    if (this.isConfirmed(view)) this.counted.wrong += this.cells.size;
     this.block();
   }
 
@@ -229,7 +258,7 @@ export class Predictor {
   private forget(): void {
     this.cells.clear();
     this.line = null;
-    this.isConfirmed = false;
+    this.echoed.clear();
   }
 }
 

@@ -47,6 +47,30 @@ describe('the echo of what is typed', () => {
     await relay.ended();
   });
 
+  itNeeding(
+    'bash',
+    'stty',
+    'script',
+  )('is unknown where another terminal may lie behind this one', async () => {
+    const agent = await AgentEnd.start();
+    const { relay } = agent.open();
+    relay.type("exec bash --norc --noprofile\nprintf pl''ain\n");
+    await relay.shows('plain');
+    relay.type('x');
+    expect(await settled(relay)).toMatchObject({ reading: 'keys' });
+    // As `sudo`, whose command has a terminal of its own.
+    relay.type("\x15exec 5<>/dev/ptmx; printf ma''ster\n");
+    await relay.shows('master');
+    relay.type('x');
+    expect(await settled(relay)).toMatchObject({ reading: 'unknown' });
+    relay.type("\x15exec 5>&-; exec script -qc 'bash --norc --noprofile' /dev/null\nprintf ne''sted\n");
+    await relay.shows('nested');
+    relay.type('x');
+    expect(await settled(relay)).toMatchObject({ reading: 'unknown' });
+    relay.type('\x15exit\n');
+    await relay.ended();
+  });
+
   itNeeding('stty')('is told once more after a new socket, and only of input that is settled', async () => {
     const agent = await AgentEnd.start();
     const { relay } = agent.open();
