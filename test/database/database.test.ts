@@ -129,6 +129,15 @@ describe('the store', () => {
     expect(isDirectory.message).toContain('EISDIR');
   });
 
+  it('whose log cannot be opened names the log', async () => {
+    const file = join(temporaryDirectory(), 'orch.db');
+    await (await openStore({ file })).close();
+    mkdirSync(`${file}-wal`);
+    const refused = await rejection(openStore({ file }));
+    expect(refused).toMatchObject({ code: 'data_dir_invalid' });
+    expect(refused.message).toMatch(/^\S+orch\.db-wal cannot be opened: EISDIR/);
+  });
+
   it('needs better-sqlite3, and says how to get it', () => {
     const { stdout } = run('open-without-sqlite.mjs', join(temporaryDirectory(), 'orch.db'));
     expect(stdout).toMatch(/^native_module_missing: better-sqlite3\S* cannot be loaded: .+\n/);

@@ -150,11 +150,28 @@ function openFault(file: string, thrown: unknown): unknown {
       cause: error,
     });
   }
+  const beside = unusableBeside(file);
+  if (beside !== null) return beside;
   if (isFatalSqliteError(error)) return fatalFault(file, error);
   if (isFault(thrown) || systemCodeOf(error) === 'SQLITE_FULL') return storeFault(thrown);
   if (!systemCodeOf(error)?.match(/^(E[A-Z]+$|SQLITE_(CANTOPEN|READONLY|PERM))/)) return error;
-  return new Fault('data_dir_invalid', `${file} cannot be opened: ${messageOf(error)}`, {
+  return notOpened(file, error);
+}
+
+const notOpened = (file: string, cause: unknown): Fault =>
+  new Fault('data_dir_invalid', `${file} cannot be opened: ${messageOf(cause)}`, {
     hint: 'make it and its directory readable and writable for this user',
-    cause: error,
+    cause,
   });
+
+/** Returns the fault of a log of the store that cannot be opened, because SQLite names the store itself; else null. */
+function unusableBeside(file: string): Fault | null {
+  for (const end of ['-wal', '-journal', '-shm']) {
+    try {
+      closeSync(openSync(`${file}${end}`, 'r+'));
+    } catch (error) {
+      if (systemCodeOf(error) !== 'ENOENT') return notOpened(`${file}${end}`, error);
+    }
+  }
+  return null;
 }
