@@ -32,6 +32,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
 /** Suites that take minutes, and all random cases on PostgreSQL, of which `npm test` draws a few: `npm run test:long`. */
 export default defineConfig({
   test: {
+    setupFiles: ['./test/support/listed-suites.ts'],
     testTimeout: 30 * 60_000,
     hookTimeout: 600_000,
     reporters: ['default', './scripts/skipped-reporter.mjs'],

@@ -41,4 +41,5 @@ await build({
   // All other files of the bundle count as files of `test/support`.
   define: { 'import.meta.url': JSON.stringify(pathToFileURL(`${root}test/support/bench.mjs`).href) },
 });
+if (process.argv.includes('--smallest')) process.env.ORCH_BENCH_SMALLEST = '1';
 await import(pathToFileURL(`${outdir}/main.mjs`).href);

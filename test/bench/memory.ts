@@ -3,12 +3,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { atMost, atMostTimes, OURS, type Part, rowOf } from './row.js';
+import { sized } from './sized.js';
 import { residentMemory, startFleet } from './terminal/fleet.js';
 
 const MEGABYTE = 1e6;
 const BARE = 'bare Node with ws over TLS';
 /** After what the start has done, in milliseconds. */
-const REST = 10_000;
+const REST = sized(10_000, 200);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const AGENT = 'memory: the agent, idle';
 const ORCHESTRATOR = 'memory: the orchestrator, idle';

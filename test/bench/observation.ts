@@ -5,10 +5,11 @@ import { dirname, join } from 'node:path';
 import { plan } from '../../src/agent/converge.js';
 import { thisHost } from '../../src/agent/host/this-host.js';
 import { alternate, atMostTimes, OURS, type Part, rowOf } from './row.js';
+import { sized } from './sized.js';
 
-const SIZES = [1_000, 10_000];
-const ROUNDS = 15;
-const WARM_UP = 5;
+const SIZES = sized([1_000, 10_000], [2, 3]);
+const ROUNDS = sized(15, 1);
+const WARM_UP = sized(5, 1);
 const LOOP = 'Node loop';
 
 interface WantedFile {

@@ -4,13 +4,14 @@ import type { AgentFacts } from '../../src/language/fill.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
 import { alternate, atLeast, atMostTimes, numbersOf, OURS, type Part, rowOf } from './row.js';
+import { sized } from './sized.js';
 
-const ROUNDS = 5;
+const ROUNDS = sized(5, 1);
 const RESOURCES = 50;
-const MANY = 10_000;
-const FEW = 1_000;
+const MANY = sized(10_000, 40);
+const FEW = sized(1_000, 20);
 /** Agents before the first that counts. */
-const WARM_UP = 500;
+const WARM_UP = sized(500, 5);
 const RATE = `resolution: agents per second of one core, ${RESOURCES} resources with variants, templates and secrets`;
 const GROWTH = `resolution: time of one agent among ${MANY.toLocaleString('en')}`;
 const AMONG_FEW = `among ${FEW.toLocaleString('en')}`;

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { alternate, atMostTimes, numbersOf, OURS, type Part, rowOf } from './row.js';
 import { runProgram } from './run-program.js';
+import { sized } from './sized.js';
 import { type Fleet, startFleet } from './terminal/fleet.js';
 
-const ROUNDS = 21;
+const ROUNDS = sized(21, 1);
 const NODE = 'node -e 0';
 
 interface Command {

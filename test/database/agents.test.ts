@@ -18,7 +18,7 @@ import {
 } from '../../daemon/fleet/agent-store.js';
 import { distinctTags, removeTag, replaceTags, setTag, tagsByAgent, tagsOf } from '../../daemon/fleet/tag-store.js';
 import { agentRow, node, openStore, rejection } from '../support/database.js';
-import { TEST_STORE } from '../support/store.js';
+import { TEST_STORE } from '../support/store-urls.js';
 
 type Place = Awaited<ReturnType<typeof placeOfAgent>>;
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { refuseRuntimeWarnings } from './runtime-warnings.js';
-import { releaseStore, urlOf } from './store.js';
+import { releaseStore, urlOf } from './store-urls.js';
 import { until } from './until.js';
 
 export { until } from './until.js';

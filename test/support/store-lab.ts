@@ -4,7 +4,8 @@ import { sql } from 'kysely';
 import type { Queryable } from '../../daemon/database/schema.js';
 import { storeKindOf } from '../../daemon/database/store-driver.js';
 import { Sqlite } from './database.js';
-import { locationOf, urlOf } from './store.js';
+import { locationOf } from './store.js';
+import { urlOf } from './store-urls.js';
 import { copyDatabase, psql, spoilDatabase } from './test-databases.js';
 
 export class StoreLab {

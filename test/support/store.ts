@@ -1,18 +1,14 @@
 /** Opens the stores of tests: in SQLite files, or each in a database of one PostgreSQL, as `ORCH_TEST_STORE` says. */
 import { randomBytes } from 'node:crypto';
-import { relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { describe, expect, it, onTestFinished, TestRunner } from 'vitest';
+import { describe, it, onTestFinished, TestRunner } from 'vitest';
 import {
   type OpenDatabase,
   type OpenDatabaseOptions,
   openDatabase,
   type StoreLocation,
 } from '../../daemon/database/database.js';
-import { isListed } from './postgres-suites.js';
-import { freeDatabase, spoilDatabase, takeDatabase } from './test-databases.js';
-
-export const TEST_STORE: 'sqlite' | 'postgres' = process.env.ORCH_TEST_STORE === 'postgres' ? 'postgres' : 'sqlite';
+import { hasUrl, releaseStore, TEST_STORE, urlOf } from './store-urls.js';
+import { spoilDatabase } from './test-databases.js';
 
 /** `it` and `describe` on SQLite; on PostgreSQL their tests are skipped, and say why. */
 export const itOnSqlite = onSqlite(it);
@@ -28,39 +24,9 @@ function onSqlite<T extends typeof it | typeof describe>(of: T): T {
   return Object.assign(skip, { each }) as unknown as T;
 }
 
-/** URLs of the databases that stand for paths. */
-const urls = new Map<string, string>();
-
-/** Returns the URL of the database that stands for a path, the same one until `releaseStore`; null for tests on SQLite. */
-export function urlOf(file: string): string | null {
-  refuseUnlisted();
-  if (TEST_STORE === 'sqlite') return null;
-  const known = urls.get(file);
-  if (known !== undefined) return known;
-  const url = takeDatabase();
-  urls.set(file, url);
-  return url;
-}
-
-/** Throws in a suite that is not in the lists of `postgres-suites.ts`, so that it cannot be left out on PostgreSQL by mistake. */
-function refuseUnlisted(): void {
-  const { testPath } = expect.getState();
-  if (testPath === undefined) return;
-  const suite = relative(fileURLToPath(new URL('../..', import.meta.url)), testPath);
-  if (!isListed(suite)) throw new Error(`${suite} uses a store: add it to ON_BOTH in test/support/postgres-suites.ts`);
-}
-
-/** Gives the database back that stands for a path, if there is one. */
-export function releaseStore(file: string): void {
-  const url = urls.get(file);
-  if (url === undefined) return;
-  urls.delete(file);
-  freeDatabase(url);
-}
-
 /** Returns the store that stands for a path. */
 export function locationOf(file: string): StoreLocation {
-  const isNew = !urls.has(file);
+  const isNew = !hasUrl(file);
   const url = urlOf(file);
   if (url === null) return { file, server: null };
   if (isNew && TestRunner.getCurrentTest() !== undefined) onTestFinished(() => releaseStore(file));

@@ -4,15 +4,16 @@ import { startBare } from '../memory.js';
 import { cpuTime, residentMemory, wakeUps } from '../process-figures.js';
 import { atMost, atMostTimes, type Goal, OURS, type Row, rowOf, type Unit } from '../row.js';
 import { highWaterMark } from '../run-program.js';
+import { sized } from '../sized.js';
 import { type Fleet, startFleet } from '../terminal/fleet.js';
 import { applyModules, uploadFiles } from './many-files.js';
 
 const BARE = 'bare Node with ws over TLS';
 /** Milliseconds between the start and the measurement. */
-const REST = 15_000;
-const MINUTE = 60_000;
+const REST = sized(15_000, 200);
+const MINUTE = sized(60_000, 1_000);
 /** Milliseconds between an apply and the measurement; the engine's thread has ended by then. */
-const AFTER = 80_000;
+const AFTER = sized(80_000, 200);
 const CPU = 'agent: CPU of an idle minute';
 const WAKE_UPS = 'agent: wake-ups of an idle second';
 
@@ -30,7 +31,7 @@ const applied = (files: number, goal: Goal): Applied => ({
   goal,
 });
 
-const APPLIED = [applied(100, atMostTimes(1.2, BARE)), applied(10_000, atMost(65, 'MB'))];
+const APPLIED = [applied(sized(100, 2), atMostTimes(1.2, BARE)), applied(sized(10_000, 3), atMost(65, 'MB'))];
 
 export const IDLE_ROWS = [CPU, WAKE_UPS];
 export const APPLIED_ROWS = APPLIED.flatMap(({ what, peak }) => [what, peak]);

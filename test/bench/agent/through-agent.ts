@@ -1,6 +1,7 @@
 /** How long applies, plans and drift checks of one agent take, from the request at the API to its answer. */
 import { cpuTime } from '../process-figures.js';
 import { atMost, type Goal, OURS, type Row, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import type { Fleet } from '../terminal/fleet.js';
 import { applyModules, uploadFiles } from './many-files.js';
 
@@ -11,9 +12,9 @@ interface Size {
 }
 
 export const SIZES: readonly Size[] = [
-  { files: 100, rounds: 5, noOp: atMost(50, 'ms') },
-  { files: 1_000, rounds: 3, noOp: null },
-  { files: 10_000, rounds: 2, noOp: null },
+  { files: sized(100, 2), rounds: sized(5, 1), noOp: atMost(50, 'ms') },
+  { files: sized(1_000, 3), rounds: sized(3, 1), noOp: null },
+  { files: sized(10_000, 4), rounds: sized(2, 1), noOp: null },
 ];
 
 const FIRST = 'first apply';
@@ -24,7 +25,7 @@ const VERBS = [FIRST, NO_OP, PLAN, DRIFT];
 const AGENT_CPU = 'CPU of the agent';
 const ORCHESTRATOR_CPU = 'CPU of the orchestrator';
 /** Runs of everything but the first apply in each round. */
-const REPEATED = 3;
+const REPEATED = sized(3, 1);
 
 const nameOf = (verb: string, { files }: Size): string => `agent: ${verb} of ${files.toLocaleString('en')} files`;
 

@@ -3,14 +3,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Probe } from '../probe.js';
 import { alternate, atMost, numbersOf, OURS, rowOf } from '../row.js';
 import { runProgram } from '../run-program.js';
+import { sized } from '../sized.js';
 import type { ApiBench } from './api.js';
 
-const FEW = 1_000;
-const MANY = 5_000;
-const ROUNDS = 5;
+const FEW = sized(1_000, 3);
+const MANY = sized(5_000, 5);
+const ROUNDS = sized(5, 1);
 const NODE = 'node -e 0';
 const NOTHING = 'nothing else happens';
-const QUIET = 2_000;
+const QUIET = sized(2_000, 200);
 
 export async function measureAgentsList({ measure, filled, load }: ApiBench): Promise<void> {
   const few = `api: orch agents list of ${FEW} agents`;

@@ -1,14 +1,15 @@
 /** Pages of a long audit log, for twelve kinds of query. */
 import type { LoadTarget } from '../http-load.js';
 import { atMost, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { percentile } from '../statistics.js';
 import type { ApiBench } from './api.js';
 import { idOfAgent, nameOfAgent } from './filled-orchestrator.js';
 
-const EVENTS = 1_000_000;
-const ROUNDS = 3;
+const EVENTS = sized(1_000_000, 2_000);
+const ROUNDS = sized(3, 1);
 /** Requests of each kind in a round. */
-const PAGES = 50;
+const PAGES = sized(50, 2);
 const DAY = 86_400_000;
 
 const daysAgo = (days: number): string => encodeURIComponent(new Date(Date.now() - days * DAY).toISOString());

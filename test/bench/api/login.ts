@@ -1,11 +1,12 @@
 /** A login: a challenge, its signature, a session, and its end. */
 import { cpuTime } from '../process-figures.js';
 import { OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { percentile } from '../statistics.js';
 import type { ApiBench } from './api.js';
 
-const LOGINS = 100;
-const ROUNDS = 3;
+const LOGINS = sized(100, 4);
+const ROUNDS = sized(3, 1);
 const AT_ONCE = 4;
 
 export async function measureLogin({ measure, filled }: ApiBench): Promise<void> {

@@ -3,13 +3,14 @@ import type { Load, LoadTarget } from '../http-load.js';
 import type { BareHttpsQuestion } from '../limits/bare-https.js';
 import { Program } from '../programs.js';
 import { alternate, atLeastTimes, type Goal, numbersOf, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import type { ApiBench } from './api.js';
 import { idOfAgent } from './filled-orchestrator.js';
 
-const ROUNDS = 5;
+const ROUNDS = sized(5, 1);
 /** Milliseconds of one round of one server. */
-const ROUND = 1_000;
-const AGENTS = 1_000;
+const ROUND = sized(1_000, 100);
+const AGENTS = sized(1_000, 100);
 const FASTIFY = 'fastify over TLS';
 const BARE = 'node:https';
 

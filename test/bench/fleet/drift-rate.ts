@@ -1,16 +1,17 @@
 /** How many scheduled drift checks a second are done when all agents are always due. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { atLeastTimes, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import type { FleetBench } from './fleet.js';
 import { ALWAYS_DUE, checkAgents, prepare } from './rollout.js';
 
 const ASKED = 'checks through the API, 8 at a time';
 /** Milliseconds before and within each of the rounds that are measured. */
-const REST = 3_000;
-const ROUND = 4_000;
-const ROUNDS = 3;
+const REST = sized(3_000, 1_000);
+const ROUND = sized(4_000, 2_000);
+const ROUNDS = sized(3, 1);
 /** Agents that are checked through the API. */
-const CHECKED = 1_000;
+const CHECKED = sized(1_000, 4);
 
 /** Leaves the orchestrator with a schedule that never rests, so it comes last. */
 export async function measureDriftRate({ measure, fleet }: FleetBench, agents: number): Promise<void> {

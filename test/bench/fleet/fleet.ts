@@ -1,6 +1,7 @@
 /** Simulated fleets on a real orchestrator: what it carries, how fast, and what it costs. */
 import { Program } from '../programs.js';
 import type { Bench, Part } from '../row.js';
+import { sized } from '../sized.js';
 import { BareFleet } from './bare-fleet.js';
 import { measureDriftRate } from './drift-rate.js';
 import { measureEnrolment } from './enrolment.js';
@@ -10,6 +11,11 @@ import { measureReconnect } from './reconnect.js';
 import { measureGrowth, measureRollout, measureScaling } from './rollout.js';
 import { SimulatedFleet } from './simulated-fleet.js';
 import { measureStatements } from './statements.js';
+
+/** Agents of the fleets. */
+const FEW = sized(200, 2);
+const MANY = sized(1_000, 3);
+const MOST = sized(5_000, 4);
 
 /** What the measurements of a part share; each is made at its first use. */
 export interface FleetBench extends Pick<Bench, 'measure' | 'say'> {
@@ -44,14 +50,14 @@ export const fleet: Part = {
   run: async (bench) => {
     const shared = sharedBy(bench);
     await measureIdle(shared, 0);
-    await measureRollout(shared, 200);
-    await measureGrowth(shared, 200);
-    await measureStatements(shared, 200);
-    await measureEnrolment(shared, 1_000);
-    await measureRollout(shared, 1_000);
-    await measureReconnect(shared, 1_000);
-    await measureIdle(shared, 1_000);
-    await measureDriftRate(shared, 1_000);
+    await measureRollout(shared, FEW);
+    await measureGrowth(shared, FEW);
+    await measureStatements(shared, FEW);
+    await measureEnrolment(shared, MANY);
+    await measureRollout(shared, MANY);
+    await measureReconnect(shared, MANY);
+    await measureIdle(shared, MANY);
+    await measureDriftRate(shared, MANY);
   },
 };
 
@@ -60,12 +66,12 @@ export const largeFleet: Part = {
   summary: '5,000 simulated agents: rollouts, enrolment, reconnection, idle costs; beside bare ws',
   run: async (bench) => {
     const shared = sharedBy(bench);
-    await measureScaling(shared, 1_000, 5_000);
-    await measureEnrolment(shared, 5_000);
-    await measureRollout(shared, 5_000);
-    await measureReconnect(shared, 5_000);
-    await measureIdle(shared, 5_000);
-    await measureDriftRate(shared, 5_000);
+    await measureScaling(shared, MANY, MOST);
+    await measureEnrolment(shared, MOST);
+    await measureRollout(shared, MOST);
+    await measureReconnect(shared, MOST);
+    await measureIdle(shared, MOST);
+    await measureDriftRate(shared, MOST);
   },
 };
 

@@ -2,12 +2,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { cpuTime, wakeUps } from '../process-figures.js';
 import { atMost, type Goal, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import type { FleetBench } from './fleet.js';
 
 /** Milliseconds after the start or the last agent, and of each of the rounds that are measured. */
-const REST = 8_000;
-const ROUND = 8_000;
-const ROUNDS = 3;
+const REST = sized(8_000, 200);
+const ROUND = sized(8_000, 1_000);
+const ROUNDS = sized(3, 1);
 
 export async function measureIdle({ measure, fleet }: FleetBench, agents: number): Promise<void> {
   const cpu = `fleet: idle orchestrator with ${agents} agents, CPU a minute`;

@@ -4,17 +4,18 @@ import { moduleOfFiles } from '../orchestrator.js';
 import { Probe } from '../probe.js';
 import { residentMemory } from '../process-figures.js';
 import { atMost, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import type { FleetBench } from './fleet.js';
 import { SimulatedFleet } from './simulated-fleet.js';
 
 const MEGABYTE = 1e6;
-const ROUNDS = 5;
-const UPLOADED = 2_000;
-const MODULES = 10;
-const FILES = 1_000;
+const ROUNDS = sized(5, 1);
+const UPLOADED = sized(2_000, 20);
+const MODULES = sized(10, 2);
+const FILES = sized(1_000, 10);
 /** Milliseconds that requests are sent beside nothing, and after the apply before memory is read. */
-const QUIET = 2_000;
-const REST = 30_000;
+const QUIET = sized(2_000, 200);
+const REST = sized(30_000, 200);
 const NOTHING = 'nothing else happens';
 
 export async function measureLargeApply({ measure, fleet, load }: FleetBench): Promise<void> {

@@ -2,6 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Probe } from '../probe.js';
 import { alternate, atMost, atMostTimes, numbersOf, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { percentile } from '../statistics.js';
 import { BARE } from './bare-fleet.js';
 import type { FleetBench } from './fleet.js';
@@ -9,7 +10,7 @@ import type { SimulatedFleet } from './simulated-fleet.js';
 
 const KILOBYTE = 1_000;
 /** Milliseconds after the last agent. */
-const REST = 5_000;
+const REST = sized(5_000, 200);
 
 export async function measureReconnect({ measure, fleet, bare, load }: FleetBench, agents: number): Promise<void> {
   const names = {

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Probe } from '../probe.js';
 import { bytesWritten, cpuTime } from '../process-figures.js';
 import { atMost, atMostTimes, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { percentile } from '../statistics.js';
 import { BARE } from './bare-fleet.js';
 import type { FleetBench } from './fleet.js';
@@ -19,7 +20,7 @@ const CHECKS_AT_ONCE = 8;
 /** Flags of an orchestrator that checks all agents again and again, several at a time. */
 export const ALWAYS_DUE = ['--drift-interval', '1', '--drift-skip-recently-applied', '0'];
 /** Milliseconds of such checks. */
-const CHECKING = 3_000;
+const CHECKING = sized(3_000, 2_000);
 /** Milliseconds in which the orchestrator finishes what it does after its answer. */
 const AFTERWARDS = 500;
 
@@ -28,7 +29,7 @@ export async function measureRollout({ measure, fleet, bare, load }: FleetBench,
   const wide = `fleet: no-op rollout of 1 file over ${agents} agents, ${many}`;
   const narrow = `fleet: no-op rollout of 1 file over ${agents} agents, ${STANDARD} at a time`;
   const cpu = `fleet: CPU of the orchestrator for an applied agent of ${agents}, 1 file`;
-  const rounds = agents > ALL_AT_ONCE ? 3 : 5;
+  const rounds = sized(agents > ALL_AT_ONCE ? 3 : 5, 1);
   await measure([wide, narrow, cpu], async () => {
     const [made, limit] = [await fleet(), await bare()];
     await limit.growTo(agents);
@@ -74,7 +75,7 @@ export async function measureScaling({ measure, fleet }: FleetBench, few: number
     const costsOf = async (agents: number): Promise<readonly number[]> => {
       await prepare(made, agents, 'one', 1);
       const costs: number[] = [];
-      while (costs.length < 3) costs.push((await rollOut(made, 'one', ALL_AT_ONCE)).cpu / agents);
+      while (costs.length < sized(3, 1)) costs.push((await rollOut(made, 'one', ALL_AT_ONCE)).cpu / agents);
       return costs;
     };
     const beside = `${few} agents`;

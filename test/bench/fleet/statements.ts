@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { StatementLog } from '../../support/statements.js';
 import { cpuTime } from '../process-figures.js';
 import { atMost, OURS, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { median } from '../statistics.js';
 import type { FleetBench } from './fleet.js';
 import { prepare, rollOut } from './rollout.js';
@@ -13,9 +14,9 @@ import { SimulatedFleet } from './simulated-fleet.js';
 
 /** Flags of an orchestrator that does nothing by itself. */
 export const QUIET = ['--no-drift', '--metrics-poll-interval', '86400'];
-const ROUNDS = 5;
+const ROUNDS = sized(5, 1);
 /** Applies between two readings of the CPU, whose clock ticks every 10 ms. */
-const SERIES = 200;
+const SERIES = sized(200, 4);
 /** Maximum of the product. */
 const ALL_AT_ONCE = 1_000;
 const MODULE = 'one';

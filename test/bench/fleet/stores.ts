@@ -4,14 +4,15 @@ import { tmpdir } from 'node:os';
 import { noPostgres, TestPostgres } from '../../support/postgres.js';
 import { cpuTime } from '../process-figures.js';
 import { type Bench, OURS, type Part, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { prepare, rollOut } from './rollout.js';
 import { SimulatedFleet } from './simulated-fleet.js';
 import { applyTo, nodesOf, QUIET } from './statements.js';
 
-const AGENTS = 200;
-const ROUNDS = 5;
+const AGENTS = sized(200, 3);
+const ROUNDS = sized(5, 1);
 /** Applies that an operator asks for one by one. */
-const SERIES = 100;
+const SERIES = sized(100, 3);
 const ALL_AT_ONCE = 1_000;
 const SQLITE = 'SQLite';
 

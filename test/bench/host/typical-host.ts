@@ -8,9 +8,10 @@ import { unguarded } from '../guard.js';
 import { CFENGINE } from '../peers.js';
 import { alternate, atMostTimes, type Bench, type Goal, numbersOf, OURS, type Part, rowOf } from '../row.js';
 import { type Taken, takenOf, timed } from '../run-program.js';
+import { sized } from '../sized.js';
 import { cfenginePolicy, moduleText, nodeLimit, PACKAGES } from './declared.js';
 
-const ROUNDS = 9;
+const ROUNDS = sized(9, 1);
 const LIMIT = 'Node, dpkg-query and systemctl';
 const CACHED = 'orch with cache files';
 const PLAN = 'typical host: plan, nothing to do';

@@ -2,6 +2,7 @@
 import { CFENGINE } from '../peers.js';
 import { alternate, atMostTimes, type Bench, type Goal, numbersOf, OURS, type Part, type Row, rowOf } from '../row.js';
 import { peakMemory, type Taken } from '../run-program.js';
+import { sized } from '../sized.js';
 import { Site, type Verb } from './site.js';
 
 interface Size {
@@ -14,12 +15,12 @@ interface Size {
 }
 
 const SIZES: readonly Size[] = [
-  { files: 100, rounds: 9, noOp: 1.5, plan: null, first: null },
-  { files: 1_000, rounds: 5, noOp: 0.8, plan: 0.8, first: 1 },
-  { files: 10_000, rounds: 3, noOp: 0.55, plan: 0.6, first: 0.6 },
+  { files: sized(100, 2), rounds: sized(9, 1), noOp: 1.5, plan: null, first: null },
+  { files: sized(1_000, 3), rounds: sized(5, 1), noOp: 0.8, plan: 0.8, first: 1 },
+  { files: sized(10_000, 4), rounds: sized(3, 1), noOp: 0.55, plan: 0.6, first: 0.6 },
 ];
 /** Rounds of a program that takes seconds. */
-const SLOW_ROUNDS = 2;
+const SLOW_ROUNDS = sized(2, 1);
 
 export const local: Part = {
   name: 'local',

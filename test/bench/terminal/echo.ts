@@ -1,12 +1,13 @@
 /** How long a key takes until it is shown. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { atMostTimes, OURS, type Row, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { median, percentile } from '../statistics.js';
 import { BARE, LIMIT, open, type Target } from './targets.js';
 import type { Typist } from './typist.js';
 
-const ROUNDS = 8;
-const KEYS = 250;
+const ROUNDS = sized(8, 1);
+const KEYS = sized(250, 5);
 /** Between keys, in milliseconds: nobody types while the key before is not shown, nor right after it. */
 const PAUSE = 2;
 const P50 = 'terminal: echo of a key, p50';

@@ -1,6 +1,7 @@
 /** A remote shell over a link of any rate whose signals take their time, beside OpenSSH over the same link. */
 import { SlowWay } from '../../support/slow-way.js';
 import { alternate, atLeastTimes, atMostTimes, OURS, type Row, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import type { Fleet } from './fleet.js';
 import { quietAfter } from './quiet.js';
 import type { Sshd } from './sshd.js';
@@ -9,8 +10,8 @@ import { rateRows } from './throughput.js';
 
 /** Milliseconds there and back. */
 const TRIP = 100;
-const ROUNDS = 5;
-const LINES = 200_000;
+const ROUNDS = sized(5, 1);
+const LINES = sized(200_000, 20_000);
 const RATE = `terminal: throughput, round trip ${TRIP} ms`;
 const QUIET = `terminal: Ctrl-C to quiet, a fast reader, round trip ${TRIP} ms`;
 

@@ -1,8 +1,9 @@
 /** How long it takes from the command to the prompt of the remote shell. */
 import { alternate, type Row, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { BARE, open, type Target } from './targets.js';
 
-const ROUNDS = 9;
+const ROUNDS = sized(9, 1);
 const GOAL = 150;
 const WHAT = 'terminal: from the command to the prompt';
 

@@ -2,22 +2,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { alternate, atMostTimes, OURS, type Row } from '../row.js';
+import { sized } from '../sized.js';
 import { percentile } from '../statistics.js';
 import type { Fleet } from './fleet.js';
 import { endAll, type OpenedSession, openSession } from './opened-session.js';
 import { JUMP, open, type Target } from './targets.js';
 import type { Typist } from './typist.js';
 
-const IDLE = 90;
-const FLOODING = 9;
-const WARM_UP = 100;
-const ROUNDS = 3;
+const IDLE = sized(90, 2);
+const FLOODING = sized(9, 1);
+const WARM_UP = sized(100, 5);
+const ROUNDS = sized(3, 1);
 /** Of each round; all rounds count together. */
-const KEYS = 200;
+const KEYS = sized(200, 5);
 /** Between keys, in milliseconds. */
 const PAUSE = 5;
 /** Until all floods run, in milliseconds. */
-const RISE = 4_000;
+const RISE = sized(4_000, 500);
 const MEGABYTE = 1e6;
 const MEMORY = `terminal: memory of the orchestrator for each of ${IDLE} idle sessions`;
 const ECHO = `terminal: echo beside ${IDLE} idle and ${FLOODING} flooding sessions`;

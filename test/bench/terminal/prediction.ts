@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Pty } from '../../support/pty.js';
 import { SlowWay } from '../../support/slow-way.js';
 import { atMost, OURS, type Row, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import type { Fleet } from './fleet.js';
 
 /** Milliseconds there and back. */
@@ -14,14 +15,17 @@ const AT_ONCE = 5;
 const PAUSES = [90, 140, 110, 180, 120, 100, 160];
 const PROMPT = 'ready> ';
 /** `<` stands for the key that erases. */
-const LINES = [
-  'systemctl status nginx',
-  'journalctl -u nginx -n 20',
-  'ls -l /var/log/ngni<<<inx',
-  'grep -c error /var/log/syslog',
-  'cd /etc && git sta<<<diff --stat',
-  'for i in 1 2 3; do echo $i; done',
-];
+const LINES = sized(
+  [
+    'systemctl status nginx',
+    'journalctl -u nginx -n 20',
+    'ls -l /var/log/ngni<<<inx',
+    'grep -c error /var/log/syslog',
+    'cd /etc && git sta<<<diff --stat',
+    'for i in 1 2 3; do echo $i; done',
+  ],
+  ['ls ngni<<<inx'],
+);
 const WRONG_KEYS = 8;
 const PREDICTED = `terminal: keys predicted, round trip ${NEAR} ms`;
 const seen = (trip: number) => `terminal: keys seen within ${AT_ONCE} ms, round trip ${trip} ms`;

@@ -1,9 +1,10 @@
 /** How long a flood goes on being shown after Ctrl-C, to a terminal that is slow and to one that is not. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { alternate, atMostTimes, type Row, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { open, SSH, type Target } from './targets.js';
 
-const FLOOD = 3_000;
+const FLOOD = sized(3_000, 500);
 
 interface Reader {
   readonly what: string;

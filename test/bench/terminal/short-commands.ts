@@ -5,12 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IPty, spawn } from 'node-pty';
 import type { Row } from '../row.js';
+import { sized } from '../sized.js';
 import type { Fleet } from './fleet.js';
 import { openSession } from './opened-session.js';
 
-const COMMANDS = 1_000;
-const SHELLS = 200;
-const LIBRARY = 100;
+const COMMANDS = sized(1_000, 4);
+const SHELLS = sized(200, 2);
+const LIBRARY = sized(100, 2);
 const AT_ONCE = 8;
 const LARGEST = 1024 * 1024;
 const LOST = `terminal: bytes lost by ${COMMANDS} short commands`;

@@ -4,11 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { alternate, atLeastTimes, type Goal, type Row, rowOf } from '../row.js';
+import { sized } from '../sized.js';
 import { enter, LIMIT, open, type Target } from './targets.js';
 
-const ROUNDS = 3;
+const ROUNDS = sized(3, 1);
 const LINE = `${'The quick brown fox jumps over the lazy dog. '.repeat(2).slice(0, 79)}\n`;
-const LINES = 600_000;
+const LINES = sized(600_000, 5_000);
 const WHAT = 'terminal: throughput';
 
 export const THROUGHPUT_ROWS = [WHAT];
