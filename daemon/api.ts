@@ -26,7 +26,7 @@ import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
 import type { Fleet } from './fleet/fleet.js';
 import { tagHandlers } from './fleet/tag-service.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
-import { completeIdempotencyKey, releaseIdempotencyKey, reserveIdempotencyKey } from './http/idempotency.js';
+import { completeIdempotencyKey, findIdempotencyKey, type KeyedRequests } from './http/idempotency.js';
 import { type MaintenanceWindows, maintenanceWindowHandlers } from './maintenance/maintenance-windows.js';
 import { MetricsReader, metricsHandlers } from './metrics/metrics.js';
 import type { OwnMetrics } from './metrics/own-metrics.js';
@@ -50,6 +50,7 @@ interface ApiParts {
   readonly discovery: Discovery;
   readonly engine: Engine;
   readonly fleet: Fleet;
+  readonly keyedRequests: KeyedRequests;
   readonly maintenanceWindows: MaintenanceWindows;
   readonly notify: Notify;
   readonly own: OwnMetrics;
@@ -72,9 +73,9 @@ export function createApi(core: Core, parts: ApiParts): ApiServer {
     onAnswered: (request) => own.answered(request),
     idempotency: {
       hashKey: idempotencyHashKey(privateKey),
-      reserve: (request, validSince) => reserveIdempotencyKey(db, request, validSince),
+      running: parts.keyedRequests,
+      find: (slot, validSince) => findIdempotencyKey(db, slot, validSince),
       complete: (slot, answer) => completeIdempotencyKey(db, slot, answer),
-      release: (slot) => releaseIdempotencyKey(db, slot),
     },
     newRequestId: newId,
     listen: { host: settings().api_host, port: settings().api_port },

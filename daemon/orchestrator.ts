@@ -61,6 +61,7 @@ import { createFleet } from './fleet/fleet.js';
 import { authority, reachable } from './fleet/own-address.js';
 import { createHousekeeping } from './housekeeping.js';
 import type { ApiServer } from './http/api-server.js';
+import { KeyedRequests } from './http/idempotency.js';
 import { MaintenanceWatch } from './maintenance/maintenance-watch.js';
 import { MaintenanceWindows } from './maintenance/maintenance-windows.js';
 import { MetricsPoller, metricsSchedule } from './metrics/metrics-poller.js';
@@ -220,16 +221,23 @@ class AssembledOrchestrator implements Orchestrator {
     ];
     const bus = new EventBus(logger);
     const queue = createNotificationQueue({ newId, isMaintenance });
+    const keyedRequests = new KeyedRequests();
     const uow = new TransactionalWriter({
       db,
       clock,
       newId,
-      publish: (event) => bus.publish(event),
+      publish: (event) => {
+        keyedRequests.committed(event);
+        bus.publish(event);
+      },
       onCommitted: (head) => {
         this.auditHead.committed(head);
         queue.committed();
       },
-      onRecorded: (tx, events) => queue.writer.record(tx, events),
+      onRecorded: async (tx, events) => {
+        await queue.writer.record(tx, events);
+        await keyedRequests.record(tx, events);
+      },
     });
     this.clockWatch = new ClockWatch({ db, uow, clock, logger });
     const { ageTime } = this.clockWatch;
@@ -312,7 +320,7 @@ class AssembledOrchestrator implements Orchestrator {
     const audit = createAudit(core, { key: options.auditKey, epoch: storedEpoch });
     this.storeCheck = new StoreCheck({ ...core, store, verification: audit.verification });
     const discovery = createDiscovery(core, { ...keys, address: () => fleet.listener.address() });
-    const maintenanceWindows = new MaintenanceWindows({ ...core, onChanged: () => this.maintenance.load() });
+    const maintenanceWindows = new MaintenanceWindows({ ...core, onChanged: (rows) => this.maintenance.take(rows) });
     const parts = {
       ...keys,
       store,
@@ -328,7 +336,7 @@ class AssembledOrchestrator implements Orchestrator {
       terminals,
       upgrades,
     };
-    this.api = createApi(core, { ...parts, problems, discovery, maintenanceWindows });
+    this.api = createApi(core, { ...parts, keyedRequests, problems, discovery, maintenanceWindows });
     this.options = options;
     this.core = core;
     this.publicKey = publicKey;

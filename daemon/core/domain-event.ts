@@ -147,6 +147,25 @@ export const EVENT_SEVERITY = {
 
 export type EventType = keyof typeof EVENT_SEVERITY;
 
+/**
+ * Events of requests that changed nothing: refusals, and reads that are audited. A request that caused only such events may be
+ * repeated.
+ */
+export const BEGINS_NOTHING: ReadonlySet<EventType> = new Set<EventType>([
+  'assignment.planned',
+  'rollout.planned',
+  'state.planned',
+  'state.verified',
+  'drift.checked',
+  'drift.detected',
+  'drift.resolved',
+  'drift.failed',
+  'secret.used',
+  'terminal.refused',
+  'terminal.transcript_read',
+  'terminal.transcript_found',
+]);
+
 /** Origin of a request: actor, ID and address, for every operation that writes. */
 export interface RequestContext {
   readonly actor: Party;

@@ -23,7 +23,7 @@ import type { ApplyLease, Leases } from './leases.js';
 import { type SentModule, sourcesOf } from './modules/current-modules.js';
 import { findModuleHeads } from './modules/module-store.js';
 import type { OperationSource, Source } from './modules/source-store.js';
-import { type LiveOperations, needsUndoing, type Undoing } from './operations/live-operations.js';
+import { type LiveOperation, type LiveOperations, needsUndoing, type Undoing } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
 import type { OperationRecords } from './operations/operation-records.js';
 import { parseState } from './operations/operation-state.js';
@@ -88,7 +88,7 @@ interface RolloutOfApply {
 }
 
 interface StartedApply {
-  readonly operationId: string;
+  readonly operation: LiveOperation;
   readonly warnings: RunResult['warnings'];
   /** Remarks about an earlier desired state. */
   readonly notes: readonly string[];
@@ -135,9 +135,9 @@ export class Applies {
       const { rollout = null, outsideWindow = false } = request;
       const tried = await triedSources(db, agent.row.trial_operation_id);
       const plan = { id, agent, desired, dispatch, expect, context, rollout, outsideWindow, undoing, sent, sources };
-      await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
+      const operation = await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
       const { warnings, notes } = desired;
-      return { operationId: id, warnings, notes, endsTrial: endedTrial(tried, sources) };
+      return { operation, warnings, notes, endsTrial: endedTrial(tried, sources) };
     } catch (error) {
       lease.release();
       throw error;
@@ -156,19 +156,20 @@ export class Applies {
     }
   }
 
-  /** Cancels an apply. Throws `operation_not_found` or `operation_finished`. */
-  async cancel(operationId: string, context: RequestContext): Promise<void> {
+  /** Cancels an apply and returns it. Throws `operation_not_found` or `operation_finished`. */
+  async cancel(operationId: string, context: RequestContext): Promise<LiveOperation> {
     const { db, lanes, live, driver } = this.options;
     const head = await findOperation(db, operationId);
     if (head === null) throw await operationNotFound(db, operationId);
-    await lanes.enter(head.node_id, async () => {
+    return lanes.enter(head.node_id, async () => {
       const operation = live.get(operationId);
       if (!operation?.isActive) throw await this.finished(operationId);
       await driver.cancel(operation, context.actor);
+      return operation;
     });
   }
 
-  private async begin(plan: Beginning, lease: ApplyLease): Promise<void> {
+  private async begin(plan: Beginning, lease: ApplyLease): Promise<LiveOperation> {
     const { sessions, live, records, driver, logger } = this.options;
     const { id, agent, desired, dispatch, expect, context, rollout, undoing } = plan;
     const { nodeId } = agent;
@@ -202,7 +203,7 @@ export class Applies {
     lease.claim();
     if (isSentAtOnce) {
       driver.send(operation);
-      return;
+      return operation;
     }
     try {
       await driver.sendQueued(nodeId);
@@ -210,6 +211,7 @@ export class Applies {
       // The apply is stored: it is sent when the agent reconnects, or ends as `not_delivered`.
       logger.error('an apply could not be sent yet', { operation_id: id, node_id: nodeId, reason: messageOf(error) });
     }
+    return operation;
   }
 
   private async guard(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {

@@ -64,7 +64,7 @@ const applyAgent =
   ({ applies, operations, sources }: RunServices): Handler<Routes['applyAgent']> =>
   async ({ params, body, context, signal, stream }) => {
     refuseBoth(body);
-    const { operationId, ...remarks } = await applies.start(
+    const { operation, ...remarks } = await applies.start(
       {
         nodeId: params.node_id,
         modules: body.modules,
@@ -77,9 +77,9 @@ const applyAgent =
       },
       context,
     );
-    if (body.wait === false) return { status: 202, body: await operations.result(operationId, remarks) };
-    await stream?.({ event: 'started', operation_id: operationId });
-    const result = await operations.finished(operationId, {
+    if (body.wait === false) return { status: 202, body: operations.begun(operation, remarks) };
+    await stream?.({ event: 'started', operation_id: operation.id });
+    const result = await operations.finished(operation, {
       signal,
       ignoresSilence: false,
       onAwaiting: async (left_secs) => stream?.({ event: 'awaiting', left_secs }),

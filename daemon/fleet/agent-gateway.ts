@@ -1,6 +1,6 @@
 /** Serves the agents' connections: admission, routing of their messages, heartbeats and revocation. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { assertNever, Fault, messageOf } from '../../src/kernel/fault.js';
+import { assertNever, Fault, isFault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
@@ -146,10 +146,26 @@ export class AgentGateway implements Service {
     await Promise.race([sent, sleep(this.timeouts.hello, undefined, { ref: false })]);
   }
 
-  /** Closes the connection of a rejected or removed agent in this tick, and ends its runs and terminals. */
+  /**
+   * Closes the connection of a rejected or removed agent in this tick, and ends its runs and terminals. Resolves when they have
+   * ended, or after a while when the store is away, and then goes on by itself.
+   */
   async revoked(nodeId: NodeId): Promise<void> {
     this.options.registry.get(nodeId)?.close(CLOSE.rejected, REJECTED);
-    await Promise.all([this.options.traffic.revoked(nodeId), this.options.terminals.revoked(nodeId)]);
+    const ended = this.work.start(this.endAll(nodeId));
+    await Promise.race([ended, sleep(this.timeouts.hello, undefined, { ref: false })]);
+  }
+
+  private async endAll(nodeId: NodeId): Promise<void> {
+    for (;;) {
+      try {
+        await Promise.all([this.options.traffic.revoked(nodeId), this.options.terminals.revoked(nodeId)]);
+        return;
+      } catch (error) {
+        if (this.isStopping || !isFault(error, 'store_unavailable')) throw error;
+      }
+      await sleep(AGAIN_MS, undefined, { ref: false });
+    }
   }
 
   private async handle(connection: AgentConnection, message: AgentMessage): Promise<void> {
@@ -312,6 +328,9 @@ function answersPing(connection: AgentConnection, withinMs: number): Promise<boo
 }
 
 /** Tracks background work that must finish before the store may close. */
+/** Milliseconds between attempts to store what a revocation ends. */
+const AGAIN_MS = 500;
+
 class BackgroundWork {
   private readonly logger: Logger;
   private readonly running = new Set<Promise<void>>();

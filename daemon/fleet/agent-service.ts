@@ -19,6 +19,7 @@ import {
   deleteAgent,
   findAgent,
   findAgentByName,
+  findShownAgent,
   placeOfAgent,
   type ShownAgent,
   updateAgent,
@@ -121,10 +122,10 @@ export class AgentService {
    */
   async setStatus(context: RequestContext, nodeId: string, change: StatusChange): Promise<Agent> {
     const { uow, connections } = this.options;
-    await uow.write(async (tx, emit) => {
+    const shown = await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
       const name = change.status === 'approved' ? await approvedName(tx, agent, change.name ?? null) : agent.name;
-      if (agent.status === change.status && agent.name === name) return;
+      if (agent.status === change.status && agent.name === name) return findShownAgent(tx, nodeId);
       await updateAgent(tx, nodeId, { status: change.status, name, updated_at: this.options.clock.now() });
       emit(
         eventOfRequest(context, {
@@ -134,11 +135,12 @@ export class AgentService {
           metadata: { before: agent.status, public_key: agent.public_key },
         }),
       );
+      return findShownAgent(tx, nodeId);
     });
     // Also runs when nothing changed, so that repeating the request repairs an incomplete first attempt.
     if (change.status === 'approved') await connections.approved(nodeId as NodeId);
     else await connections.revoked(nodeId as NodeId);
-    return this.get(nodeId);
+    return JSON.parse(this.present(shown ?? unknownAgent(nodeId)));
   }
 
   /** Removes the record of a rejected agent. Throws `agent_not_found`, `agent_not_rejected`. */

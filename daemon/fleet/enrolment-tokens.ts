@@ -64,6 +64,7 @@ export class EnrolmentTokens {
       last_used_at: null,
       revoked_at: null,
     };
+    const install = await this.installOffer();
     await uow.write(async (tx, emit) => {
       await insertEnrolmentToken(tx, row);
       emit(
@@ -81,7 +82,7 @@ export class EnrolmentTokens {
       token,
       ...address(),
       reachable_host: this.options.reachableHost(),
-      install: await this.installOffer(),
+      install,
     };
   }
 

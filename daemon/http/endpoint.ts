@@ -102,7 +102,8 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     exchange.keepsRunning = true;
     const operatorId = exchange.session.operator.operator_id;
     const isSecret = route.secretAnswer === true;
-    return await idempotent.run({ operatorId, key, route: route.id, content: input, isSecret }, run);
+    const { requestId } = exchange;
+    return await idempotent.run({ operatorId, key, requestId, route: route.id, content: input, isSecret }, run);
   }
 }
 

@@ -43,7 +43,7 @@ export class MaintenanceWatch implements Service {
 
   /** Records the starts and ends that passed while the orchestrator was stopped. */
   async start(): Promise<void> {
-    await this.load();
+    this.take(await listWindows(this.options.db));
     await this.tick();
     this.timer = setInterval(() => {
       this.round = this.round.then(() => this.tick());
@@ -93,9 +93,8 @@ export class MaintenanceWatch implements Service {
     return null;
   }
 
-  /** Reloads the windows; call it after every change. */
-  async load(): Promise<void> {
-    const rows = await listWindows(this.options.db);
+  /** Takes all windows as a change has left them. */
+  take(rows: readonly WindowRow[]): void {
     this.windows = rows.map((row) => ({ ...row, parsed: row.selector === null ? null : parseSelector(row.selector) }));
   }
 
@@ -104,20 +103,20 @@ export class MaintenanceWatch implements Service {
     const now = this.options.clock.now();
     if (transitionsUntil(now, this.windows).length === 0) return;
     try {
-      await this.recordDue(now);
-      await this.load();
+      this.take(await this.recordDue(now));
     } catch (error) {
       const reason = messageOf(error);
       this.options.logger.error('the start or end of a maintenance window could not be recorded', { reason });
     }
   }
 
-  private async recordDue(now: number): Promise<void> {
-    await this.options.uow.write(async (tx, emit) => {
+  private recordDue(now: number): Promise<readonly WindowRow[]> {
+    return this.options.uow.write(async (tx, emit) => {
       for (const moment of transitionsUntil(now, await listWindows(tx))) {
         await updateWindow(tx, moment.row.window_id, { told: moment.told });
         emit(transitionEvent(moment, null));
       }
+      return listWindows(tx);
     });
   }
 }

@@ -32,8 +32,8 @@ import {
 } from './window-store.js';
 
 interface MaintenanceWindowsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
-  /** Called after every change. */
-  readonly onChanged: () => Promise<void>;
+  /** Called with all windows after every change. */
+  readonly onChanged: (windows: readonly WindowRow[]) => void;
 }
 
 export class MaintenanceWindows {
@@ -72,7 +72,7 @@ export class MaintenanceWindows {
       told: ends_at <= now ? 'ended' : 'nothing',
       ...scope,
     };
-    await uow.write(async (tx, emit) => {
+    const windows = await uow.write(async (tx, emit) => {
       const [unknown] = await unknownAssignments(tx, row.assignments);
       if (unknown !== undefined) throw unknownAssignment(unknown);
       const moments = transitionsUntil(now, [row]);
@@ -86,8 +86,9 @@ export class MaintenanceWindows {
         }),
       );
       emitTransitions(moments, emit, context);
+      return listWindows(tx);
     });
-    await onChanged();
+    onChanged(windows);
     return windowView(row, now);
   }
 
@@ -98,11 +99,13 @@ export class MaintenanceWindows {
   async update(id: string, given: UpdateMaintenanceWindow, context: RequestContext): Promise<MaintenanceWindow> {
     const { uow, clock, onChanged } = this.options;
     const now = clock.now();
-    const view = await uow.write(async (tx, emit) => {
+    const { view, windows } = await uow.write(async (tx, emit) => {
       const before = await requireWindow(tx, id);
       const ends_at = given.ends_at == null ? before.ends_at : given.ends_at * 1000;
       const row = { ...before, ends_at, reason: given.reason ?? before.reason };
-      if (row.ends_at === before.ends_at && row.reason === before.reason) return windowView(before, now);
+      if (row.ends_at === before.ends_at && row.reason === before.reason) {
+        return { view: windowView(before, now), windows: await listWindows(tx) };
+      }
       checkOrder(row);
       if (row.ends_at !== before.ends_at && hasEnded(before, now)) throw windowOver(before);
       const moments = transitionsUntil(now, [row]);
@@ -117,9 +120,9 @@ export class MaintenanceWindows {
         }),
       );
       emitTransitions(moments, emit, context);
-      return windowView({ ...row, told }, now);
+      return { view: windowView({ ...row, told }, now), windows: await listWindows(tx) };
     });
-    await onChanged();
+    onChanged(windows);
     return view;
   }
 
@@ -127,7 +130,7 @@ export class MaintenanceWindows {
   async remove(id: string, context: RequestContext): Promise<void> {
     const { uow, clock, onChanged } = this.options;
     const now = clock.now();
-    await uow.write(async (tx, emit) => {
+    const windows = await uow.write(async (tx, emit) => {
       const row = await requireWindow(tx, id);
       const due = transitionsUntil(now, [row]);
       const isUnderWay = recordedState(due, row) === 'started';
@@ -141,8 +144,9 @@ export class MaintenanceWindows {
           metadata: windowDetails(row),
         }),
       );
+      return listWindows(tx);
     });
-    await onChanged();
+    onChanged(windows);
   }
 }
 

@@ -5,7 +5,7 @@
 import { isFinalUpgrade, UPGRADE_STATES, UPGRADE_WAIT } from '../../src/contract/upgrade-states.js';
 import type { Upgrade, upgradeRoutes } from '../../src/contract/upgrades.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import { Fault, messageOf } from '../../src/kernel/fault.js';
+import { Fault, isFault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
 import { VERSION } from '../../src/kernel/version.js';
@@ -80,7 +80,7 @@ export class Upgrades implements Service {
    * `upgrade_in_progress`.
    */
   async request(context: RequestContext, nodeId: string, wishes: UpgradeWishes): Promise<Upgrade> {
-    const { db, uow, clock, newId, link } = this.options;
+    const { uow, clock, newId, link } = this.options;
     const agent = await this.requireReachable(nodeId);
     const version = wishes.version ?? VERSION;
     const chosen = await this.packageFor(agent, version);
@@ -124,14 +124,20 @@ export class Upgrades implements Service {
         trial_secs: TRIAL_SECS,
       },
     ]);
-    if (isSent) this.awaitAnswer(agent.node_id as NodeId, row.upgrade_id);
-    else
-      await this.end(
-        agent.node_id as NodeId,
-        row.upgrade_id,
-        link.isConnected(agent.node_id as NodeId) ? TOO_OLD : LEFT,
-      );
-    return present((await findUpgrade(db, agent.node_id)) ?? row);
+    if (isSent) {
+      this.awaitAnswer(agent.node_id as NodeId, row.upgrade_id);
+      return present(row);
+    }
+    const why = link.isConnected(agent.node_id as NodeId) ? TOO_OLD : LEFT;
+    try {
+      await this.end(agent.node_id as NodeId, row.upgrade_id, why);
+      return present({ ...row, state: 'failed', error: { code: 'agent_timeout', message: why } });
+    } catch (error) {
+      if (!isFault(error, 'store_unavailable')) throw error;
+      // The request is stored, so it is answered; its end is stored when the agent's time to answer is over.
+      this.awaitAnswer(agent.node_id as NodeId, row.upgrade_id);
+      return present(row);
+    }
   }
 
   /** Returns the last upgrade of an agent. Throws `agent_not_found`, `upgrade_not_found`. */

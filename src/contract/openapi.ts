@@ -114,7 +114,8 @@ function describeOperation(route: RouteSpec, write: WriteSchema, shared: SharedR
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
   in: 'header',
-  description: 'Random value; a request with the same key within 24 hours returns the first answer and does nothing',
+  description:
+    'Random value; once a request has begun something, a request with the same key within 24 hours returns the first answer and does nothing. A refusal that began nothing is not kept',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 };
 
@@ -295,7 +296,7 @@ const headersOfAnswer = ({ access, method, headers = {} }: RouteSpec): JsonObjec
 
 const headersOfProblem = (route: RouteSpec, status: number): JsonObject => ({
   ...ALWAYS,
-  // Failed answers are not stored for their idempotency key.
+  // Answers of 500 and above are not stored for their idempotency key.
   ...(status < 500 ? replayed(route) : {}),
   ...(status === 401 ? { 'WWW-Authenticate': reference('Challenge') } : {}),
   ...(status === 429 || status === 503 ? { 'Retry-After': reference('RetryAfter') } : {}),

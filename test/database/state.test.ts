@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { RecordedEvent } from '../../daemon/core/audit-log.js';
+import { type EventType, SYSTEM } from '../../daemon/core/domain-event.js';
 import { deleteMeta, getMeta, setMeta } from '../../daemon/database/meta.js';
 import type { NewRow } from '../../daemon/database/schema.js';
 import {
@@ -12,8 +14,7 @@ import {
   completeIdempotencyKey,
   deleteIdempotencyKeysBefore,
   findIdempotencyKey,
-  releaseIdempotencyKey,
-  reserveIdempotencyKey,
+  KeyedRequests,
 } from '../../daemon/http/idempotency.js';
 import { summarize } from '../../src/resources/result.js';
 import { agentRow, node, openStore, unchanged } from '../support/database.js';
@@ -113,32 +114,46 @@ describe('drift records', () => {
 
 describe('an idempotency key', () => {
   const slot = { operator_id: 'alice', key: 'k' };
-  const request = { ...slot, route: 'applyAgent', request_hash: 'h', created_at: 1000 };
-
-  it('belongs to the first request, until it is too old', async () => {
-    const { db } = await openStore();
-    expect(await reserveIdempotencyKey(db, request, 0)).toBeNull();
-    expect(await reserveIdempotencyKey(db, { ...request, created_at: 1500 }, 0)).toMatchObject({
-      status: null,
-      created_at: 1000,
-    });
-    await completeIdempotencyKey(db, slot, { status: 201, body_json: '{}' });
-    expect(await reserveIdempotencyKey(db, request, 1000)).toMatchObject({ status: 201, body_json: '{}' });
-    expect(await reserveIdempotencyKey(db, { ...request, operator_id: 'bob' }, 0)).toBeNull();
-    expect(await reserveIdempotencyKey(db, { ...request, created_at: 5000 }, 1001)).toBeNull();
-    expect(await findIdempotencyKey(db, slot)).toMatchObject({ status: null, created_at: 5000 });
+  const claim = { ...slot, route: 'applyAgent', request_hash: 'h', created_at: 1000 };
+  const event = (request_id: string, type: EventType = 'module.uploaded'): RecordedEvent => ({
+    id: 'E1',
+    seq: 1,
+    timestamp: 1,
+    type,
+    actor: SYSTEM,
+    target: SYSTEM,
+    summary: 'alice uploaded web',
+    metadata: { request_id },
   });
 
-  it('is given free, alone or with the old ones', async () => {
+  it('is stored with the first event of its request, and keeps the answer', async () => {
     const { db } = await openStore();
-    await reserveIdempotencyKey(db, request, 0);
-    await releaseIdempotencyKey(db, slot);
-    expect(await findIdempotencyKey(db, slot)).toBeNull();
-    await reserveIdempotencyKey(db, request, 0);
-    await reserveIdempotencyKey(db, { ...request, key: 'l', created_at: 2000 }, 0);
-    await completeIdempotencyKey(db, slot, { status: 204, body_json: null });
-    expect(await deleteIdempotencyKeysBefore(db, 1000)).toBe(0);
-    expect(await deleteIdempotencyKeysBefore(db, 1001)).toBe(1);
+    const running = new KeyedRequests();
+    const beginning = running.enter('r1', claim);
+    await running.record(db, [event('r2'), event('r1', 'secret.used')]);
+    expect(await findIdempotencyKey(db, slot, 0)).toBeNull();
+    await running.record(db, [event('r1'), event('r1')]);
+    expect(await findIdempotencyKey(db, slot, 0)).toMatchObject({ ...claim, status: null });
+    expect(beginning.isCommitted).toBe(false);
+    running.committed(event('r1'));
+    expect(beginning.isCommitted).toBe(true);
+    await completeIdempotencyKey(db, slot, { status: 201, body_json: '{}' });
+    await running.record(db, [event('r1')]);
+    expect(await findIdempotencyKey(db, slot, 1000)).toMatchObject({ status: 201, body_json: '{}' });
+    expect(await findIdempotencyKey(db, { ...slot, operator_id: 'bob' }, 0)).toBeNull();
+  });
+
+  it('is another one when it is too old, and is deleted', async () => {
+    const { db } = await openStore();
+    const running = new KeyedRequests();
+    running.enter('r1', claim);
+    await running.record(db, [event('r1')]);
+    expect(await findIdempotencyKey(db, slot, 1001)).toBeNull();
+    running.enter('r2', { ...claim, created_at: 5000 });
+    await running.record(db, [event('r2')]);
+    expect(await findIdempotencyKey(db, slot, 1001)).toMatchObject({ status: null, created_at: 5000 });
+    expect(await deleteIdempotencyKeysBefore(db, 5000)).toBe(0);
+    expect(await deleteIdempotencyKeysBefore(db, 5001)).toBe(1);
   });
 });
 

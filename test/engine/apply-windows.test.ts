@@ -22,7 +22,7 @@ async function enforced() {
   });
   const tools = { db: bench.db, uow: bench.uow, clock: bench.clock, newId: bench.newId, logger: silentLogger };
   watch = new MaintenanceWatch(tools);
-  const windows = new MaintenanceWindows({ ...tools, onChanged: async () => watch?.load() });
+  const windows = new MaintenanceWindows({ ...tools, onChanged: (rows) => watch?.take(rows) });
   await bench.upload('web', { '/a': '1' });
   const agent = await bench.agent('a', { connected: false });
   await bench.arrive(agent);

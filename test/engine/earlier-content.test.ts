@@ -92,10 +92,10 @@ describe('an apply of an earlier desired state', () => {
       { nodeId: agent.nodeId, modules: [], to: first.operation_id, allowRemovals: null, expect: null },
       ALICE,
     );
-    const { operationId, notes } = await started;
+    const { operation, notes } = await started;
     await bench.settle();
     expect(notes).toEqual([note]);
-    expect(await bench.engine.operations.result(operationId, await started)).toMatchObject({ notes: [note] });
+    expect(bench.engine.operations.begun(operation, await started)).toMatchObject({ notes: [note] });
     expect(agent.machine.get('/a')).toContain('one');
     await bench.apply(agent, []);
     expect(agent.machine.get('/a')).toContain('two');

@@ -1,19 +1,20 @@
 import { describe, expect, it } from 'vitest';
+import { completeIdempotencyKey, findIdempotencyKey } from '../../daemon/http/idempotency.js';
 import { Fleet, serveFleet } from '../support/fleet.js';
-import { operator, type SendOptions, send, storedKeys } from '../support/http.js';
+import { operator, type SendOptions, send } from '../support/http.js';
 
 const PATH = '/api/v1/enrolment-tokens';
 
 async function served() {
   const fleet = await Fleet.start();
   await fleet.addAdmin(operator('admin').operator_id);
-  const keys = await storedKeys();
   const kept: string[] = [];
   const api = await serveFleet(fleet, {
-    ...keys,
+    hashKey: Buffer.alloc(32),
+    find: (slot, validSince) => findIdempotencyKey(fleet.db, slot, validSince),
     complete: (slot, answer) => {
       kept.push(JSON.stringify(answer));
-      return keys.complete(slot, answer);
+      return completeIdempotencyKey(fleet.db, slot, answer);
     },
   });
   const post = (body?: unknown, headers: SendOptions['headers'] = {}) =>

@@ -288,11 +288,13 @@ describe('a client that reads slowly', () => {
 describe('a stream with an Idempotency-Key', () => {
   it('is repeated as its result', async () => {
     let runs = 0;
+    const idempotency = await storedKeys();
     const api = await startTiny({
-      idempotency: await storedKeys(),
+      idempotency,
       handlers: {
         run: async (call) => {
           runs += 1;
+          await idempotency.begin(call.context);
           return await twoPieces(call);
         },
       },

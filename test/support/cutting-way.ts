@@ -8,11 +8,18 @@ export type Loss = 'request' | 'answer';
 /** A commit as the library sends it: a simple query, or a statement that is parsed first. */
 const COMMIT = /\0commit\0|Q\0\0\0\x0bcommit\0/;
 
+/** A statement as the library sends it: prepared before or now, or a simple query. */
+const STATEMENT = /^[PBQ]/;
+
 export class CuttingWay {
   private readonly server: Server;
   private readonly sockets = new Set<Socket>();
   private loss: Loss | null = null;
+  /** The statement to lose; null once it is lost. */
+  private statement: { left: number; readonly loss: Loss } | null = null;
   private isSilent = false;
+  /** True while no answer passes. */
+  private isDeaf = false;
   /** True while new connections are refused. */
   closed = false;
 
@@ -39,6 +46,18 @@ export class CuttingWay {
     this.loss = loss;
   }
 
+  /** Loses a later statement, and all connections with it. @param number 1 for the next one */
+  loseStatement(number: number, loss: Loss): void {
+    this.statement = { left: number, loss };
+  }
+
+  /** Loses no statement. Returns true if one was lost since `loseStatement`. */
+  keepStatements(): boolean {
+    const isLost = this.statement === null;
+    this.statement = null;
+    return isLost;
+  }
+
   /** Cuts all connections. */
   cut(): void {
     for (const socket of this.sockets) socket.destroy();
@@ -59,10 +78,34 @@ export class CuttingWay {
     await once(this.server, 'close');
   }
 
+  /** Returns what becomes of these bytes when the statement to lose is in them, else null. */
+  private lossOf(bytes: Buffer): Loss | null {
+    const { statement } = this;
+    if (statement === null || !STATEMENT.test(bytes.toString('latin1'))) return null;
+    statement.left -= 1;
+    if (statement.left > 0) return null;
+    this.statement = null;
+    return statement.loss;
+  }
+
+  private lose(far: Socket, bytes: Buffer, loss: Loss): void {
+    if (loss === 'request') {
+      this.cut();
+      return;
+    }
+    this.isDeaf = true;
+    far.write(bytes);
+    far.once('data', () => {
+      this.isDeaf = false;
+      this.cut();
+    });
+  }
+
   private join(near: Socket, far: Socket): void {
     let answers = true;
     near.on('data', (bytes) => {
-      const { loss } = this;
+      const loss = this.lossOf(bytes) ?? this.loss;
+      if (loss !== null && this.loss === null) return void this.lose(far, bytes, loss);
       if (loss === null || !COMMIT.test(bytes.toString('latin1'))) return void far.write(bytes);
       this.loss = null;
       if (loss === 'request') return void near.destroy();
@@ -72,7 +115,7 @@ export class CuttingWay {
       far.once('data', () => near.destroy());
     });
     far.on('data', (bytes) => {
-      if (answers) near.write(bytes);
+      if (answers && !this.isDeaf) near.write(bytes);
     });
     for (const [socket, other] of [
       [near, far],

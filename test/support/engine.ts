@@ -330,7 +330,7 @@ export class Bench {
       allowRemovals: more.allowRemovals ?? null,
       expect: more.expect ?? null,
     };
-    return (await this.engine.applies.start(request, ALICE)).operationId;
+    return (await this.engine.applies.start(request, ALICE)).operation.id;
   }
 
   /** Applies and returns the operation when everything has come to rest. */

@@ -23,7 +23,7 @@ import { Presence } from '../../daemon/fleet/presence.js';
 import { ShownAgents } from '../../daemon/fleet/shown-agents.js';
 import { TagService, tagHandlers } from '../../daemon/fleet/tag-service.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
-import type { IdempotencyKeys } from '../../daemon/http/idempotency.js';
+import { type IdempotencyKeys, KeyedRequests } from '../../daemon/http/idempotency.js';
 import { Packages } from '../../daemon/packages/packages.js';
 import { dialContext, dialOrchestrator } from '../../src/agent/link/dial.js';
 import { agentRoutes, tagRoutes } from '../../src/contract/agents.js';
@@ -103,6 +103,7 @@ export class Fleet {
   readonly packages: Packages;
   readonly dataDir: string;
   readonly identity = newIdentity();
+  readonly keyedRequests = new KeyedRequests();
 
   private readonly uow: UnitOfWork;
   /** Returns the statements that the store has not answered yet. */
@@ -110,7 +111,13 @@ export class Fleet {
 
   private constructor(db: Queryable, dataDir: string, options: FleetOptions) {
     const { clock, registry, traffic } = this;
-    const writer = new TransactionalWriter({ db, clock, newId: monotonicFactory(), publish: () => undefined });
+    const writer = new TransactionalWriter({
+      db,
+      clock,
+      newId: monotonicFactory(),
+      publish: (event) => this.keyedRequests.committed(event),
+      onRecorded: (tx, events) => this.keyedRequests.record(tx, events),
+    });
     const shown = new ShownAgents(db);
     const uow = shown.forgottenBy(writer);
     this.db = db;
@@ -385,7 +392,10 @@ export class TestAgent {
 }
 
 /** The real API with the routes of agents and tags; a token is the name of a role. Ends with the test. */
-export async function serveFleet(fleet: Fleet, idempotency: IdempotencyKeys = noKeys): Promise<ApiServer> {
+export async function serveFleet(
+  fleet: Fleet,
+  idempotency: Pick<IdempotencyKeys, 'hashKey' | 'find' | 'complete'> = noKeys,
+): Promise<ApiServer> {
   const api = createApiServer({
     contract: { ...agentRoutes, ...tagRoutes, ...enrolmentTokenRoutes },
     handlers: {
@@ -395,7 +405,7 @@ export async function serveFleet(fleet: Fleet, idempotency: IdempotencyKeys = no
     },
     authenticate,
     authorize,
-    idempotency,
+    idempotency: { ...idempotency, running: fleet.keyedRequests },
     logger: silentLogger,
     clock,
     newRequestId: () => ulid(),

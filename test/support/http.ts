@@ -7,15 +7,18 @@ import { join } from 'node:path';
 import * as Type from 'typebox';
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
+import { type EventType, eventOfRequest, type RequestContext, SYSTEM } from '../../daemon/core/domain-event.js';
+import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
+import type { Queryable } from '../../daemon/database/schema.js';
 import type { Authenticate, Session } from '../../daemon/http/access.js';
 import type { HttpLimits } from '../../daemon/http/api-listener.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { HandlersFor } from '../../daemon/http/handler.js';
 import {
   completeIdempotencyKey,
+  findIdempotencyKey,
   type IdempotencyKeys,
-  releaseIdempotencyKey,
-  reserveIdempotencyKey,
+  KeyedRequests,
 } from '../../daemon/http/idempotency.js';
 import type { StreamDoor } from '../../daemon/http/upgrades.js';
 import type { Operator, Role } from '../../src/contract/operators.js';
@@ -72,8 +75,15 @@ export const echo: HandlersFor<Tiny> = {
   run: async ({ body }) => ({ status: 200, body: { name: body.name ?? 'nobody', size: 1 } }),
 };
 
-/** The real store's keys, in a database that goes away with the test. */
-export async function storedKeys(): Promise<IdempotencyKeys> {
+/** The real store's keys, with a way to begin something. */
+export interface StoredKeys extends IdempotencyKeys {
+  /** Stores an audit event of the request, as a handler does that changes something. */
+  begin(context: RequestContext, type?: EventType): Promise<void>;
+  readonly db: Queryable;
+}
+
+/** The keys of a database that goes away with the test. */
+export async function storedKeys(): Promise<StoredKeys> {
   const directory = mkdtempSync(join(tmpdir(), 'orch-http-'));
   const { db, close } = await openTestDatabase({
     file: join(directory, 'orch.db'),
@@ -85,20 +95,31 @@ export async function storedKeys(): Promise<IdempotencyKeys> {
     await close();
     rmSync(directory, { recursive: true, force: true });
   });
+  const running = new KeyedRequests();
+  const uow = new TransactionalWriter({
+    db,
+    clock,
+    newId: () => ulid(),
+    publish: (event) => running.committed(event),
+    onRecorded: (tx, events) => running.record(tx, events),
+  });
   return {
+    db,
+    begin: (context, type = 'module.uploaded') =>
+      uow.write(async (_, emit) => emit(eventOfRequest(context, { type, target: SYSTEM, summary: 'x began y' }))),
     hashKey: Buffer.alloc(32, 7),
-    reserve: (request, validSince) => reserveIdempotencyKey(db, request, validSince),
+    running,
+    find: (slot, validSince) => findIdempotencyKey(db, slot, validSince),
     complete: (slot, answer) => completeIdempotencyKey(db, slot, answer),
-    release: (slot) => releaseIdempotencyKey(db, slot),
   };
 }
 
 /** For tests that send no key. */
 export const noKeys: IdempotencyKeys = {
   hashKey: Buffer.alloc(32),
-  reserve: async () => null,
+  running: new KeyedRequests(),
+  find: async () => null,
   complete: async () => {},
-  release: async () => {},
 };
 
 export interface TinyOptions {

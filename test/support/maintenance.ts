@@ -59,7 +59,7 @@ export async function openBench(): Promise<MaintenanceBench> {
     db,
     clock,
     events,
-    windows: new MaintenanceWindows({ db, uow, clock, newId, onChanged: () => watch.load() }),
+    windows: new MaintenanceWindows({ db, uow, clock, newId, onChanged: (rows) => watch.take(rows) }),
     restart,
     stop,
     tick: () => watch.tick(),

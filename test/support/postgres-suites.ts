@@ -106,6 +106,7 @@ const OWN_SERVER = suites(
   'backup/copy-store.test.ts',
   'database/postgres-faults.test.ts',
   'database/postgres-migrations.test.ts',
+  'e2e/lost-answers.test.ts',
   'e2e/postgres.test.ts',
   'e2e/postgres-server.test.ts',
   'e2e/postgres-store.test.ts',

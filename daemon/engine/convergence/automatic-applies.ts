@@ -352,7 +352,7 @@ export class AutomaticApplies {
     const context = { actor: automaticParty(cause, assignment.name), requestId: newId(), address: null };
     const request = { nodeId, modules: named, allowRemovals: null, expect: null, automatic: { wantedSha256 } };
     try {
-      return (await applies.start(request, context)).operationId;
+      return (await applies.start(request, context)).operation.id;
     } catch (error) {
       if (!isFault(error)) throw error;
       const { code, message } = error;

@@ -13,6 +13,7 @@ import { Fault } from '../../../src/kernel/fault.js';
 import type { Output, ResourceResult } from '../../../src/resources/result.js';
 import type { ItemResult } from '../../../src/resources/run-results.js';
 import type { Core } from '../../core/core.js';
+import { throughOutages } from '../../fleet/through-outages.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
 import { knownAgent } from '../agent-gate.js';
 import type { Applies } from '../applies.js';
@@ -63,7 +64,7 @@ interface FollowOptions {
 }
 
 interface FinishedOptions extends FollowOptions {
-  readonly remarks: Partial<Remarks>;
+  readonly remarks: Remarks;
   readonly onResult: (result: ResourceResult) => Promise<void>;
 }
 
@@ -95,32 +96,48 @@ export class OperationReader {
   async detail(operationId: string): Promise<OperationDetail> {
     const head = await this.head(operationId);
     const items: ItemResult[] = [];
-    for await (const page of this.storedFrom(head, 0)) items.push(...page.items);
+    for await (const page of this.storedFrom(head, 0, null)) items.push(...page.items);
     const sources = await sourcesOfOperation(this.options.db, operationId);
     return detailOf(this.view(head), { checks: head.checks, items, sources });
   }
 
+  /** Returns an apply that is in memory, as it is now. */
+  now(operation: LiveOperation): Operation {
+    return viewOf(operation, operation.stored?.end ?? startOf(operation));
+  }
+
+  /** Returns the response to an apply that was just stored. Reads nothing, because the store may be away by now. */
+  begun(operation: LiveOperation, remarks: Remarks): RunResult {
+    const { stored } = operation;
+    const items = itemsOf(operation, stored?.results ?? []);
+    const parts = { checks: stored?.end.checks ?? null, items, sources: operation.settled };
+    return resultOf(detailOf(this.now(operation), parts), remarks);
+  }
+
   /**
-   * Returns the response to an apply, with the results so far and the remarks of its start. Throws `operation_not_found`.
+   * Returns the response to an apply, with the results so far; with a signal it waits while the store is away. Throws
+   * `operation_not_found`.
    */
-  async result(operationId: string, remarks: Partial<Remarks> = {}): Promise<RunResult> {
-    return resultOf(await this.detail(operationId), remarks);
+  async result(
+    operationId: string,
+    { remarks = {}, signal = null }: { readonly remarks?: Partial<Remarks>; readonly signal?: AbortSignal | null } = {},
+  ): Promise<RunResult> {
+    const detail = await throughOutages(
+      () => this.detail(operationId),
+      () => signal?.aborted ?? true,
+    );
+    return resultOf(detail, remarks);
   }
 
   /**
    * Follows an apply that was just started to its end. Returns the response to it, without the store if all results arrived with
-   * the end. Throws as `follow` does.
+   * the end. While the store is away it waits. Throws as `follow` does.
    * @param onResult called with each result, in the order they arrive
    */
-  async finished(operationId: string, { remarks, onResult, ...options }: FinishedOptions): Promise<RunResult> {
-    const operation = this.options.live.get(operationId);
-    for await (const result of this.follow(operationId, options)) await onResult(result);
-    const stored = operation?.stored ?? null;
-    if (operation === undefined || stored === null || stored.results === null) return this.result(operationId, remarks);
-    const items = itemsOf(operation, stored.results);
-    const { checks } = stored.end;
-    const parts = { checks, items, sources: operation.settled };
-    return resultOf(detailOf(endedView(operation, stored.end), parts), remarks);
+  async finished(operation: LiveOperation, { remarks, onResult, ...options }: FinishedOptions): Promise<RunResult> {
+    for await (const result of this.followLive(operation, options)) await onResult(result);
+    if (operation.stored !== null && operation.stored.results !== null) return this.begun(operation, remarks);
+    return this.result(operation.id, { remarks, signal: options.signal });
   }
 
   /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`, `invalid_selector`. */
@@ -161,26 +178,35 @@ export class OperationReader {
    * Yields the results of an operation in the order they arrive until its end, stored ones first. Throws `operation_not_found`.
    * Throws `agent_timeout` on silence, and `shutting_down` when the signal is aborted; the operation continues in both cases.
    */
-  async *follow(
-    operationId: string,
+  async *follow(operationId: string, options: FollowOptions): AsyncGenerator<ResourceResult> {
+    const operation = this.options.live.get(operationId);
+    if (operation !== undefined) yield* this.followLive(operation, options);
+    else yield* this.storedResults(await this.head(operationId), options.signal);
+  }
+
+  private async *storedResults(head: StoredHead, signal: AbortSignal): AsyncGenerator<ResourceResult> {
+    for await (const { items } of this.storedFrom(head, 0, signal)) yield* items.map(({ result }) => result);
+  }
+
+  private async *followLive(
+    operation: LiveOperation,
     { signal, ignoresSilence, onAwaiting }: FollowOptions,
   ): AsyncGenerator<ResourceResult> {
     const { feed, live, clock } = this.options;
-    const operation = live.get(operationId);
-    const head = operation === undefined ? await this.head(operationId) : headOf(operation);
+    const { id: operationId } = operation;
     const subscription = feed.subscribe(operationId);
     try {
       let isAwaited = false;
       for (let position = 0, isOver = false; !isOver; ) {
         // Read before the results: an operation that has ended by now adds no more of them.
         isOver = !live.get(operationId)?.isActive;
-        const atOnce = isOver && position === 0 ? operation?.stored?.results : null;
-        if (operation !== undefined && atOnce != null) {
+        const atOnce = isOver && position === 0 ? operation.stored?.results : null;
+        if (atOnce != null) {
           yield* itemsOf(operation, atOnce).map(({ result }) => result);
           return;
         }
-        if (isOver || operation === undefined || operation.unstored.first > position) {
-          for await (const page of this.storedFrom(head, position)) {
+        if (isOver || operation.unstored.first > position) {
+          for await (const page of this.storedFrom(headOf(operation), position, signal)) {
             position = page.end;
             yield* page.items.map(({ result }) => result);
           }
@@ -216,16 +242,27 @@ export class OperationReader {
     return { operation_id: operationId, status: statusOf(state.state), summary: operation.summary(), error };
   }
 
-  /** Yields pages of results, and yields to the event loop between them so that other work can use the store. */
+  /**
+   * Yields pages of results, and yields to the event loop between them so that other work can use the store. With a signal it waits
+   * while the store is away.
+   */
   private async *storedFrom(
     { operation_id, content_id }: StoredHead,
     from: number,
+    signal: AbortSignal | null,
   ): AsyncGenerator<{ readonly items: readonly ItemResult[]; readonly end: number }> {
     const { db, contents } = this.options;
     const resources = async () => (content_id === null ? [] : (await contents.get(db, content_id)).resources);
+    const read = async (start: number) => {
+      const rows = await listOperationResults(db, operation_id, { from: start, limit: PAGE });
+      return { rows, sent: rows.some(({ unchanged }) => unchanged !== null) ? await resources() : [] };
+    };
     for (let end = from; ; ) {
-      const rows = await listOperationResults(db, operation_id, { from: end, limit: PAGE });
-      const sent = rows.some(({ unchanged }) => unchanged !== null) ? await resources() : [];
+      const start = end;
+      const { rows, sent } = await throughOutages(
+        () => read(start),
+        () => signal?.aborted ?? true,
+      );
       const last = rows.at(-1);
       if (last !== undefined) end = positionAfter(last);
       yield { items: rows.flatMap((row) => resultsOf(row, sent)), end };
@@ -258,7 +295,17 @@ type StoredHead = Pick<OperationRow, 'operation_id' | 'content_id'>;
 
 const headOf = ({ id, contentId }: LiveOperation): StoredHead => ({ operation_id: id, content_id: contentId });
 
-const endedView = ({ facts }: LiveOperation, end: OperationEnd): Operation =>
+/** Returns the changing columns of an apply that has not ended. */
+const startOf = (operation: LiveOperation): Omit<OperationEnd, 'finished_at'> & { readonly finished_at: null } => ({
+  state: operation.state.state,
+  error: null,
+  finished_at: null,
+  summary: operation.summary(),
+  checks: null,
+  restored: null,
+});
+
+const viewOf = ({ facts, state }: LiveOperation, end: OperationEnd | ReturnType<typeof startOf>): Operation =>
   operationView({
     operation_id: facts.id,
     node_id: facts.nodeId,
@@ -270,8 +317,7 @@ const endedView = ({ facts }: LiveOperation, end: OperationEnd): Operation =>
     started_at: facts.startedAt,
     restores: facts.restores,
     confirm_secs: facts.undoing.confirmSecs,
-    // Only states that are no end depend on it.
-    accepted: 1,
+    accepted: state.state === 'recovering' ? Number(state.accepted) : 1,
     ...end,
   });
 
@@ -353,8 +399,7 @@ export const operationHandlers = ({ applies, operations, state }: OperationServi
     body: { operation_id, output: await operations.output(node_id, operation_id) },
   }),
   cancelOperation: async ({ params, context }) => {
-    await applies.cancel(params.operation_id, context);
-    return { status: 202, body: await operations.get(params.operation_id) };
+    return { status: 202, body: operations.now(await applies.cancel(params.operation_id, context)) };
   },
 });
 

@@ -95,6 +95,8 @@ export class RolloutRun {
   private readonly watchers = new Set<RunWatcher>();
   private readonly unsaved = new Set<RolloutMember>();
   private readonly events: DomainEvent[] = [];
+  /** Applies of a cancelled rollout whose own cancellation could not be stored yet. */
+  private readonly uncancelled = new Map<string, RequestContext>();
   private isRowSaved = true;
   private window: number;
   /** True after the store has refused an apply: no other one starts before the next tick. */
@@ -179,7 +181,12 @@ export class RolloutRun {
 
   /** Follows the applies that are in flight, and takes the next steps. */
   start(): void {
-    for (const agent of this.agents.inStates('running')) void this.follow(agent, []);
+    for (const agent of this.agents.inStates('running')) {
+      void this.follow(agent, []);
+      // The orchestrator may have ended between the cancellation of the rollout and those of its applies.
+      const { operation_id: id } = agent.row;
+      if (this.row.state === 'cancelled' && id !== null) this.uncancelled.set(id, { ...this.context(), actor: SYSTEM });
+    }
     this.wake();
   }
 
@@ -282,6 +289,7 @@ export class RolloutRun {
   /** Compares the clock with the deadlines, and repeats what the store has refused. */
   tick(): void {
     this.ticks.tick();
+    for (const [operationId, context] of this.uncancelled) void this.cancelAgain(operationId, context);
     const isCheckDue = this.deadlines.isSoaked && this.checking === null;
     if (isCheckDue || !this.isSaved || this.isStalled || this.agents.absent.length > 0) {
       this.isStalled = false;
@@ -574,7 +582,7 @@ export class RolloutRun {
           }),
         shutdown,
       );
-      const { operationId } = started;
+      const operationId = started.operation.id;
       const begun = { ...row, state: 'running', operation_id: operationId, summary: null, error: null } as const;
       this.agents.change(agent, { row: begun, isStarting: false });
       this.tell((one) => one.onBegun(agent, operationId));
@@ -669,14 +677,29 @@ export class RolloutRun {
     return !isRevoked && (wasAbsent || wave <= this.row.passed) && this.deadlines.isExpired;
   }
 
-  /** Cancels an apply that is in flight; does nothing if it has ended. */
+  /** Cancels an apply that is in flight, and tries again while the store is away. Returns false for one that has ended. */
   async cancelApply(operationId: string, context: RequestContext): Promise<boolean> {
     try {
       await this.tools.applies.cancel(operationId, context);
+      this.uncancelled.delete(operationId);
       return true;
     } catch (error) {
-      if (!isFault(error, 'operation_finished')) throw error;
-      return false;
+      const isAway = isFault(error, 'store_unavailable');
+      if (!isAway && !isFault(error, 'operation_finished')) throw error;
+      if (isAway) this.uncancelled.set(operationId, context);
+      else this.uncancelled.delete(operationId);
+      return isAway;
+    }
+  }
+
+  private async cancelAgain(operationId: string, context: RequestContext): Promise<void> {
+    try {
+      await this.cancelApply(operationId, context);
+    } catch (error) {
+      this.tools.logger.error('an apply could not be cancelled', {
+        operation_id: operationId,
+        reason: messageOf(error),
+      });
     }
   }
 

@@ -104,7 +104,11 @@ export class RolloutStream implements RunWatcher {
   /** Returns the complete result; null when the operation was deleted for its age. */
   private async resultOf(run: RolloutRun, operationId: string) {
     try {
-      return await this.options.operations.result(operationId, { warnings: run.warnings.get(operationId) ?? [] });
+      const { operations, signal } = this.options;
+      return await operations.result(operationId, {
+        remarks: { warnings: run.warnings.get(operationId) ?? [] },
+        signal,
+      });
     } catch (error) {
       if (!isFault(error, 'operation_not_found')) throw error;
       return null;

@@ -91,7 +91,7 @@ async function beginRevert(
         if (newest !== null && newest.operation_id !== applied) throw appliedSince(newest.operation_id);
         return applies.start(request, context);
       };
-      return (await leases.whenThereIsRoom(start, shutdown)).operationId;
+      return (await leases.whenThereIsRoom(start, shutdown)).operation.id;
     } catch (error) {
       const retries = isFault(error) ? retriesAfter(error.code) : 0;
       const mayReturn = isFault(error, 'agent_not_connected') && clock.monotonic() < returnsBy;
