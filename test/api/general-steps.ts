@@ -112,8 +112,9 @@ const USED_KEY = 'used-before';
 /** Uses up a key, so that every other write with it is a conflict. */
 export async function useUpKey(world: World): Promise<void> {
   const headers = { 'idempotency-key': USED_KEY };
-  const call = { body: { name: 'first', content: 'name: [' }, headers };
-  await world.gives('uploadModule', call, 400);
+  const content = 'name: used-before\nsupports: [{platform: linux}]\nresources: []\n';
+  const call = { body: { name: 'used-before', content }, headers };
+  await world.gives('uploadModule', call, 201);
   const again = await world.call('uploadModule', call);
   if (again.headers['idempotent-replayed'] !== 'true') throw new Error(`not replayed: ${again.status} ${again.text}`);
 }

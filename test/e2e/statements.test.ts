@@ -30,7 +30,11 @@ async function expectFew(
   await log.during(apply({ changed: 1 }));
   await log.during(apply({ unchanged: 1 }));
   const rounds: (readonly string[])[] = [];
-  while (rounds.length < ROUNDS) rounds.push(await log.during(apply({ unchanged: 1 })));
+  while (rounds.length < ROUNDS) {
+    const statements = await log.during(apply({ unchanged: 1 }));
+    // The watch over lost agents reads once a second, with or without an apply.
+    rounds.push(statements.filter((sql) => !sql.includes('agent_absences')));
+  }
   // What the orchestrator does from time to time by itself is in some rounds.
   const [fewest = []] = rounds.sort((one, other) => one.length - other.length);
   expect(fewest.filter((sql) => sql.includes('"operations"')).length, fewest.join('\n')).toBeGreaterThan(0);

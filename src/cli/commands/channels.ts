@@ -329,7 +329,9 @@ export function channelFields(channel: Channel, { nameOf, now }: { nameOf: NameO
     ...(channel.disabled_at === null
       ? []
       : [['Disabled', `${formatTime(channel.disabled_at)}, its address is gone`] as [string, string]]),
-    ...(channel.paused_until === null ? [] : [['Paused', [pauseText(channel.paused_until), ', as its receiver asked']] as [string, Span[]]]),
+    ...(channel.paused_until === null
+      ? []
+      : [['Paused', [pauseText(channel.paused_until), ', as its receiver asked']] as [string, Span[]]]),
     ['Last attempt', [lastAttempt(channel, now)]],
   ]);
 }
