@@ -26,6 +26,8 @@ const schema = closed({
 type DirectoryBody = Type.Static<typeof schema>;
 
 const NEW_MODE = '0755';
+/** Files in a directory that a setgid directory holds get the group of both. */
+const SETGID_MODE = '2755';
 
 export const directoryUnix = defineResource<DirectoryBody, PathFact>({
   kind: 'directory-unix',
@@ -61,11 +63,12 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
         const missing = findMissingParents(want, have, context, UNIX_RULES);
         const refusal = missing.refusal ?? unknownPrincipal(want, context);
         if (refusal) return { ...refusal, action: 'fail' };
-        const mode = want.mode ?? NEW_MODE;
+        const mode = want.mode ?? (have.setgid ? SETGID_MODE : NEW_MODE);
+        const bits = want.mode == null ? null : parseMode(want.mode);
         return {
           action: 'create',
           changes: [...missing.changes, ...metadataOfNew(want, mode)],
-          steps: [{ do: 'make-directory', path: want.path, owner, group, mode: parseMode(mode), ...missing.parents }],
+          steps: [{ do: 'make-directory', path: want.path, owner, group, mode: bits, ...missing.parents }],
           ...missing.makes,
         };
       }

@@ -20,9 +20,6 @@ const schema = closed({
 
 type DirectoryBody = Type.Static<typeof schema>;
 
-/** Placeholder for the step's mode, which Windows ignores. */
-const NO_MODE = 0o755;
-
 export const directoryWindows = defineResource<DirectoryBody, PathFact>({
   kind: 'directory-windows',
   family: 'path',
@@ -63,7 +60,7 @@ export const directoryWindows = defineResource<DirectoryBody, PathFact>({
           path,
           owner: null,
           group: null,
-          mode: NO_MODE,
+          mode: null,
           ...missing.parents,
         } as const;
         return { action: 'create', changes: missing.changes, steps: [make], ...missing.makes };

@@ -10,6 +10,7 @@ import {
   compareMetadata,
   holdersOfUnixPath,
   metadataOfNew,
+  refusalOfVirtual,
   type UnixMetadataBody,
   unknownPrincipal,
   unsafeTakeover,
@@ -77,6 +78,12 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
+        if (have.type === 'symlink' && want.content == null) {
+          const remedy = 'declare its content to replace the link with a file, or the path of its target instead';
+          const message = `${want.path} is a symlink to ${have.target}, not a file; ${remedy}`;
+          return { action: 'fail', code: 'wrong_type', message };
+        }
+        if (have.type === 'absent' && have.isVirtual) return { action: 'fail', ...refusalOfVirtual(want.path) };
         const missing =
           have.type === 'absent' ? findMissingParents(want, have, context, UNIX_RULES) : NO_MISSING_PARENTS;
         const refusal = missing.refusal ?? unknownPrincipal(want, context);
@@ -107,8 +114,9 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         const refusal = unsafeTakeover(want.path, have, metadata, context);
         // A new file drops access lists and the descriptors of users who have the old one open.
         const isSuspect = metadata.isGiven || have.exposedTo !== undefined || refusal !== null;
-        if (content || (want.content != null && isSuspect))
-          return { action: 'update', changes, ...more, steps: [write] };
+        const isWritten = content !== null || (want.content != null && isSuspect);
+        if (isWritten && have.isVirtual) return { action: 'fail', ...refusalOfVirtual(want.path) };
+        if (isWritten) return { action: 'update', changes, ...more, steps: [write] };
         if (refusal) return { action: 'fail', ...refusal };
         const { mode: bits } = write;
         return {

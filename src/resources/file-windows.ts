@@ -65,6 +65,11 @@ export const fileWindows = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
+        if (have.type === 'symlink' && want.content == null) {
+          const remedy = 'declare its content to replace the link with a file, or the path of its target instead';
+          const message = `${path} is a symlink to ${have.target}, not a file; ${remedy}`;
+          return { action: 'fail', code: 'wrong_type', message };
+        }
         const missing =
           have.type === 'absent'
             ? findMissingParents({ ...want, path }, have, context, WINDOWS_RULES)

@@ -12,8 +12,21 @@ export type PathFact =
       readonly parent: 'directory' | 'absent' | 'not-directory';
       /** Missing parent directories, outermost first; absent where they cannot be made. */
       readonly missing?: readonly string[];
+      /** The link to a missing target that has the name of the first missing directory. */
+      readonly dangling?: { readonly path: string; readonly target: string };
+      /** True where a new directory gets the setgid bit of the directory that it comes into. */
+      readonly setgid?: true;
+      /** True where only the kernel makes files. */
+      readonly isVirtual?: true;
     }
-  | ({ readonly type: 'file'; readonly size: number; readonly content: FileContent } & Metadata & Exposure)
+  | ({
+      readonly type: 'file';
+      readonly size: number;
+      readonly content: FileContent;
+      /** True in a file system of the kernel, in which no file can be replaced. */
+      readonly isVirtual?: true;
+    } & Metadata &
+      Exposure)
   /** `entries` is null when not requested, and when there are more than `MAX_ENTRIES`. */
   | ({ readonly type: 'directory'; readonly entries: readonly string[] | null } & Metadata & Exposure)
   | { readonly type: 'symlink'; readonly target: string }
@@ -35,6 +48,8 @@ export interface Exposure {
    * there. Absent: none.
    */
   readonly exposedTo?: 'owner' | 'others';
+  /** True for an access list that `others` could have chosen; looked for only where there are such users. */
+  readonly hasForeignList?: true;
 }
 
 /** `unread` when not requested; `too-large` and `binary` differ from every text that a module can hold. */
@@ -85,7 +100,8 @@ export type FileStep =
       readonly path: string;
       readonly owner: Principal;
       readonly group: Principal;
-      readonly mode: number;
+      /** Null for 0755 with the setgid bit that the new directory inherits. */
+      readonly mode: number | null;
       readonly parents?: boolean;
     }
   | {

@@ -46,6 +46,11 @@ export function findMissingParents(
   const isBlocked = have.parent !== 'absent' || context.declares('path', identityOf(parent));
   if (parents === false || isBlocked || missing.length === 0) {
     if (context.mayAppear) return NO_MISSING_PARENTS;
+    const { dangling } = have;
+    if (dangling !== undefined) {
+      const link = `${dangling.path} is a symlink to ${dangling.target}, which does not exist`;
+      return refused(`${link}, so nothing can lie below it; make the target, or remove the link`);
+    }
     if (isBlocked) return refused(`${parent} is not a directory, so nothing can lie in it`);
     return refused(`the directory ${parent} does not exist; declare it as a ${directoryKind} resource before this one`);
   }

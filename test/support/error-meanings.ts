@@ -451,7 +451,8 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'The message has the error of the system, such as a damaged file system or a hung mount.',
   },
   wrong_type: {
-    cause: 'Another kind of object has the path, such as a directory in place of a file.',
+    cause:
+      'Another kind of object has the path, such as a directory in place of a file, a link where no content is declared, or a file of the kernel.',
     mend: 'Move the object away, or declare another path.',
   },
   parent_missing: {

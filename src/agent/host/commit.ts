@@ -1,9 +1,10 @@
 /** Carries out file steps on Linux and macOS: durable before they are reported, and every file is whole at every moment. */
 import { closeSync, constants, fsync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { Fault, systemCodeOf } from '../../kernel/fault.js';
+import { assertNever, Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, FileStep, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
+import { type AccessLists, keepAttributes } from './attributes.js';
 import {
   type MadeParent,
   makeDirectory,
@@ -15,13 +16,15 @@ import {
 } from './in-place.js';
 import { reached, refusalOfStep } from './path-refusal.js';
 import { type HeldEntry, type Reach, SafeWalk } from './safe-walk.js';
-import { keepAttributes, StagedFile } from './staged-file.js';
+import { StagedFile } from './staged-file.js';
+import { Staging } from './staging.js';
 import type { Temporaries } from './temporaries.js';
 
 interface Machine {
   readonly accounts: Accounts;
   readonly temporaries: Temporaries;
   readonly reach: Reach;
+  readonly lists: AccessLists;
 }
 
 const sync = promisify(fsync);
@@ -31,9 +34,11 @@ export async function commit(steps: readonly FileStep[], machine: Machine): Prom
   const group = new Group(machine);
   try {
     const tasks = steps.map((step) => new Task(step));
+    group.makeRooms(steps);
     for (const task of tasks) task.attempt(() => group.stage(task));
     await group.prepare(tasks);
     for (const task of tasks) task.attempt(() => group.perform(task));
+    group.clearStaging();
     await group.makeDurable(tasks);
     return tasks.map((task) => task.outcome);
   } finally {
@@ -73,6 +78,7 @@ class Task {
 class Group {
   private readonly machine: Machine;
   private readonly walk: SafeWalk;
+  private readonly staging: Staging;
   private readonly staged: StagedFile[] = [];
   private readonly open: number[] = [];
   /** Missing parent directories that were made. */
@@ -81,14 +87,25 @@ class Group {
   constructor(machine: Machine) {
     this.machine = machine;
     this.walk = new SafeWalk(machine.reach);
+    this.staging = new Staging({ ...machine, walk: this.walk });
+  }
+
+  /** Prepares the directories that something new comes into, together. The missing ones are made with the steps. */
+  makeRooms(steps: readonly FileStep[]): void {
+    const destinations = steps.flatMap(({ do: verb, path }) => {
+      if ((verb !== 'write-file' && verb !== 'make-directory') || problemOfUnixPath(path) !== null) return [];
+      const place = this.walk.directory(parentOf(path));
+      return place.kind === 'directory' ? [{ directory: place.held, path }] : [];
+    });
+    this.staging.prepare(destinations);
   }
 
   /** Writes the temporary file of a `write-file` step; other steps have nothing to stage. */
   stage(task: Task): void {
     const { step } = task;
     if (step.do !== 'write-file') return;
-    const { directory } = this.spotOf(step);
-    task.staged = new StagedFile(step, directory, this.machine);
+    const { accounts, reach } = this.machine;
+    task.staged = new StagedFile(step, this.spotOf(step), { accounts, reach, staging: this.staging });
     this.staged.push(task.staged);
   }
 
@@ -113,7 +130,7 @@ class Group {
         task.staged?.rename();
         return;
       case 'make-directory':
-        task.changed = this.keep(makeDirectory(step, spot, this.machine.accounts));
+        task.changed = this.keep(makeDirectory(step, spot, { staging: this.staging, accounts: this.machine.accounts }));
         return;
       case 'set-metadata':
         task.directory = null;
@@ -125,6 +142,8 @@ class Group {
       case 'remove-directory':
         removeDirectory(spot.at);
         return;
+      default:
+        assertNever(step);
     }
   }
 
@@ -159,8 +178,14 @@ class Group {
     );
   }
 
+  /** Removes what did not come to its place, before the directories are synced. */
+  clearStaging(): void {
+    this.staging.clear();
+  }
+
   close(): void {
-    for (const staged of this.staged) staged.discard();
+    this.staging.clear();
+    for (const staged of this.staged) staged.close();
     for (const descriptor of this.open) closeSync(descriptor);
     this.walk.close();
   }
@@ -177,7 +202,7 @@ class Group {
     const parent = parentOf(path);
     if (makesWay(step)) {
       const { walk, machine } = this;
-      makeParents(parent, { walk, accounts: machine.accounts }, (part) => {
+      makeParents(parent, { walk, staging: this.staging, accounts: machine.accounts }, (part) => {
         this.open.push(part.descriptor);
         this.madeParents.push(part);
       });

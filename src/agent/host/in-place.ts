@@ -1,4 +1,4 @@
-/** Changes without a temporary file: new directories, owners and modes, removals. */
+/** Changes other than new contents: new directories, owners and modes, removals. */
 import {
   chmodSync,
   chownSync,
@@ -8,18 +8,19 @@ import {
   fchownSync,
   fstatSync,
   lstatSync,
-  mkdirSync,
   openSync,
   rmdirSync,
   type Stats,
   unlinkSync,
 } from 'node:fs';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
-import type { Accounts, Exposure, Ownership, Step } from '../../resources/host.js';
+import type { Accounts, Exposure, Metadata, Step } from '../../resources/host.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
 import { isUnprivileged, keptMode, refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
-import { isSameOwner, ownersOf, takeoverOf } from './ownership.js';
+import { type AccessLists, findAccessLists } from './attributes.js';
+import { inheritedBy, isSameOwner, ownersOf, takeoverOf } from './ownership.js';
 import type { HeldEntry, Reach, SafeWalk } from './safe-walk.js';
+import type { Destination, Staging } from './staging.js';
 
 type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>;
 
@@ -31,11 +32,28 @@ export interface StepLocation {
 }
 
 const PERMISSIONS = 0o7777;
-const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const SETGID = 0o2000;
+/** Mode of directories for which no resource declares one; the setgid bit of their directory comes to it. */
+const NEW_MODE = 0o755;
+
+interface Maker {
+  readonly staging: Staging;
+  readonly accounts: Accounts;
+}
 
 /** Makes a directory and returns its open descriptor. */
-export const makeDirectory = (step: StepOf<'make-directory'>, { at }: StepLocation, accounts: Accounts): number =>
-  makeOwned({ path: step.path, at, mode: step.mode }, (made) => ownersOf(step, made, accounts));
+export function makeDirectory(
+  step: StepOf<'make-directory'>,
+  { directory, at }: StepLocation,
+  { staging, accounts }: Maker,
+): number {
+  const { own } = accounts;
+  return makeOwned({ directory, path: step.path }, at, staging, (made) => ({
+    ...ownersOf(step, inheritedBy(made, directory.stats, own), accounts),
+    // The owner of the directory has chosen its setgid bit.
+    mode: step.mode ?? NEW_MODE | (isUnprivileged(directory.stats.uid, own) ? 0 : made.mode & SETGID),
+  }));
+}
 
 /** A parent directory that was made, open, and the directory that holds it. */
 export interface MadeParent {
@@ -43,53 +61,53 @@ export interface MadeParent {
   readonly directory: HeldEntry;
 }
 
-/** Mode of parent directories that no resource declares. */
-const WAY_MODE = 0o755;
-
 /**
  * Makes a directory and its missing parents. In a directory of an unprivileged user they belong to that user, because no walk
  * leads through another user's. `keep` owns each descriptor.
  */
 export function makeParents(
   path: string,
-  { walk, accounts }: { readonly walk: SafeWalk; readonly accounts: Accounts },
+  { walk, staging, accounts }: Maker & { readonly walk: SafeWalk },
   keep: (part: MadeParent) => void,
 ): void {
   const place = walk.directory(path);
   if (place.kind !== 'missing' || place.what !== 'absent') return;
-  makeParents(parentOf(path), { walk, accounts }, keep);
+  makeParents(parentOf(path), { walk, staging, accounts }, keep);
   const holder = walk.directory(parentOf(path));
   if (holder.kind !== 'directory') return;
   const { held: directory } = holder;
   const at = `${directory.at}${path.slice(path.lastIndexOf('/'))}`;
   const isTheirs = isUnprivileged(directory.stats.uid, accounts.own);
-  const descriptor = makeOwned({ path, at, mode: WAY_MODE }, (made) => (isTheirs ? directory.stats : made));
+  const descriptor = makeOwned({ directory, path }, at, staging, (made) => {
+    const { uid, gid } = isTheirs ? directory.stats : made;
+    return { uid, gid, mode: NEW_MODE | (made.mode & SETGID) };
+  });
   keep({ descriptor, directory });
   walk.forget(path);
 }
 
-interface NewDirectory {
-  readonly path: string;
-  readonly at: string;
-  readonly mode: number;
-}
-
-function makeOwned({ path, at, mode }: NewDirectory, ownersFor: (made: Ownership) => Ownership): number {
-  mkdirSync(at, 0o700);
-  let descriptor: number | null = null;
+/** Makes a directory with owner, group and mode, and moves it to its place. Returns its descriptor. */
+export function makeOwned(
+  destination: Destination,
+  at: string,
+  staging: Staging,
+  wanted: (made: Metadata) => Metadata,
+): number {
+  const made = staging.directory(destination, at);
+  const { descriptor } = made;
   try {
-    descriptor = openSync(at, OPEN_DIRECTORY);
     const stats = fstatSync(descriptor);
-    if (process.geteuid !== undefined && stats.uid !== process.geteuid()) {
-      throw new Fault('unsafe_path', `${path} was exchanged for another directory as soon as it was made`);
-    }
-    const owners = ownersFor(stats);
-    if (!isSameOwner(stats, owners)) fchownSync(descriptor, owners.uid, owners.gid);
-    fchmodSync(descriptor, mode);
+    const { uid, gid, mode } = wanted(stats);
+    if (!isSameOwner(stats, { uid, gid })) fchownSync(descriptor, uid, gid);
+    // Only root may move a directory that its owner cannot write to.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) fchmodSync(descriptor, mode);
+    made.moveTo(at);
+    if (!isRoot) fchmodSync(descriptor, mode);
+    staging.remember(stats);
     return descriptor;
   } catch (error) {
-    if (descriptor !== null) closeSync(descriptor);
-    removeEmpty(at);
+    closeSync(descriptor);
     throw error;
   }
 }
@@ -101,7 +119,7 @@ function makeOwned({ path, at, mode }: NewDirectory, ownersFor: (made: Ownership
 export function setMetadata(
   step: StepOf<'set-metadata'>,
   spot: StepLocation,
-  machine: { readonly accounts: Accounts; readonly reach: Reach },
+  machine: { readonly accounts: Accounts; readonly reach: Reach; readonly lists: AccessLists },
 ): number | null {
   const found = machine.reach(spot.at);
   try {
@@ -117,6 +135,7 @@ export function setMetadata(
     const there = { ...exposure, uid: stats.uid, gid: stats.gid, mode: stats.mode & PERMISSIONS };
     const refusal = refusalOfTakeover(there, { ...step, after: { ...owners, mode } }, machine.accounts.own);
     if (refusal !== null) throw new Fault('unsafe_path', refusal);
+    if (exposure.exposedTo === 'others') removeForeignList(step.path, found, mode, machine.lists);
     const isGiven = !isSameOwner(stats, owners);
     if (isGiven) chownSync(found.at, owners.uid, owners.gid);
     // A change of owner clears setuid, but neither setgid of directories nor write permission for others.
@@ -125,6 +144,16 @@ export function setMetadata(
   } finally {
     found.release();
   }
+}
+
+/** Removes an access list that another user could have chosen. */
+function removeForeignList(path: string, found: HeldEntry, mode: number, lists: AccessLists): void {
+  const [isListed] = findAccessLists([found.at]) ?? [];
+  if (!isListed || lists.remove(found, mode)) return;
+  throw new Fault(
+    'unsafe_path',
+    `another user could have chosen the access list of ${path}, and "cp" of GNU, which would remove it, fails here; remove it with: setfacl -b`,
+  );
 }
 
 /** Removes a file; a missing one is a success. Throws `wrong_type` for anything else. */
@@ -155,13 +184,5 @@ function openForSync(at: string): number | null {
   } catch {
     // The owner may change a file without the right to read it; the sync of its directory must suffice.
     return null;
-  }
-}
-
-function removeEmpty(at: string): void {
-  try {
-    rmdirSync(at);
-  } catch {
-    // A directory that was exchanged or filled in the meantime stays.
   }
 }

@@ -64,7 +64,10 @@ export function launchArguments(
 ): readonly [string, ...string[]] {
   const systemdRun = outlives && isUnderSystemd() ? findProgram('systemd-run', env) : null;
   const scope = typeof systemdRun === 'string' ? [systemdRun, ...IN_SCOPE] : [];
-  return [...WITH_USUAL_UMASK, ...scope, program, ...args];
+  const [first = program, ...rest] = [...scope, program, ...args];
+  // Without a shell, programs get the umask of the agent.
+  const hasShell = typeof findProgram(WITH_USUAL_UMASK[0], env) === 'string';
+  return hasShell ? [...WITH_USUAL_UMASK, first, ...rest] : [first, ...rest];
 }
 
 const isUnderSystemd = (): boolean => process.geteuid?.() === 0 && existsSync('/run/systemd/system');

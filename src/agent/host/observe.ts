@@ -21,19 +21,40 @@ import {
   MAX_ENTRIES,
   type Metadata,
   type ObserveRequest,
+  type Ownership,
   type PathFact,
 } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
+import { isUnprivileged } from '../../resources/unix/unix-permissions.js';
+import { findAccessLists } from './attributes.js';
 import { refusalOf } from './path-refusal.js';
-import { ownDescriptors, type SafeWalk } from './safe-walk.js';
+import { type HeldEntry, ownDescriptors, type SafeWalk } from './safe-walk.js';
+import { isVirtual } from './virtual-files.js';
 
 /** Opens FIFOs without waiting for a writer, takes over no terminal, and fails for a link at the end. */
 const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW | constants.O_NOCTTY;
 const UNREAD: FileContent = { kind: 'unread' };
 
 /** Observes in the order of the requests. */
-export const observe = (walk: SafeWalk, requests: readonly ObserveRequest[]): readonly PathFact[] =>
-  observeEach(requests, (request, buffer) => observeOne(walk, request, buffer));
+export function observe(walk: SafeWalk, requests: readonly ObserveRequest[], own: Ownership): readonly PathFact[] {
+  const facts = observeEach(requests, (request, buffer) => observeOne(walk, request, { buffer, own }));
+  const exposed = facts.flatMap((fact, at) => {
+    const path = requests[at]?.path;
+    if (path === undefined || !('exposedTo' in fact) || fact.exposedTo !== 'others') return [];
+    const parent = walk.directory(parentOf(path));
+    return parent.kind === 'directory' ? [{ at, path: placeIn(parent.held, path) }] : [];
+  });
+  if (exposed.length === 0) return facts;
+  const lists = findAccessLists(exposed.map(({ path }) => path));
+  const listed = new Set(exposed.flatMap(({ at }, index) => (lists?.[index] ? [at] : [])));
+  return facts.map((fact, at) => (listed.has(at) && 'exposedTo' in fact ? { ...fact, hasForeignList: true } : fact));
+}
+
+const placeIn = ({ at }: HeldEntry, path: string): string => `${at}${path.slice(path.lastIndexOf('/'))}`;
+
+/** Below these directories, the file systems of the kernel are mounted. */
+const MAY_BE_VIRTUAL = /^\/(?:proc|sys)\//;
+const SETGID = 0o2000;
 
 /**
  * Observes each request; an error becomes an `unreadable` fact.
@@ -54,7 +75,11 @@ export function observeEach(
   });
 }
 
-function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): PathFact {
+function observeOne(
+  walk: SafeWalk,
+  request: ObserveRequest,
+  { buffer, own }: { readonly buffer: Buffer; readonly own: Ownership },
+): PathFact {
   const { path } = request;
   const problem = problemOfUnixPath(path);
   if (problem !== null) return { type: 'unreadable', code: 'unsafe_path', message: `${path} ${problem}` };
@@ -63,21 +88,32 @@ function observeOne(walk: SafeWalk, request: ObserveRequest, buffer: Buffer): Pa
     return {
       type: 'absent',
       parent: parent.what,
-      ...(parent.what === 'absent' ? missingOn(walk, parentOf(path)) : {}),
+      ...(parent.what === 'absent' ? missingOn(walk, parentOf(path), own) : {}),
     };
   }
   if (parent.kind === 'refused') return { type: 'unreadable', ...parent.refusal };
   const { held } = parent;
-  const at = `${held.at}${path.slice(path.lastIndexOf('/'))}`;
+  const at = placeIn(held, path);
   const exposureOf = (stats: Stats) => walk.exposureOf(held, stats);
   // Opening some devices has side effects, so paths below /dev are only opened if they are regular files or directories.
   if (path.startsWith('/dev/') || !(request.content || request.entries)) {
     const fact = look(at, exposureOf);
     const isDone = !((fact.type === 'file' && request.content) || (fact.type === 'directory' && request.entries));
-    if (isDone) return fact;
+    if (isDone) return placed(fact, held, path, own);
   }
-  return open(at, request, { buffer, exposureOf });
+  return placed(open(at, request, { buffer, exposureOf }), held, path, own);
 }
+
+/** Adds what the directory means for a new file or directory. */
+function placed(fact: PathFact, held: HeldEntry, path: string, own: Ownership): PathFact {
+  if (fact.type !== 'absent' && fact.type !== 'file') return fact;
+  const virtual = MAY_BE_VIRTUAL.test(path) && isVirtual(held) ? { isVirtual: true as const } : {};
+  return fact.type === 'file' ? { ...fact, ...virtual } : { ...fact, ...virtual, ...setgidOf(held, own) };
+}
+
+/** The owner of a directory has chosen its setgid bit. */
+const setgidOf = ({ stats }: HeldEntry, own: Ownership): { readonly setgid?: true } =>
+  (stats.mode & SETGID) !== 0 && !isUnprivileged(stats.uid, own) ? { setgid: true } : {};
 
 /** Returns the time and size of the object at a path; null where there is none. Never throws. */
 export function stampAt(walk: SafeWalk, path: string): FileStamp | null {
@@ -85,7 +121,7 @@ export function stampAt(walk: SafeWalk, path: string): FileStamp | null {
   try {
     const parent = walk.directory(parentOf(path));
     if (parent.kind !== 'directory') return null;
-    return stampOf(lstatSync(`${parent.held.at}${path.slice(path.lastIndexOf('/'))}`, { throwIfNoEntry: false }));
+    return stampOf(lstatSync(placeIn(parent.held, path), { throwIfNoEntry: false }));
   } catch {
     return null;
   }
@@ -95,7 +131,11 @@ export const stampOf = (stats: Stats | undefined): FileStamp | null =>
   stats === undefined ? null : { isDirectory: stats.isDirectory(), changedAt: stats.ctimeMs, size: stats.size };
 
 /** Returns the missing parent directories; none when another object has the name of the first. */
-function missingOn(walk: SafeWalk, path: string): { readonly missing?: readonly string[] } {
+function missingOn(
+  walk: SafeWalk,
+  path: string,
+  own: Ownership,
+): Pick<Extract<PathFact, { type: 'absent' }>, 'missing' | 'dangling' | 'setgid'> {
   const missing: string[] = [];
   for (let at = path; ; at = parentOf(at)) {
     const place = walk.directory(at);
@@ -105,9 +145,10 @@ function missingOn(walk: SafeWalk, path: string): { readonly missing?: readonly 
       continue;
     }
     const [first = ''] = missing;
-    const name = first.slice(first.lastIndexOf('/'));
-    // A dangling link may have that name.
-    return lstatSync(`${place.held.at}${name}`, { throwIfNoEntry: false }) === undefined ? { missing } : {};
+    const name = placeIn(place.held, first);
+    const stats = lstatSync(name, { throwIfNoEntry: false });
+    if (stats === undefined) return { missing, ...setgidOf(place.held, own) };
+    return stats.isSymbolicLink() ? { dangling: { path: first, target: targetOf(name) } } : {};
   }
 }
 

@@ -2,6 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { closeSync, constants, fstatSync, openSync, readSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { systemCodeOf } from '../../kernel/fault.js';
 import { Capture } from './capture.js';
@@ -9,9 +10,11 @@ import { environmentOf } from './launch.js';
 import type { ScriptDirectory } from './script-directory.js';
 
 interface OutputStream {
-  /** Descriptor to pass to the program. */
-  readonly descriptor: number;
+  /** Descriptor to pass to the program, or `pipe` for one of Node's own. */
+  readonly descriptor: number | 'pipe';
   readonly capture: Capture;
+  /** Takes Node's end of its own pipe, before `start`. */
+  attach?(pipe: Readable | null): void;
   /** Closes this process's writing end; resolves when no process can write any longer. */
   start(): Promise<void>;
   /** Captures the output so far. */
@@ -27,12 +30,43 @@ export interface OutputStreams {
 
 const run = promisify(execFile);
 
-/** Opens both streams in the workplace. Throws when the system refuses. */
-export async function openStreams({ path }: ScriptDirectory, outlives: boolean): Promise<OutputStreams> {
-  const [stdout, stderr] = [join(path, 'stdout'), join(path, 'stderr')];
+/**
+ * Opens both streams in the workplace. A program that ends before the agent gets pipes of Node where the system refuses, so that
+ * it needs neither a file system nor another program.
+ */
+export async function openStreams(workplace: ScriptDirectory | null, outlives: boolean): Promise<OutputStreams> {
+  if (workplace === null) return both(() => new NodePipe(), '', '');
+  const [stdout, stderr] = [join(workplace.path, 'stdout'), join(workplace.path, 'stderr')];
   if (outlives) return both((path) => new FileOutput(path), stdout, stderr);
-  await run('mkfifo', ['-m', '600', stdout, stderr], { env: environmentOf({}) });
+  try {
+    await run('mkfifo', ['-m', '600', stdout, stderr], { env: environmentOf({}) });
+  } catch {
+    return openStreams(null, outlives);
+  }
   return both((path) => new PipeOutput(path), stdout, stderr);
+}
+
+/** Captures output through a pipe of Node, which is a socket that scripts cannot reopen as `/dev/stderr`. */
+class NodePipe implements OutputStream {
+  readonly descriptor = 'pipe';
+  readonly capture = new Capture();
+  private pipe: Readable | null = null;
+
+  attach(pipe: Readable | null): void {
+    this.pipe = pipe;
+    pipe?.on('data', (data: Buffer) => this.capture.add(data));
+  }
+
+  async start(): Promise<void> {
+    const { pipe } = this;
+    if (pipe !== null) await new Promise<void>((resolve) => pipe.once('close', () => resolve()));
+  }
+
+  captureAvailable(): void {}
+
+  stop(): void {
+    this.pipe?.destroy();
+  }
 }
 
 function both(open: (path: string) => OutputStream, first: string, second: string): OutputStreams {

@@ -1,7 +1,7 @@
 /** Resolves the declared owner and group of a file or directory to numbers. */
 import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Ownership, Principal } from '../../resources/host.js';
-import { ownersOfSecret, type Takeover } from '../../resources/unix/unix-permissions.js';
+import { isUnprivileged, ownersOfSecret, type Takeover } from '../../resources/unix/unix-permissions.js';
 
 /** Returns the declared IDs, or the present ones where none is declared. Throws `unknown_owner` and `unknown_group`. */
 export function ownersOf(wanted: Wanted, there: Ownership, accounts: Accounts): Ownership {
@@ -19,6 +19,13 @@ export function ownersOfReplacement(
   const { uid, gid } = ownersOfSecret(there, declaredBy(wanted, accounts), accounts.own);
   return { uid: uid ?? there.uid, gid: gid ?? there.gid };
 }
+
+/**
+ * Returns the owner and group of something new before those of the module. The owner of a setgid directory has chosen the group of
+ * what is made in it: that group is taken from root and the user of this process only.
+ */
+export const inheritedBy = (made: Ownership, directory: Ownership, own: Ownership): Ownership =>
+  isUnprivileged(directory.uid, own) ? { uid: made.uid, gid: own.gid } : { uid: made.uid, gid: made.gid };
 
 /** Describes a change of owners in place, for `keptMode`. */
 export const takeoverOf = (

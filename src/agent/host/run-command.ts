@@ -28,7 +28,7 @@ interface ProgramRunner<Env> {
   readonly env: Env;
   find(name: string, env: Env): string | NotStarted;
   /** Starts the program, waits for its end and returns what it wrote. */
-  run(task: CommandTask<Env>, workplace: ScriptDirectory): Promise<CommandResult>;
+  run(task: CommandTask<Env>, workplace: ScriptDirectory | null): Promise<CommandResult>;
 }
 
 /** Milliseconds for which streams are read after the program's end: processes that it leaves behind may hold them open. */
@@ -45,12 +45,22 @@ export async function runCommand<Env>(
   if (typeof program !== 'string') return withoutOutput(program);
   let workplace: ScriptDirectory | null = null;
   try {
-    workplace = workplaces.open();
+    workplace = openWorkplace(workplaces, command);
     return await run({ command, program, env }, workplace);
   } catch (error) {
     return withoutOutput({ how: 'not-started', missing: false, message: messageOf(error) });
   } finally {
     workplace?.remove();
+  }
+}
+
+/** Returns null where no directory can be written and the command can do without one. */
+function openWorkplace(workplaces: ScriptDirectories, { script, lifetime }: Command): ScriptDirectory | null {
+  try {
+    return workplaces.open();
+  } catch (error) {
+    if (script !== undefined || lifetime === 'outlive' || process.platform === 'win32') throw error;
+    return null;
   }
 }
 

@@ -46,6 +46,11 @@ export class SafeWalk {
     return { exposedTo: isOwners ? 'owner' : 'others' };
   }
 
+  /** True for a reached directory that only root and this process can exchange, and whose owner is one of them. */
+  isTrustedDirectory(directory: HeldEntry): boolean {
+    return this.fixed.has(directory) && this.isTrustedOwner(directory.stats.uid);
+  }
+
   /** Forgets a path that was missing and has been made. */
   forget(path: string): void {
     this.places.delete(path);

@@ -18,6 +18,8 @@ import { mayBeInUse, pidNamespace } from './alive.js';
 
 /** In the agent's data directory. */
 const DIRECTORY = 'scripts';
+/** File systems in memory, where neither the data directory nor the temporary one can be written. */
+const IN_MEMORY = ['/run', '/dev/shm'];
 /** `orch-PID-NAMESPACE-RANDOM`; earlier releases had no namespace. */
 const PATTERN = /^orch-([0-9]+)-(?:([0-9]+)-)?[A-Za-z0-9]{6}$/;
 
@@ -37,14 +39,23 @@ export class ScriptDirectories {
     if (dataDir !== undefined) this.removeLeftovers(join(dataDir, DIRECTORY), () => true);
   }
 
-  /** Opens a workplace in the data directory or, if that is missing or full, in the temporary directory. Throws if both fail. */
+  /**
+   * Opens a workplace in the data directory or, if that cannot be used, in the temporary directory or in memory. Throws if all of
+   * them fail.
+   */
   open(): ScriptDirectory {
-    try {
-      if (this.dataDir !== undefined) return this.openIn(makeDirectory(join(this.dataDir, DIRECTORY)));
-    } catch {
-      // The temporary directory may be on another file system.
+    const { dataDir } = this;
+    const own = dataDir === undefined ? [] : [() => makeDirectory(join(dataDir, DIRECTORY))];
+    let first: unknown;
+    for (const place of [...own, tmpdir, ...IN_MEMORY.map((path) => () => path)]) {
+      try {
+        return this.openIn(place());
+      } catch (error) {
+        // The next one may be on another file system.
+        first ??= error;
+      }
     }
-    return this.openIn(tmpdir());
+    throw first;
   }
 
   private openIn(directory: string): ScriptDirectory {

@@ -1,6 +1,6 @@
-/** Names of temporary files, and the removal of leftovers of crashed runs. */
+/** Names of temporary files and directories, and the removal of leftovers of crashed runs. */
 import { randomUUID } from 'node:crypto';
-import { lstatSync, readdirSync, unlinkSync } from 'node:fs';
+import { lstatSync, readdirSync, rmdirSync, type Stats, unlinkSync } from 'node:fs';
 import { mayBeInUse } from './alive.js';
 import type { HeldEntry } from './safe-walk.js';
 
@@ -19,7 +19,7 @@ export class Temporaries {
     return `.${shorten(name, NAME_MAX - 1 - suffix.length)}${suffix}`;
   }
 
-  /** Removes temporary files of dead processes from a directory; checks each directory once. */
+  /** Removes temporary files and directories of dead processes from a directory; checks each directory once. */
   removeDead(directory: HeldEntry): void {
     const { dev, ino } = directory.stats;
     const key = `${dev}:${ino}`;
@@ -50,11 +50,28 @@ function namesIn(directory: HeldEntry): readonly string[] {
 }
 
 function removeIfLeft(at: string, owner: number): void {
+  if (owner !== process.pid && mayBeInUse(owner)) return;
   try {
     const stats = lstatSync(at);
-    const isOurs = stats.isFile() && (process.geteuid === undefined || stats.uid === process.geteuid());
-    if (isOurs && (owner === process.pid || !mayBeInUse(owner))) unlinkSync(at);
+    // A file of an earlier release may have its declared owner already.
+    if (stats.isFile()) unlinkSync(at);
+    else if (stats.isDirectory() && isOwn(stats)) removeRoom(at);
   } catch {
     // Another process was faster, or this one may not remove it.
   }
 }
+
+/**
+ * Removes a private directory of a run with what that run made in it. Anything else in it stays: another user could have given
+ * the name to a directory that holds other files.
+ */
+function removeRoom(at: string): void {
+  for (const name of readdirSync(at)) {
+    if (!PATTERN.test(name)) continue;
+    if (lstatSync(`${at}/${name}`).isDirectory()) rmdirSync(`${at}/${name}`);
+    else unlinkSync(`${at}/${name}`);
+  }
+  rmdirSync(at);
+}
+
+const isOwn = ({ uid }: Stats): boolean => process.geteuid === undefined || uid === process.geteuid();

@@ -14,6 +14,7 @@ import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../resources/windows/windows-path.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
+import { AccessLists } from './attributes.js';
 import { commit } from './commit.js';
 import { observe, stampAt } from './observe.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
@@ -56,6 +57,7 @@ export class UnixHost implements Host {
   private readonly accountSource: AccountFiles | MacAccountRecords;
   private readonly temporaries = new Temporaries();
   private readonly workplaces: ScriptDirectories;
+  private readonly lists: AccessLists;
   private readonly scriptTimeoutSecs: number;
   private readonly signal: AbortSignal | undefined;
 
@@ -64,6 +66,7 @@ export class UnixHost implements Host {
     this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
     this.workplaces = new ScriptDirectories(dataDir);
+    this.lists = new AccessLists(this.workplaces);
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? AGENT_DEFAULTS.script_timeout;
     this.signal = signal;
   }
@@ -75,7 +78,7 @@ export class UnixHost implements Host {
   observe(requests: readonly ObserveRequest[]): readonly PathFact[] {
     const walk = new SafeWalk(this.reach);
     try {
-      return observe(walk, requests);
+      return observe(walk, requests, this.accounts().own);
     } finally {
       walk.close();
     }
@@ -103,7 +106,8 @@ export class UnixHost implements Host {
   }
 
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
-    return commit(steps, { accounts: this.accounts(), temporaries: this.temporaries, reach: this.reach });
+    const { temporaries, reach, lists } = this;
+    return commit(steps, { accounts: this.accounts(), temporaries, reach, lists });
   }
 
   async run(command: Command): Promise<CommandResult> {

@@ -26,7 +26,11 @@ export const runOnUnix = (command: Command, options: RunCommandOptions): Promise
 
 type Task = CommandTask<Environment>;
 
-async function runIn(workplace: ScriptDirectory, task: Task, options: RunCommandOptions): Promise<CommandResult> {
+async function runIn(
+  workplace: ScriptDirectory | null,
+  task: Task,
+  options: RunCommandOptions,
+): Promise<CommandResult> {
   const streams = await openStreams(workplace, task.command.lifetime === 'outlive');
   const { stdout, stderr } = streams;
   let end: CommandEnd;
@@ -42,26 +46,29 @@ async function runIn(workplace: ScriptDirectory, task: Task, options: RunCommand
 
 function start(
   { command, program, env }: Task,
-  workplace: ScriptDirectory,
+  workplace: ScriptDirectory | null,
   { stdout, stderr }: OutputStreams,
 ): ChildProcess {
   const { argv, script, lifetime } = command;
-  const file = script ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
+  const file = script && workplace ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
   const given = [...argv.slice(1), ...file];
   const [first, ...args] = launchArguments(program, given, { outlives: lifetime === 'outlive', env });
   const stdin = inputFor(command, workplace);
   try {
     const stdio = [stdin, stdout.descriptor, stderr.descriptor];
-    return spawn(first, args, { cwd: '/', detached: true, env, stdio });
+    const child = spawn(first, args, { cwd: '/', detached: true, env, stdio });
+    stdout.attach?.(child.stdout);
+    stderr.attach?.(child.stderr);
+    return child;
   } finally {
     if (typeof stdin === 'number') closeSync(stdin);
   }
 }
 
 /** Opens the input. A command that outlives the agent gets a file, because the end of the agent would cut off a pipe. */
-function inputFor({ input, lifetime }: Command, workplace: ScriptDirectory): 'ignore' | 'pipe' | number {
+function inputFor({ input, lifetime }: Command, workplace: ScriptDirectory | null): 'ignore' | 'pipe' | number {
   if (input === undefined) return 'ignore';
-  return lifetime === 'outlive' ? openSync(writePrivately(workplace, 'input', input), 'r') : 'pipe';
+  return lifetime === 'outlive' && workplace ? openSync(writePrivately(workplace, 'input', input), 'r') : 'pipe';
 }
 
 /** Resolves when the program has ended or was ended together with its process group. */

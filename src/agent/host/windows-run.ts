@@ -33,7 +33,8 @@ export const runOnWindows = (command: Command, options: WindowsRunOptions): Prom
 
 type Task = CommandTask<WindowsEnvironment>;
 
-function runIn(workplace: ScriptDirectory, task: Task, options: WindowsRunOptions): Promise<CommandResult> {
+function runIn(workplace: ScriptDirectory | null, task: Task, options: WindowsRunOptions): Promise<CommandResult> {
+  if (workplace === null) throw new Error('no directory can be written');
   const { argv, script } = task.command;
   const file = script ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
   const args = [...argv.slice(1), ...file];

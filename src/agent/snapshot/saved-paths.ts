@@ -8,28 +8,30 @@ import {
   fchownSync,
   fstatSync,
   fsyncSync,
+  ftruncateSync,
   futimesSync,
   lchownSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readlinkSync,
   readSync,
-  renameSync,
   rmdirSync,
   type Stats,
   statfsSync,
-  symlinkSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { Fault, isFault, systemCodeOf } from '../../kernel/fault.js';
+import type { Exposure } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
+import { AccessLists, keepAttributes } from '../host/attributes.js';
+import { makeOwned } from '../host/in-place.js';
 import { refusalOf } from '../host/path-refusal.js';
 import { bestReach, type HeldEntry, type Reach, SafeWalk } from '../host/safe-walk.js';
-import { keepAttributes } from '../host/staged-file.js';
+import { ScriptDirectories } from '../host/script-directory.js';
+import { Staging } from '../host/staging.js';
 import { Temporaries } from '../host/temporaries.js';
 import { readOwnFile, snapshotDirectory, syncDirectory } from './snapshot-record.js';
 
@@ -85,6 +87,7 @@ export class SavedPaths {
   private readonly directory: string;
   private readonly reach: Reach;
   private readonly temporaries = new Temporaries();
+  private readonly lists: AccessLists;
   private readonly maxBytes: number;
   private next = 0;
   /** Bytes of all contents so far. */
@@ -94,6 +97,7 @@ export class SavedPaths {
     this.options = options;
     this.directory = snapshotDirectory(options.dataDir);
     this.reach = options.reach ?? bestReach();
+    this.lists = new AccessLists(new ScriptDirectories(options.dataDir));
     this.maxBytes = options.maxBytes ?? MAX_SNAPSHOT_BYTES;
   }
 
@@ -155,12 +159,15 @@ export class SavedPaths {
 
   /** Puts one path back; returns null, or why it could not be put back. */
   async putBack(saved: SavedPath): Promise<string | null> {
-    const walk = new SafeWalk(this.reach);
+    const { reach, temporaries, lists } = this;
+    const walk = new SafeWalk(reach);
+    const staging = new Staging({ walk, reach, temporaries, lists });
     try {
-      return await this.putBackOne(walk, saved);
+      return await this.putBackOne({ walk, staging }, saved);
     } catch (error) {
-      return messageOf(error);
+      return refusalOf(error, `cannot put ${saved.path} back`).message;
     } finally {
+      staging.clear();
       walk.close();
     }
   }
@@ -232,32 +239,44 @@ export class SavedPaths {
     }
   }
 
-  private async putBackOne(walk: SafeWalk, saved: SavedPath): Promise<string | null> {
-    const found = placeOf(walk, saved.path);
+  private async putBackOne({ walk, staging }: Way, saved: SavedPath): Promise<string | null> {
+    const { path } = saved;
+    const found = placeOf(walk, path);
     if ('reason' in found) return found.reason;
-    if (saved.type === 'absent') {
-      if ('missing' in found) return null;
-      return this.remove(walk, saved, found);
-    }
+    if ('held' in found) this.temporaries.removeDead(found.held);
+    if (saved.type === 'absent') return 'missing' in found ? null : this.remove(walk, saved, found);
     if ('missing' in found) return `its directory ${found.missing[0] ?? ''} no longer exists`;
     const { at, held } = found;
     const present = lstatSync(at, { throwIfNoEntry: false });
-    if (saved.type === 'directory') return this.putBackDirectory(walk, saved, found, present);
-    if (present?.isDirectory()) {
+    const destination = { directory: held, path };
+    if (saved.type === 'directory') {
+      if (present !== undefined) return this.putBackAttributesOf(saved, found, walk);
+      const { uid, gid, mode } = saved;
+      closeSynced(makeOwned(destination, at, staging, () => ({ uid, gid, mode })));
+    } else {
       // The apply does not put a directory in the place of a file; an empty one is in the way all the same.
-      rmdirSync(at);
+      if (present?.isDirectory()) rmdirSync(at);
+      if (saved.type === 'symlink') {
+        if (present?.isSymbolicLink() && readlinkSync(at) === saved.target) return null;
+        const link = staging.link(destination, saved.target);
+        lchownSync(link.place, saved.uid, saved.gid);
+        link.moveTo(at);
+      } else if (!(await this.putBackFile(saved, found, { walk, staging }, present))) return null;
     }
-    if (saved.type === 'symlink') return this.putBackLink(saved, at, present, held);
-    return this.putBackFile(saved, found, present);
+    staging.clear();
+    syncHeld(held);
+    return null;
   }
 
   private remove(
     walk: SafeWalk,
-    { missing }: Extract<SavedPath, { type: 'absent' }>,
+    { path, missing }: Extract<SavedPath, { type: 'absent' }>,
     { at, held }: Found,
   ): string | null {
     const present = lstatSync(at, { throwIfNoEntry: false });
     if (present?.isDirectory()) {
+      const made = walk.directory(path);
+      if (made.kind === 'directory') this.temporaries.removeDead(made.held);
       try {
         rmdirSync(at);
       } catch (error) {
@@ -280,93 +299,64 @@ export class SavedPaths {
     return null;
   }
 
-  private putBackLink(
-    { target, uid, gid }: Extract<SavedPath, { type: 'symlink' }>,
-    at: string,
-    present: Stats | undefined,
-    held: HeldEntry,
-  ): string | null {
-    if (present?.isSymbolicLink() && readlinkSync(at) === target) return null;
-    const temporary = `${held.at}/${this.temporaries.nameFor('link')}`;
-    symlinkSync(target, temporary);
-    const link = this.reach(temporary);
-    try {
-      const { stats } = link;
-      if (!stats.isSymbolicLink() || !isOwn(stats)) return 'the link was exchanged as soon as it was made';
-      // Through a descriptor the link itself is changed; by its path only `lchown` leaves its target alone.
-      if (stats.uid !== uid || stats.gid !== gid) (link.at === temporary ? lchownSync : chownSync)(link.at, uid, gid);
-    } finally {
-      link.release();
-    }
-    renameSync(temporary, at);
-    syncHeld(held);
-    return null;
-  }
-
   /** Refuses a directory that an unprivileged user could have put there, by the rules of an apply. */
-  private putBackDirectory(
-    walk: SafeWalk,
+  private putBackAttributesOf(
     { path, uid, gid, mode }: Extract<SavedPath, { type: 'directory' }>,
     { at, held }: Found,
-    present: Stats | undefined,
+    walk: SafeWalk,
   ): string | null {
-    if (present === undefined) mkdirSync(at, { mode: 0o700 });
     const directory = this.reach(at);
     try {
       const { stats } = directory;
       if (!stats.isDirectory()) return 'something else has taken the place of the directory';
-      if (present === undefined) {
-        if (!isOwn(stats)) return 'the directory was exchanged as soon as it was made';
-      } else {
-        const there = { ...walk.exposureOf(held, stats), uid: stats.uid, gid: stats.gid, mode: stats.mode & 0o7777 };
-        const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
-        const refusal = refusalOfTakeover(there, { path, expect: 'directory', after: { uid, gid, mode } }, own);
-        if (refusal !== null) return refusal;
-      }
+      const there = { ...walk.exposureOf(held, stats), uid: stats.uid, gid: stats.gid, mode: stats.mode & 0o7777 };
+      const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
+      const refusal = refusalOfTakeover(there, { path, expect: 'directory', after: { uid, gid, mode } }, own);
+      if (refusal !== null) return refusal;
       const isGiven = stats.uid !== uid || stats.gid !== gid;
       if (isGiven) chownSync(directory.at, uid, gid);
       if (isGiven || (stats.mode & 0o7777) !== mode) chmodSync(directory.at, mode);
       syncHeld(directory);
+      return null;
     } finally {
       directory.release();
     }
-    syncHeld(held);
-    return null;
   }
 
+  /** Returns false for a file that the apply has not changed. */
   private async putBackFile(
     saved: Extract<SavedPath, { type: 'file' }>,
     { at, held }: Found,
+    { walk, staging }: Way,
     present: Stats | undefined,
-  ): Promise<null> {
+  ): Promise<boolean> {
     const content = readOwnFile(join(this.directory, saved.blob));
-    if (present?.isFile() && isSame(saved, content, at, present)) return null;
-    const name = at.slice(at.lastIndexOf('/') + 1);
-    const temporary = `${held.at}/${this.temporaries.nameFor(name)}`;
-    const descriptor = openSync(temporary, CREATE, 0o600);
+    if (present?.isFile() && isSame(saved, content, at, present)) return false;
     try {
-      for (let from = 0; from < content.length; ) from += writeSync(descriptor, content, from);
-      fchownSync(descriptor, saved.uid, saved.gid);
-      await this.putBackAttributes(saved, descriptor);
-      if ((fstatSync(descriptor).mode & 0o7777) !== saved.mode) fchmodSync(descriptor, saved.mode);
-      futimesSync(descriptor, saved.mtime, saved.mtime);
-      fsyncSync(descriptor);
-      renameSync(temporary, at);
-      syncHeld(held);
-      return null;
+      const file = staging.file({ directory: held, path: saved.path });
+      await this.fill(file.descriptor, saved, content);
+      file.moveTo(at);
     } catch (error) {
+      if (!isFull(error) || present === undefined) throw error;
+      const descriptor = openToOverwrite(at, walk.exposureOf(held, present));
+      if (descriptor === null) throw error;
       try {
-        unlinkSync(temporary);
-      } catch {
-        // It was renamed, or the next run in this directory removes it.
+        await this.fill(descriptor, saved, content);
+      } finally {
+        closeSync(descriptor);
       }
-      throw error;
-    } finally {
-      closeSync(descriptor);
     }
+    return true;
   }
 
-  private async putBackAttributes({ blob, mode }: Extract<SavedPath, { type: 'file' }>, to: number): Promise<void> {
+  /** Writes content, owner, access list, mode and time durably. */
+  private async fill(
+    to: number,
+    { blob, uid, gid, mode, mtime }: Extract<SavedPath, { type: 'file' }>,
+    content: Buffer,
+  ): Promise<void> {
+    for (let at = 0; at < content.length; ) at += writeSync(to, content, at, content.length - at, at);
+    fchownSync(to, uid, gid);
     const from = openSync(join(this.directory, `${blob}.attributes`), LOOK);
     try {
       fchmodSync(to, mode);
@@ -374,6 +364,40 @@ export class SavedPaths {
     } finally {
       closeSync(from);
     }
+    if ((fstatSync(to).mode & 0o7777) !== mode) fchmodSync(to, mode);
+    futimesSync(to, mtime, mtime);
+    fsyncSync(to);
+  }
+}
+
+interface Way {
+  readonly walk: SafeWalk;
+  readonly staging: Staging;
+}
+
+const isFull = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(systemCodeOf(error) ?? '');
+
+/**
+ * Opens and empties the file that the apply has put there, on a disk that has no room for another one. The snapshot keeps the
+ * content until all of it is written. Null where another user could have put the file there, or it has other names.
+ */
+function openToOverwrite(at: string, { exposedTo }: Exposure): number | null {
+  if (exposedTo !== undefined) return null;
+  const descriptor = openSync(at, constants.O_RDWR | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  const stats = fstatSync(descriptor);
+  if (stats.isFile() && stats.nlink === 1) {
+    ftruncateSync(descriptor);
+    return descriptor;
+  }
+  closeSync(descriptor);
+  return null;
+}
+
+function closeSynced(descriptor: number): void {
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }
 
@@ -451,8 +475,6 @@ function isSame(saved: Extract<SavedPath, { type: 'file' }>, content: Buffer, at
     closeSync(descriptor);
   }
 }
-
-const isOwn = ({ uid }: Stats): boolean => process.geteuid === undefined || uid === process.geteuid();
 
 function syncHeld({ at }: HeldEntry): void {
   try {

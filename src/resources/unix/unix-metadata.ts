@@ -44,7 +44,7 @@ export function unknownPrincipal(
  */
 export function compareMetadata(
   want: UnixMetadataBody,
-  have: Metadata,
+  have: Metadata & Exposure,
   context: PlanContext,
   { isReplaced = false }: { readonly isReplaced?: boolean } = {},
 ): MetadataComparison {
@@ -64,6 +64,7 @@ export function compareMetadata(
       ? keptMode(have.mode, { isNewOwner, isNewGroup, isGroupDeclared, isReplaced })
       : parseMode(want.mode);
   if (mode !== have.mode) changes.push({ field: 'mode', before: formatMode(have.mode), after: formatMode(mode) });
+  if (have.hasForeignList) changes.push({ field: 'access_list', before: 'chosen by another user', after: null });
   return { changes, isGiven: isNewOwner || isNewGroup, after: { uid, gid, mode } };
 }
 
@@ -77,6 +78,12 @@ export function unsafeTakeover(
   const message = refusalOfTakeover(have, { path, expect: have.type, after }, context.accounts.own);
   return message === null ? null : { code: 'unsafe_path', message };
 }
+
+/** Returns why nothing can be made or replaced at a path of the kernel's file systems. */
+export const refusalOfVirtual = (path: string): { readonly code: FaultCode; readonly message: string } => ({
+  code: 'wrong_type',
+  message: `files cannot be made in ${parentOf(path)}, where the kernel keeps its own; change its values with a script`,
+});
 
 /** Returns owner, group and mode of a new file or directory as changes. */
 export function metadataOfNew(want: UnixMetadataBody, mode: string): readonly FieldChange[] {

@@ -1,14 +1,16 @@
 /** Absolute Unix paths in modules: which are valid, and their parent directories. */
 import type { PathRules } from '../missing-parents.js';
 
-const MAX_LENGTH = 4095;
+/** Bytes of UTF-8, as the system counts them. */
+const MAX_PATH_BYTES = 4095;
+const MAX_NAME_BYTES = 255;
 
 /** Valid paths of printable ASCII, which nearly all are; one match decides. */
 const PLAIN = /^(?:\/(?!\.\.?(?:\/|$))[ -.0-~]{1,255})+$/;
 
 /** Returns why a path is invalid, or null; it must be absolute, normalised and without NUL. */
 export function problemOfUnixPath(path: string): string | null {
-  if (path.length <= MAX_LENGTH && PLAIN.test(path)) return null;
+  if (path.length <= MAX_PATH_BYTES && PLAIN.test(path)) return null;
   if (!path.startsWith('/')) return 'must be an absolute path that begins with "/"';
   if (path.includes('\0')) return 'must not contain a NUL character';
   if (/\p{Surrogate}/u.test(path)) return 'must be valid Unicode text';
@@ -17,10 +19,13 @@ export function problemOfUnixPath(path: string): string | null {
   for (const part of path.slice(1).split('/')) {
     if (part === '') return 'must not contain "//"';
     if (part === '.' || part === '..') return `must not contain a "${part}" component`;
-    if (part.length > 255) return 'has a component longer than 255 characters';
+    if (utf8Length(part) > MAX_NAME_BYTES) return `has a component longer than ${MAX_NAME_BYTES} bytes`;
   }
-  return path.length > MAX_LENGTH ? `is longer than ${MAX_LENGTH} characters` : null;
+  return utf8Length(path) > MAX_PATH_BYTES ? `is longer than ${MAX_PATH_BYTES} bytes` : null;
 }
+
+/** Returns the bytes of valid Unicode text in UTF-8. */
+const utf8Length = (text: string): number => encodeURIComponent(text).replace(/%[0-9A-F]{2}/g, '_').length;
 
 /** Returns the parent directory of a path; `/` directly below the root. */
 export function parentOf(path: string): string {

@@ -150,7 +150,11 @@ describe('write-file', () => {
       parent: 'absent',
       missing: [join(directory, 'x'), join(directory, 'x/y')],
     });
-    expect(look(join(directory, 'link/f'))).toEqual({ type: 'absent', parent: 'absent' });
+    expect(look(join(directory, 'link/f'))).toEqual({
+      type: 'absent',
+      parent: 'absent',
+      dangling: { path: join(directory, 'link'), target: 'nowhere' },
+    });
   });
 
   it('says which user or group there is not, and leaves nothing behind', async () => {

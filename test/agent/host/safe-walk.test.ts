@@ -39,7 +39,11 @@ describe('the way to a directory', () => {
     symlinkSync('nowhere', join(directory, 'dangling'));
     symlinkSync('file', join(directory, 'to-file'));
     symlinkSync('circle', join(directory, 'circle'));
-    expect(look(join(directory, 'dangling/x'))).toEqual({ type: 'absent', parent: 'absent' });
+    expect(look(join(directory, 'dangling/x'))).toEqual({
+      type: 'absent',
+      parent: 'absent',
+      dangling: { path: join(directory, 'dangling'), target: 'nowhere' },
+    });
     expect(look(join(directory, 'to-file/x'))).toEqual({ type: 'absent', parent: 'not-directory' });
     expect(look(join(directory, 'circle/x'))).toMatchObject({ type: 'unreadable', code: 'unsafe_path' });
   });
