@@ -1,7 +1,6 @@
 /** `orch agent`: wires the agent to this process. */
 
 import { existsSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type AgentOptions, runAgent } from '../src/agent/agent.js';
 import { readAgentState } from '../src/agent/agent-status.js';
@@ -25,10 +24,12 @@ import type {
   AgentStatus,
 } from '../src/cli/programs.js';
 import { configDirectory } from '../src/client/operator-files.js';
+import { accountHome } from '../src/identity/account-home.js';
 import { groupsOfFour } from '../src/identity/key-object.js';
 import { readPrivateFile } from '../src/identity/private-file.js';
 import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
+import { xdgDirectory } from '../src/kernel/home-directory.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { systemctl } from '../src/service/systemd.js';
 import { stopUnit, UNIT_PLACES } from '../src/service/unit-files.js';
@@ -188,7 +189,7 @@ export function dataDirOf(flags: AgentFlags): string {
   const dataDir = flags.dataDir ?? process.env.ORCH_AGENT_DATA_DIR;
   if (dataDir !== undefined) return resolve(dataDir);
   if (process.geteuid?.() === 0) return ROOT_DATA_DIR;
-  return join(process.env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'agent');
+  return join(xdgDirectory(process.env, 'XDG_STATE_HOME', accountHome), 'orch', 'agent');
 }
 
 /** Returns the token that the installation of the service has left in the data directory. */

@@ -2,6 +2,7 @@
 /** Composition root of the command: gives the process and the lazily loaded programs to the command line. */
 import type { Programs } from '../src/cli/programs.js';
 import { type CliOptions, runCli } from '../src/cli/run.js';
+import { releaseLostTerminal } from './lost-terminal.js';
 import { systemClock } from './this-process.js';
 
 /** The programs that are no API client. Each is loaded when it is called. */
@@ -40,6 +41,7 @@ const programs: Programs = {
   quickstart: async (flags) => (await import('./quickstart/quickstart.js')).quickstart(flags),
 };
 
+process.on('exit', releaseLostTerminal);
 // Exit status Node uses when the event loop empties before the promise settles.
 process.exitCode = 13;
 const options: CliOptions = {

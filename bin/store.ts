@@ -1,8 +1,10 @@
 /** `orch serve backup`, `restore` and `recover-admin`, and `orch store copy`: commands on the store of an orchestrator. */
-import { resolve } from 'node:path';
+import { createReadStream, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { monotonicFactory } from 'ulid';
-import { askOrchestrator } from '../daemon/ask-orchestrator.js';
-import { type BackupReport, BackupReportSchema } from '../daemon/backup/backup-target.js';
+import type { BackupReport } from '../daemon/backup/backup-target.js';
+import type { Deliver } from '../daemon/backup/backups.js';
+import { CallerFile } from '../daemon/backup/caller-file.js';
 import { copyStore } from '../daemon/backup/copy-store.js';
 import { restoreStore } from '../daemon/backup/restore-store.js';
 import {
@@ -11,6 +13,7 @@ import {
   type StoppedOptions,
   stoppedBackup,
 } from '../daemon/backup/stopped-store.js';
+import { receiveBackup } from '../daemon/backup/streamed-backup.js';
 import { storeLocationOf } from '../daemon/database/store-location.js';
 import type {
   BackupRequest,
@@ -22,33 +25,58 @@ import type {
   RestoreRequest,
   ServeFlags,
 } from '../src/cli/programs.js';
+import { asCaller, asOwner, type Owner } from '../src/identity/as-owner.js';
 import { holderOf } from '../src/identity/data-directory.js';
-import { Fault } from '../src/kernel/fault.js';
 import { silentLogger } from '../src/kernel/logger.js';
-import { validator } from '../src/kernel/validator.js';
+import { serviceOwner } from '../src/service/installed-serve.js';
 import { serveSettingsOf } from './serve-requests.js';
 import { systemClock } from './this-process.js';
 
-const reports = validator(BackupReportSchema);
-
 /**
- * Makes a backup. A running orchestrator makes it with its own rights; otherwise this process does.
+ * Makes a backup. A running orchestrator sends it to this process, so that neither the sandbox nor the user of its
+ * service matters for the place of the file. For a stopped one this process makes the copy, as the owner of the store.
  * Throws `data_dir_locked` while another command holds the data directory.
  */
 export async function backup({ flags, file, force }: BackupRequest): Promise<BackupReport> {
   const stopped = stoppedOf(flags);
-  const holder = holderOf(stopped.dataDir);
-  if (holder === null || isStoppedCommand(holder.program)) return stoppedBackup(stopped, { file, force });
-  const report = await askOrchestrator(stopped.dataDir, { verb: 'backup', file, force });
-  if (reports.check(report)) return report;
-  throw new Fault('protocol_violation', `the orchestrator on ${stopped.dataDir} answered nothing useful`);
+  const { dataDir } = stopped;
+  const target = { file, force };
+  const holder = holderOf(dataDir);
+  const owner = serviceOwner(dataDir);
+  const isStopped = holder === null || isStoppedCommand(holder.program);
+  if (isStopped && owner === null) return stoppedBackup(stopped, target);
+  const writer = writerOf(file, owner);
+  const own = await asOwner(writer, () => new CallerFile(target, dataDir));
+  try {
+    if (!isStopped) return await asOwner(writer, () => receiveBackup(dataDir, file, own));
+    const deliver: Deliver = (copy, sealed) =>
+      asCaller(owner, () => asOwner(writer, () => own.take(createReadStream(copy), sealed)));
+    const report = await asOwner(owner, () => stoppedBackup(stopped, target, deliver));
+    await asOwner(writer, () => own.putInPlace());
+    return report;
+  } finally {
+    await asOwner(writer, () => own.discard());
+  }
 }
 
-export const restore = ({ flags, file, newIdentity, confirm }: RestoreRequest): Promise<Restored> =>
-  restoreStore({ ...stoppedOf(flags), file, newIdentity, confirm });
+/** Returns the user that writes the file: the service's own user in its directories, and the caller elsewhere. */
+function writerOf(file: string, owner: Owner | null): Owner | null {
+  const directory = statSync(dirname(file), { throwIfNoEntry: false });
+  return owner !== null && directory?.uid === owner.uid ? owner : null;
+}
 
-export const recoverAdmin = ({ flags, publicKey, username, confirm }: RecoverRequest): Promise<RecoveredAdmin> =>
-  runRecovery({ ...stoppedOf(flags), wanted: { publicKey, username: username ?? null }, confirm });
+export const restore = ({ flags, file, newIdentity, confirm }: RestoreRequest): Promise<Restored> => {
+  const stopped = stoppedOf(flags);
+  const owner = serviceOwner(stopped.dataDir);
+  const read = <T>(work: () => T) => asCaller(owner, work);
+  return asOwner(owner, () => restoreStore({ ...stopped, file, newIdentity, confirm, asCaller: read }));
+};
+
+export const recoverAdmin = ({ flags, publicKey, username, confirm }: RecoverRequest): Promise<RecoveredAdmin> => {
+  const stopped = stoppedOf(flags);
+  const wanted = { publicKey, username: username ?? null };
+  return asOwner(serviceOwner(stopped.dataDir), () => runRecovery({ ...stopped, wanted, confirm }));
+};
 
 export const copy = (request: CopyRequest): Promise<CopiedStore> => {
   process.umask(0o077);

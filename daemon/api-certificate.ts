@@ -9,6 +9,7 @@ import { selfSignedP256 } from '../src/identity/certificate.js';
 import { spkiFingerprint } from '../src/identity/fingerprint.js';
 import { isEncrypted, loadOrCreateKey } from '../src/identity/private-key.js';
 import { Fault, messageOf } from '../src/kernel/fault.js';
+import { hostProblem } from '../src/settings/advertised-host.js';
 import type { Settings } from '../src/settings/serve.js';
 
 /** Both fields are PEM. */
@@ -74,7 +75,10 @@ function namesOfThisHost(settings: Settings): { readonly dnsNames: string[]; rea
     ...own.map(({ address }) => address),
     ...stated.filter((host) => isIP(host) !== 0),
   ];
-  const names = ['localhost', hostname(), ...stated.filter((host) => isIP(host) === 0)];
+  // TLS compares names without the dot at the end of a complete one.
+  const names = ['localhost', hostname(), ...stated.filter((host) => isIP(host) === 0)].map((name) =>
+    name.replace(/\.$/, ''),
+  );
   const any = new Set(['0.0.0.0', '::']);
   return {
     dnsNames: [...new Set(names.filter(isDnsName))],
@@ -84,8 +88,5 @@ function namesOfThisHost(settings: Settings): { readonly dnsNames: string[]; rea
   };
 }
 
-/**
- * Excludes host names that are not valid DNS names (with an underscore, for example), because a certificate cannot
- * hold them.
- */
-const isDnsName = (name: string): boolean => /^(?!-)[\p{L}\p{N}-]{1,63}(\.[\p{L}\p{N}-]{1,63})*$/u.test(name);
+/** Excludes names of the host that are no host names, because a certificate cannot hold them. */
+const isDnsName = (name: string): boolean => isIP(name) === 0 && hostProblem(name) === null;

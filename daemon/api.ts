@@ -5,7 +5,6 @@ import { openApiDocument } from '../src/contract/openapi.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import { VERSION } from '../src/kernel/version.js';
 import { moduleJsonSchema } from '../src/language/schema.js';
-import type { ApiCertificate } from './api-certificate.js';
 import type { Audit } from './audit/audit.js';
 import { auditHandlers } from './audit/audit-routes.js';
 import type { Auth } from './auth/auth.js';
@@ -35,6 +34,7 @@ import { notificationHandlers } from './notify/inbox.js';
 import type { Notify } from './notify/notify.js';
 import { secretHandlers } from './secrets/secret-service.js';
 import type { Secrets } from './secrets/secrets.js';
+import type { ServedCertificate } from './served-certificate.js';
 import { healthCheck, type Problem, statusHandlers } from './status.js';
 import type { TerminalParts } from './terminal/create-terminals.js';
 import { terminalHandlers } from './terminal/terminal-routes.js';
@@ -44,7 +44,7 @@ import { type Upgrades, upgradeHandlers } from './upgrades/upgrades.js';
 interface ApiParts {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
-  readonly certificate: ApiCertificate | null;
+  readonly certificate: ServedCertificate;
   readonly auth: Auth;
   readonly audit: Audit;
   readonly discovery: Discovery;
@@ -63,7 +63,7 @@ interface ApiParts {
 export function createApi(core: Core, parts: ApiParts): ApiServer {
   const { db, settings, newId } = core;
   const { privateKey, certificate, auth, own, terminals } = parts;
-  return createApiServer({
+  const server = createApiServer({
     ...core,
     contract: CONTRACT,
     handlers: handlersOf(core, parts),
@@ -79,7 +79,7 @@ export function createApi(core: Core, parts: ApiParts): ApiServer {
     },
     newRequestId: newId,
     listen: { host: settings().api_host, port: settings().api_port },
-    tls: certificate,
+    tls: certificate.pair,
     limits: {
       bodyBytes: settings()['limits.body_bytes'],
       headersTimeoutMs: settings()['limits.headers_timeout_secs'] * 1000,
@@ -89,6 +89,8 @@ export function createApi(core: Core, parts: ApiParts): ApiServer {
     validateAnswers: false,
     streams: terminals.clientEndpoint,
   });
+  certificate.onRenewed((renewed) => server.renew(renewed));
+  return server;
 }
 
 function handlersOf(core: Core, parts: ApiParts) {

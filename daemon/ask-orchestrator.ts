@@ -1,5 +1,5 @@
 /** Client of the control socket: sends a request to the orchestrator running on a data directory. */
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Fault, isFaultCode, messageOf, systemCodeOf } from '../src/kernel/fault.js';
 import { validator } from '../src/kernel/validator.js';
@@ -15,7 +15,12 @@ export async function askOrchestrator(
   dataDir: string,
   request: ControlRequest,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const answer = parse(await exchange(join(dataDir, CONTROL_SOCKET), `${JSON.stringify(request)}\n`, dataDir));
+  return resultOf(dataDir, await textOf(await askedSocket(dataDir, request)));
+}
+
+/** Returns the result of an answer. Throws `protocol_violation`, or the fault that the orchestrator returns. */
+export function resultOf(dataDir: string, line: string): Readonly<Record<string, unknown>> {
+  const answer = parse(line);
   if (!answers.check(answer))
     throw new Fault('protocol_violation', `the orchestrator on ${dataDir} answered nothing useful`);
   if (answer.ok) return answer.result;
@@ -23,17 +28,30 @@ export async function askOrchestrator(
   throw new Fault(isFaultCode(code) ? code : 'internal', message, hint === null ? {} : { hint });
 }
 
-function exchange(path: string, line: string, dataDir: string): Promise<string> {
+/** Connects to the control socket and sends the request. Throws `unreachable`, `permission_denied`. */
+export function askedSocket(dataDir: string, request: ControlRequest): Promise<Socket> {
   return new Promise((resolve, reject) => {
+    const socket = connect(join(dataDir, CONTROL_SOCKET));
+    const failed = (error: Error) => reject(notReached(dataDir, error));
+    socket.once('error', failed);
+    socket.once('connect', () => {
+      socket.off('error', failed);
+      // The close event follows.
+      socket.on('error', () => undefined);
+      socket.write(`${JSON.stringify(request)}\n`);
+      resolve(socket);
+    });
+  });
+}
+
+function textOf(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
     let text = '';
-    const socket = connect(path);
     socket.setEncoding('utf8');
-    socket.on('connect', () => socket.write(line));
     socket.on('data', (chunk: string) => {
       text += chunk;
       if (text.length > MAX_LINE) socket.destroy();
     });
-    socket.on('error', (error) => reject(notReached(dataDir, error)));
     socket.on('close', () => resolve(text));
   });
 }
@@ -42,7 +60,7 @@ function notReached(dataDir: string, cause: unknown): Fault {
   const code = systemCodeOf(cause) ?? '';
   if (code === 'EACCES' || code === 'EPERM') {
     return new Fault('permission_denied', `the orchestrator on ${dataDir} belongs to another user`, {
-      hint: 'run this as the user who runs orch serve',
+      hint: 'run this as root or as the user who runs orch serve, for example with sudo',
       cause,
     });
   }

@@ -18,6 +18,8 @@ export const ControlRequestSchema = Type.Union([
     file: Type.String({ minLength: 1, maxLength: 4096 }),
     /** True overwrites an existing file. */
     force: Type.Boolean(),
+    /** True sends the backup over this connection to the command, which writes the file itself. */
+    stream: Type.Optional(Type.Boolean()),
   }),
 ]);
 export type ControlRequest = Type.Static<typeof ControlRequestSchema>;

@@ -8,8 +8,9 @@ import { isFault, messageOf } from '../src/kernel/fault.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
 import type { Service } from '../src/kernel/service.js';
 import { validator } from '../src/kernel/validator.js';
-import { Backups } from './backup/backups.js';
+import { Backups, type Deliver } from './backup/backups.js';
 import { sealInThread } from './backup/seal-copy.js';
+import { sendCopy } from './backup/streamed-backup.js';
 import {
   CONTROL_SOCKET,
   CONTROL_VERBS,
@@ -33,6 +34,8 @@ type ControlVerbs = {
 interface ControlServerOptions extends Pick<Core, 'logger'> {
   readonly path: string;
   readonly verbs: ControlVerbs;
+  /** Makes a backup and has `deliver` store it; returns the report. */
+  readonly streamBackup?: (file: string, deliver: Deliver) => Promise<Readonly<Record<string, unknown>>>;
 }
 
 /** Creates the control server of the data directory, with all its verbs. */
@@ -51,6 +54,7 @@ export function createControlServer(
   return new ControlServer({
     path: join(dataDir, CONTROL_SOCKET),
     logger: core.logger,
+    streamBackup: async (file, deliver) => ({ ...(await backups.deliver(file, deliver)) }),
     verbs: {
       'rotate-secrets-key': async () => ({ ...(await secrets.rotation.rotate()) }),
       backup: async (target) => ({ ...(await backups.make(target)) }),
@@ -104,28 +108,31 @@ export class ControlServer implements Service {
   private accept(socket: Socket): void {
     this.sockets.add(socket);
     let text = '';
-    socket.setEncoding('utf8');
     socket.setTimeout(PATIENCE, () => socket.destroy());
     socket.on('error', () => socket.destroy());
     socket.on('close', () => this.sockets.delete(socket));
-    socket.on('data', (chunk: string) => {
-      text += chunk;
+    socket.on('data', (chunk: Buffer) => {
+      // A request is a single line, and the next one comes after an answer to it.
+      text += chunk.toString();
       const end = text.indexOf('\n');
       if (end < 0 && text.length <= MAX_LINE) return;
       socket.removeAllListeners('data');
       socket.setTimeout(0);
-      void this.answer(end < 0 ? '' : text.slice(0, end)).then((answer) => socket.end(`${JSON.stringify(answer)}\n`));
+      socket.pause();
+      void this.answer(socket, end < 0 ? '' : text.slice(0, end)).then((answer) =>
+        socket.end(`${JSON.stringify(answer)}\n`),
+      );
     });
   }
 
-  private async answer(line: string): Promise<ControlAnswer> {
+  private async answer(socket: Socket, line: string): Promise<ControlAnswer> {
     const asked = parse(line);
     if (!request.check(asked)) {
       const message = `this orchestrator does not understand the request; it knows ${CONTROL_VERBS.join(', ')}`;
       return { ok: false, error: { code: 'bad_request', message, hint: 'use the orch of the same version' } };
     }
     try {
-      return { ok: true, result: { ...(await this.perform(asked)) } };
+      return { ok: true, result: { ...(await this.perform(socket, asked)) } };
     } catch (error) {
       this.options.logger.error('a control request failed', { verb: asked.verb, reason: messageOf(error) });
       const { code, message, hint } = isFault(error)
@@ -134,11 +141,13 @@ export class ControlServer implements Service {
       return { ok: false, error: { code, message, hint: hint ?? null } };
     }
   }
-  private perform(asked: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
-    const { verbs } = this.options;
+
+  private perform(socket: Socket, asked: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
+    const { verbs, streamBackup } = this.options;
     switch (asked.verb) {
       case 'backup':
-        return verbs.backup(asked);
+        if (asked.stream !== true || streamBackup === undefined) return verbs.backup(asked);
+        return streamBackup(asked.file, (copy, sealed) => sendCopy(socket, copy, sealed));
       case 'clock':
         return verbs.clock(asked);
       case 'rotate-secrets-key':

@@ -1,7 +1,6 @@
 /** Wires the parts of the orchestrator together, and starts and stops them in order. */
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
-import { spkiFingerprint } from '../src/identity/fingerprint.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
 import { loadOrCreateKey } from '../src/identity/private-key.js';
 import { isFault } from '../src/kernel/fault.js';
@@ -10,7 +9,6 @@ import type { Logger } from '../src/kernel/logger.js';
 import type { Service } from '../src/kernel/service.js';
 import { VERSION } from '../src/kernel/version.js';
 import { ownRelease } from '../src/release/own-release.js';
-import type { Settings } from '../src/settings/serve.js';
 import { createApi } from './api.js';
 import { type ApiCertificate, apiCertificate } from './api-certificate.js';
 import { type Audit, createAudit } from './audit/audit.js';
@@ -73,6 +71,7 @@ import { Packages } from './packages/packages.js';
 import type { Keyring } from './secrets/keyring.js';
 import { openKeyring } from './secrets/open-keyring.js';
 import { createSecrets, type Secrets } from './secrets/secrets.js';
+import { ServedCertificate } from './served-certificate.js';
 import { createTerminals } from './terminal/create-terminals.js';
 import { Upgrades } from './upgrades/upgrades.js';
 
@@ -100,6 +99,8 @@ interface ReadyInfo {
 
 export interface Orchestrator extends Service {
   ready(): ReadyInfo;
+  /** Reads again what is not part of the settings: the files of the certificate. */
+  reload(): void;
 }
 
 /**
@@ -202,6 +203,7 @@ class AssembledOrchestrator implements Orchestrator {
   private isStartRecorded = true;
   private readonly clockWatch: ClockWatch;
   private readonly storeCheck: StoreCheck;
+  private readonly certificate: ServedCertificate;
   private readonly driftScheduler: DriftScheduler;
   private readonly maintenance: MaintenanceWatch;
   private readonly audit: Audit;
@@ -218,6 +220,7 @@ class AssembledOrchestrator implements Orchestrator {
       ...this.clockWatch.problems(),
       ...this.storeCheck.problems(),
       ...this.driftScheduler.problems(),
+      ...this.certificate.problems(),
     ];
     const bus = new EventBus(logger);
     const queue = createNotificationQueue({ newId, isMaintenance });
@@ -242,6 +245,7 @@ class AssembledOrchestrator implements Orchestrator {
     this.clockWatch = new ClockWatch({ db, uow, clock, logger });
     const { ageTime } = this.clockWatch;
     const core: Core = { db, uow, bus, clock, ageTime, newId, randomBytes: options.randomBytes, logger, settings };
+    this.certificate = new ServedCertificate(certificate, core);
     const publicKey = publicKeyOfKeyObject(privateKey);
     const keys = { privateKey, publicKey };
     const headFile = join(settings().data_dir, AUDIT_HEAD_FILE);
@@ -293,7 +297,7 @@ class AssembledOrchestrator implements Orchestrator {
       onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
       onUpgradeReport: (nodeId, report) => upgrades.receive(nodeId, report),
     });
-    const auth = createAuth(core, { serverSpki: spkiOf(settings(), certificate) });
+    const auth = createAuth(core, { serverSpki: () => this.certificate.spki() });
     const ownPorts = () => [this.api.address().port, this.listener.address().port];
     const notify = createNotify(core, {
       queue,
@@ -311,6 +315,7 @@ class AssembledOrchestrator implements Orchestrator {
       standings: () => engine.standings.counts(),
       overdueChecks: () => this.driftScheduler.overdue,
       problems,
+      certificateExpiresAt: () => this.certificate.expiresAt(),
       queues: { notifications: () => countPendingDeliveries(db) },
     });
     bus.subscribe('all', (event) => {
@@ -324,7 +329,7 @@ class AssembledOrchestrator implements Orchestrator {
     const parts = {
       ...keys,
       store,
-      certificate,
+      certificate: this.certificate,
       auth,
       audit,
       engine,
@@ -362,6 +367,7 @@ class AssembledOrchestrator implements Orchestrator {
       createControlServer(core, { ...parts, clockWatch: this.clockWatch }),
       createHousekeeping(core, { ...parts, late: () => this.recordLateStart() }),
       this.storeCheck,
+      this.certificate,
     ];
   }
 
@@ -424,6 +430,10 @@ class AssembledOrchestrator implements Orchestrator {
       public_key: this.publicKey,
       pid: process.pid,
     };
+  }
+
+  reload(): void {
+    void this.certificate.look();
   }
 
   private async recordStartChanges(): Promise<void> {
@@ -492,11 +502,4 @@ class AssembledOrchestrator implements Orchestrator {
       emit({ type, actor: SYSTEM, target: SYSTEM, summary, metadata: { version: VERSION, ...more } });
     });
   }
-}
-
-/** Returns the pin of the certificate that clients see; a proxy in front may present another one than the API's own. */
-function spkiOf({ api_spki: proxySpki }: Settings, certificate: ApiCertificate | null): () => Uint8Array | null {
-  const spki = proxySpki !== '' ? proxySpki : certificate === null ? null : spkiFingerprint(certificate.cert);
-  const bound = spki === null ? null : Buffer.from(spki, 'hex');
-  return () => bound;
 }

@@ -92,7 +92,10 @@ export async function serve(options: ServeOptions): Promise<number> {
         options.onFatal();
       },
     });
-    options.onReload(() => reload(live, load, logger));
+    options.onReload(() => {
+      reload(live, load, logger);
+      orchestrator.reload();
+    });
     await orchestrator.start();
     memory.note(dataDir, orchestrator.ready().public_key, logger);
     const file = textOf(readyFile) ?? options.env.ORCH_SERVE_READY_FILE;

@@ -25,6 +25,20 @@ interface BackupsOptions extends Pick<Core, 'clock' | 'uow'> {
   readonly seal: (options: SealOptions) => Promise<SealedCopy>;
 }
 
+/** Stores a sealed copy at a place of its own. */
+export type Deliver = (copy: string, sealed: SealedCopy) => Promise<void>;
+
+interface Run {
+  /** Path of the backup. */
+  readonly file: string;
+  /** Directory of the copy; removed at the end. */
+  readonly workplace: string;
+  /** Called with the sealed copy, before the audit event. */
+  readonly store: Deliver;
+  /** Called after the audit event. */
+  readonly finish: (copy: string) => void;
+}
+
 export class Backups {
   private readonly options: BackupsOptions;
   private lane: Promise<unknown> = Promise.resolve();
@@ -38,26 +52,46 @@ export class Backups {
    * and recorded in the audit log. Throws `usage` or `store_unavailable`, and then leaves an existing file unchanged.
    */
   make(target: BackupTarget): Promise<BackupReport> {
-    const made = this.lane.then(() => this.run(target));
+    const { dataDir } = this.options;
+    const { file } = target;
+    return this.inLane(() => {
+      checkTarget(target, dataDir);
+      return this.run({
+        file,
+        workplace: makeWorkplace(file),
+        store: async () => checkTarget(target, dataDir),
+        finish: (copy) => putInPlace(copy, file),
+      });
+    });
+  }
+
+  /**
+   * Makes a copy in the data directory, and has `deliver` store it elsewhere before the audit log records the backup.
+   * The copy is removed at the end. Returns the report, with `file` as the name of the backup.
+   */
+  deliver(file: string, deliver: Deliver): Promise<BackupReport> {
+    const workplace = () => makeWorkplace(join(this.options.dataDir, 'backup'));
+    return this.inLane(() => this.run({ file, workplace: workplace(), store: deliver, finish: () => undefined }));
+  }
+
+  private inLane(work: () => Promise<BackupReport>): Promise<BackupReport> {
+    const made = this.lane.then(work);
     this.lane = made.catch(() => undefined);
     return made;
   }
 
-  private async run(target: BackupTarget): Promise<BackupReport> {
+  private async run({ file, workplace, store, finish }: Run): Promise<BackupReport> {
     const { dataDir, clock, publicKey, seal } = this.options;
-    const { file } = target;
-    checkTarget(target, dataDir);
-    const workplace = makeWorkplace(file);
     try {
       const copy = join(workplace, 'orch.db');
       await this.copyTo(copy, file);
       const note = { made_at: clock.now(), version: VERSION, public_key: publicKey };
       const sealed = await seal({ file: copy, note }).catch((error) => {
-        throw isFault(error) ? error : notWritable(file, error);
+        throw isFault(error) ? error : notWritable(copy, error);
       });
-      checkTarget(target, dataDir);
+      await store(copy, sealed);
       await this.recordEvent(file, sealed);
-      putInPlace(copy, file);
+      finish(copy);
       const { bytes, sha256, schema, last } = sealed;
       const end = { last_seq: last?.seq ?? 0, last_hash: last?.hash ?? '' };
       return { file, bytes, sha256, schema, ...end, keys: [...keysIn(dataDir)] };

@@ -1,6 +1,6 @@
 /** Checks that a file is a store that can be restored, before anything is changed. */
 import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs';
+import { createReadStream, createWriteStream, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -14,9 +14,19 @@ import { damageOf, isDamage, readFacts, type StoreFacts, withRawStore } from './
 /**
  * Copies the file to `to`, which must not exist, and returns its SHA-256 in hex. Throws `disk_full`, and `usage` for a
  * file that is not regular, not readable or incomplete without its write-ahead log.
+ * @param asCaller runs the opening of the file with the rights of the caller
  */
-export async function copyIn(file: string, to: string): Promise<string> {
-  requireWholeFile(file);
+export async function copyIn(
+  file: string,
+  to: string,
+  asCaller: <T>(work: () => T) => Promise<T> = async (work) => work(),
+): Promise<string> {
+  const fd = await asCaller(() => {
+    requireWholeFile(file);
+    return openSync(file, 'r');
+  }).catch((cause) => {
+    throw isFault(cause) ? cause : new Fault('usage', `${file} cannot be read: ${messageOf(cause)}`, { cause });
+  });
   const hash = createHash('sha256');
   const hashing = new Transform({
     transform: (part: Buffer, _encoding, done) => {
@@ -25,7 +35,7 @@ export async function copyIn(file: string, to: string): Promise<string> {
     },
   });
   try {
-    await pipeline(createReadStream(file), hashing, createWriteStream(to, { flags: 'wx', mode: 0o600 }));
+    await pipeline(createReadStream(file, { fd }), hashing, createWriteStream(to, { flags: 'wx', mode: 0o600 }));
     syncPath(to);
   } catch (cause) {
     if (systemCodeOf(cause) === 'ENOSPC') {

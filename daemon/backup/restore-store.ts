@@ -29,6 +29,8 @@ export interface RestoreOptions extends StoppedOptions {
   readonly newIdentity: boolean;
   /** Asks for confirmation before anything is changed; an error that it throws ends the restore. */
   readonly confirm: (plan: RestorePlan) => Promise<void>;
+  /** Runs the opening of the backup with other rights than those of the restore [default: with the same]. */
+  readonly asCaller?: <T>(work: () => T) => Promise<T>;
 }
 
 /** Facts of the backup and of the store that it replaces, shown for confirmation. */
@@ -98,7 +100,7 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
     rmSync(staging, { recursive: true, force: true });
     mkdirSync(staging, { mode: 0o700 });
     const staged = join(staging, STORE_FILE);
-    const sha256 = await copyIn(file, staged);
+    const sha256 = await copyIn(file, staged, options.asCaller);
     const backup = await checkStore(staged, file);
     if (!options.newIdentity) checkIdentity(dataDir, backup.identity);
     const present = await target.present();

@@ -155,7 +155,7 @@ export function requireOwnDirectory(path: string): void {
   if (!stats.isDirectory()) throw new Fault('data_dir_invalid', `${path} is not a directory`);
   if (user === undefined || stats.uid === user) return;
   throw new Fault('permission_denied', `${path} belongs to user ${stats.uid}, and this is user ${user}`, {
-    hint: `run this as the user who runs orch serve: sudo -u '#${stats.uid}' orch serve …`,
+    hint: `run this as ${user === 0 ? '' : 'root or as '}the user who runs orch serve: sudo -u '#${stats.uid}' orch serve …`,
   });
 }
 
@@ -174,7 +174,7 @@ function look(path: string): ReturnType<typeof statSync> & object {
   } catch (cause) {
     if (systemCodeOf(cause) === 'EACCES') {
       throw new Fault('permission_denied', `this user may not look into ${path}`, {
-        hint: 'run this as the user who runs orch serve',
+        hint: 'run this as root or as the user who runs orch serve, for example with sudo',
         cause,
       });
     }

@@ -19,7 +19,7 @@ import { STORE_FILE } from '../database/store-location.js';
 import { listWindows, pausesAll } from '../maintenance/window-store.js';
 import { createNotificationQueue } from '../notify/notify.js';
 import type { BackupReport, BackupTarget } from './backup-target.js';
-import { Backups } from './backups.js';
+import { Backups, type Deliver } from './backups.js';
 import { readFacts, withRawStore } from './raw-store.js';
 import { sealCopy } from './seal-copy.js';
 import { requireOwnDirectory, requireStore } from './starting-directory.js';
@@ -121,16 +121,22 @@ export function recoverAdmin(options: RecoverOptions): Promise<RecoveredAdmin> {
 /**
  * `orch serve backup` of a stopped orchestrator: makes a backup and returns its report.
  * Throws as `withStoppedStore` and `Backups` do, and `usage` for a store with an older schema.
+ * @param deliver stores the copy at the target [default: this process writes it there]
  */
-export async function stoppedBackup(options: StoppedOptions, target: BackupTarget): Promise<BackupReport> {
+export async function stoppedBackup(
+  options: StoppedOptions,
+  target: BackupTarget,
+  deliver?: Deliver,
+): Promise<BackupReport> {
   const { dataDir, clock, location } = options;
   if (location.server === null) requireStore(dataDir);
   else requireOwnDirectory(dataDir);
   await requireSameSchema(options);
   const publicKey = publicKeyOfKeyObject(loadKey(join(dataDir, 'identity.key')));
-  return withStoppedStore({ ...options, command: 'orch serve backup' }, ({ store, uow }) =>
-    new Backups({ dataDir, store, uow, clock, publicKey, seal: sealCopy }).make(target),
-  );
+  return withStoppedStore({ ...options, command: 'orch serve backup' }, ({ store, uow }) => {
+    const backups = new Backups({ dataDir, store, uow, clock, publicKey, seal: sealCopy });
+    return deliver === undefined ? backups.make(target) : backups.deliver(target.file, deliver);
+  });
 }
 
 /** Throws `usage` for an older schema: opening the store would migrate it, an unexpected effect of a backup. */

@@ -143,6 +143,8 @@ export const EVENT_SEVERITY = {
   'orchestrator.identity_changed': 'critical',
   'orchestrator.clock_jumped': 'warning',
   'orchestrator.clock_accepted': 'notice',
+  'orchestrator.certificate_expiring': 'warning',
+  'orchestrator.certificate_expired': 'critical',
 } as const satisfies Record<string, Severity>;
 
 export type EventType = keyof typeof EVENT_SEVERITY;

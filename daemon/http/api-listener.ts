@@ -23,6 +23,9 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** Oldest version of TLS that the API speaks. */
+export const MIN_TLS = 'TLSv1.2';
+
 /** Ignored by Node before 24.9, which emits every upgrade request; see `acceptUpgrades`. */
 const onlyStreamsUpgrade = { shouldUpgradeCallback: ({ url }: IncomingMessage) => isStreamUrl(url) };
 
@@ -42,7 +45,7 @@ export function createListener(tls: TlsFiles | null, limits: HttpLimits, handle:
     tls === null
       ? createHttpServer(options, handle)
       : createHttpsServer(
-          { ...options, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.handshakeTimeoutMs },
+          { ...options, ...tls, minVersion: MIN_TLS, handshakeTimeout: limits.handshakeTimeoutMs },
           handle,
         );
   // A server may ignore an unknown expectation (RFC 9110); Node's default is an empty 417.

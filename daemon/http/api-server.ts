@@ -1,5 +1,6 @@
 /** The API server: serves the contract over HTTPS, and drains requests in flight when it stops. */
 import type { Server } from 'node:http';
+import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';
@@ -9,7 +10,7 @@ import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
 import type { Authenticate, Authorize } from './access.js';
 import { createApiApp, type OnAnswered } from './api-app.js';
-import { HTTP_LIMITS, type HttpLimits, type ListenAddress, listenOn, type TlsFiles } from './api-listener.js';
+import { HTTP_LIMITS, type HttpLimits, type ListenAddress, listenOn, MIN_TLS, type TlsFiles } from './api-listener.js';
 import { InFlight } from './exchange.js';
 import type { HandlersFor } from './handler.js';
 import type { IdempotencyKeys } from './idempotency.js';
@@ -47,6 +48,8 @@ export interface ApiServer extends Service {
   address(): AddressInfo;
   /** SHA-256 of the certificate's SPKI in hex; null without TLS. */
   readonly fingerprint: string | null;
+  /** Serves new connections with another certificate. Throws for one that cannot be used. */
+  renew(tls: TlsFiles): void;
 }
 
 /** Creates the API server. Throws when a route has no handler or no `access`, so that none is left open by mistake. */
@@ -55,13 +58,19 @@ export function createApiServer<const C extends AnyContract>(options: ApiServerO
   const inFlight = new InFlight();
   const sockets = new Set<Socket>();
   const endpoints = endpointsOf(options.contract, options.handlers);
-  const fingerprint = options.tls && spkiFingerprint(options.tls.cert);
+  let fingerprint = options.tls && spkiFingerprint(options.tls.cert);
   let isClosing = false;
   let address: AddressInfo | null = null;
   let server: Server | null = null;
   return {
     name: 'api',
-    fingerprint,
+    get fingerprint() {
+      return fingerprint;
+    },
+    renew: (tls) => {
+      if (server instanceof HttpsServer) server.setSecureContext({ ...tls, minVersion: MIN_TLS });
+      fingerprint = spkiFingerprint(tls.cert);
+    },
     address: () => {
       if (address === null) throw new Error('the API has not started');
       return address;

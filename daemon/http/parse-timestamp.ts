@@ -1,14 +1,16 @@
 /** Parses timestamps sent by people and programs. */
+import { withoutLeapSecond } from '../../src/kernel/leap-second.js';
 
 const FORM = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?([Zz]|[+-]\d\d:?\d\d)?)?$/;
 
 /**
  * Returns the Unix milliseconds of an RFC 3339 timestamp. ISO 8601 dates alone and times without an offset are
- * accepted too, both in UTC. Returns null for anything else, such as the 30th of February.
+ * accepted too, both in UTC. A leap second counts as the end of the second before it. Returns null for anything else,
+ * such as the 30th of February.
  */
 export function parseTimestamp(text: string): number | null {
   const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = '', offset = 'Z'] =
-    FORM.exec(text) ?? [];
+    FORM.exec(withoutLeapSecond(text)) ?? [];
   if (year === undefined) return null;
   const parts = [Number(year), Number(month), Number(day), Number(hour), Number(minute), Number(second)] as const;
   const date = new Date(0);

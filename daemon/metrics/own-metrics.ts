@@ -21,6 +21,8 @@ interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly standings: () => Readonly<Record<string, number>>;
   /** Returns the reasons why the orchestrator is degraded. */
   readonly problems: () => readonly { readonly code: string }[];
+  /** Returns when the certificate of the API ends, in Unix milliseconds; null without TLS. */
+  readonly certificateExpiresAt?: () => number | null;
   /** Length of each queue, in this process or in the store, by name. */
   readonly queues: Readonly<Record<string, () => number | Promise<number>>>;
 }
@@ -49,6 +51,7 @@ export class OwnMetrics {
     overdueChecks,
     standings,
     problems,
+    certificateExpiresAt,
     queues,
   }: OwnMetricsOptions) {
     const registers = [this.registry];
@@ -124,6 +127,16 @@ export class OwnMetrics {
       collect() {
         this.reset();
         for (const { code } of problems()) this.set({ reason: code }, 1);
+      },
+    });
+    new Gauge({
+      name: 'orch_api_certificate_expires',
+      help: 'Unix time in seconds at which the certificate of the API ends; absent without TLS',
+      registers,
+      collect() {
+        const at = certificateExpiresAt?.() ?? null;
+        this.reset();
+        if (at !== null) this.set(at / 1000);
       },
     });
     new Gauge({

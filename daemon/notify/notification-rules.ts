@@ -58,6 +58,8 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'orchestrator.store_damaged': asItIs,
   'audit.events_lost': asItIs,
   'orchestrator.clock_jumped': asItIs,
+  'orchestrator.certificate_expiring': asItIs,
+  'orchestrator.certificate_expired': asItIs,
   'channel.delivery_failed': async (_tx, { summary, target, metadata }) => {
     // A channel that keeps failing raises one notification. A failure to deliver that notification goes to no channel:
     // otherwise two broken channels would report each other for ever.

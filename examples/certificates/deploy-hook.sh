@@ -28,5 +28,5 @@ install -m 640 -g "$group" "$key" "$directory/api.key.new"
 mv "$directory/api.key.new" "$directory/api.key"
 mv "$directory/api.crt.new" "$directory/api.crt"
 
-# The files are read at the start only.
+# Changed files are taken over by themselves; the restart is for the first issue, after the settings were changed.
 systemctl restart orch-serve

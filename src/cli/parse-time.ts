@@ -1,5 +1,6 @@
 /** Parses times and durations as operators type them. */
 import { Fault } from '../kernel/fault.js';
+import { withoutLeapSecond } from '../kernel/leap-second.js';
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 const AGO = /^(\d{1,9})\s*(s|m|h|d|w)(?:\s+ago)?$/i;
@@ -41,9 +42,17 @@ function spanOf(pattern: RegExp, text: string): number | null {
   return Number(amount) * (UNITS[unit.toLowerCase()] ?? 0) * 1000;
 }
 
-function momentOf(text: string): Date {
-  if (UNIX_SECONDS.test(text)) return new Date(Number(text) * 1000);
-  return new Date(DATE.test(text) || RFC_3339.test(text) ? text.replace(/^(\S+) (?=\d)/, '$1T') : Number.NaN);
+function momentOf(given: string): Date {
+  if (UNIX_SECONDS.test(given)) return new Date(Number(given) * 1000);
+  const text = withoutLeapSecond(given);
+  const isTime = (DATE.test(text) || RFC_3339.test(text)) && isDay(text.slice(0, 10));
+  return new Date(isTime ? text.replace(/^(\S+) (?=\d)/, '$1T') : Number.NaN);
+}
+
+/** Returns false for the 30th of February, which `Date` takes for a day of March. */
+function isDay(date: string): boolean {
+  const midnight = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date);
 }
 
 const noTime = (flag: string, text: string, hint: string): Fault =>

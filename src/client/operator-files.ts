@@ -1,18 +1,19 @@
 /** The operator's files: their places by the XDG rules, and private writes (mode 0600 in a directory of mode 0700). */
-
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { accountHome } from '../identity/account-home.js';
+import { asOwnerOf } from '../identity/as-owner.js';
 import { Fault } from '../kernel/fault.js';
+import { homeDirectory, xdgDirectory } from '../kernel/home-directory.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Returns `~/.config/orch`, the directory of the profiles and the operator's key. */
-export const configDirectory = (env: Environment): string => below(env, 'XDG_CONFIG_HOME', '.config');
+export const configDirectory = (env: Environment): string => below(env, 'XDG_CONFIG_HOME');
 
 /** Returns `~/.local/state/orch`, the directory of session tokens. */
-export const stateDirectory = (env: Environment): string => below(env, 'XDG_STATE_HOME', '.local', 'state');
+export const stateDirectory = (env: Environment): string => below(env, 'XDG_STATE_HOME');
 
 export const profilesPath = (env: Environment): string => join(configDirectory(env), 'config.yaml');
 
@@ -20,16 +21,10 @@ export const standardKeyPath = (env: Environment): string => join(configDirector
 
 /** Expands `~/` in a path from a configuration file. */
 export const expandHome = (env: Environment, path: string): string =>
-  path === '~' || path.startsWith('~/') ? join(homeOf(env), path.slice(1)) : path;
+  path === '~' || path.startsWith('~/') ? join(homeDirectory(env, accountHome), path.slice(1)) : path;
 
-const homeOf = (env: Environment): string => env.HOME || homedir();
-
-function below(env: Environment, variable: string, ...otherwise: readonly string[]): string {
-  const given = env[variable];
-  // The XDG rules ignore a relative path.
-  const base = given && isAbsolute(given) ? given : join(homeOf(env), ...otherwise);
-  return join(base, 'orch');
-}
+const below = (env: Environment, variable: 'XDG_CONFIG_HOME' | 'XDG_STATE_HOME'): string =>
+  join(xdgDirectory(env, variable, accountHome), 'orch');
 
 /** Returns a variable that is true or false; undefined if it is unset or empty. Throws `usage` for any other value. */
 export function booleanVariable(env: Environment, variable: string): boolean | undefined {
@@ -51,8 +46,12 @@ export function requireState(env: Environment): void {
   });
 }
 
-/** Replaces a file atomically. Throws the system's error. */
+/** Replaces a file atomically. With sudo the file and its directories become those of the home's owner. Throws the system's error. */
 export function writeOwnFile(path: string, content: string): void {
+  asOwnerOf(path, () => replaceFile(path, content));
+}
+
+function replaceFile(path: string, content: string): void {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.new`;
   makeOwnDirectory(dirname(path));
   try {
@@ -63,9 +62,14 @@ export function writeOwnFile(path: string, content: string): void {
   }
 }
 
-/** Creates a directory and its parents without access for others. An existing directory keeps its mode. */
-function makeOwnDirectory(path: string): void {
-  const made = mkdirSync(path, { recursive: true, mode: 0o700 });
-  // An unusual umask removes even the owner's rights.
-  if (made !== undefined) chmodSync(path, 0o700);
+/**
+ * Creates a directory and its parents without access for others. An existing directory keeps its mode. With sudo they
+ * become those of the owner of the nearest existing parent.
+ */
+export function makeOwnDirectory(path: string): void {
+  asOwnerOf(path, () => {
+    const made = mkdirSync(path, { recursive: true, mode: 0o700 });
+    // An unusual umask removes even the owner's rights.
+    if (made !== undefined) chmodSync(path, 0o700);
+  });
 }

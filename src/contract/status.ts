@@ -26,6 +26,8 @@ export const StatusSchema = closed({
         'store_unreachable',
         'store_check_failed',
         'drift_overdue',
+        'certificate_expiring',
+        'certificate_expired',
       ]),
       detail: Type.String(),
     }),

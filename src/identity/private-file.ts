@@ -12,10 +12,12 @@ import {
   readSync,
   rmSync,
   type Stats,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Fault, messageOf, shellWord, systemCodeOf } from '../kernel/fault.js';
+import { asOwnerOf } from './as-owner.js';
 
 /** Maximum size of a private file in bytes; keys, certificates and pins are far smaller. */
 const MAX_SIZE = 256 * 1024;
@@ -45,9 +47,13 @@ export function readPrivateFile(path: string, { anyOwner = false }: ReadOptions 
 
 /**
  * Creates a file of mode 0600, atomically and durably. Throws `key_exists` for an existing file, which stays unchanged,
- * and `key_unwritable` when the disk or directory refuses it.
+ * and `key_unwritable` when the disk or directory refuses it. For root the file becomes that of the directory's owner.
  */
 export function createPrivateFile(path: string, content: string): void {
+  asOwnerOf(path, () => createDurably(path, content));
+}
+
+function createDurably(path: string, content: string): void {
   const directory = dirname(resolve(path));
   const temporary = join(directory, `.${basename(path)}.${randomBytes(8).toString('hex')}.new`);
   try {
@@ -71,7 +77,10 @@ function requirePrivate(path: string, stats: Stats, anyOwner: boolean): void {
   const word = shellWord(path);
   if (stats.uid !== user && !anyOwner) {
     throw new Fault('key_permissions', `${path} belongs to user ${stats.uid}, not to user ${user} who runs this`, {
-      hint: `if the file is yours: chown ${user} ${word} && chmod 600 ${word}`,
+      // In its owner's own directory the file is not root's to take, as with sudo that keeps HOME.
+      hint: isOwnersPlace(path, stats)
+        ? 'run this as that user; if it is you: without sudo, or with the home directory of root (sudo -H)'
+        : `if the file is yours: chown ${user} ${word} && chmod 600 ${word}`,
     });
   }
   if ((stats.mode & 0o077) !== 0) {
@@ -81,6 +90,9 @@ function requirePrivate(path: string, stats: Stats, anyOwner: boolean): void {
     });
   }
 }
+
+const isOwnersPlace = (path: string, { uid }: Stats): boolean =>
+  statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.uid === uid;
 
 function writeDurably(path: string, content: string): void {
   const descriptor = openSync(path, 'wx', 0o600);

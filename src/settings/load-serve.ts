@@ -1,12 +1,14 @@
 /** Loads the settings of `orch serve`: flag, then environment variable, then YAML file, then default. */
 import { existsSync, readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
-import { homedir } from 'node:os';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import * as Type from 'typebox';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { xdgDirectory } from '../kernel/home-directory.js';
 import { parseIpNetwork } from '../kernel/ip-network.js';
 import { validator } from '../kernel/validator.js';
+import { hostProblem, withoutBrackets } from './advertised-host.js';
 import { SERVE_SETTINGS, type Settings } from './serve.js';
 import { defaultsOf, flagOf, flatName, type Setting, variableOf } from './setting.js';
 import { parseSettings, splitWords } from './yaml-settings.js';
@@ -20,6 +22,8 @@ export interface SettingSources {
   /** Path from the command line or `ORCH_SERVE_CONFIG`; null for the standard path. */
   readonly configFile: string | null;
   readonly isRoot: boolean;
+  /** Data directory if nothing names one [default: `standardDataDir`]. */
+  readonly dataDir?: string;
 }
 
 const STANDARD_CONFIG = '/etc/orch/orchestrator.yaml';
@@ -41,14 +45,18 @@ export function loadSettings(sources: SettingSources, table: typeof SERVE_SETTIN
     if (flag !== undefined) settings[key] = convert(setting, flag, flagOf(key, setting).flag);
     else if (given !== undefined) settings[key] = convert(setting, given, variable);
   }
-  if (settings.data_dir === '') settings.data_dir = standardDataDir(sources.env, sources.isRoot);
+  if (settings.data_dir === '') settings.data_dir = sources.dataDir ?? standardDataDir(sources.env, sources.isRoot);
   return checked(settings as unknown as Settings);
 }
 
 /** Returns `/var/lib/orch` for root, otherwise a directory below the user's state directory. */
 export function standardDataDir(env: SettingSources['env'], isRoot: boolean): string {
   if (isRoot) return '/var/lib/orch';
-  return join(env.XDG_STATE_HOME || join(homedir(), '.local', 'state'), 'orch', 'serve');
+  return join(
+    xdgDirectory(env, 'XDG_STATE_HOME', () => userInfo().homedir),
+    'orch',
+    'serve',
+  );
 }
 
 /**
@@ -129,7 +137,15 @@ function checked(settings: Settings): Settings {
       refuse(`notifications.allow_networks: "${network}" is no network`, 'write networks as 10.0.0.0/8 or fd00::/8');
     }
   }
-  return settings;
+  const { advertised_host: host } = settings;
+  const problem = host === '' ? null : hostProblem(host);
+  if (problem !== null) {
+    refuse(
+      `advertised_host: ${JSON.stringify(host)} ${problem}`,
+      'write a name such as orch.example.org, or an address',
+    );
+  }
+  return { ...settings, advertised_host: withoutBrackets(host) };
 }
 
 /** Returns true for loopback. A name such as 127.example.com may resolve to any address, so it does not count. */

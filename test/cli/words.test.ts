@@ -158,16 +158,28 @@ describe('times', () => {
     ['2025-02-03 04:05Z', '2025-02-03T04:05:00.000Z'],
   ])('%s is %s', (text, time) => expect(parseWhen(text, '--after', NOW)).toBe(time));
 
+  it('takes a leap second', () => {
+    expect(parseWhen('2016-12-31T23:59:60Z', '--since', NOW)).toBe('2016-12-31T23:59:59.999Z');
+  });
+
   it('takes the seconds of the API', () => {
     expect(parseWhen('1740826800', '--since', NOW)).toBe('2025-03-01T11:00:00.000Z');
   });
 
-  it.each(['', 'now', '3600', '2025-02-30T99:00:00Z', '03/02/2025', '5 parsecs ago', '2025-02-03T04:05:06'])(
-    '%s is none',
-    (text) => {
-      expect(() => parseWhen(text, '--after', NOW)).toThrow(/--after takes a time/);
-    },
-  );
+  it.each([
+    '',
+    'now',
+    '3600',
+    '2025-02-30',
+    '2025-02-30T10:00:00Z',
+    '2025-02-03T04:05:60Z',
+    '2025-02-30T99:00:00Z',
+    '03/02/2025',
+    '5 parsecs ago',
+    '2025-02-03T04:05:06',
+  ])('%s is none', (text) => {
+    expect(() => parseWhen(text, '--after', NOW)).toThrow(/--after takes a time/);
+  });
 
   it.each([
     ['2h', '2025-03-01T14:00:00.000Z'],

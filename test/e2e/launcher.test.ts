@@ -1,11 +1,12 @@
 /** The command on a Node that is too old, and what people see of a log at their terminal. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { transform } from 'esbuild';
 import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { ORCH, Sandbox } from '../support/orch.js';
 import { Pty } from '../support/pty.js';
+import { until } from '../support/until.js';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -43,6 +44,43 @@ describe('a Node that is too old', () => {
     const { code } = await transform(rest.join('\n'), { target: 'es5' });
     expect(code).not.toMatch(/=>|\bconst\b|\blet\b|`/);
     expect(rest.join('\n')).not.toMatch(/=>|\bconst\b|\blet\b|`|\?\./);
+  });
+});
+
+describe('a closed window', () => {
+  const start = (...words: readonly string[]) => {
+    const pty = new Pty([process.execPath, ORCH, ...words], { env: sandbox.env, cwd: sandbox.root });
+    onTestFinished(() => pty.kill());
+    return pty;
+  };
+
+  it('ends a command with 129, and not by an abort of Node', async () => {
+    const pty = start('help', '--all');
+    await pty.shows(/orch/);
+    pty.hangUp();
+    expect(await pty.endedForShell()).toBe(129);
+  });
+
+  it('ends neither orch serve nor its stop', async () => {
+    await sandbox.orch(['operator', 'init']);
+    const data = sandbox.path('hung-up');
+    const pty = start(
+      'serve',
+      '--agent-port',
+      '0',
+      '--api-port',
+      '0',
+      '--data-dir',
+      data,
+      '--ready-file',
+      `${data}.json`,
+    );
+    await until(() => existsSync(`${data}.json`), 'the orchestrator is ready');
+    pty.hangUp();
+    const ask = ['serve', 'accept-clock', '--data-dir', data];
+    expect(await sandbox.orch(ask)).toMatchObject({ status: 0 });
+    process.kill(pty.pid, 'SIGTERM');
+    expect(await pty.endedForShell()).toBe(0);
   });
 });
 

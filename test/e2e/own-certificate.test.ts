@@ -1,9 +1,11 @@
 /** Own certificates of the API: when a renewal takes effect, who notices it, and the hook of the examples. */
 import { spawnSync } from 'node:child_process';
+import { createPrivateKey } from 'node:crypto';
 import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:tls';
+import { connect, type TLSSocket } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { selfSignedP256 } from '../../src/identity/certificate.js';
 import { freePort } from '../support/free-port.js';
 import { itNeeding } from '../support/needing.js';
 import { type Running, Sandbox, until } from '../support/orch.js';
@@ -35,15 +37,20 @@ const put = (name: string, key = name) => {
   copyFileSync(`${tls}/${key}.key`, `${tls}/api.key`);
 };
 
-/** Serial number of the certificate that the API shows. */
-const served = (): Promise<string> =>
+/** An open connection to the API. */
+const connected = (): Promise<TLSSocket> =>
   new Promise((resolve, reject) => {
-    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerCertificate().serialNumber);
-      socket.destroy();
-    });
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false }, () => resolve(socket));
     socket.on('error', reject);
   });
+
+/** Serial number of the certificate that the API shows to a new connection. */
+async function served(): Promise<string> {
+  const socket = await connected();
+  const { serialNumber } = socket.getPeerCertificate();
+  socket.destroy();
+  return serialNumber;
+}
 
 const start = async () => {
   const words = ['--api-port', String(port), '--tls-cert', `${tls}/api.crt`, '--tls-key', `${tls}/api.key`];
@@ -82,20 +89,69 @@ beforeAll(async () => {
 
 afterAll(() => sandbox.dispose());
 
-const status = async (profile: string) => (await sandbox.orch(['status', '--profile', profile])).stderr;
+const status = async (profile: string) => (await sandbox.orch(['agents', 'list', '--profile', profile])).stderr;
 
 describe('an own certificate', () => {
-  it('is taken over by a restart and not by SIGHUP; with the same key no client notices', async () => {
+  it('is taken over without a restart when its files change, and no client with the same key notices', async () => {
     const before = await served();
+    const open = await connected();
     put('renewed', 'first');
-    const lines = server.output().split('\n').length;
     server.process.kill('SIGHUP');
-    await until(() => server.output().split('\n').length > lines, 'the configuration was read again');
+    await until(async () => (await served()) !== before, 'new connections see the renewed certificate');
+    expect(open.getPeerCertificate().serialNumber).toBe(before);
+    open.destroy();
+    expect([await status('pinned'), await status('authority')]).toEqual(['', '']);
+    const renewed = await served();
+    put('first');
+    await until(async () => (await served()) !== renewed, 'the files are looked at without a signal', 30_000);
+  });
+
+  it('whose two files do not fit each other is not taken over, and the next change is', async () => {
+    const before = await served();
+    copyFileSync(`${tls}/other.crt`, `${tls}/api.crt`);
+    server.process.kill('SIGHUP');
+    await until(() => server.output().includes('was not taken over, the old one stays'), 'the log says so');
     expect(await served()).toBe(before);
+    copyFileSync(`${tls}/other.key`, `${tls}/api.key`);
+    server.process.kill('SIGHUP');
+    await until(async () => (await served()) !== before, 'both files are taken over');
+    expect(await status('authority')).toBe('');
+    put('renewed', 'first');
+    server.process.kill('SIGHUP');
+    await until(async () => (await status('pinned')) === '', 'logins are bound to the new certificate');
+  });
+
+  it('that ends soon is told of in the log, the status, the metrics, orch doctor and an event, once', async () => {
+    expect(server.output()).toContain('the certificate of the API ends in less than a day');
+    const { status: ended, stdout } = await sandbox.orch(['status', '--profile', 'pinned']);
+    expect([ended, stdout]).toEqual([1, expect.stringContaining('the certificate of the API ends in less than a day')]);
+    expect((await sandbox.orch(['doctor', '--profile', 'pinned'])).stdout).toMatch(
+      /certificate of the API ends in less/,
+    );
+    const metrics = await sandbox.orch(['api', 'GET', '/metrics', '--profile', 'pinned']);
+    expect(metrics.stdout).toMatch(/^orch_api_certificate_expires \d{10}$/m);
+    const list = ['audit', 'list', '--type', 'orchestrator.certificate_expiring', '--profile', 'pinned'];
+    const { events } = await sandbox.json<{ events: readonly { summary: string }[] }>(list);
+    expect(events[0]?.summary).toContain('The certificate of the API ends in less than a day, at ');
     await server.stop();
     await start();
-    expect(await served()).not.toBe(before);
-    expect([await status('pinned'), await status('authority')]).toEqual(['', '']);
+    expect((await sandbox.json<{ events: readonly unknown[] }>(list)).events.length).toBe(events.length);
+  });
+
+  it('that has ended is told of too', async () => {
+    const privateKey = createPrivateKey(readFileSync(`${tls}/first.key`));
+    const validity = { from: new Date('2020-01-01T00:00:00Z'), to: new Date('2021-01-01T00:00:00Z') };
+    writeFileSync(`${tls}/ended.crt`, selfSignedP256({ privateKey, dnsNames: ['localhost'], addresses: [], validity }));
+    put('ended', 'first');
+    server.process.kill('SIGHUP');
+    await until(
+      () => server.output().includes('the certificate of the API ended at 2021-01-01T00:00:00Z'),
+      'the log says so',
+    );
+    const { stdout } = await sandbox.orch(['status', '--profile', 'pinned']);
+    expect(stdout).toContain('(certificate_expired)');
+    const list = ['audit', 'list', '--type', 'orchestrator.certificate_expired', '--profile', 'pinned'];
+    expect((await sandbox.json<{ events: readonly unknown[] }>(list)).events).toMatchObject([{ severity: 'critical' }]);
   });
 
   it('with another key is refused by clients that pin it, and accepted by those that trust its authority', async () => {

@@ -54,22 +54,60 @@ describeHosts(
       const units = unitsIn(await text('docs/guides/backup-restore-and-keys.md'));
       expect(units.map(([name]) => name)).toEqual(['orch-backup.service', 'orch-backup.timer']);
       for (const [name, unit] of units) await host.writeFile(`/etc/systemd/system/${name}`, unit);
-      await ok('install -d -o orch -g orch -m 700 /var/lib/orch/backup');
+      await ok('install -d -m 700 /var/backups/orch');
       await ok('systemctl daemon-reload && systemctl enable --now orch-backup.timer && systemctl start orch-backup');
-      const [file = ''] = (await ok('ls /var/lib/orch/backup')).trim().split('\n');
+      const [file = ''] = (await ok('ls /var/backups/orch')).trim().split('\n');
       expect(file).toMatch(/^orch-\d{4}-\d\d-\d\d\.db$/);
-      expect(await ok(`stat -c "%a %U" /var/lib/orch/backup/${file}`)).toBe('600 orch\n');
+      expect(await ok(`stat -c "%a %U" /var/backups/orch/${file}`)).toBe('600 root\n');
     });
 
-    it('cannot write a backup outside of its directory', async () => {
-      const { status, stderr } = await host.run(['orch', 'serve', 'backup', '/mnt/orch.db']);
-      expect({ status, stderr }).toEqual({ status: 6, stderr: expect.stringMatching(/read-only/i) });
+    it('is backed up to places that its service cannot see, and leaves nothing behind', async () => {
+      await ok('mkdir -m 700 /mnt/backup /root/backup');
+      for (const file of ['/mnt/backup/orch.db', '/root/backup/orch.db', '/tmp/orch.db']) {
+        expect(await ok(`orch serve backup ${file}`)).toContain(`Backed up to ${file}`);
+        expect(await ok(`stat -c "%a %U" ${file}`)).toBe('600 root\n');
+      }
+      await ok('install -d -o orch -g orch -m 700 /var/lib/orch/own');
+      await ok('orch serve backup /var/lib/orch/own/orch.db && runuser -u orch -- orch serve backup /tmp/theirs.db');
+      expect(await ok('stat -c "%a %U" /var/lib/orch/own/orch.db /tmp/theirs.db')).toBe('600 orch\n600 orch\n');
+      expect(await ok('find /var/lib/orch ! -user orch; ls /var/lib/orch | grep partial || true')).toBe('');
+      await ok('useradd eve');
+      const { status, stderr } = await host.run([
+        'runuser',
+        '-u',
+        'eve',
+        '--',
+        'orch',
+        'serve',
+        'backup',
+        '/tmp/eve.db',
+      ]);
+      expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('run this as root or as') });
     });
 
-    it('is restored while it is stopped', async () => {
+    it('is backed up and restored by root or its own user while it is stopped, and can read everything afterwards', async () => {
       await ok('systemctl stop orch-serve');
-      await ok('runuser -u orch -- orch serve restore /var/lib/orch/backup/orch-*.db --data-dir /var/lib/orch --yes');
+      await ok('orch serve backup /mnt/backup/stopped.db');
+      expect(await ok('stat -c "%a %U" /mnt/backup/stopped.db')).toBe('600 root\n');
+      await ok('orch serve restore /mnt/backup/orch.db --yes');
+      expect(await ok('find /var/lib/orch ! -user orch')).toBe('');
       await ok('systemctl start orch-serve');
+      await isReady();
+      await ok('systemctl stop orch-serve');
+      await ok('cp /mnt/backup/orch.db /tmp/readable.db && chmod 644 /tmp/readable.db');
+      await ok('runuser -u orch -- orch serve restore /tmp/readable.db --yes');
+      expect(await ok('find /var/lib/orch ! -user orch')).toBe('');
+      await ok('systemctl start orch-serve');
+      await isReady();
+      expect(await ok('orch audit verify')).toContain('intact');
+    });
+
+    it('is restored with its keys on a new host, before the service is installed', async () => {
+      await ok('mkdir -m 700 /mnt/backup/keys && cp -p /var/lib/orch/*.key /mnt/backup/keys/');
+      await ok('orch serve uninstall --yes && rm -r /var/lib/orch');
+      await ok('install -d -m 700 /var/lib/orch && cp -p /mnt/backup/keys/*.key /var/lib/orch/');
+      await ok('orch serve restore /mnt/backup/orch.db --yes && orch serve install --advertised-host orch');
+      expect(await ok('find /var/lib/orch ! -user orch')).toBe('');
       await isReady();
     });
 

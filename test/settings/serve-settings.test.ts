@@ -140,3 +140,42 @@ describe('settings', () => {
     expect(refused('bootstrap_username: alice\n').message).toContain('bootstrap_key');
   });
 });
+
+describe('the advertised host', () => {
+  it.each([
+    'orch.example.org',
+    'bücher.example',
+    'UPPER.Example.',
+    'under_score.lan',
+    '10.0.0.1',
+    '::1',
+    'fe80::1%eth0',
+    `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(61)}`,
+  ])('may be %j', (host) => {
+    expect(load('', { advertised_host: host }).advertised_host).toBe(host);
+  });
+
+  it('loses the brackets of an IPv6 address', () => {
+    expect(load('', { advertised_host: '[::1]' }).advertised_host).toBe('::1');
+  });
+
+  it.each([
+    ['10.0.0.1:4747', 'has a port'],
+    ['orch.example.org:4747', 'has a port'],
+    ['[::1]:4747', 'has a port'],
+    ['https://orch.example.org', 'is a URL'],
+    ['host name', 'is neither a host name nor an IP address'],
+    ['-host', 'is neither'],
+    ['a..b', 'is neither'],
+    ['host/path', 'is neither'],
+    ['10.0.0', 'is no complete IPv4 address'],
+    ['10.0.0.300', 'is neither'],
+    [`${'a'.repeat(64)}.example`, 'is neither'],
+    [`${'ä'.repeat(60)}.example`, 'is too long'],
+    [`${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(63)}`, 'is too long'],
+  ])('is not %j', (host, why) => {
+    const fault = refused(`advertised_host: ${JSON.stringify(host)}`);
+    expect(fault).toMatchObject({ code: 'invalid_config', message: expect.stringContaining(why) });
+    expect(fault.message).toContain(`advertised_host: ${JSON.stringify(host)}`);
+  });
+});

@@ -105,5 +105,7 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'orchestrator.identity_changed': 'The orchestrator has another key than before.',
   'orchestrator.clock_jumped':
     'The clock of the orchestrator jumped. Work that deletes by age may wait until it is confirmed.',
+  'orchestrator.certificate_expiring': 'The certificate of the API ends within 14 days. Renew it.',
+  'orchestrator.certificate_expired': 'The certificate of the API has ended: clients that check its dates refuse it.',
   'orchestrator.clock_accepted': 'An operator confirmed the clock of the orchestrator.',
 };

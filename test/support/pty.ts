@@ -16,6 +16,7 @@ export class Pty {
   private readonly pty: IPty;
   private text = '';
   private status: number | null = null;
+  private signal = 0;
 
   constructor([file = '', ...args]: readonly string[], { env, cwd, cols = 80, rows = 24 }: PtyOptions) {
     this.screen = new xterm.Terminal({ cols, rows, allowProposedApi: true });
@@ -24,8 +25,9 @@ export class Pty {
       this.text += data;
       this.screen.write(data);
     });
-    this.pty.onExit(({ exitCode }) => {
+    this.pty.onExit(({ exitCode, signal }) => {
       this.status = exitCode;
+      this.signal = signal ?? 0;
     });
     // As any terminal does: it answers what programs ask it.
     this.screen.onData((answer) => this.write(answer));
@@ -97,6 +99,17 @@ export class Pty {
     await until(() => this.status !== null, 'the program in the terminal has ended');
     refuseRuntimeWarnings(this.text);
     return this.status ?? -1;
+  }
+
+  /** Closes the window. */
+  hangUp(): void {
+    Reflect.get(this.pty, 'destroy').call(this.pty);
+  }
+
+  /** Waits for the end, and returns 128 and the number for a signal, as a shell does. */
+  async endedForShell(): Promise<number> {
+    const status = await this.ended();
+    return this.signal === 0 ? status : 128 + this.signal;
   }
 
   kill(signal: NodeJS.Signals = 'SIGKILL'): void {

@@ -1,8 +1,9 @@
 /** The password of the store's database. */
 import { readFileSync, statSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
+import { homeDirectory } from '../../../src/kernel/home-directory.js';
 import type { PostgresAddress, PostgresUrl } from './postgres-url.js';
 
 export interface PasswordSource {
@@ -21,7 +22,12 @@ export function passwordOf(source: PasswordSource, url: PostgresUrl, address: Po
   const { file, env } = source;
   if (file !== '') return readPrivate(file).replace(/\r?\n$/, '');
   if (env.PGPASSWORD !== undefined && env.PGPASSWORD !== '') return env.PGPASSWORD;
-  const passFile = env.PGPASSFILE ?? join(env.HOME ?? homedir(), '.pgpass');
+  const passFile =
+    env.PGPASSFILE ||
+    join(
+      homeDirectory(env, () => userInfo().homedir),
+      '.pgpass',
+    );
   if (env.PGPASSFILE === undefined && statSync(passFile, { throwIfNoEntry: false }) === undefined) return undefined;
   return lineFor(readPrivate(passFile), url, address);
 }

@@ -1,9 +1,8 @@
 /** The commands of `orch operator`, and `orch login` and `orch logout`. */
 import type { KeyObject } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { ApiClient } from '../../client/api-client.js';
-import { expandHome, standardKeyPath } from '../../client/operator-files.js';
+import { expandHome, makeOwnDirectory, standardKeyPath } from '../../client/operator-files.js';
 import { type Operator, ROLES } from '../../contract/operators.js';
 import { groupsOfFour, operatorIdOf, publicKeyOfKeyObject } from '../../identity/key-object.js';
 import { importOpensshKey } from '../../identity/openssh.js';
@@ -153,7 +152,7 @@ export async function newPassphrase({ prompt }: Context): Promise<string> {
 
 export function makeDirectory(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeOwnDirectory(path);
   } catch (cause) {
     throw new Fault('key_unwritable', `the directory ${path} cannot be made`, { cause });
   }

@@ -1,12 +1,14 @@
 /** The commands that make services of the orchestrator and the agent. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { profilesPath, standardKeyPath } from '../../client/operator-files.js';
+import { makeOwnDirectory, profilesPath, standardKeyPath } from '../../client/operator-files.js';
 import type { Profile } from '../../client/profile-file.js';
 import { loadProfiles, saveProfiles, withProfile } from '../../client/profiles.js';
 import { publicKeyOfKeyObject } from '../../identity/key-object.js';
 import { loadOrCreateKey } from '../../identity/private-key.js';
+import { Fault } from '../../kernel/fault.js';
 import { AGENT_PORT } from '../../kernel/ports.js';
+import { hostProblem } from '../../settings/advertised-host.js';
 import type { Context } from '../context.js';
 import { choice, defineCommand, flag, optionalArgument, text } from '../define-command.js';
 import { fields, type Line, lines, linesOf, stack } from '../outcome.js';
@@ -78,6 +80,9 @@ async function addressesOf(
   plan: ServeInstallPlan,
   flags: ServeAddresses,
 ): Promise<ServeAddresses> {
+  const host = flags.advertised_host;
+  const mistake = host === undefined || host === '' ? null : hostProblem(host);
+  if (mistake !== null) throw noHost('--advertised-host', host ?? '', mistake);
   const given = Object.values(flags).some((value) => value !== undefined);
   const isStored = Object.values(plan.settings).some((value) => value !== undefined);
   if (given || !prompt.possible || (isStored && plan.hasStore)) {
@@ -89,14 +94,22 @@ async function addressesOf(
   }
   const other = 'other machines, on all addresses of this host';
   const answer = await prompt.choose('Who reaches this orchestrator?', [other, 'this host alone']);
-  const host = answer === other ? EVERYWHERE : LOOPBACK;
-  if (host === LOOPBACK) return { api_host: host, agent_host: host, advertised_host: plan.settings.advertised_host };
+  const place = answer === other ? EVERYWHERE : LOOPBACK;
+  if (place === LOOPBACK) return { api_host: place, agent_host: place, advertised_host: plan.settings.advertised_host };
   const standard = plan.settings.advertised_host ?? plan.addresses[0] ?? '';
   const [, ...addresses] = plan.addresses;
   const known = addresses.length === 0 ? '' : ` (it has ${addresses.join(', ')})`;
-  const name = await prompt.text(`Under which name or address do they reach it${known}?`, standard);
-  return { api_host: host, agent_host: host, advertised_host: name.trim() };
+  const answered = await prompt.text(`Under which name or address do they reach it${known}?`, standard);
+  const name = answered.trim();
+  const wrong = name === '' ? null : hostProblem(name);
+  if (wrong !== null) throw noHost('the answer', name, wrong);
+  return { api_host: place, agent_host: place, advertised_host: name };
 }
+
+const noHost = (what: string, host: string, why: string): Fault =>
+  new Fault('usage', `${what}: ${JSON.stringify(host)} ${why}`, {
+    hint: 'write a name such as orch.example.org, or an address; nothing was installed',
+  });
 
 interface OwnKey {
   readonly path: string;
@@ -108,7 +121,7 @@ interface OwnKey {
 function ownKey({ env, globals }: Context): OwnKey {
   const path = globals.keyFile ?? env.ORCH_KEY_FILE ?? standardKeyPath(env);
   const isNew = !existsSync(path);
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeOwnDirectory(dirname(path));
   return { path, publicKey: publicKeyOfKeyObject(loadOrCreateKey(path)), isNew };
 }
 

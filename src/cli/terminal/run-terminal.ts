@@ -22,7 +22,7 @@ export async function runTerminal(context: Context, options: TerminalRunOptions)
   const run = new TerminalRun(context, options);
   const end = await run.run().finally(() => options.connection.api.close());
   const back = `orch term attach ${options.sessionId}`;
-  const exitStatus = end.kind === 'exit' ? exitStatusOfEnd(end) : EXIT.lost;
+  const exitStatus = end.kind === 'exit' ? exitStatusOfEnd(end) : run.isHungUp ? EXIT.hungUp : EXIT.lost;
   // A stuck terminal would block the process.
   if (run.isBlocked) process.exit(exitStatus);
   if (end.kind === 'failed') {
@@ -91,6 +91,8 @@ export class TerminalRun {
   /** Mode of this client in the last note; null before the first. */
   private mode: TerminalMode | null = null;
   private interrupted = false;
+  /** True after the window was closed. */
+  isHungUp = false;
 
   constructor(context: Context, options: TerminalRunOptions) {
     const { stdin, stdout, stderr } = context.streams;
@@ -226,7 +228,10 @@ export class TerminalRun {
     if (this.context.clock.monotonic() - this.askedAt >= MEASURE_EVERY) this.measure();
   }
 
-  private readonly onHangup = (): void => this.leave();
+  private readonly onHangup = (): void => {
+    this.isHungUp = this.piped === null;
+    this.leave();
+  };
 
   private handleEscape(wish: Escape): void {
     if (wish === 'detach') this.leave();
@@ -371,7 +376,8 @@ export class TerminalRun {
 
   private interrupt(interrupt: Interrupt): void {
     // A piped session has no operator to come back to it.
-    if (interrupt !== 'SIGINT' || this.piped === null || this.interrupted) this.leave();
+    if (interrupt === 'SIGHUP') this.onHangup();
+    else if (interrupt !== 'SIGINT' || this.piped === null || this.interrupted) this.leave();
     else this.session.close();
     this.interrupted = true;
   }
