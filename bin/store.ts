@@ -13,8 +13,8 @@ import {
   type StoppedOptions,
   stoppedBackup,
 } from '../daemon/backup/stopped-store.js';
-import { receiveBackup } from '../daemon/backup/streamed-backup.js';
 import { storeLocationOf } from '../daemon/database/store-location.js';
+import { receiveBackup } from '../daemon/streamed-backup.js';
 import type {
   BackupRequest,
   CopiedStore,

@@ -10,7 +10,6 @@ import type { Service } from '../src/kernel/service.js';
 import { validator } from '../src/kernel/validator.js';
 import { Backups, type Deliver } from './backup/backups.js';
 import { sealInThread } from './backup/seal-copy.js';
-import { sendCopy } from './backup/streamed-backup.js';
 import {
   CONTROL_SOCKET,
   CONTROL_VERBS,
@@ -25,6 +24,7 @@ import type { ClockWatch } from './core/clock-watch.js';
 import type { Core } from './core/core.js';
 import type { OpenDatabase } from './database/database.js';
 import type { Secrets } from './secrets/secrets.js';
+import { sendCopy } from './streamed-backup.js';
 
 /** Handler of each verb; its result is returned as JSON. */
 type ControlVerbs = {

@@ -105,7 +105,7 @@ describeHosts(
     it('is restored with its keys on a new host, before the service is installed', async () => {
       await ok('mkdir -m 700 /mnt/backup/keys && cp -p /var/lib/orch/*.key /mnt/backup/keys/');
       await ok('orch serve uninstall --yes && rm -r /var/lib/orch');
-      await ok('install -d -m 700 /var/lib/orch && cp -p /mnt/backup/keys/*.key /var/lib/orch/');
+      await ok('install -d -m 700 /var/lib/orch && install -m 600 /mnt/backup/keys/*.key /var/lib/orch/');
       await ok('orch serve restore /mnt/backup/orch.db --yes && orch serve install --advertised-host orch');
       expect(await ok('find /var/lib/orch ! -user orch')).toBe('');
       await isReady();

@@ -138,11 +138,12 @@ export const backUpStore = defineCommand({
 export const restoreStore = defineCommand({
   examples: ['orch serve restore /mnt/backup/orch.db', 'orch serve restore orch.db --data-dir /var/lib/orch --yes'],
   detail: [
-    'Run it while the orchestrator is stopped, on its host, as root or as its user. Without --data-dir it is the installed',
-    'service. On a new host, first put the keys into the data directory. The command checks that FILE is complete, is not from a newer orch, and matches these keys. It keeps the',
-    'present store beside the restored one. A new epoch begins, so that agents accept applies of the older store.',
-    'Sessions end, and open enrolment tokens are revoked. Applies in progress are not sent again. Pending notifications',
-    'are sent, some perhaps a second time. Recordings in the data directory that are newer than FILE are listed again.',
+    'Run it while the orchestrator is stopped, on its host, as root or as its user. Without --data-dir it is the',
+    'installed service. On a new host, first put the keys into the data directory. The command checks that FILE is',
+    'complete, is not from a newer orch, and matches these keys. It keeps the present store beside the restored one.',
+    'A new epoch begins, so that agents accept applies of the older store. Sessions end, and open enrolment tokens are',
+    'revoked. Applies in progress are not sent again. Pending notifications are sent, some perhaps a second time.',
+    'Recordings in the data directory that are newer than FILE are listed again.',
   ],
   access: 'local',
   consent: true,
@@ -166,9 +167,9 @@ export const restoreStore = defineCommand({
 export const recoverAdmin = defineCommand({
   examples: ['orch serve recover-admin @ada.pub', 'orch serve recover-admin 3b6a27bc…29 --username ada'],
   detail: [
-    'Use it if all admins have lost their keys. Run it on the host of the stopped orchestrator, as root or as its user. It adds the',
-    'key as an admin, or makes the operator of that key an admin. The audit log records it, and all channels get a',
-    'notification.',
+    'Use it if all admins have lost their keys. Run it on the host of the stopped orchestrator, as root or as its user.',
+    'It adds the key as an admin, or makes the operator of that key an admin. The audit log records it, and all channels',
+    'get a notification.',
   ],
   access: 'local',
   consent: true,

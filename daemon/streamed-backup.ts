@@ -7,13 +7,13 @@ import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import type { Socket } from 'node:net';
 import * as Type from 'typebox';
-import { Fault } from '../../src/kernel/fault.js';
-import { closed } from '../../src/kernel/schema.js';
-import { validator } from '../../src/kernel/validator.js';
-import { askedSocket, resultOf } from '../ask-orchestrator.js';
-import { MAX_LINE } from '../control-protocol.js';
-import { type BackupReport, BackupReportSchema } from './backup-target.js';
-import type { CallerFile, CopyFacts } from './caller-file.js';
+import { Fault } from '../src/kernel/fault.js';
+import { closed } from '../src/kernel/schema.js';
+import { validator } from '../src/kernel/validator.js';
+import { askedSocket, resultOf } from './ask-orchestrator.js';
+import { type BackupReport, BackupReportSchema } from './backup/backup-target.js';
+import type { CallerFile, CopyFacts } from './backup/caller-file.js';
+import { MAX_LINE } from './control-protocol.js';
 
 const STORED = 'stored';
 /** Milliseconds without progress after which a command counts as gone. */
