@@ -365,7 +365,7 @@ class AssembledOrchestrator implements Orchestrator {
       notify.outbox,
       audit.feed,
       createControlServer(core, { ...parts, clockWatch: this.clockWatch }),
-      createHousekeeping(core, { ...parts, late: () => this.recordLateStart() }),
+      createHousekeeping(core, { ...parts, late: () => this.recordLate() }),
       this.storeCheck,
       this.certificate,
     ];
@@ -452,8 +452,9 @@ class AssembledOrchestrator implements Orchestrator {
     });
   }
 
-  private async recordLateStart(): Promise<void> {
+  private async recordLate(): Promise<void> {
     if (!this.isStartRecorded) await this.recordStart();
+    await this.auth.sessions.storeLate();
   }
 
   /**

@@ -7,16 +7,16 @@ import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isPublicKeyHex, type PublicKeyHex } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { Core } from '../core/core.js';
-import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { ChallengeStore } from './challenge-store.js';
 import type { FailedLogins, LoginFailure } from './failed-logins.js';
-import { findActiveOperator, partyOfOperator } from './operator-store.js';
+import { findActiveOperator, type OperatorRow, partyOfOperator } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
 import type { IssuedToken, Sessions } from './sessions.js';
 
 interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
   readonly challenges: ChallengeStore;
-  readonly sessions: Pick<Sessions, 'issue'>;
+  readonly sessions: Pick<Sessions, 'issue' | 'issueUnstored'>;
   readonly failures: FailedLogins;
   /** Limit on failed challenges and verifications, by network. No limit ever refuses a successful login. */
   readonly failedRequests: RateLimiter;
@@ -101,17 +101,28 @@ export class Login {
     }
   }
 
-  /** Opens a session, or returns null when the operator was removed after the challenge. */
-  private open(key: PublicKeyHex, { address, requestId }: LoginContext): Promise<IssuedToken | null> {
-    return this.options.uow.write(async (tx, emit) => {
-      const operator = await findActiveOperator(tx, operatorIdOf(key));
-      if (!operator) return null;
-      const issued = await this.options.sessions.issue(tx, operator, address);
-      const party = partyOfOperator(operator);
-      const metadata = { address, request_id: requestId };
-      emit({ type: 'operator.login', actor: party, target: party, summary: `${party.name} logged in`, metadata });
+  /**
+   * Opens a session, or returns null when the operator was removed after the challenge. On a full disk the session is kept in
+   * memory until the store takes it.
+   */
+  private async open(key: PublicKeyHex, context: LoginContext): Promise<IssuedToken | null> {
+    const { db, uow, sessions } = this.options;
+    const { address } = context;
+    try {
+      return await uow.write(async (tx, emit) => {
+        const operator = await findActiveOperator(tx, operatorIdOf(key));
+        if (!operator) return null;
+        emit(loginEvent(operator, context));
+        return sessions.issue(tx, operator, address);
+      });
+    } catch (error) {
+      if (!isFault(error, 'store_unavailable')) throw error;
+      // Throws as well while the store cannot even be read.
+      const operator = await findActiveOperator(db, operatorIdOf(key));
+      const issued = operator && sessions.issueUnstored(operator, address, loginEvent(operator, context));
+      if (issued === null) throw error;
       return issued;
-    });
+    }
   }
 
   private async claimed(key: PublicKeyHex): Promise<Party> {
@@ -137,6 +148,12 @@ export class Login {
   private record(reason: LoginFailure, party: Party, { address, requestId }: LoginContext): Promise<void> {
     return this.options.failures.record({ reason, party, address, requestId });
   }
+}
+
+function loginEvent(operator: OperatorRow, { address, requestId }: LoginContext): DomainEvent {
+  const party = partyOfOperator(operator);
+  const metadata = { address, request_id: requestId };
+  return { type: 'operator.login', actor: party, target: party, summary: `${party.name} logged in`, metadata };
 }
 
 /** Number of nonces that a signature is compared with beyond a limit. They cover the last 15 seconds of a flood. */

@@ -5,11 +5,12 @@ import type { Operator } from '../../src/contract/operators.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
-import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import { type DomainEvent, eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
 import { unauthenticated } from './auth-routes.js';
-import { type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
+import { findActiveOperator, type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
+import { UnstoredSessions } from './unstored-sessions.js';
 
 const PREFIX = 'orch_st_';
 const TOKEN = /^orch_st_[A-Za-z0-9_-]{43}$/;
@@ -43,9 +44,11 @@ export class Sessions {
   private readonly options: SessionsOptions;
   private readonly touching = new Set<string>();
   private readonly known = new KnownSessions();
+  private readonly unstored: UnstoredSessions;
 
   constructor(options: SessionsOptions) {
     this.options = options;
+    this.unstored = new UnstoredSessions({ ...options, insert: insertSession });
     // Events are published after their commit, and before the change that made them is answered.
     options.bus.subscribe('all', ({ type }) => {
       if (type.startsWith('operator.')) this.known.forget();
@@ -54,34 +57,57 @@ export class Sessions {
 
   /** Opens a session. The caller's transaction must ensure that the operator is active. */
   async issue(tx: Transaction<Database>, operator: OperatorRow, address: string | null): Promise<IssuedToken> {
+    const { row, issued } = this.newSession(operator, address);
+    await insertSession(tx, row);
+    return issued;
+  }
+
+  /**
+   * Opens a session that is stored later, with the event of its login, because the store refuses writes now. Returns null when too
+   * many wait already.
+   */
+  issueUnstored(operator: OperatorRow, address: string | null, event: DomainEvent): IssuedToken | null {
+    const { row, issued } = this.newSession(operator, address);
+    return this.unstored.keep({ session: row, event }) ? issued : null;
+  }
+
+  /** Stores sessions that the store has refused, as far as it takes them now. Call it periodically. */
+  storeLate(): Promise<void> {
+    return this.unstored.store();
+  }
+
+  private newSession({ operator_id }: OperatorRow, address: string | null) {
     const { clock, randomBytes, lifetimeMs } = this.options;
     const token = PREFIX + Buffer.from(randomBytes(32)).toString('base64url');
     const now = clock.now();
-    const expiresAt = now + lifetimeMs();
-    await insertSession(tx, {
-      token_hash: hashOf(token),
-      operator_id: operator.operator_id,
-      created_at: now,
-      expires_at: expiresAt,
-      last_used_at: now,
-      address: address ?? '',
-    });
-    return { token, expiresAt: toSeconds(expiresAt) };
+    const expires_at = now + lifetimeMs();
+    const times = { created_at: now, expires_at, last_used_at: now };
+    const row: SessionRow = { token_hash: hashOf(token), operator_id, ...times, address: address ?? '' };
+    return { row, issued: { token, expiresAt: toSeconds(expires_at) } };
   }
 
   /** Returns the session of a token, or null unless it is unexpired and its operator is active. */
   async authenticate(token: string): Promise<Session | null> {
     if (!TOKEN.test(token)) return null;
     const tokenHash = hashOf(token);
-    const known = this.known.get(tokenHash) ?? (await this.known.read(this.options.db, tokenHash));
+    const { db } = this.options;
+    const stored = this.known.get(tokenHash) ?? (await this.known.read(db, tokenHash));
+    const known = stored ?? (await this.findUnstored(tokenHash));
     if (known === null || !isValid(known.row, this.options.clock.now())) return null;
     this.touch(known);
     return known.session;
   }
 
+  private async findUnstored(tokenHash: string): Promise<KnownSession | null> {
+    const row = this.unstored.find(tokenHash);
+    const operator = row && (await findActiveOperator(this.options.db, row.operator_id));
+    return row && operator && knownSession(row, operator);
+  }
+
   /** Logs out. Throws `unauthenticated` when the session is already gone. */
   async revoke(token: string, context: RequestContext): Promise<void> {
     const hash = hashOf(token);
+    if (this.unstored.end(hash)) return;
     await this.options.uow.write(async (tx, emit) => {
       const found = await findSession(tx, hash);
       if (!found) throw unauthenticated();
@@ -95,6 +121,7 @@ export class Sessions {
    * Ends every session of an operator, in the transaction that removes the operator. Returns the number of sessions.
    */
   revokeAllOf(tx: Transaction<Database>, operatorId: string): Promise<number> {
+    this.unstored.endAllOf(operatorId);
     return deleteSessionsOf(tx, operatorId);
   }
 
@@ -139,6 +166,12 @@ interface KnownSession {
   lastUsedAt: number;
 }
 
+const knownSession = (row: SessionRow, operator: OperatorRow): KnownSession => ({
+  row,
+  session: { operator: operatorOfRow(operator), expiresAt: toSeconds(row.expires_at) },
+  lastUsedAt: row.last_used_at,
+});
+
 /**
  * Sessions of active operators by the hash of their token, kept between requests: the benchmark rows of the API miss
  * their goals when each request reads its session. A kept session may have expired.
@@ -157,8 +190,7 @@ class KnownSessions {
     const found = await findSession(db, tokenHash);
     if (found === null) return null;
     const { session: row, operator } = found;
-    const session = { operator: operatorOfRow(operator), expiresAt: toSeconds(row.expires_at) };
-    const known = { row, session, lastUsedAt: row.last_used_at };
+    const known = knownSession(row, operator);
     sessions.set(tokenHash, known);
     return known;
   }

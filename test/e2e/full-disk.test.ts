@@ -68,6 +68,11 @@ describe.skipIf(reason !== null)(`a disk that is full${reason === null ? '' : ` 
     expect(status).toMatchObject({ status: 'degraded', reasons: [{ code: 'disk_low' }] });
     // The login of before is still good, so that the store can be read.
     expect((await agents()).map(({ name }) => name)).toEqual(before.map(({ name }) => name));
+    // So is a new one, which the store cannot take yet.
+    const logins = () => sandbox.json<{ events: readonly unknown[] }>(['audit', 'list', '--type', 'operator.login']);
+    const { events: earlier } = await logins();
+    rmSync(sandbox.path('state'), { recursive: true });
+    expect((await agents()).map(({ name }) => name)).toEqual(before.map(({ name }) => name));
     const write = await sandbox.orch(['agents', 'tag', 'web-01', 'role=web']);
     expect(write.status).not.toBe(0);
     expect(write.stderr).toContain('the disk of the data directory is full, nothing was written');
@@ -82,6 +87,8 @@ describe.skipIf(reason !== null)(`a disk that is full${reason === null ? '' : ` 
     rmSync(ballast);
     await until(async () => (await agents()).some(({ connected }) => connected), 'the agent is back');
     expect(await sandbox.orch(['agents', 'tag', 'web-01', 'role=web'])).toMatchObject({ status: 0 });
+    await until(async () => (await logins()).events.length > earlier.length, 'the login is recorded');
+    expect((await logins()).events).toHaveLength(earlier.length + 1);
     expect(await agent.stop()).toBe(0);
     expect(await server.stop()).toBe(0);
     // A full disk that is behind leaves nothing.
