@@ -114,13 +114,18 @@ install_orch() {
   printf '%s\\n' "$token" | "$orch" agent install "$place" --token - "$@"
 }
 
+# A release has exactly the files of its manifest, and no file that runs as its owner or group.
 is_intact() {
-  [ -f "$1/MANIFEST" ] && (cd "$1" && sha256sum --check --quiet --strict MANIFEST) >/dev/null 2>&1
+  [ -f "$1/MANIFEST" ] && (
+    cd "$1" && sha256sum --check --quiet --strict MANIFEST &&
+      [ -z "$(find . ! -type d ! -type f)" ] && [ -z "$(find . -type f \\( -perm -4000 -o -perm -2000 \\))" ] &&
+      [ "$(find . -type f ! -path ./MANIFEST ! -path ./MANIFEST.sig | wc -l)" -eq "$(wc -l <MANIFEST)" ]
+  ) >/dev/null 2>&1
 }
 
 # Downloads the package, checks it, and puts its release in place. Leaves nothing behind when it fails.
 fetch_release() {
-  for program in tar gzip sha256sum mktemp; do
+  for program in tar gzip sha256sum mktemp find; do
     command -v "$program" >/dev/null || fail "$program is missing: install it with the package manager of this machine"
   done
   mkdir -p /opt/orch/releases
@@ -132,7 +137,7 @@ fetch_release() {
   found=$(sha256sum <"$work/orch.tar.gz")
   [ "\${found%% *}" = "$sum" ] || fail 'the downloaded package is not the one that the orchestrator announced: paste the line again'
   mkdir "$work/tree"
-  tar -xzf "$work/orch.tar.gz" -C "$work/tree" --no-same-owner || fail 'the package cannot be unpacked in /opt/orch: see the message above'
+  tar -xzf "$work/orch.tar.gz" -C "$work/tree" --no-same-owner --no-same-permissions || fail 'the package cannot be unpacked in /opt/orch: see the message above'
   rm "$work/orch.tar.gz"
   mv "$work"/tree/*/lib/orch "$work/release"
   is_intact "$work/release" || fail 'the package is damaged: its files are not those of its manifest'
@@ -142,6 +147,7 @@ fetch_release() {
   sync
   rm -rf "/opt/orch/$release"
   mv "$work/release" "/opt/orch/$release"
+  sync
 }
 
 # The token is given on standard input, because every user of this machine can read the arguments of programs.

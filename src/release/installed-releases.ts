@@ -4,9 +4,11 @@
  */
 import { verify } from 'node:crypto';
 import {
+  chmodSync,
   closeSync,
   existsSync,
   fsyncSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -58,6 +60,19 @@ export function replaceableRelease(places: ReleasePlaces = RELEASE_PLACES): OwnR
 export async function verifyRelease(directory: string, key: PublicKeyHex | null): Promise<void> {
   if (key !== null) requireSigned(directory, key);
   await requireIntact(directory);
+}
+
+/**
+ * Gives directories and files of a new release their modes, because neither sums nor signatures cover those of a tarball. A file
+ * keeps the right to be started, and nothing else: no setuid bit, and no write access of other users.
+ */
+export function setReleaseModes(directory: string): void {
+  chmodSync(directory, 0o755);
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) setReleaseModes(path);
+    else if (entry.isFile()) chmodSync(path, (lstatSync(path).mode & 0o100) === 0 ? 0o644 : 0o755);
+  }
 }
 
 function requireSigned(directory: string, key: PublicKeyHex): void {

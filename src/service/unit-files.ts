@@ -1,6 +1,6 @@
 /** Installs and removes a unit: a package brings its own, and elsewhere it is written where the operator's units are. */
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { Fault, messageOf } from '../kernel/fault.js';
 import { lastLogLines, type Systemctl } from './systemd.js';
 
@@ -48,6 +48,7 @@ export async function stopUnit({ systemctl, places }: ServiceTools, name: string
   await attempt(name, async () => {
     await systemctl('disable', '--now', name);
     rmSync(join(places.own, name), { force: true });
+    syncDirectory(places.own);
     await systemctl('daemon-reload');
   });
   return path;
@@ -57,6 +58,16 @@ export async function stopUnit({ systemctl, places }: ServiceTools, name: string
 function replace(path: string, text: string): void {
   writeFileSync(`${path}.new`, text, { mode: 0o644, flush: true });
   renameSync(`${path}.new`, path);
+  syncDirectory(dirname(path));
+}
+
+function syncDirectory(path: string): void {
+  const descriptor = openSync(path, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 async function attempt<T>(name: string, work: () => Promise<T>): Promise<T> {

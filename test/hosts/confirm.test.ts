@@ -1,7 +1,7 @@
 /** Applies that cut a booted machine off: the agent undoes them by itself, and the machine is as before. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
@@ -204,6 +204,51 @@ describeHosts('an apply that has to be confirmed', () => {
     expect(await look(path)).toBe(before);
     expect(await sh('systemctl show orch-agent -p ActiveState --value')).toBe('active\n');
     await nothingIsLeft();
+  });
+
+  describe('on a machine that the apply leaves nearly unusable', () => {
+    const AGENT = '/etc/systemd/system/orch-agent.service';
+    const changed = ['/srv/plain', '/srv/full/old', '/srv/eve/theirs', AGENT];
+    /** Nothing can be written in /tmp and /var, a disk is full, and programs that the agent uses are gone. */
+    const SPOIL = `mount -t tmpfs -o ro none /tmp && mount --bind /var /var && mount -o remount,bind,ro /var || exit 9
+      (cd /srv/full && touch a b c d e f; cat /dev/zero >a) 2>/dev/null
+      mkdir /root/tools && cd /usr/bin && mv cp ls mkfifo mktemp /root/tools/`;
+    const MEND = `mv /root/tools/* /usr/bin/ && rmdir /root/tools; umount /tmp /var
+      systemctl reset-failed orch-agent; systemctl start orch-agent`;
+
+    it.for([
+      ['by the agent', 'exit 1'],
+      ['from outside', 'systemctl daemon-reload; systemctl kill -s KILL orch-agent; sleep 60'],
+    ] as const)('is undone %s', async ([, end]) => {
+      await sh(`mkdir -p /srv/full /srv/eve && chown 1234:1234 /srv/eve && echo orig >/srv/plain && chmod 640 /srv/plain
+        mount -t tmpfs -o size=64k,nr_inodes=6,mode=755 none /srv/full && echo orig >/srv/full/old
+        echo orig >/srv/eve/theirs && chown 1234:1234 /srv/eve/theirs && chmod 600 /srv/eve/theirs`);
+      const before = await look(...changed);
+      try {
+        await declare(
+          ...changed.slice(0, 3).map((path) => entry('file-unix', { path, content: 'changed\n', mode: '0644' })),
+          entry('file-unix', { path: '/srv/eve/new/deep', content: 'new\n' }),
+          entry('file-unix', { path: AGENT, content: '[Service]\nExecStart=/bin/false\n' }),
+          script(`${SPOIL}; ${end}`),
+        );
+        const applied = apply('10s');
+        await until(async () => (await look(...changed)) !== before, 'the files are changed');
+        await until(async () => (await look(...changed)) === before, 'the files are as before');
+        await until(async () => !(await isThere('/srv/eve/new')), 'what was made is gone');
+        await sh(MEND);
+        const { exit, run } = await applied;
+        expect({ exit, status: run.status }).toEqual({ exit: 7, status: 'rolled_back' });
+        expect(run.restored?.resources.flatMap(({ kind, reason }) => (reason === null ? [] : [kind]))).toEqual([
+          'script',
+        ]);
+        expect(await look(...changed)).toBe(before);
+        expect(await sh('find /srv -name "*dpkg-tmp"')).toBe('');
+        await isConnected();
+        await nothingIsLeft();
+      } finally {
+        await sh('umount /srv/full; rm -rf /srv/plain /srv/eve');
+      }
+    });
   });
 
   it('is confirmed by an agent that was killed and has come back in time', async () => {

@@ -1,12 +1,14 @@
 /** The check of a release's files against its manifest, and the link to the release that counts. */
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import {
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readlinkSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -18,6 +20,7 @@ import {
   currentRelease,
   pruneReleases,
   type ReleasePlaces,
+  setReleaseModes,
   switchRelease,
   verifyRelease,
 } from '../../src/release/installed-releases.js';
@@ -54,6 +57,16 @@ const refusal = (directory: string, expected = publicKey) =>
 
 it('accepts a release that is as its publisher signed it', async () => {
   expect(await refusal(makeRelease())).toBeNull();
+});
+
+it('gives a new release its modes, whatever those of its tarball were', () => {
+  const directory = makeRelease();
+  chmodSync(join(directory, 'bin'), 0o777);
+  chmodSync(join(directory, 'bin/node'), 0o6777);
+  chmodSync(join(directory, 'RELEASE'), 0o666);
+  setReleaseModes(directory);
+  const modes = ['', 'bin', 'bin/node', 'RELEASE'].map((path) => statSync(join(directory, path)).mode & 0o7777);
+  expect(modes).toEqual([0o755, 0o755, 0o755, 0o644]);
 });
 
 it('refuses a release of another publisher, or of none', async () => {

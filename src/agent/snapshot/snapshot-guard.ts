@@ -124,7 +124,7 @@ function isDue({ state, deadline }: SnapshotRecord, { absent, watched, pace }: W
 async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, warn }: WatchTools): Promise<void> {
   await run('stop', AGENT_UNIT).catch(() => undefined);
   try {
-    const directory = await hold(dataDir);
+    const directory = await hold(dataDir, warn);
     try {
       const record = readSnapshot(dataDir);
       if (record !== null && !['confirmed', 'restored'].includes(record.state)) {
@@ -151,13 +151,17 @@ async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, warn }
   }
 }
 
-async function hold(dataDir: string): Promise<{ release(): void }> {
+async function hold(dataDir: string, warn: WatchTools['warn']): Promise<{ release(): void }> {
   const end = performance.now() + RELEASE_MS;
   for (;;) {
     try {
       return holdDataDirectory(dataDir, 'orch agent restore');
     } catch (error) {
-      if (!isFault(error, 'data_dir_locked')) throw error;
+      if (!isFault(error, 'data_dir_locked')) {
+        // The agent is stopped, and its snapshot can be read.
+        warn(`the data directory cannot be locked: ${messageOf(error)}`);
+        return { release() {} };
+      }
       if (performance.now() >= end)
         throw new Fault('agent_running', `the agent does not end: ${error.message}`, { cause: error });
     }

@@ -192,16 +192,24 @@ export class Undoing {
     const { dataDir, guard, logger } = this.options;
     const record = this.read();
     const isRestored = record?.state === 'restored';
-    try {
-      // The record of an apply that was undone is still open if the disk refused the last one.
-      const isUndone = record !== null && (isRestored || isOpen(record));
+    // The record of an apply that was undone is still open if the disk refused the last one.
+    const isUndone = record !== null && (isRestored || isOpen(record));
+    const attempt = async (work: () => Promise<void>) => {
+      try {
+        await work();
+      } catch (error) {
+        logger.error('the snapshot of an apply cannot be cleared away', { reason: messageOf(error) });
+      }
+    };
+    // A disk that refuses to delete the snapshot keeps neither the guard nor the undone unit of the agent.
+    await attempt(async () => {
       if (record === null || isUndone || !record.keeps) deleteSnapshot(dataDir);
+    });
+    await attempt(async () => {
       if (this.isGuarded || record?.confirm_secs != null) await guard.stop();
       this.isGuarded = false;
-      if (isUndone && changesAgentUnit(record)) await guard.restartAgent();
-    } catch (error) {
-      logger.error('the snapshot of an apply cannot be cleared away', { reason: messageOf(error) });
-    }
+    });
+    if (isUndone && changesAgentUnit(record)) await attempt(() => guard.restartAgent());
   }
 
   /** True if there is something to close. */

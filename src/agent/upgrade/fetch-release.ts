@@ -11,11 +11,12 @@ import { requirePinned } from '../../identity/pin.js';
 import { peerEd25519Key } from '../../identity/proof-of-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
-import { type ReleasePlaces, realOf, verifyRelease } from '../../release/installed-releases.js';
+import { type ReleasePlaces, realOf, setReleaseModes, verifyRelease } from '../../release/installed-releases.js';
 import { type OwnRelease, ownRelease } from '../../release/own-release.js';
 import { PACKAGE_PATH } from '../../wire/limits.js';
 import type { OrchestratorMessageOf } from '../../wire/messages.js';
 import { formatAddress, type OrchestratorAddress } from '../link/orchestrator-address.js';
+import { syncDirectory } from '../snapshot/snapshot-record.js';
 
 export type WantedRelease = Pick<OrchestratorMessageOf<'upgrade'>, 'version' | 'sha256' | 'size'>;
 
@@ -69,13 +70,14 @@ export async function fetchRelease(options: FetchOptions): Promise<string> {
     // What an earlier attempt left may be damaged.
     for (const path of [directory, staging]) rmSync(path, { recursive: true, force: true });
     await download(options, tarball);
-    mkdirSync(staging);
-    chmodSync(staging, 0o755);
+    // No other user starts anything in it before it is checked.
+    mkdirSync(staging, { mode: 0o700 });
     await unpack(tarball, staging, options);
     await check(staging, options);
     // After a power cut the link must not name a release of empty files, which could not even be rolled back.
     await run('sync', ['--file-system', staging], { timeout: SYNC_MS });
     renameSync(staging, directory);
+    syncDirectory(releases);
     return directory;
   } catch (cause) {
     if (options.signal.aborted) throw new Fault('cancelled', 'the agent stops', { cause });
@@ -98,6 +100,7 @@ function failed(cause: unknown): Fault {
 
 async function check(directory: string, { wanted, running }: FetchOptions): Promise<void> {
   await verifyRelease(directory, running.publicKey);
+  setReleaseModes(directory);
   const release = ownRelease(join(directory, 'bin/node'));
   if (release === null) throw refused('what was unpacked is no release');
   const { version, cpu } = release;
@@ -123,7 +126,7 @@ async function unpack(tarball: string, directory: string, { wanted, signal }: Fe
   const inside = `orch-${wanted.version}-${process.platform}-${process.arch}/lib/orch`;
   const words = ['--extract', '--gzip', '--file', tarball, '--directory', directory, '--strip-components', '3'];
   try {
-    await run('tar', [...words, '--no-same-owner', '--preserve-permissions', '--', inside], {
+    await run('tar', [...words, '--no-same-owner', '--no-same-permissions', '--', inside], {
       timeout: UNPACK_MS,
       signal,
     });

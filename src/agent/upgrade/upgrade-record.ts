@@ -6,6 +6,7 @@ import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, write
 import { join } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { UpgradeState } from '../../wire/messages.js';
+import { syncDirectory } from '../snapshot/snapshot-record.js';
 
 /** What the trial of a release has to know. */
 interface Trial {
@@ -64,6 +65,7 @@ export function writeUpgrade(dataDir: string, record: UpgradeRecord): void {
     closeSync(descriptor);
   }
   renameSync(`${path}.new`, path);
+  syncDirectory(dataDir);
 }
 
 export function forgetUpgrade(dataDir: string): void {
