@@ -47,7 +47,11 @@ function* rowChange(apply: FinishedApply, existing: readonly AppliedResourceRow[
     const row = rows.get(resourceKey(item));
     const { confirmedBy } = apply;
     if (row === undefined) return undefined;
-    return { origin: originOf(row), operation_id: row.operation_id > confirmedBy ? row.operation_id : confirmedBy };
+    return {
+      kind: row.kind,
+      origin: originOf(row),
+      operation_id: row.operation_id > confirmedBy ? row.operation_id : confirmedBy,
+    };
   });
   return { put: yield* mapped(put, (one) => appliedRow(apply, one)), remove: yield* mapped(remove, keyParts) };
 }

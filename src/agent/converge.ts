@@ -5,12 +5,14 @@ import type { Host } from '../resources/host.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import { applyGroup, type Intend, type Intent } from './converge/apply-group.js';
-import { type Examined, failed } from './converge/examined.js';
+import { carryOut } from './converge/carry-out.js';
+import { type Examined, failed, isBad } from './converge/examined.js';
 import { Fingerprint } from './converge/fingerprint.js';
-import { groupsToApply, groupsToRemove } from './converge/grouping.js';
+import { HeldResults } from './converge/held-results.js';
 import { refusalOf } from './converge/observations.js';
-import { Run, type RunOptions, yieldToEventLoop } from './converge/run.js';
+import { type OnResults, Run, type RunOptions, yieldToEventLoop } from './converge/run.js';
 import type { Finding } from './converge/run-item.js';
+import { hasRemoved, secondPass } from './converge/second-pass.js';
 import { isRemoval, type Refusal, type Target } from './converge/target.js';
 import { type Trace, Tracer } from './converge/tracer.js';
 
@@ -46,6 +48,7 @@ const WINDOW = 256;
 export async function plan(content: RunContent, host: Host, options: RunOptions): Promise<Planned> {
   const run = new Run(content, host, { ...options, purpose: 'plan' });
   const fingerprint = new Fingerprint();
+  await run.begin();
   await look(run, (examined) => {
     fingerprint.add(examined);
     return predicted(examined);
@@ -75,21 +78,27 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     const message = 'the machine is no longer as the plan saw it, so nothing was changed';
     return { end: 'refused', results: [], error: { code: 'plan_stale', message } };
   }
-  const run = new Run(content, host, { ...options, purpose: 'apply' });
-  const groups = [...groupsToApply(run.desired, run.scope), ...groupsToRemove(run.removals, run.scope)];
+  const results: RunItem[] = [];
+  const passOn: OnResults = async (items, notes) => {
+    results.push(...items);
+    await options.onResults?.(items, notes);
+  };
+  const removes = content.removals.some(({ origin }) => origin === 'created');
+  const held = new HeldResults(removes ? content.resources.length : 0, passOn);
+  const run = new Run(content, host, { ...options, onResults: held.take, purpose: 'apply' });
   try {
-    for (const group of groups) {
-      if (run.isStopped) break;
-      await applyGroup(run, group, options.intend);
-      await yieldToEventLoop();
-    }
+    await run.begin();
+    await carryOut(run, (group) => applyGroup(run, group, options.intend));
+    if (hasRemoved(run)) await secondPass(run, held, content, host, { ...options, onResults: passOn });
   } catch (error) {
     const refusal = refusalOf(error, 'internal');
+    await held.release();
     await run.skipRest(refusal);
-    return { end: 'failed', results: run.results, error: refusal };
+    return { end: 'failed', results, error: refusal };
   }
+  await held.release();
   await run.skipRest({ code: run.stopCode, message: STOPPED[run.stopCode] });
-  const outcome = ended(run);
+  const outcome = ended(run, results);
   const paid = outcome.end === 'succeeded' ? run.ledgerUpdates.obsolete(run.desired) : [];
   if (paid.length > 0) await options.onResults?.([], { paid, memos: [] });
   return outcome;
@@ -111,14 +120,17 @@ async function isStale(
 }
 
 async function look(run: Run, find: (examined: Examined) => Finding): Promise<void> {
-  for (const targets of [run.desired, run.removals]) {
-    for (const window of windowsOf(targets)) {
-      if (run.isStopped) return;
-      const since = run.now();
-      const examined = await run.examine(window);
-      await run.report(examined.map(find), since);
-      await yieldToEventLoop();
-    }
+  const perform = async (group: readonly Target[]) => {
+    const since = run.now();
+    const examined = await run.examine(group);
+    await run.report(examined.map(find), since);
+  };
+  // Their order depends on the wanted resources.
+  if (run.order.all.length > 0) return carryOut(run, perform);
+  for (const window of windowsOf(run.desired)) {
+    if (run.isStopped) return;
+    await perform(window);
+    await yieldToEventLoop();
   }
 }
 
@@ -133,9 +145,11 @@ function predicted(examined: Examined): Finding {
   return { target, action, status: 'pending', changes, ...(text ? { text } : {}), reason, existed };
 }
 
-function ended(run: Run): Outcome {
-  const { results, stopCode } = run;
-  if (run.isComplete && !run.wasCut) return { end: run.hasFailures ? 'failed' : 'succeeded', results, error: null };
+/** @param results those of the run, as they are reported */
+function ended(run: Run, results: readonly RunItem[] = run.results): Outcome {
+  const { stopCode } = run;
+  const hasFailures = results.some(({ result }) => isBad(result.status));
+  if (run.isComplete && !run.wasCut) return { end: hasFailures ? 'failed' : 'succeeded', results, error: null };
   const message = 'the agent was stopped in the middle of it';
   return { end: stopCode, results, error: stopCode === 'interrupted' ? { code: stopCode, message } : null };
 }
@@ -178,7 +192,7 @@ export async function recover(
   const known = new Set(reported);
   run.exclude(known);
   const open = new Map(intents.filter(({ index }) => !known.has(index)).map((intent) => [intent.index, intent]));
-  for (const targets of [run.desired, run.removals]) {
+  for (const targets of [run.desired, run.order.all]) {
     const announced = targets.filter(({ index }) => open.has(index));
     host.removeTemporaries?.(
       announced.flatMap(({ kind, source }) => (kind?.family === 'path' ? [source.identity] : [])),

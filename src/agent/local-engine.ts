@@ -143,7 +143,8 @@ class ApplyRecord {
       this.earlier.push(...kept);
       this.journal.recordNotes(notes);
     }
-    const hasChanged = notes.paid.length > 0 || items.some(({ result }) => result.status !== 'unchanged');
+    const hasChanged =
+      notes.paid.length + notes.memos.length > 0 || items.some(({ result }) => result.status !== 'unchanged');
     if (hasChanged) sync(this.journal);
   }
 

@@ -12,7 +12,11 @@ export interface ItemOutcome {
   /** Position among the resources followed by the removals. */
   readonly index: number;
   readonly status: ResourceResult['status'];
-  /** True if the resource existed before this apply touched it; null when unknown. */
+  readonly action: ResourceResult['action'];
+  /**
+   * True if the resource existed before this apply touched it; null when unknown, and for a creation that failed and left
+   * nothing.
+   */
   readonly existed: boolean | null;
 }
 
@@ -27,6 +31,7 @@ export interface ReportedApply {
 
 /** What the believed state holds of a resource. */
 interface LastApplied {
+  readonly kind: string;
   readonly origin: Origin;
   readonly operation_id: string;
 }
@@ -39,8 +44,8 @@ export interface BelievedChange {
 }
 
 /**
- * Returns what an apply changes: the resources and removals that succeeded. Failed and skipped items stay as they were, and so
- * does what a later apply wrote.
+ * Returns what an apply changes: the resources and removals that succeeded, and what it has half created. Other failed and skipped
+ * items stay as they were, and so does what a later apply wrote.
  */
 export function* believedChange(
   { operationId, resources, removals, outcomes }: ReportedApply,
@@ -48,15 +53,19 @@ export function* believedChange(
 ): Steps<BelievedChange> {
   const put: BelievedChange['put'][number][] = [];
   const remove: Removal[] = [];
-  for (const { index, status, existed } of outcomes) {
+  for (const { index, status, action, existed } of outcomes) {
     yield;
-    if (status !== 'unchanged' && status !== 'changed') continue;
+    const isWell = status === 'unchanged' || status === 'changed';
+    const isBegun = status === 'failed' && action === 'create' && existed === false;
+    if (!isWell && !isBegun) continue;
     const resource = resources[index];
     const removal = removals[index - resources.length];
     const item = resource ?? removal;
     const last = item && lastOf(item);
-    if (last !== undefined && last.operation_id > operationId) continue;
-    if (resource !== undefined) put.push({ resource, index, origin: last?.origin ?? originOf(existed) });
+    if (last !== undefined && (last.operation_id > operationId || isBegun)) continue;
+    // A file in the place of a directory is another resource under the same key.
+    const origin = last?.kind === resource?.kind ? last?.origin : undefined;
+    if (resource !== undefined) put.push({ resource, index, origin: origin ?? originOf(existed) });
     else if (removal !== undefined) remove.push(removal);
   }
   return { put, remove };
@@ -65,13 +74,16 @@ export function* believedChange(
 /** A resource that may have existed before counts as adopted, and is never removed. */
 const originOf = (existed: boolean | null): Origin => (existed === false ? 'created' : 'adopted');
 
-/** Returns the managed resources that are not desired, in their order. */
-export function* noLongerDesired<Managed>(
+/**
+ * Returns the managed resources that are not desired, in their order. A file in whose place a directory is desired is one of
+ * them, and the other way round.
+ */
+export function* noLongerDesired<Managed extends { readonly kind: string }>(
   managed: readonly Managed[],
   keyOf: (one: Managed) => string,
   desired: readonly DesiredResource[],
 ): Steps<readonly Managed[]> {
-  const keys = new Set(yield* mapped(desired, resourceKey));
-  const isDesired = yield* mapped(managed, (one) => keys.has(keyOf(one)));
+  const kinds = new Map(yield* mapped(desired, (one) => [resourceKey(one), one.kind] as const));
+  const isDesired = yield* mapped(managed, (one) => kinds.get(keyOf(one)) === one.kind);
   return managed.filter((_, index) => !isDesired[index]);
 }

@@ -4,6 +4,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { findMissingParents, parentsField } from './missing-parents.js';
+import { afterRemovals } from './path-room.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -43,7 +44,8 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
     host.observe(wants.map((want) => ({ path: want.path, content: false, entries: purpose === 'removal' }))),
   exists: (have) => have.type !== 'absent',
 
-  plan(want, have, context): Decision {
+  plan(want, found, context): Decision {
+    const have = afterRemovals(want.path, found, context, { rules: UNIX_RULES, other: 'file' });
     const owner = want.owner ?? null;
     const group = want.group ?? null;
     switch (have.type) {

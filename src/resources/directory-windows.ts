@@ -4,6 +4,7 @@ import { closed } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { findMissingParents, parentsField } from './missing-parents.js';
+import { afterRemovals } from './path-room.js';
 import {
   aboveWindowsPath,
   checkWindowsPath,
@@ -36,8 +37,9 @@ export const directoryWindows = defineResource<DirectoryBody, PathFact>({
     ),
   exists: (have) => have.type !== 'absent',
 
-  plan(want, have, context): Decision {
+  plan(want, found, context): Decision {
     const path = windowsPath(want.path);
+    const have = afterRemovals(path, found, context, { rules: WINDOWS_RULES, other: 'file' });
     const refuse = (what: string): Decision => ({
       action: 'fail',
       code: 'wrong_type',

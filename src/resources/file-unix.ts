@@ -5,6 +5,7 @@ import { checkText, compareContent } from './file-content.js';
 import { type Metadata, type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource, type PlanContext } from './kind.js';
 import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
+import { afterRemovals, clearingSteps } from './path-room.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -54,7 +55,8 @@ export const fileUnix = defineResource<FileBody, PathFact>({
     host.observe(wants.map((want) => ({ path: want.path, content: want.content != null, entries: false }))),
   exists: (have) => have.type !== 'absent',
 
-  plan(want, have, context): Decision {
+  plan(want, found, context): Decision {
+    const have = afterRemovals(want.path, found, context, { rules: UNIX_RULES, other: 'directory' });
     // A file with a secret is private unless the module says otherwise.
     const mode = want.mode ?? (context.sensitive ? PRIVATE_MODE : null);
     const owner = want.owner ?? null;
@@ -91,7 +93,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         const fields = metadataOfNew(want, mode ?? NEW_MODE);
         const text = want.content == null ? {} : { text: { before: null, after: want.content } };
         if (have.type === 'absent') {
-          const steps = [{ ...write, ...missing.parents }];
+          const steps = [...clearingSteps(context), { ...write, ...missing.parents }];
           return { action: 'create', changes: [...missing.changes, ...fields], ...text, steps, ...missing.makes };
         }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };

@@ -5,6 +5,7 @@ import { checkText, compareContent } from './file-content.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
+import { afterRemovals, clearingSteps } from './path-room.js';
 import {
   aboveWindowsPath,
   checkWindowsPath,
@@ -46,8 +47,9 @@ export const fileWindows = defineResource<FileBody, PathFact>({
     ),
   exists: (have) => have.type !== 'absent',
 
-  plan(want, have, context): Decision {
+  plan(want, found, context): Decision {
     const path = windowsPath(want.path);
+    const have = afterRemovals(path, found, context, { rules: WINDOWS_RULES, other: 'directory' });
     const write = {
       do: 'write-file',
       path,
@@ -77,7 +79,7 @@ export const fileWindows = defineResource<FileBody, PathFact>({
         if (missing.refusal) return missing.refusal;
         const text = want.content == null ? {} : { text: { before: null, after: want.content } };
         if (have.type === 'absent') {
-          const steps = [{ ...write, ...missing.parents }];
+          const steps = [...clearingSteps(context), { ...write, ...missing.parents }];
           return { action: 'create', changes: missing.changes, ...text, steps, ...missing.makes };
         }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };

@@ -36,6 +36,18 @@ export const groupUnix = defineResource<GroupBody, UnixGroupFact>({
   identity: ({ name }) => name,
   requires: () => [],
   queried: true,
+  thingsOf: (_host, wants) => wants.map(({ gid }) => (gid == null ? null : `gid ${gid}`)),
+
+  obstacles(host, wants, removals) {
+    const numbers = new Set(wants.flatMap(({ body: { gid } }) => gid ?? []));
+    if (numbers.size === 0) return [];
+    const accounts = host.accounts();
+    // A user takes the group of its own name along.
+    return removals.filter(
+      ({ kind, identity }) =>
+        (kind === 'group-unix' || kind === 'user-unix') && numbers.has(accounts.gid(identity) ?? -1),
+    );
+  },
 
   async read(host, wants) {
     const { accounts, refusal } = await readUnixAccounts(host, { users: [], groups: wants.map(({ name }) => name) });
@@ -91,7 +103,7 @@ function refuseGroup(
   name: string,
   number: number | null,
   { group, accounts }: Extract<UnixGroupFact, { is: 'read' }>,
-  { purpose, mayAppear }: PlanContext,
+  { purpose, mayAppear, removes }: PlanContext,
 ): CommandRefusal | null {
   if (purpose === 'drift') return null;
   if (group !== null && !group.isLocal) {
@@ -99,7 +111,8 @@ function refuseGroup(
     return { code: 'account_not_local', message };
   }
   const holder = number === null || mayAppear ? undefined : accounts.groupOf(number);
-  if (holder === undefined) return null;
+  // A group of the same name goes with its user.
+  if (holder === undefined || removes('group', holder.name) || removes('user', holder.name)) return null;
   const message = `the group ${name} cannot have the gid ${number}: it is taken by the group ${holder.name}`;
   return { code: 'id_taken', message };
 }

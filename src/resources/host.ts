@@ -175,6 +175,11 @@ export interface Host {
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]>;
   /** Runs a program to its end and captures its output. Never throws; failures are in the result. */
   run(command: Command): Promise<CommandResult>;
+  /**
+   * Returns a function that names the directory that a path leads to, however the path is written: by device and inode where it
+   * exists, else by its nearest existing ancestor and the rest. A host without it knows each path by its text alone.
+   */
+  locator?(): (path: string) => string;
   /** Returns when the object at a path was last changed; null where there is none, or where the path may not be followed. */
   stamp?(path: string): FileStamp | null;
   /** Removes temporary files that a dead run left beside these paths. */

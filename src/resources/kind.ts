@@ -59,6 +59,11 @@ export interface PlanContext {
   comesLater(family: Family, identity: string): boolean;
   /** True when an earlier resource makes that missing directory as a parent. */
   isMade(directory: string): boolean;
+  /**
+   * Directories that orch made on the way to resources that are removed now, and that give way to this resource, innermost first.
+   * The resource removes them, the last of which has its path.
+   */
+  readonly cleared: readonly string[];
   /** True when that identity is removed earlier in the same run. */
   removes(family: Family, identity: string): boolean;
   /** True when the body holds a secret; a new file is then private by default. */
@@ -111,6 +116,20 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly queried?: boolean;
   /** Observes all wanted resources of this kind at once, in order; a removal may read more than a plan. */
   read(host: Host, wants: readonly B[], purpose: ReadPurpose): readonly Have[] | Promise<readonly Have[]>;
+  /**
+   * Returns for each body a text that is equal for two bodies of the family if they are the same thing on this machine, such as a
+   * unit and its alias; null where the identity alone tells. Paths need none (`Host.locator`).
+   */
+  thingsOf?(host: Host, wants: readonly B[]): readonly (string | null)[] | Promise<readonly (string | null)[]>;
+  /**
+   * Returns those of the removals that have to go before the wanted resources can be made, such as packages that one of them
+   * conflicts with. All of `wants` need a change. Paths are compared by the engine.
+   */
+  obstacles?(
+    host: Host,
+    wants: readonly NeededChange<B>[],
+    removals: readonly Obstacle[],
+  ): readonly Obstacle[] | Promise<readonly Obstacle[]>;
   /** True when the thing existed at the observation. */
   exists(have: Have): boolean;
   plan(want: B, have: Have, context: PlanContext): Decision;
@@ -145,6 +164,27 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
    * goal is reached anyway, a refusal with the cause, or `undone` to run the step for this resource alone.
    */
   judge?(host: Host, body: B, step: RunStep, result: CommandResult): Promise<StepVerdict>;
+}
+
+/** The module, kind and identity of a resource. */
+export interface ResourceAddress {
+  readonly module: string;
+  readonly kind: string;
+  readonly identity: string;
+}
+
+/** A resource that orch created and that an apply removes. */
+export interface Obstacle extends ResourceAddress {
+  readonly body: object;
+}
+
+/** A wanted resource that needs a change. */
+export interface NeededChange<B> extends ResourceAddress {
+  readonly body: B;
+  /** True when it never succeeded on this machine, for kinds with a memo. */
+  readonly isNew: boolean;
+  /** Empty when its plan fails. */
+  readonly changes: readonly FieldChange[];
 }
 
 /** Why an action is not possible or failed. */

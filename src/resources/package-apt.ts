@@ -3,7 +3,7 @@ import { type Command, commandFailure, exitedWith } from './command.js';
 import type { Host } from './host.js';
 import { explainApt, judgeApt } from './packages/apt-explain.js';
 import { aptIndex } from './packages/apt-index.js';
-import { askDpkg, formatOf, isToReinstall, plainName, unanswered } from './packages/apt-installed.js';
+import { askDpkg, formatOf, isToReinstall, packagesOf, plainName, unanswered } from './packages/apt-installed.js';
 import { defineIndexedPackage, type PackageRemoval } from './packages/indexed-package.js';
 
 /** Answers every question in advance: configured files are kept, new ones come as their maintainer ships them. */
@@ -29,6 +29,8 @@ const INSTALL = longRunning(
 const REINSTALL: Command = { ...INSTALL, argv: [...INSTALL.argv, '--reinstall'] };
 const REMOVE = longRunning('apt-get', 'remove', '-y', '-q', ...WAITING, ...KEEPING);
 
+const MARK_MANUAL: Command = { argv: ['apt-mark', 'manual', '-q'] };
+
 export const packageApt = defineIndexedPackage({
   kind: 'package-apt',
   name: {
@@ -46,7 +48,10 @@ export const packageApt = defineIndexedPackage({
     return [{ do: 'run', command, items: [version === null ? name : `${name}=${version}`] }];
   },
   remove: (name) => [{ do: 'run', command: REMOVE, items: [name] }],
+  keep: (name) => [{ do: 'run', command: MARK_MANUAL, items: [name] }],
   askInstalled: askDpkg,
+  thingsOf: packagesOf,
+  conflictsOf,
   index: aptIndex,
   removals: { removesNothingElse, removalOf },
   explain: explainApt,
@@ -56,6 +61,24 @@ export const packageApt = defineIndexedPackage({
 const simulation = (names: readonly string[]): Command => ({
   argv: ['apt-get', 'remove', '-s', '-q', ...KEEPING, ...names],
 });
+
+const installation = (items: readonly string[]): Command => ({
+  argv: ['apt-get', 'install', '-s', '-q', '--allow-downgrades', ...items],
+});
+
+/** Returns what apt would remove for these packages. One that cannot be installed keeps apt from answering for the others. */
+async function conflictsOf(
+  host: Host,
+  wants: readonly (readonly [string, string | null])[],
+): Promise<readonly string[]> {
+  const items = wants.map(([name, version]) => (version === null ? name : `${name}=${version}`));
+  const result = await host.run(installation(items));
+  if (exitedWith(result, 0)) return parseSimulation(result.stdout).removed.flatMap((name) => [name, plainName(name)]);
+  if (wants.length === 1) return [];
+  const alone: string[] = [];
+  for (const want of wants) alone.push(...(await conflictsOf(host, [want])));
+  return alone;
+}
 
 const NEEDS = formatOf('Package', 'Provides', 'Pre-Depends', 'Depends');
 

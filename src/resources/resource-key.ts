@@ -1,13 +1,6 @@
 /** The key of a resource on a machine: two resources with one key are the same thing. */
 import { CATALOGUE } from './catalogue.js';
-import { type Family, MODULE_FAMILIES } from './kind.js';
-
-/** The module, kind and identity of a resource. */
-export interface ResourceAddress {
-  readonly module: string;
-  readonly kind: string;
-  readonly identity: string;
-}
+import { type Family, MODULE_FAMILIES, type ResourceAddress } from './kind.js';
 
 /** A key in two parts: the family, and the identity in the family. */
 interface KeyParts {

@@ -53,6 +53,19 @@ export const script = defineResource<ScriptBody, ScriptFact>({
 
   identity: (body, id) => body.manages ?? id ?? '',
   requires: () => [],
+  // A script that was renamed is the same one.
+  thingsOf: (_host, wants) =>
+    wants.map(({ program, check, apply, undo }) => JSON.stringify([program, check ?? null, apply, undo ?? null])),
+
+  /** The undo of a script may undo what the one in its place does. */
+  obstacles(_host, wants, removals) {
+    const fresh = wants.filter(({ isNew }) => isNew);
+    return removals.filter(
+      (one) =>
+        one.kind === 'script' &&
+        fresh.some(({ module, identity }) => module === one.module || identity === one.identity),
+    );
+  },
 
   async read(host, wants, purpose) {
     const facts: ScriptFact[] = [];

@@ -6,7 +6,7 @@ import { type CommandResult, commandFailure, exitedWith } from './command.js';
 import type { Host } from './host.js';
 import { type BodyProblem, type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
 import { planUnit, planUnitRemoval, type SeenUnit } from './services/systemd-plan.js';
-import { explainUnit, judgeUnit, parseUnits, showCommand } from './services/systemd-unit.js';
+import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand } from './services/systemd-unit.js';
 import {
   problemOfUnitName,
   UNIT_NAME_PATTERN,
@@ -161,6 +161,12 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
     ...(body.dependencies ?? []).map((name) => ({ family: 'service', identity: unitIdentity(name) }) as const),
   ],
   queried: true,
+  thingsOf: unitIds,
+  /** The new service may use the port of the old one. */
+  obstacles: (_host, wants, removals) =>
+    wants.some(({ changes }) => changes.some(({ field, after }) => field === 'running' && after === 'running'))
+      ? removals.filter(({ kind }) => kind === 'service-systemd')
+      : [],
   read,
   exists: (have) => 'unit' in have && (have.unit.load !== 'not-found' || (have.file?.type ?? 'absent') !== 'absent'),
   plan: (want, have, context): Decision => ('refusal' in have ? failed(have.refusal) : planUnit(want, have, context)),
@@ -170,6 +176,14 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
   keepsWithheld: true,
   explain: (host, body, step, result) => explainUnit(host, unitNameOf(body.name), step, result),
 });
+
+/** Returns the units' own names, which differ from those of aliases; asks only if there are two. */
+async function unitIds(host: Host, wants: readonly ServiceBody[]): Promise<readonly (string | null)[]> {
+  if (wants.length < 2) return wants.map(() => null);
+  const result = await host.run({ argv: showIdsCommand(wants.map(({ name }) => unitNameOf(name))) });
+  const units = parseUnits(result.stdout);
+  return wants.map((_, at) => units[at]?.id || null);
+}
 
 const failed = (refusal: CommandRefusal): Decision => ({ action: 'fail', ...refusal });
 

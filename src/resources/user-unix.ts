@@ -97,6 +97,14 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
       .filter((group) => parseUnixId(group) === undefined)
       .map((identity) => ({ family: 'group', identity })),
   queried: true,
+  thingsOf: (_host, wants) => wants.map(({ uid }) => (uid == null ? null : `uid ${uid}`)),
+
+  obstacles(host, wants, removals) {
+    const numbers = new Set(wants.flatMap(({ body: { uid } }) => uid ?? []));
+    if (numbers.size === 0) return [];
+    const accounts = host.accounts();
+    return removals.filter(({ kind, identity }) => kind === 'user-unix' && numbers.has(accounts.uid(identity) ?? -1));
+  },
 
   async read(host, wants) {
     const { accounts, refusal } = await readUnixAccounts(host, {

@@ -36,7 +36,7 @@ export const RunItemSchema = closed({
   /** Position: desired resources first, then removals, in the order of the run. */
   index: count,
   result: ResourceResultSchema,
-  /** True if the thing existed before this run; null when unknown. */
+  /** True if the thing existed before this run; null when unknown, and for a creation that failed and left nothing. */
   existed: nullable(Type.Boolean()),
   /** Output of a script. */
   output: optional(OutputSchema),

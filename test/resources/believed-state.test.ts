@@ -14,8 +14,13 @@ const desired = (path: string): DesiredResource => ({ ...address(path), body: { 
 const removal = (path: string): Removal => ({ ...address(path), body: { path }, origin: 'created' });
 
 /** Returns the change by an apply of the resource /a and the removal of /b. */
-function change(outcome: ItemOutcome, last?: { origin: 'created' | 'adopted'; operation_id: string }) {
-  const apply = { operationId: NOW, resources: [desired('/a')], removals: [removal('/b')], outcomes: [outcome] };
+function change(
+  outcome: Omit<ItemOutcome, 'action'> & Partial<ItemOutcome>,
+  earlier?: { origin: 'created' | 'adopted'; operation_id: string; kind?: string },
+) {
+  const outcomes = [{ action: 'none', ...outcome } as const];
+  const apply = { operationId: NOW, resources: [desired('/a')], removals: [removal('/b')], outcomes };
+  const last = earlier && { kind: 'file-unix', ...earlier };
   const { put, remove } = finish(believedChange(apply, () => last));
   return [
     ...put.map(({ resource, origin }) => `${resource.identity} ${origin}`),
@@ -34,6 +39,20 @@ describe('an apply', () => {
     ['pending', false, []],
   ] as const)('puts a resource that is %s and existed: %s', (status, existed, expected) => {
     expect(change({ index: 0, status, existed })).toEqual(expected);
+  });
+
+  it('puts what it has half created, and nothing of a creation that left nothing or of another failure', () => {
+    const outcome = { index: 0, status: 'failed', action: 'create', existed: false } as const;
+    expect(change(outcome)).toEqual(['/a created']);
+    expect(change({ ...outcome, existed: null })).toEqual([]);
+    expect(change({ ...outcome, existed: true })).toEqual([]);
+    expect(change({ ...outcome, action: 'update' })).toEqual([]);
+    expect(change(outcome, { origin: 'adopted', operation_id: EARLIER })).toEqual([]);
+  });
+
+  it('decides the origin anew for another kind at the same place', () => {
+    const last = { origin: 'created', operation_id: EARLIER, kind: 'directory-unix' } as const;
+    expect(change({ index: 0, status: 'changed', existed: true }, last)).toEqual(['/a adopted']);
   });
 
   it('keeps the origin of a managed resource', () => {
@@ -66,4 +85,6 @@ it('managed resources that are not desired are found by their key, in their orde
   const managed = ['/c', '/a', '/b'].map(removal);
   const found = finish(noLongerDesired(managed, resourceKey, [desired('/a')]));
   expect(found.map(({ identity }) => identity)).toEqual(['/c', '/b']);
+  const directories = managed.map((one) => ({ ...one, kind: 'directory-unix' }));
+  expect(finish(noLongerDesired(directories, resourceKey, [desired('/a')]))).toHaveLength(3);
 });

@@ -62,6 +62,7 @@ describe.each(readdirSync(root))('%s', (name) => {
       declares: has(given.declares),
       comesLater: has(given.later),
       isMade: (directory) => (given.made ?? []).includes(directory),
+      cleared: [],
       removes: has(given.removes),
       sensitive,
       purpose,

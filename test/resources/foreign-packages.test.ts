@@ -16,6 +16,7 @@ import { type Facts, FakeHost, resultOf } from '../support/resources.js';
 const CONTEXT: PlanContext = {
   accounts: new FakeHost({}).accounts(),
   declares: () => false,
+  cleared: [],
   removes: () => false,
   sensitive: false,
   purpose: 'apply',

@@ -11,6 +11,7 @@ const ended = (end: CommandEnd, stderr = ''): CommandResult => ({ end, stdout: '
 const context: PlanContext = {
   accounts: new FakeHost({}).accounts(),
   declares: () => false,
+  cleared: [],
   removes: () => false,
   sensitive: false,
   purpose: 'apply',

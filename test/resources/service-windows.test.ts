@@ -9,6 +9,7 @@ import { FakeHost, resultOf } from '../support/resources.js';
 const CONTEXT: PlanContext = {
   accounts: new FakeHost({}).accounts(),
   declares: () => false,
+  cleared: [],
   removes: () => false,
   sensitive: false,
   purpose: 'apply',

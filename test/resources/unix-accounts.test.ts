@@ -13,6 +13,7 @@ import { type Facts, FakeHost, type Recorded, resultOf } from '../support/resour
 const context = (more: Partial<PlanContext> = {}): PlanContext => ({
   accounts: new FakeHost({}).accounts(),
   declares: () => false,
+  cleared: [],
   removes: () => false,
   sensitive: false,
   purpose: 'plan',

@@ -33,7 +33,7 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
       owed: run.ledgerUpdates.owedBy(pendings),
       memos: run.ledgerUpdates.memosBefore(pendings),
     });
-    run.forgetObservations();
+    await run.prepareChange(pendings, group);
   }
   const fates = await changeAll(run, pendings);
   const findings = examined.map((one) =>
@@ -81,7 +81,7 @@ async function remainsOf(run: Run, failed: readonly Pending[]): Promise<Readonly
   return new Map(
     asked.map((before, at) => {
       const after = now[at];
-      const isAbsent = after !== undefined && 'pending' in after && !after.pending.existed;
+      const isAbsent = after !== undefined && 'pending' in after && !after.pending.isThere;
       return [before.target.index, { isUntouched: isSame(before, after), isAbsent }];
     }),
   );
@@ -130,7 +130,7 @@ function fateOf({ target, change, existed }: Pending, fate: Fate | undefined): F
   const output = fate?.output ?? undefined;
   const seen = { target, action, changes, ...(text ? { text } : {}), ...(output ? { output } : {}), reason, existed };
   if (!fate?.refusal) return { ...seen, status: 'changed' };
-  return { ...seen, status: 'failed', error: fate.refusal };
+  return { ...seen, status: 'failed', error: fate.refusal, ...(fate.isAbsent ? { existed: null } : {}) };
 }
 
 /** Reports a release as done: it takes no step, orch only stops managing the resource. */

@@ -13,7 +13,10 @@ export type Change = Extract<Decision, { steps: unknown }>;
 export interface Pending {
   readonly target: Target;
   readonly change: Change;
+  /** True if it existed before the apply, and was not created by orch. */
   readonly existed: boolean;
+  /** True if it exists now. */
+  readonly isThere: boolean;
   readonly due: Due;
 }
 
@@ -24,7 +27,7 @@ export type Examined = { readonly finding: Finding } | { readonly pending: Pendi
 export function examined(
   target: Target,
   decision: Decision,
-  { existed, due, quotable }: Pick<Pending, 'existed' | 'due'> & { readonly quotable: Quotable },
+  { existed, isThere, due, quotable }: Omit<Pending, 'target' | 'change'> & { readonly quotable: Quotable },
 ): Examined {
   switch (decision.action) {
     case 'none':
@@ -39,7 +42,7 @@ export function examined(
     case 'run':
     case 'reload':
     case 'restart':
-      return { pending: { target, change: withReason(decision, due), existed, due } };
+      return { pending: { target, change: withReason(decision, due), existed, isThere, due } };
     default:
       return assertNever(decision);
   }

@@ -3,7 +3,7 @@ import type { TriggerField } from '../../resources/kind.js';
 import { isTainted } from '../../resources/tainted-body.js';
 import type { Pending } from './examined.js';
 import type { AnsweredTrigger, Ledger, Memo, Notes, OwedTrigger } from './ledger.js';
-import { begunKey, isRemoval, secretsKey, type Target } from './target.js';
+import { begunKey, isRemoval, madeKey, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
 interface LedgerUpdatesOptions {
@@ -13,6 +13,8 @@ interface LedgerUpdatesOptions {
   readonly runId: string;
   /** Returns the memo of the kind for the last observation. */
   memoOf(target: Target): string | null;
+  /** Returns the directories that gave way to the resource. */
+  clearedBy(target: Target): readonly string[];
 }
 
 /** The memo of a mark that is only present or absent. */
@@ -52,6 +54,7 @@ export class LedgerUpdates {
         ...(target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : []),
         ...(isTainted(target.source) ? this.mark(secretsKey(target), YES) : []),
         ...(change.action === 'create' && !existed ? this.mark(begunKey(target), YES) : []),
+        ...(change.makes ?? []).flatMap((directory) => this.mark(madeKey(directory), YES)),
       ];
     });
   }
@@ -88,11 +91,15 @@ export class LedgerUpdates {
 
   /** Deletes the memo of a removed resource; returns the memo of any other resource if it differs from the stored one. */
   private newMemoOf(target: Target): readonly Memo[] {
-    const { ledger, memoOf } = this.options;
+    const { ledger, memoOf, clearedBy } = this.options;
     const { key } = target;
     const before = ledger.memo(key);
     const hasSecrets = !isRemoval(target.source) && isTainted(target.source);
-    const marks = [...this.mark(secretsKey(target), hasSecrets ? YES : null), ...this.mark(begunKey(target), null)];
+    const marks = [
+      ...this.mark(secretsKey(target), hasSecrets ? YES : null),
+      ...this.mark(begunKey(target), null),
+      ...clearedBy(target).flatMap((directory) => this.mark(madeKey(directory), null)),
+    ];
     if (isRemoval(target.source)) return before === null ? marks : [...marks, { key, memo: null }];
     const memo = memoOf(target);
     return memo === null || memo === before ? marks : [...marks, { key, memo }];

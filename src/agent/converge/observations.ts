@@ -38,6 +38,15 @@ export class Observations {
     return found;
   }
 
+  /** Observes what exists, without caches and indexes. */
+  async before(targets: readonly Target[]): Promise<ReadonlyMap<number, Observation>> {
+    const found = new Map<number, Observation>();
+    for (const [kind, wanted] of byKind(targets)) {
+      for (const [index, seen] of await readAll(kind, wanted, this.host, 'drift')) found.set(index, seen);
+    }
+    return found;
+  }
+
   /** Returns the newest observation of a resource whose kind keeps a memo. */
   last(index: number): Observation | undefined {
     return this.newest.get(index);

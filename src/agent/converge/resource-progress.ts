@@ -38,8 +38,12 @@ export class ResourceProgress {
     return status === 'changed' || status === 'pending';
   }
 
-  get hasFailures(): boolean {
-    return [...this.statuses.values()].some(isBad);
+  statusOf({ index }: Target): Status | undefined {
+    return this.statuses.get(index);
+  }
+
+  hasFailed(target: Target): boolean {
+    return this.statusOf(target) === 'failed';
   }
 
   /** Returns the finding of a resource that another one blocks; null when none does. */
@@ -63,5 +67,5 @@ export class ResourceProgress {
   }
 }
 
-const addsOthers = ({ kind, source }: Target): boolean =>
+export const addsOthers = ({ kind, source }: Target): boolean =>
   !SELF_CONTAINED.has(kind?.family) || (kind?.family === 'path' && REPOSITORIES.test(source.identity));

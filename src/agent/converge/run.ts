@@ -2,24 +2,28 @@
 
 import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
+import type { Origin } from '../../resources/desired.js';
 import type { Accounts, Host } from '../../resources/host.js';
 import type { ReadPurpose } from '../../resources/kind.js';
 import { secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { OutputScrub, type Quotable, quotableOf } from './discretion.js';
-import { differenceIn, type Examined, examined, failed, isGone, skipped } from './examined.js';
+import { differenceIn, type Examined, examined, failed, isBad, isGone, type Pending, skipped } from './examined.js';
+import { Existence } from './existence.js';
 import { type Ledger, NO_LEDGER, NO_NOTES, type Notes } from './ledger.js';
 import { LedgerUpdates } from './ledger-updates.js';
 import { type Observation, Observations, refusalOf } from './observations.js';
+import { RemovalOrder } from './removal-order.js';
 import { ResourceProgress } from './resource-progress.js';
-import { type Finding, ItemWriter } from './run-item.js';
+import { type Finding, ItemWriter, type Status } from './run-item.js';
+import { findSameThings, NOTHING_SAME, type SameThings } from './same-things.js';
 import { type Moment, removalOrder, Scope } from './scope.js';
 import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
 import { type Due, NOT_DUE, Triggers } from './triggers.js';
 
 /** Called with results in the order in which they occur, and with the ledger's entries; the run waits until it returns. */
-type OnResults = (items: readonly RunItem[], notes: Notes) => void | Promise<void>;
+export type OnResults = (items: readonly RunItem[], notes: Notes) => void | Promise<void>;
 
 export interface RunOptions {
   readonly clock: Clock;
@@ -39,14 +43,15 @@ interface RunAim {
   readonly purpose: Exclude<ReadPurpose, 'removal'>;
   /** True when each resource is examined even if one that it depends on has failed. */
   readonly isIndependent?: boolean;
+  /** What existed before the apply [default: what this run finds]. */
+  readonly existence?: Existence;
 }
 
 export class Run {
   readonly host: Host;
   readonly desired: readonly Target[];
-  /** Removals in their order. */
-  readonly removals: readonly Target[];
   readonly scope: Scope;
+  readonly order: RemovalOrder;
   readonly triggers: Triggers;
   readonly ledgerUpdates: LedgerUpdates;
   readonly results: RunItem[] = [];
@@ -58,6 +63,14 @@ export class Run {
   private readonly count: number;
   private readonly writer: ItemWriter;
   private readonly reported = new Set<number>();
+  readonly existence: Existence;
+  /** Removals that stand in the way of a wanted resource. */
+  private readonly early = new Set<Target>();
+  /** Statuses of resources that an earlier pass has given up. */
+  private readonly presumed = new Map<number, Status>();
+  private same: SameThings = NOTHING_SAME;
+  /** True when something may have changed since the last look at what the resources are. */
+  private isSameOutdated = false;
   private isCut = false;
 
   constructor(content: RunContent, host: Host, options: RunOptions & RunAim) {
@@ -69,13 +82,15 @@ export class Run {
     this.scope = new Scope(targets, ledger);
     this.progress = new ResourceProgress(this.scope);
     this.desired = targets.slice(0, content.resources.length);
-    this.removals = removalOrder(targets.slice(content.resources.length));
+    const removals = removalOrder(targets.slice(content.resources.length));
+    this.order = new RemovalOrder({ host, ledger, removals });
     const scrub = new OutputScrub(
       [...targets.map(({ source }) => source), ...(content.verify ?? [])].flatMap(secretValues),
     );
     this.quotable = quotableOf(scrub, options.outputShownBy);
     this.writer = new ItemWriter(scrub);
     this.observations = new Observations(host, options.purpose, targets);
+    this.existence = options.existence ?? new Existence(this.desired, ledger);
     this.triggers = new Triggers({
       desired: this.desired,
       owed: ledger.owed,
@@ -87,6 +102,7 @@ export class Run {
       triggers: this.triggers,
       runId: options.runId ?? '',
       memoOf: (target) => this.memoNow(target),
+      clearedBy: (target) => this.scope.clearedFor(target),
     });
   }
 
@@ -109,6 +125,86 @@ export class Run {
     return this.options.clock.monotonic();
   }
 
+  /** Looks at what the resources are, before anything is decided. */
+  async begin(): Promise<void> {
+    this.same = await findSameThings(this.host, this.desired, this.order.rest);
+    this.isSameOutdated = false;
+    for (const [index, { target, isSame }] of this.same.heirs) {
+      const [removal, heir] = [this.scope.at(index), target];
+      if (isSame && removal && isRemoval(removal.source) && removal.source.origin === 'created') {
+        if (removal.source.kind === heir.source.kind) this.existence.noteOwn(heir);
+      }
+    }
+  }
+
+  /** Looks again at what the resources are if something has changed. */
+  async refresh(): Promise<void> {
+    if (this.isSameOutdated) await this.begin();
+  }
+
+  /** Returns the removals that have to go before these resources, and begins them. */
+  async removalsBefore(targets: readonly Target[]): Promise<readonly Target[]> {
+    if (this.order.rest.length === 0) return [];
+    await this.refresh();
+    const first = await this.order.inTheWayOf(await this.foresee(targets), this.same);
+    this.order.begin(first);
+    for (const target of first) this.early.add(target);
+    return first;
+  }
+
+  /** Records the room that removals have made for these resources. */
+  noteRoom(targets: readonly Target[], removals: readonly Target[]): void {
+    for (const removal of removals.filter((one) => this.scope.isRemoved(one))) {
+      for (const target of targets) {
+        const room = this.order.roomFor(target, removal, this.same);
+        this.scope.noteRoom(target, room);
+        const path = target.source.identity;
+        if (room.free === path || room.cleared.includes(path)) this.existence.noteOwn(target);
+      }
+    }
+  }
+
+  /** Returns the first wanted resource that failed. */
+  get failure(): Target | undefined {
+    return this.desired.find((target) => this.progress.hasFailed(target));
+  }
+
+  /** Reports the removals that have not begun as held back by a failure. */
+  async holdBack(failure: Target): Promise<void> {
+    const { kind, identity } = failure.source;
+    const reason = `${kind} ${identity} ${this.options.purpose === 'plan' ? 'fails' : 'failed'}`;
+    const message = `not removed, because ${reason}; the next apply in which nothing fails removes it`;
+    const held = this.order.rest;
+    this.order.begin(held);
+    await this.report(
+      held.map((target) => skipped(target, { code: 'dependency_failed', message }, reason)),
+      this.now(),
+    );
+  }
+
+  /** Takes over the failures and the removals of an earlier pass over the same resources. */
+  presume(earlier: Run): void {
+    const { all } = this.order;
+    this.order.begin(all);
+    for (const { index } of all) this.reported.add(index);
+    for (const target of this.desired) {
+      const status = earlier.progress.statusOf(target);
+      if (status !== undefined && isBad(status)) this.presumed.set(target.index, status);
+    }
+  }
+
+  /** Decides about resources, without recording anything. */
+  private async foresee(targets: readonly Target[]): Promise<readonly Examined[]> {
+    const observations = await this.observations.of(targets.filter((target) => this.settled(target) === null));
+    const accounts = this.host.accounts();
+    return targets.map((target) => {
+      const finding = this.settled(target);
+      if (finding !== null) return { finding };
+      const moment = this.quietly(target, accounts);
+      return this.decide(target, observations.get(target.index), { moment, due: NOT_DUE });
+    });
+  }
+
   /** Observes resources together, then decides about each in order. */
   async examine(targets: readonly Target[]): Promise<readonly Examined[]> {
     const wanted = targets.filter((target) => this.settled(target) === null);
@@ -127,9 +223,15 @@ export class Run {
     });
   }
 
-  /** Drops cached observations, because the machine is about to be changed. */
-  forgetObservations(): void {
+  /** Drops cached observations and records what exists, because the machine is about to be changed. */
+  async prepareChange(pendings: readonly Pending[], group: readonly Target[]): Promise<void> {
+    const open = this.existence.openBefore(pendings, new Set([...this.reported, ...group.map(({ index }) => index)]));
+    for (const [index, { have, refusal }] of await this.observations.before(open)) {
+      const kind = this.desired[index]?.kind;
+      if (kind && refusal === null) this.existence.note(index, kind.exists(have));
+    }
     this.observations.forget();
+    this.isSameOutdated = true;
   }
 
   /** Observes changed resources again, without due triggers; null where nothing differs. */
@@ -169,6 +271,11 @@ export class Run {
     await this.options.onResults?.(items, notes());
   }
 
+  /** Counts a part of the run as not reached. */
+  cut(): void {
+    this.isCut = true;
+  }
+
   /** True when a resource was not reached, or its change was cancelled. */
   get wasCut(): boolean {
     return this.isCut;
@@ -176,24 +283,30 @@ export class Run {
 
   /** Reports every resource without a result as skipped. */
   async skipRest({ code, message: reason }: Refusal): Promise<void> {
-    const rest = [...this.desired, ...this.removals].filter(({ index }) => !this.reported.has(index));
+    const rest = [...this.desired, ...this.order.all].filter(({ index }) => !this.reported.has(index));
     if (rest.length > 0) this.isCut = true;
     const findings = rest.map((target) => skipped(target, { code, message: reason }, reason));
     await this.report(findings, this.now());
   }
 
-  get hasFailures(): boolean {
-    return this.progress.hasFailures;
-  }
-
   /** Returns the finding of a resource that needs no observation, else null. */
   private settled(target: Target): Finding | null {
+    const status = this.presumed.get(target.index);
+    if (status !== undefined) return { target, action: 'none', status, existed: null };
     const block = this.options.isIndependent ? null : this.progress.blockOf(target);
     if (block) return block;
     if (target.refusal) return failed(target, target.refusal, null);
-    if (!isRemoval(target.source) || target.source.origin === 'created') return null;
-    const reason = 'it existed before orch managed it, so it stays as it is';
-    return { target, action: 'release', status: 'pending', reason, existed: null };
+    if (!isRemoval(target.source)) {
+      const message = this.same.conflicts.get(target.index);
+      return message === undefined ? null : failed(target, { code: 'module_conflict', message }, null);
+    }
+    const reason = this.reasonToStay(target, target.source.origin);
+    return reason === null ? null : { target, action: 'release', status: 'pending', reason, existed: null };
+  }
+
+  private reasonToStay(target: Target, origin: Origin): string | null {
+    if (origin !== 'created') return 'it existed before orch managed it, so it stays as it is';
+    return this.early.has(target) ? null : (this.same.heirs.get(target.index)?.reason ?? null);
   }
 
   /** Returns the moment of a resource without due triggers. */
@@ -226,10 +339,12 @@ export class Run {
     if (!observation || !kind) throw new Error(`${source.kind} ${source.identity} was not read`);
     try {
       const { have } = observation;
-      const existed = kind.exists(have) && !target.wasBegun;
+      const isThere = kind.exists(have);
+      const existed = isRemoval(source) ? isThere : this.existence.before(target, isThere);
       const context = this.scope.contextOf(target, moment, memo);
       const decide = isRemoval(source) ? kind.planRemoval : kind.plan;
-      return examined(target, decide.call(kind, source.body, have, context), { existed, due, quotable: this.quotable });
+      const decision = decide.call(kind, source.body, have, context);
+      return examined(target, decision, { existed, isThere, due, quotable: this.quotable });
     } catch (error) {
       return { finding: failed(target, refusalOf(error, 'apply_failed'), null) };
     }

@@ -9,12 +9,24 @@ import { isRemoval, type KnownTarget, keyOf, type Target } from './target.js';
 /** The part of a plan's context that changes while the run proceeds. */
 export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { readonly purpose: ReadPurpose };
 
+/** What an early removal leaves for a wanted path. */
+export interface Room {
+  /** A path that is free now; null for none. */
+  readonly free: string | null;
+  /** Directories that orch made, and that give way. */
+  readonly cleared: readonly string[];
+}
+
 export class Scope {
   private readonly targets: readonly Target[];
   private readonly declared = new Map<string, number>();
   /** Answers of `before`, by position; each resource is asked about several times. */
   private readonly dependencies = new Map<number, readonly number[]>();
   private readonly removed = new Set<string>();
+  /** Positions of the removals behind `removed`. */
+  private readonly gone = new Set<number>();
+  /** Directories that give way to a resource, by its position. */
+  private readonly cleared = new Map<number, readonly string[]>();
   /** Missing parent directories, with the position of the first resource that makes each. */
   private readonly made = new Map<string, number>();
   private readonly ledger: Ledger;
@@ -58,8 +70,21 @@ export class Scope {
   }
 
   /** Records a removal that was done or, in a plan, will be. */
-  noteRemoved({ kind, source }: Target): void {
-    if (kind) this.removed.add(keyOf(kind.family, source.identity));
+  noteRemoved({ kind, source, index }: Target): void {
+    if (kind === null) return;
+    this.gone.add(index);
+    this.removed.add(keyOf(kind.family, source.identity));
+  }
+
+  /** True when `noteRemoved` has recorded it. */
+  isRemoved({ index }: Target): boolean {
+    return this.gone.has(index);
+  }
+
+  /** Records the room that an early removal has made for a wanted path. */
+  noteRoom({ index }: Target, { free, cleared }: Room): void {
+    if (free !== null) this.removed.add(keyOf('path', free));
+    if (cleared.length > 0) this.cleared.set(index, innermostFirst([...(this.cleared.get(index) ?? []), ...cleared]));
   }
 
   /** Records missing parent directories that a resource makes. */
@@ -67,6 +92,11 @@ export class Scope {
     for (const directory of directories) {
       if (index < (this.made.get(directory) ?? Number.POSITIVE_INFINITY)) this.made.set(directory, index);
     }
+  }
+
+  /** Returns the directories that give way to a resource, innermost first. */
+  clearedFor({ index }: Target): readonly string[] {
+    return this.cleared.get(index) ?? [];
   }
 
   /** @param memo [default: the ledger's] */
@@ -81,6 +111,7 @@ export class Scope {
       comesLater: (family, identity) => (this.declared.get(keyOf(family, identity)) ?? -1) > index,
       isMade: (directory) => (this.made.get(directory) ?? index) < index,
       removes: (family, identity) => this.removed.has(keyOf(family, identity)),
+      cleared: this.clearedFor(target),
       sensitive: isTainted(source),
       memo,
       digest: (value) => this.ledger.digest(value),
@@ -92,8 +123,11 @@ export class Scope {
   }
 }
 
+const innermostFirst = (paths: readonly string[]): readonly string[] =>
+  [...new Set(paths)].sort((a, b) => b.length - a.length);
+
 /** Returns the resources that a resource needs if they are declared: such as its directory and all above it, and its owner. */
-const holdersOf = (kind: KnownTarget['kind'], { body }: Target['source']) => [
+export const holdersOf = (kind: KnownTarget['kind'], { body }: Target['source']) => [
   ...kind.requires(body),
   ...(kind.above?.(body) ?? []),
 ];

@@ -57,6 +57,9 @@ export const secretsKey = ({ key }: Pick<Target, 'key'>): string => `secrets\0${
 /** Key of the mark that a creation has begun and not yet succeeded. */
 export const begunKey = ({ key }: Pick<Target, 'key'>): string => `begun\0${key}`;
 
+/** Key of the mark that orch made a directory on the way to a resource. */
+export const madeKey = (directory: string): string => `made\0${directory}`;
+
 /** Returns the resources in the order of the run. */
 export function targetsOf(
   content: RunContent,

@@ -157,7 +157,8 @@ export class ApplyRun {
   private take(items: readonly RunItem[], notes: Notes): void {
     const { run, journal, clock } = this.options;
     journal.record(run.id, items, notes);
-    const hasChanged = notes.paid.length > 0 || items.some(({ result }) => result.status !== 'unchanged');
+    const hasChanged =
+      notes.paid.length + notes.memos.length > 0 || items.some(({ result }) => result.status !== 'unchanged');
     if (hasChanged || clock.monotonic() - this.lastSync > PATIENCE) this.trySync();
   }
 

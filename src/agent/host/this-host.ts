@@ -16,6 +16,7 @@ import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { AccessLists } from './attributes.js';
 import { commit } from './commit.js';
+import { createLocator } from './locator.js';
 import { observe, stampAt } from './observe.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
 import { ScriptDirectories } from './script-directory.js';
@@ -82,6 +83,10 @@ export class UnixHost implements Host {
     } finally {
       walk.close();
     }
+  }
+
+  locator(): (path: string) => string {
+    return createLocator();
   }
 
   stamp(path: string): FileStamp | null {

@@ -13,7 +13,7 @@ import { readTags } from '../tag-arguments.js';
 import { readTextFile } from '../text-files.js';
 import type { BelievedState } from './believed-state-schema.js';
 import type { LocalChoice } from './local-options.js';
-import { itemAt, loadState, stateAfter } from './local-state.js';
+import { loadState, stateAfter } from './local-state.js';
 
 export interface LocalSession {
   readonly machine: LocalMachine;
@@ -65,7 +65,7 @@ function announcedBy(applies: readonly LocalApply[]): ReadonlyMap<string, boolea
   const existed = new Map<string, boolean>();
   for (const { content, intents } of applies) {
     for (const intent of intents) {
-      const item = itemAt(content, intent.index);
+      const item = content.resources[intent.index];
       const key = item && resourceKey(item);
       if (key !== undefined && !existed.has(key)) existed.set(key, intent.existed);
     }

@@ -76,7 +76,9 @@ export function stateAfter(
   const outcomes = items.map((item) => {
     const source = itemAt(content, item.index);
     const before = source && existed.get(keyOf(source));
-    return { index: item.index, status: item.result.status, existed: before ?? item.existed };
+    const { status, action } = item.result;
+    const hasLeftNothing = status === 'failed' && item.existed === null;
+    return { index: item.index, status, action, existed: hasLeftNothing ? null : (before ?? item.existed) };
   });
   const { put, remove } = finish(
     believedChange({ operationId, ...content, outcomes }, (item) => applied.get(keyOf(item))),
@@ -105,7 +107,7 @@ function keysOnce(): typeof resourceKey {
   };
 }
 
-export const itemAt = ({ resources, removals }: LocalContent, index: number): DesiredResource | Removal | undefined =>
+const itemAt = ({ resources, removals }: LocalContent, index: number): DesiredResource | Removal | undefined =>
   resources[index] ?? removals[index - resources.length];
 
 function appliedOf(resource: DesiredResource, origin: Origin, operationId: string): Applied {

@@ -42,13 +42,51 @@ export async function askDpkg(host: Host, names: readonly string[]): Promise<Ins
   const refusal = unanswered(command, result, 0, 1);
   if (refusal !== null) return refusal;
   const rows = parseInstalled(result.stdout);
+  const automatic = automaticPackages(host);
   const isPlain = names.every((name) => architectureOf(name) === null && rowsOf(rows, name).length < 2);
-  const answer = (native: string) => ({ native, stateOf: (name: string) => stateOf(name, rows, native) });
+  const answer = (native: string) => ({ native, stateOf: (name: string) => stateOf(name, rows, native, automatic) });
   if (isPlain) return answer('');
-  const ask: Command = { argv: ['dpkg', '--print-architecture'] };
-  const architecture = await host.run(ask);
-  return unanswered(ask, architecture, 0) ?? answer(architecture.stdout.trim());
+  const architecture = await host.run(ASK_ARCHITECTURE);
+  return unanswered(ASK_ARCHITECTURE, architecture, 0) ?? answer(architecture.stdout.trim());
 }
+
+/** Where apt notes which packages it installed only because others need them. */
+const EXTENDED_STATES = '/var/lib/apt/extended_states';
+
+/** Returns the names of the packages that `apt-get autoremove` may remove, each also with its architecture. */
+function automaticPackages(host: Host): ReadonlySet<string> {
+  const [fact] = host.observe([{ path: EXTENDED_STATES, content: true, entries: false }]);
+  if (fact?.type !== 'file' || fact.content.kind !== 'text') return new Set();
+  const fieldOf = (stanza: string, name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(stanza)?.[1] ?? '';
+  const marked = fact.content.text.split('\n\n').filter((stanza) => fieldOf(stanza, 'Auto-Installed') === '1');
+  return new Set(
+    marked.flatMap((stanza) => [
+      fieldOf(stanza, 'Package'),
+      `${fieldOf(stanza, 'Package')}:${fieldOf(stanza, 'Architecture')}`,
+    ]),
+  );
+}
+
+/**
+ * Returns for each name the package that it means, as name and architecture; null for names that no other one can mean. A name
+ * without an architecture means the installed package, else that of the machine.
+ */
+export async function packagesOf(host: Host, names: readonly string[]): Promise<readonly (string | null)[]> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(plainName(name), (counts.get(plainName(name)) ?? 0) + 1);
+  const unclear = names.filter((name) => (counts.get(plainName(name)) ?? 0) > 1);
+  if (unclear.length === 0) return names.map(() => null);
+  const rows = parseInstalled((await host.run(showInstalled(unclear))).stdout);
+  const native = (await host.run(ASK_ARCHITECTURE)).stdout.trim();
+  const own = (architecture: string) => (architecture === 'all' ? native : architecture);
+  return names.map((name) => {
+    if (!unclear.includes(name)) return null;
+    const installed = architectureOf(name) === null ? rowOf(name, rows, native)?.architecture : undefined;
+    return `${plainName(name)}:${own(installed ?? architectureOf(name) ?? native)}`;
+  });
+}
+
+const ASK_ARCHITECTURE: Command = { argv: ['dpkg', '--print-architecture'] };
 
 /** Returns the refusal for a query that failed or was truncated, else null. */
 export function unanswered(command: Command, result: CommandResult, ...ok: readonly number[]): CommandRefusal | null {
@@ -68,20 +106,38 @@ function parseInstalled(text: string): readonly DpkgRow[] {
 const rowsOf = (rows: readonly DpkgRow[], name: string): readonly DpkgRow[] =>
   rows.filter((row) => row.name === plainName(name) && !GONE.has(row.state));
 
-/** Returns the state of the package of a name: of its architecture, else of the machine's, else of any. */
-function stateOf(name: string, rows: readonly DpkgRow[], native: string): InstalledState {
+/** Returns the package of a name: of its architecture, else of the machine's, else of any. */
+function rowOf(name: string, rows: readonly DpkgRow[], native: string): DpkgRow | null {
   const architecture = architectureOf(name);
   const own = (row: DpkgRow) => row.architecture === native || row.architecture === 'all';
   const there = rowsOf(rows, name);
-  const row =
-    architecture === null
-      ? (there.find(own) ?? there[0] ?? null)
-      : (there.find((one) => one.architecture === architecture || (architecture === native && own(one))) ?? null);
+  return architecture === null
+    ? (there.find(own) ?? there[0] ?? null)
+    : (there.find((one) => one.architecture === architecture || (architecture === native && own(one))) ?? null);
+}
+
+function stateOf(
+  name: string,
+  rows: readonly DpkgRow[],
+  native: string,
+  automatic: ReadonlySet<string>,
+): InstalledState {
+  const row = rowOf(name, rows, native);
   const held = row === null ? rows.filter((one) => one.name === plainName(name)) : [row];
   return {
-    installed: row && { version: row.version, fault: faultOf(row) },
+    installed: row && { version: row.version, fault: faultOf(row), isAutomatic: isAutomatic(row, rows, automatic) },
     isHeld: held.some(({ selection }) => selection === 'hold'),
   };
+}
+
+/** apt notes packages for all architectures under that of the machine. */
+function isAutomatic(
+  { name, architecture }: DpkgRow,
+  rows: readonly DpkgRow[],
+  automatic: ReadonlySet<string>,
+): boolean {
+  const isOnly = rowsOf(rows, name).length < 2;
+  return automatic.has(architecture === 'all' || isOnly ? name : `${name}:${architecture}`);
 }
 
 const faultOf = ({ state, flag }: DpkgRow): string | null => {

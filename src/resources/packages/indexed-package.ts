@@ -6,6 +6,8 @@ import {
   type Decision,
   defineResource,
   type FieldChange,
+  type NeededChange,
+  type Obstacle,
   type PlanContext,
   type ReadPurpose,
   type ResourceKind,
@@ -25,6 +27,11 @@ export interface IndexedManager {
   matches(asked: string, version: string): boolean;
   install(want: PackageBody, version: string | null, installed: InstalledPackage | null): readonly Step[];
   remove(name: string): readonly Step[];
+  /** Marks an installed package as wanted for itself, for managers that remove packages which no other one needs. */
+  keep?(name: string): readonly Step[];
+  thingsOf?(host: Host, names: readonly string[]): Promise<readonly (string | null)[]>;
+  /** Returns the names of installed packages that the manager would remove for these, each a name and a wanted version or null. */
+  conflictsOf?(host: Host, wants: readonly (readonly [string, string | null])[]): Promise<readonly string[]>;
   /** Queries the installed packages, all names at once. */
   askInstalled(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal>;
   /** @param native architecture of the machine */
@@ -43,6 +50,8 @@ export interface InstalledPackage {
   readonly others?: readonly string[];
   /** The manager's word for a state in which the package does not work, such as `half-configured`; null when it is whole. */
   readonly fault: string | null;
+  /** True when the manager may remove it as soon as no other package needs it. */
+  readonly isAutomatic?: boolean;
 }
 
 /** One wanted package as the manager has it. */
@@ -127,6 +136,8 @@ export const defineIndexedPackage = (manager: IndexedManager): ResourceKind<Pack
     requires: () => [],
     batch: BATCH,
     queried: true,
+    ...(manager.thingsOf && { thingsOf: (host, wants) => manager.thingsOf?.(host, namesOf(wants)) ?? [] }),
+    obstacles: (host, wants, removals) => obstaclesOf(host, wants, removals, manager),
     read: (host, wants, purpose) => readPackages(host, wants, purpose, manager),
     exists: (have) => isSeen(have) && have.installed !== null,
     plan: (want, have, context) => plan(want, have, context, manager),
@@ -171,6 +182,20 @@ async function readPackages(
       offer: manager.corrected?.(offer, state.installed) ?? offer,
     };
   });
+}
+
+/** Returns the packages that have to go before the manager can install the wanted ones. */
+async function obstaclesOf(
+  host: Host,
+  wants: readonly NeededChange<PackageBody>[],
+  removals: readonly Obstacle[],
+  { kind, conflictsOf }: IndexedManager,
+): Promise<readonly Obstacle[]> {
+  const packages = removals.filter((one) => one.kind === kind);
+  if (packages.length === 0 || conflictsOf === undefined) return [];
+  const asked = wants.map(({ body }) => [body.name, wantedVersion(body)] as const);
+  const names = new Set(await conflictsOf(host, asked));
+  return packages.filter(({ identity }) => names.has(identity));
 }
 
 const namesOf = (wants: readonly PackageBody[]): readonly string[] => wants.map(({ name }) => name);
@@ -246,15 +271,21 @@ function plan(want: PackageBody, have: PackageHave, context: PlanContext, manage
   if (!('version' in goal)) return { action: 'fail', ...goal };
   const { installed } = have;
   const changes = differences(installed, goal.version, manager, wantedVersion(want));
-  if (installed !== null && changes.length === 0) return { action: 'none' };
+  const keeping = installed?.isAutomatic === true ? (manager.keep?.(want.name) ?? []) : [];
+  if (installed !== null && changes.length === 0) return keeping.length === 0 ? { action: 'none' } : kept(keeping);
   if (have.isHeld) return { action: 'fail', ...heldRefusal(want.name, manager) };
   return {
     action: installed === null ? 'create' : 'update',
-    changes,
-    steps: manager.install(want, goal.version, installed),
+    changes: [...changes, ...(keeping.length === 0 ? [] : [MARKED])],
+    steps: [...manager.install(want, goal.version, installed), ...keeping],
     ...(goal.reason === undefined ? {} : { reason: goal.reason }),
   };
 }
+
+/** A package that no other one needs is removed by the manager unless it was asked for itself. */
+const MARKED: FieldChange = { field: 'mark', before: 'automatic', after: 'manual' };
+
+const kept = (steps: readonly Step[]): Decision => ({ action: 'update', changes: [MARKED], steps });
 
 function planRemoval(last: PackageBody, have: PackageHave, context: PlanContext, manager: IndexedManager): Decision {
   if (!isSeen(have)) return { action: 'fail', ...have.refusal };

@@ -49,6 +49,15 @@ export const showCommand = (units: readonly string[]): readonly [string, ...stri
   ...units,
 ];
 
+/** Returns the query for the units' own names. */
+export const showIdsCommand = (units: readonly string[]): readonly [string, ...string[]] => [
+  'systemctl',
+  'show',
+  '--property=Id',
+  '--',
+  ...units,
+];
+
 /** Returns the queried units in order; fewer when systemd stopped at an invalid name. */
 export function parseUnits(stdout: string): readonly Unit[] {
   return stdout

@@ -80,11 +80,13 @@ export function refuseUser(
     const message = `the user ${name} comes from a directory service and differs; it has to be changed there`;
     return { code: 'account_not_local', message };
   }
-  return context.mayAppear ? null : (refuseNumber(name, aim) ?? refuseGroups(aim, context));
+  return context.mayAppear ? null : (refuseNumber(name, aim, context) ?? refuseGroups(aim, context));
 }
 
-function refuseNumber(name: string, { accounts, settings: { uid } }: Aim): CommandRefusal | null {
-  const holder = uid === null ? undefined : accounts.users.find((other) => other.uid === uid && other.name !== name);
+function refuseNumber(name: string, { accounts, settings: { uid } }: Aim, context: PlanContext): CommandRefusal | null {
+  const isHolder = (other: UnixUser) =>
+    other.uid === uid && other.name !== name && !context.removes('user', other.name);
+  const holder = uid === null ? undefined : accounts.users.find(isHolder);
   if (holder === undefined) return null;
   return {
     code: 'id_taken',

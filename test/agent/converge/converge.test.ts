@@ -269,7 +269,7 @@ describe('an apply', () => {
       'c none failed invalid_module',
       'relative none failed invalid_module',
       'd create changed',
-      'e none failed unsupported_on_platform',
+      'e none skipped dependency_failed',
     ]);
     expect(resultAt(results, 1).error?.message).toContain('unknown key "colour"');
     expect(readdirSync(root)).toEqual(['d']);
@@ -303,8 +303,8 @@ describe('an apply', () => {
     const stop = (code: 'cancelled' | 'interrupted') => stopper.abort(new Fault(code, 'enough'));
     const { end, results, error } = await applied(run, {
       signal: stopper.signal,
-      onResults: (items) => {
-        if (items.some(({ index }) => index === 1)) stop('cancelled');
+      intend: (intents) => {
+        if (intents.some(({ index }) => index === 1)) stop('cancelled');
       },
     });
     expect(summaryOf(results)).toEqual([
