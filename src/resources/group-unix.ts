@@ -111,8 +111,9 @@ function refuseGroup(
     return { code: 'account_not_local', message };
   }
   const holder = number === null || mayAppear ? undefined : accounts.groupOf(number);
-  // A group of the same name goes with its user.
-  if (holder === undefined || removes('group', holder.name) || removes('user', holder.name)) return null;
+  if (holder === undefined || removes('group', holder.name)) return null;
+  // A user takes the group of its own name along.
+  if (removes('user', holder.name) && accounts.user(holder.name)?.gid === holder.gid) return null;
   const message = `the group ${name} cannot have the gid ${number}: it is taken by the group ${holder.name}`;
   return { code: 'id_taken', message };
 }

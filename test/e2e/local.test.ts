@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -172,6 +173,25 @@ describe('what is no longer declared', () => {
     expect((await orch('plan', '-f', path)).stdout).toContain('2 to remove');
     await json('apply', '-f', path, '--yes', '--allow-removals', '2');
     expect(existsSync(site)).toBe(false);
+  });
+
+  it('stays when it is still declared under another path or name, and is still known as made by orch', async () => {
+    mkdirSync(`${site}/usr/lib`, { recursive: true });
+    symlinkSync('usr/lib', `${site}/lib`);
+    const script = (id: string) => `  - id: ${id}
+    resource:
+      script: {program: sh, check: "test -e ${site}/flag", apply: "touch ${site}/flag", undo: "rm ${site}/flag"}
+`;
+    const keep = file('keep', 'x');
+    await orch('apply', '-f', module('site', file('lib/x', 'x'), script('tz'), keep), '--yes');
+    const renamed = module('site', file('usr/lib/x', 'x'), script('timezone'), keep);
+    const plan = await orch('plan', '-f', renamed);
+    expect(plan.stdout).toContain(`it is the same thing as file-unix ${site}/usr/lib/x, which is wanted`);
+    const applied = await json<RunResult>('apply', '-f', renamed, '--yes');
+    expect(applied).toMatchObject({ status: 'succeeded', summary: { unchanged: 3, removed: 0 } });
+    expect([existsSync(`${site}/lib/x`), existsSync(`${site}/flag`)]).toEqual([true, true]);
+    await orch('apply', '-f', module('site', keep), '--yes');
+    expect([existsSync(`${site}/lib/x`), existsSync(`${site}/flag`)]).toEqual([false, false]);
   });
 
   it('is kept when it is much, or all, unless the number is given', async () => {

@@ -279,6 +279,52 @@ describeHosts('users and groups on a booted machine', () => {
       expect(await orch.differences()).toEqual([]);
     });
 
+    it('makes way for the one that takes its number, which keeps the files', async () => {
+      const anna = user({ name: 'anna' });
+      await orch.declare(
+        anna,
+        group({ name: 'first', gid: 3700 }),
+        user({ name: 'one', uid: 5700, primary_group: 'first' }),
+      );
+      expect(failures(await orch.apply())).toEqual({});
+      await orch.declare(
+        anna,
+        group({ name: 'second', gid: 3700 }),
+        user({ name: 'two', uid: 5700, primary_group: 'second' }),
+      );
+      const order = async (verb: 'plan' | 'apply') =>
+        (await (verb === 'plan' ? orch.results('plan') : orch.apply()))
+          .filter(({ identity }) => identity !== 'anna')
+          .map(({ identity, action }) => `${identity} ${action}`);
+      const planned = await order('plan');
+      expect(planned).toEqual(['one remove', 'first remove', 'second create', 'two create']);
+      expect(await order('apply')).toEqual(planned);
+      expect(await run('stat -c %U:%G /home/one')).toBe('two:second');
+      expect(await run('getent passwd one; getent group first; id two')).toContain('uid=5700(two) gid=3700(second)');
+    });
+
+    it('is not made twice with one number', async () => {
+      await orch.declare(
+        user({ name: 'anna' }),
+        user({ name: 'twin', uid: 5701 }),
+        user({ name: 'other', uid: 5701 }),
+        group({ name: 'some', gid: 3701 }),
+        group({ name: 'same', gid: 3701 }),
+      );
+      const why = 'module_conflict';
+      const plan = failures(await orch.results('plan'));
+      expect(plan).toEqual({
+        twin: `${why}: user-unix twin and user-unix other have the uid 5701; declare only one of them`,
+        other: `${why}: user-unix other and user-unix twin have the uid 5701; declare only one of them`,
+        some: `${why}: group-unix some and group-unix same have the gid 3701; declare only one of them`,
+        same: `${why}: group-unix same and group-unix some have the gid 3701; declare only one of them`,
+      });
+      expect(failures(await orch.apply())).toMatchObject(plan);
+      expect(await passwd('twin')).toBe('');
+      // What was to be removed was held back.
+      expect(await passwd('two')).not.toBe('');
+    });
+
     it('stays when it is the primary group of somebody', async () => {
       await run('useradd -g crew holder');
       await orch.declare(user({ name: 'anna' }));

@@ -1,9 +1,10 @@
 /** Packages of apt on a booted Debian machine, from a repository of the test. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../support/orch.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
+import { type Entry, entry, LocalOrch } from './local-orch.js';
 import { fates, localPackages, versions } from './local-packages.js';
 import { describeHosts } from './requirements.js';
 
@@ -64,6 +65,7 @@ describeHosts(
           },
           postinst: 'systemctl daemon-reload\nsystemctl enable --now daemon.service',
         },
+        { name: 'shipper', version: '1.0', files: { '/usr/share/shipper/words': 'theirs\n' } },
         ...many.map((name) => ({ name, version: '1.0' })),
       ]);
       fleet = await startFleet({ hosts: ['web-01'], binds: [{ from: repository.directory, to: '/srv/debs' }] });
@@ -157,7 +159,10 @@ describeHosts(
       expect(failed[0]?.error?.message).toContain('looking\nno licence found');
       const [planned] = await local('plan', { bad: null });
       expect(planned?.changes).toEqual([{ field: 'state', before: 'half-configured', after: 'installed' }]);
-      expect(fates(await local('apply', { app: null }))).toEqual(['app create changed']);
+      expect(fates(await local('apply', { app: null, bad: null }))).toEqual([
+        'app create changed',
+        'bad update failed command_failed',
+      ]);
       await sh('touch /etc/good');
       expect(fates(await local('apply', { bad: null }))).toEqual(['bad update changed']);
       expect(await installed('bad')).toBe('1.0 installed');
@@ -232,6 +237,100 @@ describeHosts(
       await sh('apt-get remove -y user-of-lib');
       expect(fates(await local('apply', {}))).toEqual(['lib remove changed']);
       expect(await installed('lib')).toBe('');
+    });
+
+    describe('beside other resources', () => {
+      const SHIPPED = '/usr/share/shipper/words';
+      const KEEP = entry('file-unix', { path: '/root/keep', content: 'x' });
+      const apt = (name: string, version?: string) =>
+        entry('package-apt', { name, ...(version === undefined ? {} : { version }) });
+      const orch = () => new LocalOrch(host, '/root/beside.orch.yaml');
+      const apart = ['--data-dir', '/root/beside'];
+      const run = async (verb: 'plan' | 'apply', ...entries: readonly Entry[]) => {
+        await orch().declare(...entries);
+        const consent = verb === 'apply' ? ['--yes', '--allow-removals', '9'] : [];
+        return fates([...(await orch().results(verb, ...apart, ...consent))]);
+      };
+      /** Applies after a plan that has to say the same. */
+      const foretold = async (...entries: readonly Entry[]) => {
+        const planned = await run('plan', ...entries);
+        const applied = await run('apply', ...entries);
+        expect(applied).toEqual(planned.map((fate) => fate.replace('pending', 'changed')));
+        return applied;
+      };
+
+      beforeAll(async () => {
+        await sh('apt-get remove -y rival; apt-get remove -y tool; apt-get update; rm -rf /etc/good');
+      });
+      beforeEach(async () => {
+        await run('apply');
+        await sh(`rm -rf ${apart[1]}`);
+      });
+
+      it('take the place of packages that they conflict with, in one apply', async () => {
+        expect(await run('apply', apt('tool'), KEEP)).toEqual(['tool create changed', '/root/keep create changed']);
+        expect(await foretold(apt('rival'), KEEP)).toEqual([
+          'tool remove changed',
+          'rival create changed',
+          '/root/keep none unchanged',
+        ]);
+        expect(await installed('rival')).toBe('1.0 installed');
+      });
+
+      it('are not removed when the one in their place, or anything else, cannot be installed', async () => {
+        await run('apply', apt('tool'), apt('lib'));
+        const results = await run('apply', apt('lib', '9.9'));
+        expect(results).toEqual(['lib none failed package_version_unknown', 'tool none skipped dependency_failed']);
+        expect(await installed('tool')).not.toBe('');
+        expect(await run('apply', apt('lib'))).toEqual(['lib none unchanged', 'tool remove changed']);
+      });
+
+      it('are one package with their architecture and without, and handed over', async () => {
+        const native = await sh('/usr/bin/dpkg --print-architecture');
+        await run('apply', apt('tool'));
+        expect(await foretold(apt(`tool:${native}`))).toEqual([
+          `tool:${native} none unchanged`,
+          'tool release changed',
+        ]);
+        expect(await run('plan', apt('tool'), apt(`tool:${native}`))).toEqual([
+          'tool none failed module_conflict',
+          `tool:${native} none failed module_conflict`,
+        ]);
+        await run('apply');
+        expect(await installed('tool')).toBe('');
+      });
+
+      it('give back a file that is still declared when they are removed', async () => {
+        const file = entry('file-unix', { path: SHIPPED, content: 'mine\n' });
+        await run('apply', apt('shipper'), file);
+        expect(await run('apply', file)).toEqual([`${SHIPPED} create changed`, 'shipper remove changed']);
+        expect(await sh(`cat ${SHIPPED}`)).toBe('mine');
+      });
+
+      it('are removed when their installation has failed half way', async () => {
+        expect(await run('apply', apt('bad'), apt('lib'))).toEqual([
+          'bad create failed command_failed',
+          'lib create changed',
+        ]);
+        expect(await installed('bad')).toBe('1.0 half-configured');
+        expect(await foretold(apt('lib'))).toEqual(['lib none unchanged', 'bad remove changed']);
+        expect(await installed('bad')).toBe('');
+      });
+
+      it('no longer go with the packages that brought them', async () => {
+        await sh('apt-get install -y app');
+        expect(await sh('apt-mark showauto lib')).toBe('lib');
+        await orch().declare(apt('lib', '1.0'));
+        const [planned] = await orch().results('plan', ...apart);
+        expect(planned).toMatchObject({
+          action: 'update',
+          changes: [{ field: 'mark', before: 'automatic', after: 'manual' }],
+        });
+        expect(await run('apply', apt('lib', '1.0'))).toEqual(['lib update changed']);
+        await sh('apt-get remove -y app && apt-get autoremove -y');
+        expect(await installed('lib')).toBe('1.0 installed');
+        expect(await run('apply', apt('lib', '1.0'))).toEqual(['lib none unchanged']);
+      });
     });
   },
   debTools,

@@ -294,6 +294,50 @@ describeHosts('services on a booted machine', () => {
     });
   });
 
+  describe('what takes the place of another', () => {
+    const listener = (name: string) =>
+      service({
+        name,
+        running: true,
+        exec_start: `/usr/bin/perl -MIO::Socket::INET -e "IO::Socket::INET->new(Listen => 1, LocalPort => 4711) or exit 3; sleep"`,
+      });
+
+    it('is stopped before the one on its port starts', async () => {
+      await declare(listener('old-port'));
+      expect(fields(await apply())).toEqual([['old-port', 'create', 'changed', 'unit_file,running']]);
+      await declare(listener('new-port'));
+      const order = (found: readonly ResourceResult[]) => found.map(({ identity, action }) => `${identity} ${action}`);
+      const planned = order(await results('plan'));
+      expect(planned).toEqual(['old-port remove', 'new-port create']);
+      const applied = await apply();
+      expect(applied.map(({ status }) => status)).toEqual(['changed', 'changed']);
+      expect(order(applied)).toEqual(planned);
+      expect(await state('new-port')).toMatch(/^active/);
+    });
+
+    it('is the same unit under another name, which is refused beside it and handed over', async () => {
+      await sh(
+        'ln -s /usr/lib/systemd/system/adopted.service /etc/systemd/system/nickname.service && systemctl daemon-reload',
+      );
+      try {
+        await declare(service({ name: 'adopted', running: true }), service({ name: 'nickname', running: false }));
+        const messages = (await results('plan')).map(({ error }) => error?.message);
+        expect(messages[0]).toContain('service-systemd adopted and service-systemd nickname are the same thing');
+        expect(messages[1]).toContain('service-systemd nickname and service-systemd adopted are the same thing');
+        await declare(service({ name: 'nickname', running: true }));
+        await apply();
+        await declare(service({ name: 'adopted', running: true }));
+        expect((await apply()).map(({ identity, action }) => `${identity} ${action}`)).toEqual([
+          'adopted none',
+          'nickname release',
+        ]);
+        expect(await state('adopted')).toMatch(/^active/);
+      } finally {
+        await sh('rm /etc/systemd/system/nickname.service && systemctl daemon-reload');
+      }
+    });
+  });
+
   describe('triggers', () => {
     const config = (n: number) => file('config', '/etc/counted.conf', `${n}\n`);
     const listening = (body: Body) => service({ name: 'counted', running: true, ...body }, 'counted');
@@ -380,9 +424,9 @@ describeHosts('services on a booted machine', () => {
     const calls = () => sh('sort /run/calls | uniq -c | sed "s/^ *//"; rm /run/calls');
     await declare(...services);
     expect((await apply()).filter(({ status }) => status === 'changed')).toHaveLength(MANY);
-    expect(await calls()).toBe(`1 daemon-reload\n1 enable\n${MANY} is-active\n2 show\n1 start\n`);
+    expect(await calls()).toBe(`1 daemon-reload\n1 enable\n${MANY} is-active\n3 show\n1 start\n`);
     await inSync();
-    expect(await calls()).toBe('1 show\n');
+    expect(await calls()).toBe('2 show\n');
     expect(fields(await results('drift'))).toEqual([]);
     expect(await calls()).toBe('1 show\n');
     await declare();
