@@ -94,11 +94,11 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     const refusal = refusalOf(error, 'internal');
     await held.release();
     await run.skipRest(refusal);
-    return { end: 'failed', results, error: refusal };
+    return { end: 'failed', results: held.inOrder(results), error: refusal };
   }
   await held.release();
   await run.skipRest({ code: run.stopCode, message: STOPPED[run.stopCode] });
-  const outcome = ended(run, results);
+  const outcome = ended(run, held.inOrder(results));
   const paid = outcome.end === 'succeeded' ? run.ledgerUpdates.obsolete(run.desired) : [];
   if (paid.length > 0) await options.onResults?.([], { paid, memos: [] });
   return outcome;

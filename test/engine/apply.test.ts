@@ -157,6 +157,21 @@ describe('an apply', () => {
     expect((await rejection(bench.drift(agent))).code).toBe('no_snapshot');
   });
 
+  it('that has made a resource half way removes it once it is no longer declared', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    await bench.upload('site', { '/etc/half': 'one', '/etc/whole': 'two' });
+    agent.mishaps.set('/etc/half', 'begin');
+    expect((await bench.apply(agent, ['site'])).status).toBe('failed');
+    agent.mishaps.clear();
+    await bench.upload('site', { '/etc/whole': 'two' });
+    const { resources } = await bench.apply(agent, ['site'], { allowRemovals: 1 });
+    expect(resources.map(({ identity, action, status }) => `${identity} ${action} ${status}`)).toEqual([
+      '/etc/whole none unchanged',
+      '/etc/half remove changed',
+    ]);
+  });
+
   it('removes what it created, releases what was there before, and keeps what could not be removed', async () => {
     const bench = await openBench();
     const agent = await bench.agent('1');

@@ -260,7 +260,9 @@ describeHosts(
       };
 
       beforeAll(async () => {
-        await sh('apt-get remove -y rival; apt-get remove -y tool; apt-get update; rm -rf /etc/good');
+        await sh(
+          'rm -f /etc/good; apt-get update; for name in rival tool bad lib app; do apt-get remove -y $name; done',
+        );
       });
       beforeEach(async () => {
         await run('apply');

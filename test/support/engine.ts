@@ -415,8 +415,8 @@ export interface JournalledRun {
   checks?: readonly CheckReport[];
 }
 
-/** What the script makes of one resource instead of success. */
-export type Mishap = 'fail' | 'skip';
+/** What the script makes of one resource instead of success; `begin` fails after the resource was made. */
+export type Mishap = 'fail' | 'begin' | 'skip';
 
 export class ScriptedAgent {
   readonly nodeId: NodeId;
@@ -708,15 +708,15 @@ export class ScriptedAgent {
     const differs = released || this.machine.get(sent.identity) !== wanted;
     const mishap = this.mishaps.get(sent.identity);
     const status = mishap
-      ? mishap === 'fail'
-        ? 'failed'
-        : 'skipped'
+      ? mishap === 'skip'
+        ? 'skipped'
+        : 'failed'
       : !differs
         ? 'unchanged'
         : change
           ? 'changed'
           : 'pending';
-    if (status === 'changed' && !released) {
+    if ((status === 'changed' || (mishap === 'begin' && change)) && !released) {
       if (wanted === undefined) this.machine.delete(sent.identity);
       else this.machine.set(sent.identity, wanted);
     }
@@ -726,7 +726,8 @@ export class ScriptedAgent {
     const at = resource === undefined ? resources.length + removals.indexOf(sent as never) : index;
     const output = change ? this.outputs.get(sent.identity) : undefined;
     const result = resultOf(sent, { status, action }, this.messages.get(sent.identity));
-    return { index: at, result, existed, ...(output ? { output } : {}) };
+    const hasLeftNothing = mishap === 'fail' && action === 'create';
+    return { index: at, result, existed: hasLeftNothing ? null : existed, ...(output ? { output } : {}) };
   }
 
   private say(message: EngineMessage): void {

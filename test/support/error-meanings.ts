@@ -253,7 +253,8 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Extend `supports` of the module, or leave this agent out of the selector.',
   },
   module_conflict: {
-    cause: 'Two modules declare the same resource differently, two entries are the same thing on the machine, or dependencies form a cycle.',
+    cause:
+      'Two modules declare the same resource differently, two entries are the same thing on the machine, or dependencies form a cycle.',
     mend: 'The message names both places. Declare the resource in one module only, or give it the same fields.',
   },
   variant_ambiguous: {

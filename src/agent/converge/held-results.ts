@@ -5,6 +5,8 @@ import type { OnResults } from './run.js';
 
 export class HeldResults {
   private readonly held = new Map<number, RunItem>();
+  /** The order in which the results occurred, by the positions of the resources. */
+  private readonly places = new Map<number, number>();
   private readonly passOn: OnResults;
   private readonly wanted: number;
 
@@ -16,6 +18,7 @@ export class HeldResults {
 
   /** Passes on all but successes of wanted resources. The ledger's entries do not wait, so that a crash repeats nothing. */
   readonly take = async (items: readonly RunItem[], notes: Notes): Promise<void> => {
+    for (const { index } of items) this.places.set(index, this.places.size);
     const passed = items.filter((item) => !this.isHeld(item));
     for (const item of items) if (this.isHeld(item)) this.held.set(item.index, item);
     await this.passOn(passed, notes);
@@ -29,12 +32,17 @@ export class HeldResults {
     }
   }
 
-  /** Passes the held results on, and returns them. */
-  async release(): Promise<readonly RunItem[]> {
+  /** Passes the held results on. */
+  async release(): Promise<void> {
     const items = [...this.held.values()];
     this.held.clear();
     if (items.length > 0) await this.passOn(items, NO_NOTES);
-    return items;
+  }
+
+  /** Returns results in the order in which they occurred, which is not that in which they were passed on. */
+  inOrder(items: readonly RunItem[]): readonly RunItem[] {
+    const placeOf = ({ index }: RunItem) => this.places.get(index) ?? 0;
+    return [...items].sort((a, b) => placeOf(a) - placeOf(b));
   }
 
   private isHeld({ index, result }: RunItem): boolean {

@@ -250,11 +250,13 @@ export class SavedPaths {
     const present = lstatSync(at, { throwIfNoEntry: false });
     const destination = { directory: held, path };
     if (saved.type === 'directory') {
-      if (present !== undefined) return this.putBackAttributesOf(saved, found, walk);
+      // The apply may have put a file in the place of the directory.
+      if (present?.isFile()) unlinkSync(at);
+      else if (present !== undefined) return this.putBackAttributesOf(saved, found, walk);
       const { uid, gid, mode } = saved;
       closeSynced(makeOwned(destination, at, staging, () => ({ uid, gid, mode })));
     } else {
-      // The apply does not put a directory in the place of a file; an empty one is in the way all the same.
+      // The entries of a directory that the apply has put there went before it.
       if (present?.isDirectory()) rmdirSync(at);
       if (saved.type === 'symlink') {
         if (present?.isSymbolicLink() && readlinkSync(at) === saved.target) return null;
@@ -431,7 +433,7 @@ function placeOf(
       if (missing.length > 0) return { missing };
       return { held: place.held, at: `${place.held.at}${path.slice(path.lastIndexOf('/'))}` };
     }
-    if (place.what === 'not-directory') return { reason: `${directory} is not a directory` };
+    // A file that is to make way for directories is as good as missing.
     missing.unshift(directory);
   }
 }

@@ -233,9 +233,9 @@ describe('all other removals', () => {
     );
     expect(existsSync(at('old'))).toBe(true);
     expect(orderOf(await foretold(made, run))).toEqual([
+      'new create changed',
       'found release changed',
       'old remove changed',
-      'new create changed',
     ]);
   });
 

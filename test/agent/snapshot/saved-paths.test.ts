@@ -66,6 +66,24 @@ describe('a saved path', () => {
     expect(readdirSync(root).sort()).toEqual(['deleted', 'replaced']);
   });
 
+  it('returns as a file in the place of a directory with what the apply put in it, and the other way round', async () => {
+    const root = place();
+    const [file, directory] = [join(root, 'file'), join(root, 'directory')];
+    writeFileSync(file, 'x');
+    mkdirSync(directory, { mode: 0o751 });
+    writeFileSync(join(directory, 'y'), 'y');
+    const { putBack } = await save(file, join(file, 'a/new'), join(directory, 'y'), directory);
+    rmSync(file);
+    mkdirSync(join(file, 'a'), { recursive: true });
+    writeFileSync(join(file, 'a/new'), '');
+    rmSync(directory, { recursive: true });
+    writeFileSync(directory, 'now a file');
+    expect(await putBack()).toEqual([null, null, null, null]);
+    expect(readFileSync(file, 'utf8')).toBe('x');
+    expect(modeOf(directory)).toBe(0o751);
+    expect(readFileSync(join(directory, 'y'), 'utf8')).toBe('y');
+  });
+
   it('returns to its owner and group', async (context) => {
     needs(context, isRoot, 'root');
     const path = join(place(), 'owned');
