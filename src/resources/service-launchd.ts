@@ -1,4 +1,5 @@
 /** `service-launchd`: whether a daemon of macOS may be loaded and runs, and with `program_arguments` its property list. */
+
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { escapePointer } from '../kernel/validator.js';
@@ -15,6 +16,7 @@ import {
   parseDisabled,
   parseList,
 } from './services/launchd-state.js';
+import { portHolders } from './services/port-holders.js';
 import { problemOfUnixPath } from './unix/unix-path.js';
 
 /** A label names a file and is part of `system/LABEL`. */
@@ -135,6 +137,7 @@ export const serviceLaunchd = defineResource<LaunchdBody, LaunchdHave>({
     ...(body.program_arguments == null ? [{ family: 'path', identity: plistPath(body.name) } as const] : []),
   ],
   queried: true,
+  obstacles: portHolders,
   read,
   exists: (have) => !('refusal' in have) && !isNew(have),
   plan: (want, have, context): Decision =>

@@ -5,6 +5,7 @@ import { escapePointer } from '../kernel/validator.js';
 import { type CommandResult, commandFailure, exitedWith } from './command.js';
 import type { Host } from './host.js';
 import { type BodyProblem, type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
+import { portHolders } from './services/port-holders.js';
 import { planUnit, planUnitRemoval, type SeenUnit } from './services/systemd-plan.js';
 import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand } from './services/systemd-unit.js';
 import {
@@ -162,11 +163,7 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
   ],
   queried: true,
   thingsOf: unitIds,
-  /** The new service may use the port of the old one. */
-  obstacles: (_host, wants, removals) =>
-    wants.some(({ changes }) => changes.some(({ field, after }) => field === 'running' && after === 'running'))
-      ? removals.filter(({ kind }) => kind === 'service-systemd')
-      : [],
+  obstacles: portHolders,
   read,
   exists: (have) => 'unit' in have && (have.unit.load !== 'not-found' || (have.file?.type ?? 'absent') !== 'absent'),
   plan: (want, have, context): Decision => ('refusal' in have ? failed(have.refusal) : planUnit(want, have, context)),

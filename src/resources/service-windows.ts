@@ -4,6 +4,7 @@ import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { recordsOf, textOf, textsOf } from './json-answer.js';
 import { type BodyProblem, type CommandRefusal, type Decision, defineResource } from './kind.js';
+import { portHolders } from './services/port-holders.js';
 import { powershell, readAnswer } from './windows/powershell.js';
 import { foldCase } from './windows/windows-case.js';
 import { READ_SERVICES, STOP_SERVICE, serviceFailure } from './windows/windows-service-control.js';
@@ -95,6 +96,7 @@ export const serviceWindows = defineResource<ServiceBody, ServiceFact>({
   schema: serviceSchema,
   check: checkService,
   identity: ({ name }) => foldCase(name),
+  obstacles: portHolders,
   requires: ({ dependencies }) =>
     (dependencies ?? [])
       .filter((one) => !one.startsWith('+'))

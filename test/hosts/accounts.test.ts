@@ -280,6 +280,19 @@ describeHosts('users and groups on a booted machine', () => {
       expect(await orch.differences()).toEqual([]);
     });
 
+    it('stays when it is the primary group of somebody', async () => {
+      await run('useradd -g crew holder');
+      await orch.declare(user({ name: 'anna' }));
+      const plan = failures(await orch.results('plan'));
+      expect(plan.crew).toBe(
+        'removal_refused: the group crew is the primary group of holder; give them another one first',
+      );
+      expect(failures(await orch.apply())).toEqual(plan);
+      await run('userdel holder; getent group crew >/dev/null || groupadd crew');
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await run('getent group crew || true')).toBe('');
+    });
+
     it('makes way for the one that takes its number, which keeps the files', async () => {
       const anna = user({ name: 'anna' });
       await orch.declare(
@@ -320,23 +333,10 @@ describeHosts('users and groups on a booted machine', () => {
         some: `${why}: group-unix some and group-unix same have the gid 3701; declare only one of them`,
         same: `${why}: group-unix same and group-unix some have the gid 3701; declare only one of them`,
       });
-      expect(failures(await orch.apply())).toMatchObject(plan);
+      expect(Object.keys(failures(await orch.apply())).sort()).toEqual(Object.keys(plan).sort());
       expect(await passwd('twin')).toBe('');
       // What was to be removed was held back.
       expect(await passwd('two')).not.toBe('');
-    });
-
-    it('stays when it is the primary group of somebody', async () => {
-      await run('useradd -g crew holder');
-      await orch.declare(user({ name: 'anna' }));
-      const plan = failures(await orch.results('plan'));
-      expect(plan.crew).toBe(
-        'removal_refused: the group crew is the primary group of holder; give them another one first',
-      );
-      expect(failures(await orch.apply())).toEqual(plan);
-      await run('userdel holder; getent group crew >/dev/null || groupadd crew');
-      expect(failures(await orch.apply())).toEqual({});
-      expect(await run('getent group crew || true')).toBe('');
     });
   });
 });

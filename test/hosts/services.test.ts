@@ -258,7 +258,9 @@ describeHosts('services on a booted machine', () => {
         message: expect.stringContaining('no such table: users'),
       });
       await declare(service({ ...body, exec_start: '/bin/sleep infinity' }));
-      expect(await apply()).toMatchObject([{ status: 'changed' }]);
+      // The failures had held this release back.
+      const released = { identity: 'adopted', action: 'release' };
+      expect(await apply()).toMatchObject([{ identity: 'dying', status: 'changed' }, released]);
       await inSync();
     });
 

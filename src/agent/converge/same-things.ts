@@ -1,5 +1,5 @@
 /** Which resources of a run are the same thing on this machine, although they are written differently. */
-import type { Host } from '../../resources/host.js';
+import type { Accounts, Host } from '../../resources/host.js';
 import { MODULE_FAMILIES, type ResourceKind } from '../../resources/kind.js';
 import { type Place, placesOf } from './places.js';
 import type { KnownTarget, Target } from './target.js';
@@ -37,9 +37,12 @@ export async function findSameThings(
     const thing = things.get(target.index);
     if (thing !== undefined) push(wanted, thing, target);
   }
+  const accounts = host.accounts();
   const inhabitants = inhabitantsOf(desired, removals, places);
   const heirs = removals.flatMap((removal): [number, Heir][] => {
-    const heir = heirOf(wanted.get(things.get(removal.index) ?? '')?.[0], inhabitants.get(removal.index));
+    const [same] = wanted.get(things.get(removal.index) ?? '') ?? [];
+    const isOne = same !== undefined && !isNewAccount(same, accounts);
+    const heir = heirOf(isOne ? same : undefined, inhabitants.get(removal.index));
     return heir === null ? [] : [[removal.index, heir]];
   });
   return { places, conflicts: conflictsIn(wanted), heirs: new Map(heirs) };
@@ -100,6 +103,12 @@ function conflictsIn(wanted: ReadonlyMap<string, readonly Target[]>): ReadonlyMa
 
 /** Families whose things are numbers. */
 const ACCOUNTS: ReadonlySet<string> = new Set(['user', 'group']);
+
+/** True for an account that still has to be made: what has its number is in its way. */
+function isNewAccount({ kind, source: { identity } }: Target, accounts: Accounts): boolean {
+  if (kind?.family === 'user') return accounts.uid(identity) === undefined;
+  return kind?.family === 'group' && accounts.gid(identity) === undefined;
+}
 
 /** Returns for each directory that is to be removed a wanted resource in it. */
 function inhabitantsOf(
