@@ -39,14 +39,19 @@ interface ApplyRunOptions {
 /** Maximum milliseconds for which results without a change wait to be synced and reported with others. */
 const PATIENCE = 200;
 
+/** Minimum milliseconds between signs of life while results are held back; the orchestrator waits for a minute. */
+const ALIVE_MS = 10_000;
+
 export class ApplyRun {
   private readonly options: ApplyRunOptions;
   private reported = 0;
   private lastSync: number;
+  private lastReport: number;
 
   constructor(options: ApplyRunOptions) {
     this.options = options;
     this.lastSync = options.clock.monotonic();
+    this.lastReport = this.lastSync;
   }
 
   /** Carries out the apply, and reports its results and its end. One that has to be confirmed is undone without that. */
@@ -157,9 +162,18 @@ export class ApplyRun {
   private take(items: readonly RunItem[], notes: Notes): void {
     const { run, journal, clock } = this.options;
     journal.record(run.id, items, notes);
+    if (items.length === 0) this.showAlive();
     const hasChanged =
       notes.paid.length + notes.memos.length > 0 || items.some(({ result }) => result.status !== 'unchanged');
     if (hasChanged || clock.monotonic() - this.lastSync > PATIENCE) this.trySync();
+  }
+
+  /** Reports that the apply goes on although its results wait for its removals. */
+  private showAlive(): void {
+    const { run, clock, report: tell } = this.options;
+    if (clock.monotonic() - this.lastReport < ALIVE_MS) return;
+    this.lastReport = clock.monotonic();
+    tell({ type: 'run_accepted', run_id: run.id });
   }
 
   /** Syncs the journal. Results that cannot be written wait; the next change cannot be announced then, so it does not begin. */
@@ -194,6 +208,7 @@ export class ApplyRun {
   private flush(): void {
     const { run, report: tell, clock, isShort } = this.options;
     this.lastSync = clock.monotonic();
+    this.lastReport = this.lastSync;
     const items = run.items.slice(this.reported);
     const entries = isShort ? shortened(items, run.content.resources) : items;
     tell(...resultMessages(run.id, this.reported, entries));
