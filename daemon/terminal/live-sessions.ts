@@ -107,7 +107,7 @@ export const terminalRules = (settings: Settings): TerminalRules => ({
 });
 
 /** Milliseconds that a command without a terminal continues while no client takes its output. */
-const EXEC_DETACHED = 60_000;
+const EXEC_DETACHED = 30_000;
 
 const clockLimits = (rules: TerminalRules, hasTerminal: boolean): ClockLimits => ({
   idle: hasTerminal ? rules.idle : 0,

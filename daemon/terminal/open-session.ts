@@ -3,7 +3,7 @@
 import type { Operator } from '../../src/contract/operators.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
-import type { OrchestratorMessageOf } from '../../src/wire/messages.js';
+import { COMMAND_WORDS, type OrchestratorMessageOf } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import { approvedAgent, operatorRemoved, requireOperator } from './eligibility.js';
@@ -47,6 +47,8 @@ export interface ExecRequest {
   readonly command: readonly string[];
   readonly timeoutSecs: number | null;
   readonly stdin: boolean;
+  /** True to wait until no process has the output open; null for a client that does not know of open output. */
+  readonly wait: boolean | null;
   readonly env: readonly string[];
   /** Terminal of the command, with a non-empty TERM; null without one. */
   readonly tty: (Size & { readonly term: string }) | null;
@@ -58,7 +60,7 @@ export interface Opened {
   readonly ticket: string;
 }
 
-type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin' | 'env' | 'tty'>;
+type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin' | 'wait' | 'env' | 'tty'>;
 
 /** Size of a command without a terminal. */
 const NO_SIZE: Size = { cols: 80, rows: 24 };
@@ -83,12 +85,13 @@ export class SessionOpener {
 
   /** Starts a command. Throws as `openShell` without `shell_not_allowed`, and `command_missing`, `command_not_executable`. */
   async exec(request: ExecRequest, context: RequestContext): Promise<Opened> {
-    const { command, timeoutSecs, stdin, env, tty } = request;
+    const { command, timeoutSecs, stdin, wait, env, tty } = request;
     const facts = await this.factsOf(request, { kind: 'exec', command, term: tty?.term ?? '' });
     const isOnTerminal = tty !== null;
     const program = { shell: null, timeout_secs: timeoutSecs, stdin: stdin || isOnTerminal, env: [...env] };
     const size = tty === null ? NO_SIZE : { cols: tty.cols, rows: tty.rows };
-    return this.open(facts, size, { ...program, ...(isOnTerminal && { tty: true }) }, context);
+    const more = isOnTerminal ? { tty: true } : wait === null ? {} : { wait };
+    return this.open(facts, size, { ...program, ...more }, context);
   }
 
   private async factsOf(
@@ -136,7 +139,7 @@ export class SessionOpener {
         operator: facts.operator,
         kind: facts.kind,
         term: facts.term,
-        command: facts.command === null ? null : [...facts.command],
+        ...commandOf(facts.command),
         ...size,
         ...program,
       });
@@ -190,6 +193,13 @@ export class SessionOpener {
     const { actor, address, requestId } = context;
     await this.options.store.refused(facts, { reason: code, by: actor, address, requestId });
   }
+}
+
+/** Returns the members of a request for a command: earlier agents take only the first words, and say so by their answer. */
+function commandOf(words: SessionFacts['command']): Pick<OrchestratorMessageOf<'terminal_open'>, 'command' | 'more_words'> {
+  if (words === null) return { command: null };
+  const command = words.slice(0, COMMAND_WORDS);
+  return words.length === command.length ? { command } : { command, more_words: words.slice(COMMAND_WORDS) };
 }
 
 /** Throws when the session ended before it was open: its operator was removed, its agent rejected, or the agent lost it. */

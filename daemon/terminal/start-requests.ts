@@ -3,7 +3,7 @@
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault, type FaultOptions } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { AgentMessageOf, OrchestratorMessageOf } from '../../src/wire/messages.js';
+import { type AgentMessageOf, COMMAND_WORDS, type OrchestratorMessageOf } from '../../src/wire/messages.js';
 import type { TerminalLink } from './live-sessions.js';
 import type { ProgramFacts } from './session/session-core.js';
 
@@ -12,7 +12,8 @@ type Answer = AgentMessageOf<'terminal_answer'>;
 interface Waiting {
   readonly nodeId: NodeId;
   /** True when the request is for a command on a terminal. */
-  readonly needsTty: boolean;
+  /** Abilities that the request needs. */
+  readonly needs: readonly (keyof typeof CANNOT)[];
   /** Fails the request when the agent stays silent. */
   readonly timer: NodeJS.Timeout;
   readonly resolve: (program: ProgramFacts) => void;
@@ -54,24 +55,27 @@ export class StartRequests {
   ask(nodeId: NodeId, message: OrchestratorMessageOf<'terminal_open'>): Promise<ProgramFacts> {
     const { link, timeoutMs } = this.options;
     const id = message.session_id;
-    const needsTty = message.tty === true;
+    const needs = (['tty', 'wait', 'more_words'] as const).filter((name) => message[name] != null && message[name] !== false);
     const timer = setTimeout(() => this.fail(id, timedOut(timeoutMs)), timeoutMs);
     const answer = new Promise<ProgramFacts>((resolve, reject) =>
-      this.waiting.set(id, { nodeId, needsTty, timer, resolve, reject }),
+      this.waiting.set(id, { nodeId, needs, timer, resolve, reject }),
     );
     if (!link.send(nodeId, [message])) this.fail(id, notConnected(nodeId));
     return answer.finally(() => clearTimeout(timer));
   }
 
   /** Takes an answer. Returns false when no request waits for it. */
-  answered(nodeId: NodeId, { session_id: id, error, user, shell, tty }: Answer): boolean {
+  answered(nodeId: NodeId, { session_id: id, error, user, shell, ...can }: Answer): boolean {
     const waiting = this.waiting.get(id);
     if (waiting === undefined || waiting.nodeId !== nodeId) return false;
     this.waiting.delete(id);
     for (const other of this.waiting.values()) if (other.nodeId === nodeId) other.timer.refresh();
     if (error !== null) waiting.reject(refusal(error));
-    else if (waiting.needsTty && tty !== true) waiting.reject(noTty(nodeId));
-    else waiting.resolve({ user, shell });
+    else {
+      const missing = waiting.needs.find((name) => can[name] !== true);
+      if (missing === undefined) waiting.resolve({ user, shell });
+      else waiting.reject(CANNOT[missing](nodeId));
+    }
     return true;
   }
 
@@ -104,6 +108,18 @@ const noTty = (label: string): Fault =>
   new Fault('terminal_unsupported', `the agent of ${label} is of an orch that runs no commands on a terminal`, {
     hint: 'install the orch of the orchestrator on that machine, or leave --tty out',
   });
+
+const noWait = (label: string): Fault =>
+  new Fault('terminal_unsupported', `the agent of ${label} is of an orch that does not wait for open output`, {
+    hint: 'install the orch of the orchestrator on that machine, or leave --wait out',
+  });
+
+const tooManyWords = (label: string): Fault =>
+  new Fault('terminal_unsupported', `the agent of ${label} is of an orch that takes ${COMMAND_WORDS} words of a command`, {
+    hint: 'install the orch of the orchestrator on that machine, or pass the words in standard input',
+  });
+
+const CANNOT = { tty: noTty, wait: noWait, more_words: tooManyWords } as const;
 
 export const notConnected = (label: string): Fault =>
   new Fault('agent_not_connected', `agent ${label} is not connected`, { hint: 'start it, or wait until it is back' });

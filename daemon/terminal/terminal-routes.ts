@@ -79,6 +79,9 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
     if (tty !== null && typeof body.timeout_secs === 'number') {
       throw new Fault('invalid_body', 'timeout_secs is for commands without a terminal, and tty asks for one');
     }
+    if (tty !== null && body.wait === true) {
+      throw new Fault('invalid_body', 'wait is for commands without a terminal, and tty asks for one');
+    }
     const opened = await terminals.exec(
       {
         nodeId: params.node_id,
@@ -86,6 +89,7 @@ export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): 
         command: body.command,
         timeoutSecs: body.timeout_secs ?? null,
         stdin: body.stdin === true,
+        wait: body.wait ?? null,
         tty: tty && {
           cols: tty.cols || STANDARD_SIZE.cols,
           rows: tty.rows || STANDARD_SIZE.rows,

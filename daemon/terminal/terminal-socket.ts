@@ -110,6 +110,11 @@ export class TerminalSocket {
     return this.askedAt === null ? 0 : this.now() - this.askedAt;
   }
 
+  /** True after a third of the ping interval without a message of the peer. */
+  get isQuiet(): boolean {
+    return this.now() - this.lastMessageAt >= this.times.ping / 3;
+  }
+
   /** Sends a ping unless one is unanswered. */
   probe(): void {
     if (this.askedAt === null) this.ping();

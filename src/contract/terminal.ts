@@ -13,6 +13,9 @@ export const TERMINAL_SEARCH_LIMIT = { standard: 200, maximum: 2_000 } as const;
 /** Maximum time of a command in seconds. */
 export const EXEC_TIMEOUT_MAX = 86_400;
 
+/** Maximum words of a command: more than Linux takes with words of the usual length. */
+export const COMMAND_WORDS_MAX = 65_536;
+
 /** Width or height of a terminal. */
 const Cells = Type.Integer({ minimum: 1, maximum: 1_000 });
 /** Width or height that a client reports. */
@@ -236,14 +239,17 @@ export const terminalRoutes = {
     tls: true,
     secretAnswer: true,
     params: NodeParams,
+    bodyMembers: COMMAND_WORDS_MAX + 1_000,
     body: closed({
       /** Program and arguments, without a shell. */
-      command: Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 1_024 }),
+      command: Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: COMMAND_WORDS_MAX }),
       timeout_secs: optional(Type.Integer({ minimum: 1, maximum: EXEC_TIMEOUT_MAX })),
       /** True when the client sends its standard input; otherwise the command reads nothing. */
       stdin: optional(Type.Boolean()),
+      /** True to wait until no process has the output open, as ssh does; otherwise the output ends about a second after the command. */
+      wait: optional(Type.Boolean()),
       env: optional(EnvironmentSchema),
-      /** True to run it on a terminal like a shell: its input is the client's, and `timeout_secs` is refused. */
+      /** True to run it on a terminal like a shell: its input is the client's, and `timeout_secs` and `wait` are refused. */
       tty: optional(closed({ cols: optional(MaybeCells), rows: optional(MaybeCells), term: optional(Term) })),
     }),
     answers: { 200: OpenedTerminalSchema },

@@ -1,6 +1,6 @@
 /** Reasons for the end of a session, and the JSON of the exit frame. */
 import * as Type from 'typebox';
-import { closed, nullable } from '../kernel/schema.js';
+import { closed, nullable, optional } from '../kernel/schema.js';
 import { TERMINAL_LIMITS } from './limits.js';
 
 export const EXIT_REASONS = [
@@ -41,6 +41,8 @@ export const ExitSchema = closed({
   reason: Type.Enum(EXIT_REASONS),
   /** Offset at which the output ends; null when it is unknown. */
   final_offset: nullable(Type.Integer({ minimum: 0, maximum: TERMINAL_LIMITS.offset })),
+  /** True if a process that the command left behind still had its output open. Sent only to those that set `wait`. */
+  output_open: optional(Type.Boolean()),
 });
 export type Exit = Type.Static<typeof ExitSchema>;
 

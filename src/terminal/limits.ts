@@ -38,6 +38,8 @@ export const TERMINAL_LIMITS = {
   helloDeadline: 5_000,
   /** Maximum offset in a stream. Sums of offsets near it stay exact and fit into eight bytes. */
   offset: 2 ** 52,
+  /** Minimum time between two sizes of a terminal, because programs redraw at each and a dragged window sends hundreds. */
+  resizePause: 50,
   /** Minimum and maximum of columns and rows. */
   leastSize: 1,
   mostSize: 1_000,

@@ -147,6 +147,10 @@ const terminalAnswer = closed({
   error: nullable(ErrorSchema),
   /** True when a command gets the requested terminal; earlier agents do not send this and offer none. */
   tty: optional(Type.Boolean()),
+  /** True when the command got its further words; earlier agents do not send this and drop them. */
+  more_words: optional(Type.Boolean()),
+  /** True when a command waits for its output as requested; earlier agents do not send this and never wait. */
+  wait: optional(Type.Boolean()),
 });
 
 /**
@@ -265,6 +269,10 @@ const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_i
 const ticket = Type.String({ minLength: 16, maxLength: 128 });
 const cells = Type.Integer({ minimum: 1, maximum: 1_000 });
 
+const word = Type.String({ maxLength: 131_072 });
+/** Maximum words of `command`. Earlier agents refuse a message with more. */
+export const COMMAND_WORDS = 1_024;
+
 /** Requests a program (a shell on a terminal, or a command on pipes), for which the agent dials back with the ticket. */
 const terminalOpen = closed({
   type: Type.Literal('terminal_open'),
@@ -280,12 +288,19 @@ const terminalOpen = closed({
   /** Wanted shell; null for the agent's choice. Shells only. */
   shell: nullable(Type.String({ maxLength: 4_096 })),
   /** Commands only. */
-  command: nullable(Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: 1_024 })),
+  command: nullable(Type.Array(word, { minItems: 1, maxItems: COMMAND_WORDS })),
+  /** Words after those of `command`. An agent that takes them sets `more_words` in its answer. */
+  more_words: optional(Type.Array(word, { maxItems: 65_536 })),
   timeout_secs: nullable(Type.Integer({ minimum: 1, maximum: 86_400 })),
   /** True when standard input comes from the client; else it is empty. Commands only. */
   stdin: Type.Boolean(),
   /** True to run a command on a terminal. An agent that can do so sets `tty` in its answer. */
   tty: optional(Type.Boolean()),
+  /**
+   * Commands on pipes only. True: wait until no process has the output open. An agent that can do so sets `wait` in its answer.
+   * If present, the exit says whether the output was still open.
+   */
+  wait: optional(Type.Boolean()),
   /** Environment of the operator, from which the agent accepts some variables; earlier agents ignore it. */
   env: optional(EnvironmentSchema),
 });

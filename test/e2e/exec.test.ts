@@ -118,6 +118,28 @@ describe('a command on one agent', () => {
     expect(body).toMatchObject({ exit_status: 126, error: { code: 'command_not_executable' } });
   });
 
+  it('that leaves a process with its output behind says so, and waits for it with --wait', async () => {
+    const leaving = (pause: string) => ['sh', '-c', `(sleep ${pause}; echo late) & echo first; exit 3`];
+    const cut = await exec(['web-01', '--', ...leaving('4')]);
+    expect(cut).toMatchObject({ status: 3, stdout: 'first\n' });
+    expect(cut.stderr).toMatch(/web-01: a process that the command left behind has its output open.*--wait/);
+    const told = await exec(['web-01', '-o', 'json', '--', ...leaving('4')]);
+    expect(JSON.parse(told.stdout)).toMatchObject({ stdout: 'first\n', complete: false, exit_status: 3 });
+
+    const whole = await exec(['web-01', '--wait', '--', ...leaving('2.5')]);
+    expect(whole).toEqual({ status: 3, stdout: 'first\nlate\n', stderr: '' });
+    const daemon = 'setsid sleep 60 & echo up';
+    const bounded = await exec(['web-01', '--wait', '--timeout', '1s', '-o', 'json', '--', 'sh', '-c', daemon]);
+    expect(JSON.parse(bounded.stdout)).toMatchObject({ stdout: 'up\n', complete: false, exit_status: 124 });
+    expect(await exec(['web-01', '-t', '--wait', '--', 'true'])).toMatchObject({ status: 64 });
+  });
+
+  it('takes more words than one message of the agent link may have', async () => {
+    const words = Array.from({ length: 5_000 }, (_, index) => `word-${index}`);
+    const ran = await exec(['web-01', '--', 'printf', '%s\\n', ...words]);
+    expect(ran).toEqual({ status: 0, stdout: `${words.join('\n')}\n`, stderr: '' });
+  });
+
   it('gets language and colours of this end, and nothing else of its environment', async () => {
     const given = { LANG: 'POSIX', COLORTERM: 'truecolor', LC_ALL: '/tmp', EDITOR: 'vi', TERM: 'xterm' };
     const ran = await sandbox.orch(['exec', 'web-01', '--', 'env'], { env: given });

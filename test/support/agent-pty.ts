@@ -115,7 +115,7 @@ export async function startPiped(
   { paused = false, ...more }: Partial<PipedCommandOptions> & { readonly paused?: boolean } = {},
 ): Promise<Running> {
   const running = new Running();
-  const given = { launch: launchOf(script), stdin: false, timeoutSecs: null, listener: running, ...more };
+  const given = { launch: launchOf(script), stdin: false, timeoutSecs: null, wait: false, listener: running, ...more };
   const program = await startCommand(given);
   if (!paused) program.resume();
   return running.watch(program);

@@ -3,6 +3,7 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { Piece } from '../../../src/terminal/backlog.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
+import { TERMINAL_LIMITS } from '../../../src/terminal/limits.js';
 import { eventLine, parseEvent } from '../../../src/terminal/recording/cast-format.js';
 import { MAX_LINE_BYTES } from '../../../src/terminal/recording/read-cast.js';
 import type { Core } from '../../core/core.js';
@@ -110,6 +111,10 @@ export class WorkerRecorder implements Recorder, RecordingListener {
   private readonly batch: OutputBatch;
   private stream: OutputStream = 'out';
   private timer: NodeJS.Timeout | undefined;
+  /** Latest size that is not recorded yet. */
+  private wantedSize: Pick<RecordingHead, 'cols' | 'rows'> | null = null;
+  /** Runs while the last recorded size is younger than the agent's pause between two sizes. */
+  private resizing: NodeJS.Timeout | undefined;
   private stopped: 'truncated' | 'failed' | null = null;
   private recovery: Promise<void> | null = null;
   private ending: Promise<RecordingEnd> | null = null;
@@ -160,9 +165,8 @@ export class WorkerRecorder implements Recorder, RecordingListener {
   }
 
   resize(cols: number, rows: number): void {
-    if (!this.isRecording) return;
-    this.flush();
-    this.options.thread.post({ do: 'resize', id: this.options.id, cols, rows });
+    this.wantedSize = { cols, rows };
+    if (this.resizing === undefined) this.recordSize();
   }
 
   mark(text: string): void {
@@ -172,11 +176,13 @@ export class WorkerRecorder implements Recorder, RecordingListener {
   }
 
   close(status: number | null = null): Promise<RecordingEnd> {
+    this.recordSize();
     this.ending ??= this.finish({ do: 'close', id: this.options.id, status });
     return this.ending;
   }
 
   async release(): Promise<void> {
+    this.recordSize();
     this.ending ??= this.finish({ do: 'release', id: this.options.id });
     await this.ending;
   }
@@ -208,6 +214,19 @@ export class WorkerRecorder implements Recorder, RecordingListener {
     this.onStopped('failed', BROKEN);
   }
 
+  /** Records the newest size, at the pace at which the agent changes it. */
+  private recordSize(): void {
+    const { wantedSize } = this;
+    this.wantedSize = null;
+    if (wantedSize === null || !this.isRecording) return;
+    this.flush();
+    this.options.thread.post({ do: 'resize', id: this.options.id, ...wantedSize });
+    this.resizing = setTimeout(() => {
+      this.resizing = undefined;
+      this.recordSize();
+    }, TERMINAL_LIMITS.resizePause);
+  }
+
   private flush(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
@@ -224,6 +243,7 @@ export class WorkerRecorder implements Recorder, RecordingListener {
   private async finish(question: Parameters<RecordingThread['end']>[0]): Promise<RecordingEnd> {
     const { fullPath, onClosed, thread } = this.options;
     this.flush();
+    clearTimeout(this.resizing);
     const end = this.recovery === null ? await thread.end(question) : null;
     await this.recovery;
     onClosed(question.do === 'close');

@@ -15,6 +15,8 @@ import { BY_AGENT } from './session-lifecycle.js';
 const PROBE_AFTER = 900;
 const INPUT_TIMEOUT = 1_900;
 const ANSWER_TIMEOUT = 900;
+/** Milliseconds without an answer that count as silence while no input waits. */
+const WATCHED_ANSWER_TIMEOUT = 2_000;
 const NO_CREDIT: Credit = { consumed: -1, limit: -1 };
 /** Minimum bytes of new credit that are worth a frame. */
 const MIN_GROWTH = TERMINAL_LIMITS.leastWindow / 4;
@@ -103,16 +105,17 @@ export class AgentSide {
   }
 
   /**
-   * Reports whether the agent is silent although input waits for it.
+   * Reports whether the agent is silent although input waits for it, or a client watches.
    * @param inputAge age in milliseconds of the oldest input that the agent has not taken
    */
-  isSilent(inputAge: number): boolean {
+  isSilent(inputAge: number, isWatched: boolean): boolean {
     if (this.socket === null) return false;
     // Read before the next ping, which would look unanswered at once.
     const { roundTrip, unanswered } = this.socket;
-    if (inputAge > PROBE_AFTER) this.socket.probe();
-    const isLate = inputAge > INPUT_TIMEOUT && unanswered > ANSWER_TIMEOUT + (roundTrip ?? 0);
-    this.isQuiet = unanswered > 0 && (this.isQuiet || isLate);
+    if (inputAge > PROBE_AFTER || (isWatched && this.socket.isQuiet)) this.socket.probe();
+    const isUrgent = this.isQuiet || inputAge > INPUT_TIMEOUT;
+    const patience = isUrgent ? ANSWER_TIMEOUT : WATCHED_ANSWER_TIMEOUT;
+    this.isQuiet = unanswered > patience + (roundTrip ?? 0);
     return this.isQuiet;
   }
 
@@ -219,6 +222,7 @@ export class AgentFrames {
           const { reason } = frame.value;
           throw new Fault('protocol_violation', `the peer sent the end ${reason}, which is not for it to tell`);
         }
+        if (frame.value.output_open === true) relay.mark('a process that the command left behind still had its output open');
         end({ ...frame.value, final_offset: relay.received });
         return;
       case 'note':

@@ -264,7 +264,7 @@ export class LiveSession {
   /** Tells clients about a silent agent. Unacknowledged input is the first sign of a dead connection. */
   private announceSilence(): void {
     if (!this.agent.isConnected) return;
-    const isSilent = this.agent.isSilent(this.input.age);
+    const isSilent = this.agent.isSilent(this.input.age, this.participants.count > 0);
     if (isSilent === this.isSilenceAnnounced) return;
     this.isSilenceAnnounced = isSilent;
     this.participants.broadcast({ kind: 'agent_link', connected: !isSilent });

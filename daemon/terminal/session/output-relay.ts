@@ -129,6 +129,7 @@ export class OutputRelay {
   }
 
   resize(cols: number, rows: number): void {
+    if (cols === this.current.cols && rows === this.current.rows) return;
     this.current = { cols, rows };
     this.screen?.resize(cols, rows);
     this.recorder?.resize(cols, rows);

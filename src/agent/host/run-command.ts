@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import { COMMAND_TIMEOUT_SECS, type Command, type CommandEnd, type CommandResult } from '../../resources/command.js';
+import type { Capture } from './capture.js';
 import type { ScriptDirectories, ScriptDirectory } from './script-directory.js';
 
 export interface RunCommandOptions {
@@ -115,10 +116,21 @@ export function endOf(child: ChildProcess): Promise<CommandEnd> {
 const isToEnd = ({ lifetime }: Command, signal: AbortSignal | undefined): boolean =>
   lifetime === 'end' && signal !== undefined && signal.aborted && !isFault(signal.reason, 'interrupted');
 
-/** Resolves with the promise, or after that many milliseconds. */
-export async function settleWithin(promise: Promise<unknown>, milliseconds: number): Promise<void> {
+/** Resolves with the promise, or after that many milliseconds. Returns whether the promise was in time. */
+export async function settleWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
   const over = new AbortController();
-  const time = delay(milliseconds, undefined, { signal: over.signal }).catch(() => {});
-  await Promise.race([promise, time]);
+  const time = delay(milliseconds, false, { signal: over.signal }).catch(() => false);
+  const isInTime = await Promise.race([promise.then(() => true), time]);
   over.abort();
+  return isInTime;
 }
+
+/** Says in the errors of a script that a process which it left behind had the output still open, so that it may go on. */
+export function noteOpenOutput({ script }: Command, stderr: Capture): void {
+  if (!script) return;
+  const before = stderr.text();
+  const lineEnd = before === '' || before.endsWith('\n') ? '' : '\n';
+  stderr.add(Buffer.from(`${lineEnd}${OPEN_OUTPUT}\n`));
+}
+
+const OPEN_OUTPUT = 'orch: a process that the script left behind has its output open; what it writes from now on is not kept';

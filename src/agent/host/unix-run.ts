@@ -9,6 +9,7 @@ import { type OutputStreams, openStreams } from './output-streams.js';
 import {
   type CommandTask,
   GRACE_MS,
+  noteOpenOutput,
   type RunCommandOptions,
   runCommand,
   settleWithin,
@@ -89,7 +90,7 @@ async function untilEnd(
     const end = await ended;
     stdout.captureAvailable();
     stderr.captureAvailable();
-    await settleWithin(closed, GRACE_MS);
+    if (!(await settleWithin(closed, GRACE_MS))) noteOpenOutput(command, stderr.capture);
     return end;
   } finally {
     child.stdin?.destroy();

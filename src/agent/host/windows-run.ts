@@ -8,6 +8,7 @@ import {
   type CommandTask,
   endOf,
   GRACE_MS,
+  noteOpenOutput,
   type NotStarted,
   type RunCommandOptions,
   runCommand,
@@ -58,7 +59,7 @@ async function runWithPipes(
   child.stdin.end(command.input ?? '');
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const end = await untilEnd(child, command, options);
-  await settleWithin(closed, GRACE_MS);
+  if (!(await settleWithin(closed, GRACE_MS))) noteOpenOutput(command, stderr);
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
   return { end, stdout: stdout.text(), stderr: stderr.text(), truncated: stdout.isCut || stderr.isCut };
 }

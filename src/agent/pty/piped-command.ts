@@ -18,6 +18,8 @@ export interface PipedCommandOptions {
   readonly stdin: boolean;
   /** Timeout in seconds; null without one. */
   readonly timeoutSecs: number | null;
+  /** True to wait until no process has the output open, as ssh does. */
+  readonly wait: boolean;
   readonly listener: ProgramListener;
 }
 
@@ -25,8 +27,8 @@ const CHUNK = 64 * 1024;
 /** Milliseconds between SIGTERM and SIGKILL after the timeout. */
 const TERMINATE = 5_000;
 /**
- * Background processes of a command may hold its pipes for ever, and ssh waits for them. Here the output ends after `QUIET`
- * milliseconds without any, or `AFTERMATH` milliseconds after the exit.
+ * Background processes of a command may hold its pipes for ever. Without `wait`, the output ends after `QUIET` milliseconds
+ * without any, or `AFTERMATH` milliseconds after the exit, and the end says that it is open.
  */
 const QUIET = 1_000;
 const AFTERMATH = 5_000;
@@ -76,6 +78,8 @@ class PipedCommand implements Program {
   private lateOutput = 0;
   private isReading = false;
   private hasEnded = false;
+  /** True while the end of the output is awaited, however long it takes. */
+  private waits: boolean;
   private timedOut = false;
   private end: ProgramEnd | null = null;
   private endedAt = 0;
@@ -83,9 +87,10 @@ class PipedCommand implements Program {
   private killing: NodeJS.Timeout | undefined;
   private quiet: NodeJS.Timeout | undefined;
 
-  constructor(child: ChildProcess, { input, output, errors }: Fifos, { timeoutSecs, listener }: PipedCommandOptions) {
+  constructor(child: ChildProcess, { input, output, errors }: Fifos, { timeoutSecs, wait, listener }: PipedCommandOptions) {
     const pid = child.pid as number;
     this.listener = listener;
+    this.waits = wait;
     this.mark = { pid, startTime: processEntry(pid)?.startTime ?? null, tty: 0 };
     this.writer = input && this.writeTo(input.ownEnd);
     this.outlets = [this.readFrom(output.ownEnd, 'out'), this.readFrom(errors.ownEnd, 'err')];
@@ -129,6 +134,12 @@ class PipedCommand implements Program {
 
   signal(signal: TerminalSignal): void {
     if (this.end === null) sendSignal(-this.mark.pid, `SIG${signal}`);
+    else if (!this.hasEnded && this.waits) signalSession(this.mark, `SIG${signal}`);
+  }
+
+  stopWaiting(): void {
+    this.waits = false;
+    if (this.end !== null) this.waitForQuiet();
   }
 
   private writeTo(descriptor: number): DescriptorWriter {
@@ -157,15 +168,26 @@ class PipedCommand implements Program {
   }
 
   private timeOut(): void {
-    if (this.end !== null) return;
     this.timedOut = true;
-    sendSignal(-this.mark.pid, 'SIGTERM');
-    sendSignal(-this.mark.pid, 'SIGCONT');
-    this.killing = setTimeout(() => signalSession(this.mark, 'SIGKILL'), TERMINATE);
+    if (this.end === null) {
+      sendSignal(-this.mark.pid, 'SIGTERM');
+      sendSignal(-this.mark.pid, 'SIGCONT');
+    } else {
+      this.end = { ...this.end, timedOut: true };
+      signalSession(this.mark, 'SIGTERM');
+      signalSession(this.mark, 'SIGCONT');
+    }
+    this.killing = setTimeout(() => this.killAll(), TERMINATE);
+  }
+
+  private killAll(): void {
+    signalSession(this.mark, 'SIGKILL');
+    // A daemon has left the session, and keeps the output open.
+    this.stopWaiting();
   }
 
   private exited(code: number | null, signal: NodeJS.Signals | null): void {
-    clearTimeout(this.deadline);
+    if (!this.waits || this.timedOut) clearTimeout(this.deadline);
     this.end = { code, signal: signal?.slice('SIG'.length) ?? null, timedOut: this.timedOut };
     this.endedAt = performance.now();
     if (this.open.size === 0) this.finish();
@@ -175,7 +197,7 @@ class PipedCommand implements Program {
   /** Waits for the end of output. While reading is paused, silence means nothing. */
   private waitForQuiet(): void {
     clearTimeout(this.quiet);
-    if (!this.isReading) return;
+    if (!this.isReading || this.waits) return;
     const left = this.endedAt + AFTERMATH - performance.now();
     this.quiet = setTimeout(() => this.finishIfDrained(), Math.max(0, Math.min(QUIET, left)));
   }
@@ -197,7 +219,8 @@ class PipedCommand implements Program {
     const isFull = this.lateOutput >= LATE_OUTPUT;
     if (!this.isReading && !isFull) return;
     if (count > 0 && !isLate) this.waitForQuiet();
-    else this.finish();
+    // Lets the event loop notice an end of output first.
+    else setImmediate(() => setImmediate(() => this.finish()));
   }
 
   private finish(): void {
@@ -205,11 +228,12 @@ class PipedCommand implements Program {
     this.hasEnded = true;
     clearTimeout(this.quiet);
     clearTimeout(this.killing);
+    clearTimeout(this.deadline);
     // Kills the rest after a timeout.
     if (this.timedOut) signalSession(this.mark, 'SIGKILL');
     this.writer?.finish();
     for (const { reader } of this.outlets) reader.destroy();
-    this.listener.ended(this.end);
+    this.listener.ended(this.open.size > 0 ? { ...this.end, isOutputOpen: true } : this.end);
   }
 }
 

@@ -10,6 +10,8 @@ export interface ProgramEnd {
   readonly signal: string | null;
   /** True after a timeout. */
   readonly timedOut: boolean;
+  /** True if a process that the program left behind still had the output open, so that its later output is missing. */
+  readonly isOutputOpen?: boolean;
 }
 
 export interface ProgramListener {
@@ -33,6 +35,8 @@ export interface Program {
   resize(cols: number, rows: number): void;
   /** Determines how the program reads its terminal; `unknown` without one. */
   readSettings(): Promise<Reading>;
-  /** Signals the foreground process group. */
+  /** Signals the foreground process group, or what the program has left behind. */
   signal(signal: TerminalSignal): void;
+  /** Stops waiting for the output of processes that the program has left behind. */
+  stopWaiting(): void;
 }

@@ -6,7 +6,7 @@ import { closeSync, constants, fchownSync, fstatSync, openSync, writeSync } from
 import { constants as system } from 'node:os';
 import { ReadStream } from 'node:tty';
 import type { Reading } from '../../terminal/frames.js';
-import { clampSize } from '../../terminal/limits.js';
+import { clampSize, TERMINAL_LIMITS } from '../../terminal/limits.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
 import { DescriptorWriter, readAvailable } from './descriptor-io.js';
 import { argumentsOf, type Launch } from './launch.js';
@@ -29,8 +29,6 @@ const QUIET = 300;
 /** Maximum bytes read at once before the output counts as ended. */
 const LAST_OUTPUT = 1024 * 1024;
 const RETRY = 20;
-/** Minimum milliseconds between two resizes, because programs redraw at each and a dragged window sends hundreds. */
-const RESIZE_PAUSE = 50;
 
 /** Owns the descriptors from the start of the program to its last byte of output. */
 export class Pty implements Program {
@@ -54,7 +52,7 @@ export class Pty implements Program {
   private retry: NodeJS.Timeout | undefined;
   /** Latest size that is not applied yet. */
   private wantedSize: { readonly cols: number; readonly rows: number } | null = null;
-  /** Runs while the last change of the size is younger than `RESIZE_PAUSE`. */
+  /** Runs while the last change of the size is younger than `resizePause`. */
   private resizing: NodeJS.Timeout | undefined;
 
   /** Starts the program. Throws without a free terminal or process. */
@@ -114,6 +112,9 @@ export class Pty implements Program {
   /** Does nothing: a terminal has no end of input, and ^D is a key. */
   endInput(): void {}
 
+  /** Does nothing: a terminal is lost with its first process. */
+  stopWaiting(): void {}
+
   resize(cols: number, rows: number): void {
     this.wantedSize = { cols: clampSize(cols), rows: clampSize(rows) };
     if (this.resizing === undefined) this.applySize();
@@ -146,7 +147,7 @@ export class Pty implements Program {
     this.resizing = setTimeout(() => {
       this.resizing = undefined;
       this.applySize();
-    }, RESIZE_PAUSE);
+    }, TERMINAL_LIMITS.resizePause);
   }
 
   private read(chunk: Buffer): void {

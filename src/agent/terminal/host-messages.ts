@@ -21,6 +21,8 @@ export interface ProgramOrder {
   /** Only for commands on pipes, like `timeoutSecs`. */
   readonly stdin: boolean;
   readonly timeoutSecs: number | null;
+  /** True to wait until no process has the output open; null for an orchestrator that does not know of open output. */
+  readonly wait: boolean | null;
 }
 
 /** Returns milliseconds of the system's monotonic clock, which all processes of a machine share. */

@@ -82,6 +82,7 @@ export class TerminalHost {
       id: sessionId,
       socket: { privateKey, clock, pace },
       startBy,
+      reportsOpenOutput: order.wait !== null,
       start: (listener) => this.start(order, listener),
       onStarted: (mark) => say({ is: 'started', sessionId, mark }),
       onFailed: (reason) => logger.error('the program of a terminal did not start', { session: sessionId, reason }),
@@ -100,8 +101,8 @@ export class TerminalHost {
     session.attach(dial.place, dial.ticket);
   }
 
-  private async start({ launch, size, stdin, timeoutSecs }: ProgramOrder, listener: ProgramListener): Promise<Program> {
-    if (size === null) return startCommand({ launch, stdin, timeoutSecs, listener });
+  private async start({ launch, size, stdin, timeoutSecs, wait }: ProgramOrder, listener: ProgramListener): Promise<Program> {
+    if (size === null) return startCommand({ launch, stdin, timeoutSecs, wait: wait === true, listener });
     this.native ??= loadNativePty();
     return new Pty({ native: this.native, launch, ...size, listener });
   }

@@ -22,6 +22,8 @@ export interface HostedSessionOptions {
   readonly socket: Pick<SessionSocketOptions, 'privateKey' | 'clock' | 'pace'>;
   /** Time of `systemMonotonic` after which the program never starts. */
   readonly startBy: number;
+  /** True if the orchestrator knows of output that a process still has open. */
+  readonly reportsOpenOutput: boolean;
   /** Starts the program; called at most once. */
   readonly start: (listener: ProgramListener) => Promise<Program>;
   readonly onStarted: (mark: SessionMark) => void;
@@ -239,11 +241,12 @@ export class HostedSession implements ProgramListener {
     if (this.stage === 'waiting') this.close();
   }
 
-  private settle({ code, signal, timedOut }: ProgramEnd): void {
+  private settle({ code, signal, timedOut, isOutputOpen = false }: ProgramEnd): void {
     this.echo.stop();
     clearTimeout(this.killing);
     const reason = this.ending ?? (timedOut ? 'timed_out' : 'exited');
-    this.end = { code, signal, reason, final_offset: this.sender.produced };
+    const open = isOutputOpen && this.options.reportsOpenOutput ? { output_open: true } : {};
+    this.end = { code, signal, reason, final_offset: this.sender.produced, ...open };
     if (this.isClosing) {
       this.forget();
       return;
@@ -257,6 +260,7 @@ export class HostedSession implements ProgramListener {
     const { mark } = this.program;
     signalSession(mark, 'SIGHUP');
     signalSession(mark, 'SIGCONT');
+    this.program.stopWaiting();
     this.killing = setTimeout(() => this.killRemaining(), killAfter);
   }
 

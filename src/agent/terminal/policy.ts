@@ -144,13 +144,13 @@ function shellPermission(
     directory: user.home,
     user: switchTo(user),
   };
-  return { order: { launch, size: { cols, rows }, stdin: true, timeoutSecs: null }, user: user.name, shell };
+  return { order: { launch, size: { cols, rows }, stdin: true, timeoutSecs: null, wait: null }, user: user.name, shell };
 }
 
 function commandPermission(request: Request, { user, variables }: Login, shell: string): Permission {
   const { session_id, operator, command, stdin, timeout_secs, cols, rows } = request;
   const isOnTerminal = request.tty === true;
-  const [name = '', ...args] = command ?? [];
+  const [name = '', ...args] = [...(command ?? []), ...(request.more_words ?? [])];
   const file = findProgram(name, { PATH: LOGIN_PATH });
   if (typeof file !== 'string') {
     if (file.missing) throw new Fault('command_missing', `this agent has no program ${JSON.stringify(name)}`);
@@ -169,7 +169,7 @@ function commandPermission(request: Request, { user, variables }: Login, shell: 
     user: switchTo(user),
   };
   const size = isOnTerminal ? { cols, rows } : null;
-  return { order: { launch, size, stdin, timeoutSecs: timeout_secs }, user: user.name, shell: null };
+  return { order: { launch, size, stdin, timeoutSecs: timeout_secs, wait: request.wait ?? null }, user: user.name, shell: null };
 }
 
 /** Returns how to switch to a user; null for the agent's own. Throws `terminal_unsupported` without a program for it. */

@@ -2,7 +2,7 @@
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
-import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
+import { type AgentMessageOf, COMMAND_WORDS, type OrchestratorMessageOf } from '../../wire/messages.js';
 import type { SessionMark } from '../pty/process-table.js';
 import { type FromHost, type OrchestratorPlace, systemMonotonic } from './host-messages.js';
 import { HostProcess } from './host-process.js';
@@ -210,7 +210,9 @@ export class Terminals {
     this.sessions.set(sessionId, held);
     const { user = null, shell = null, order } = held.permission ?? {};
     const tty = held.kind === 'exec' && order !== undefined && order.size !== null ? { tty: true } : {};
-    this.report({ type: 'terminal_answer', session_id: sessionId, user, shell, error: null, ...tty });
+    const wait = order?.wait === true ? { wait: true } : {};
+    const words = order !== undefined && order.launch.args.length >= COMMAND_WORDS ? { more_words: true } : {};
+    this.report({ type: 'terminal_answer', session_id: sessionId, user, shell, error: null, ...tty, ...wait, ...words });
   }
 
   private started(sessionId: string, held: Held): void {

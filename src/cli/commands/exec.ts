@@ -39,6 +39,8 @@ export const command = defineCommand({
     'command does: with its status, 128 plus the number of the signal that ended it, 124 after the timeout, 127 if the',
     'agent has no such program, 126 if it cannot execute it, 254 if an operator closed it, and 255 if orch itself failed,',
     'so that the result is unknown. Your LANG, LC_* and COLORTERM are sent; the agent uses those that it accepts.',
+    'If the command leaves a process behind that has its output open, the output ends after a second without any, or five',
+    'seconds after the command, and orch says so (complete: false in JSON). --wait waits for the process, --timeout bounds that.',
     'With several agents each line starts with the name of its agent; --group shows agents with equal output together',
     'at the end. It ends with 0 if all succeeded, with 5 if the only failures are offline agents, else with 3.',
     'With --selector it shows the agents and asks if there are several; without a terminal it needs --yes.',
@@ -59,13 +61,14 @@ export const command = defineCommand({
     ...selectionOptions,
     batch: integer('N', `number of agents in parallel [${BATCH}]`, 1),
     timeout: text('TIME', 'end the command after this time, such as 30s or 5m'),
+    wait: flag('wait until no process has the output open, as ssh does'),
     stdin: flag('send standard input even when it is a terminal'),
     tty: flag('run it on a terminal connected to this one', { short: 't' }),
     escapeChar: sessionOptions.escapeChar,
     group: flag('group agents with equal output, at the end'),
   },
   run: async (context, { nodes, command: words, tty, escapeChar, ...given }) => {
-    const { selector, status, allowEmpty, batch, timeout, stdin, group } = given;
+    const { selector, status, allowEmpty, batch, timeout, wait, stdin, group } = given;
     if (words.length === 0) throw noCommand(nodes);
     if (tty)
       return execOnTerminal(context, { nodes, command: words, escapeChar, conflicting: unfitForTerminal(given) });
@@ -83,7 +86,7 @@ export const command = defineCommand({
     return execOutcome(context, api, {
       agents,
       fleet: fleet || agents.length > 1,
-      order: { command: words, timeoutSecs, env: sentEnvironment(context.env) },
+      order: { command: words, timeoutSecs, wait, env: sentEnvironment(context.env) },
       batch: batch ?? BATCH,
       group,
       input: stdin || input.isTTY !== true ? input : null,
@@ -96,17 +99,19 @@ interface Given {
   readonly status: readonly string[];
   readonly batch: number | undefined;
   readonly timeout: string | undefined;
+  readonly wait: boolean;
   readonly stdin: boolean;
   readonly group: boolean;
 }
 
-function unfitForTerminal({ selector, status, batch, timeout, stdin, group }: Given): readonly string[] {
+function unfitForTerminal({ selector, status, batch, timeout, wait, stdin, group }: Given): readonly string[] {
   const isNarrowed = status.length > 0;
   const given = {
     '--selector': selector,
     '--status': isNarrowed,
     '--batch': batch,
     '--timeout': timeout,
+    '--wait': wait,
     '--stdin': stdin,
     '--group': group,
   };

@@ -8,7 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { TERMINAL_SEARCH_LIMIT, type TerminalMatch } from '../../contract/terminal.js';
 import type { Clock } from '../../kernel/clock.js';
-import { Fault, messageOf } from '../../kernel/fault.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { parseHead } from '../../terminal/recording/cast-format.js';
 import { toHarmless, toHarmlessCast, toHtml, toRaw, toText } from '../../terminal/recording/convert-cast.js';
 import { Neutralizer } from '../../terminal/recording/neutralizer.js';
 import { type CastItem, type OpenCast, openCastFile, readCast } from '../../terminal/recording/read-cast.js';
@@ -334,11 +335,46 @@ export async function openRecordingFile(path: string): Promise<AsyncIterable<Uin
     throw new Fault('usage', `${path} does not exist`, { hint: 'see the sessions: orch term list --all' });
   if (found.isDirectory()) throw new Fault('usage', `${path} is a directory`);
   try {
-    return await openCastFile(path);
+    return onlyRecording(await openCastFile(path), path);
   } catch (cause) {
     throw new Fault('usage', `${path} cannot be read: ${messageOf(cause)}`, { cause });
   }
 }
+
+/** Passes on the bytes of a recording. Throws `transcript_invalid` before the first one if it is none, and for damaged gzip data. */
+async function* onlyRecording(chunks: AsyncIterable<Uint8Array>, path: string): AsyncGenerator<Uint8Array> {
+  let head: Buffer | null = Buffer.alloc(0);
+  try {
+    for await (const chunk of chunks) {
+      if (head === null) {
+        yield chunk;
+        continue;
+      }
+      head = Buffer.concat([head, chunk]);
+      const end = head.indexOf(LINE_FEED);
+      if (end < 0 && head.length < MAX_HEAD_BYTES) continue;
+      parseHead(head.toString('utf8', 0, Math.max(0, end)));
+      yield head;
+      head = null;
+    }
+    // A recording without events may lack the last line feed.
+    if (head === null) return;
+    parseHead(head.toString('utf8'));
+    yield head;
+  } catch (cause) {
+    const isDamaged = systemCodeOf(cause)?.startsWith('Z_') === true;
+    if (!isDamaged && !isFault(cause, 'transcript_invalid')) throw cause;
+    const reason = isDamaged ? 'its gzip data is damaged' : 'its first line is not an asciicast version 2 header';
+    throw new Fault('transcript_invalid', `${path} is not a recording: ${reason}`, {
+      hint: 'use an asciicast version 2 file, plain or gzipped',
+      cause,
+    });
+  }
+}
+
+const LINE_FEED = 0x0a;
+/** Maximum length of the first line of a recording. */
+const MAX_HEAD_BYTES = 1024 * 1024;
 
 export interface ReplayOptions {
   /** Speed factor; 1 is the recorded speed. */

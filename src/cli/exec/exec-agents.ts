@@ -78,6 +78,8 @@ interface ExecOrder {
   readonly command: readonly string[];
   /** Timeout in seconds; null for none. */
   readonly timeoutSecs: number | null;
+  /** True to wait until no process has the output open. */
+  readonly wait: boolean;
   /** Environment of the client as `NAME=value`; agents accept some of it. */
   readonly env: readonly string[];
 }
@@ -103,12 +105,14 @@ async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Pr
         command: [...order.command],
         timeout_secs: order.timeoutSecs,
         stdin: input !== null,
+        wait: order.wait,
         env: [...order.env],
       },
       signal: running.signal,
     });
     const end = await follow(context, api, { ...exec, input, sessionId: opened.session_id, wsUrl: opened.ws_url });
     await sink.end();
+    if (end.kind === 'exit' && end.exit.output_open === true) context.warn(`${agentName(agent)}: ${OUTPUT_OPEN}`);
     return end.kind === 'exit' ? end : { kind: 'fault', fault: faultOf(end) };
   } catch (error) {
     if (!isFault(error)) throw error;
@@ -118,6 +122,9 @@ async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Pr
     input?.stop();
   }
 }
+
+const OUTPUT_OPEN =
+  'a process that the command left behind has its output open, and what it writes from now on is missing; --wait waits for it';
 
 interface Following extends Omit<AgentExec, 'input'> {
   readonly input: InputReader | null;

@@ -9,7 +9,7 @@ import { type Line, type Span, styled } from '../outcome.js';
 import type { KeptOutput } from './sinks.js';
 
 export type ExecEnd =
-  /** The command ended; `complete` if all of its output arrived. */
+  /** The command ended; `complete` if all output that the agent has read arrived. */
   | { readonly kind: 'exit'; readonly exit: Exit; readonly complete: boolean }
   /** It did not start, or its connection was lost. */
   | { readonly kind: 'fault'; readonly fault: Fault }
@@ -89,7 +89,7 @@ export function execBody(result: ExecResult, output: KeptOutput): Readonly<Recor
     exit_code: exit?.code ?? null,
     signal: exit?.signal ?? null,
     reason: exit?.reason ?? null,
-    complete: end.kind === 'exit' && end.complete,
+    complete: end.kind === 'exit' && end.complete && end.exit.output_open !== true,
     stdout: output.text('out'),
     stderr: output.text('err'),
     truncated: output.truncated,

@@ -8,6 +8,8 @@ interface NoticesOptions {
   readonly output: TerminalOutput;
   /** True if standard error is the program's terminal; else notices are plain lines. */
   readonly shared: boolean;
+  /** True if the terminal knows no control sequences. */
+  readonly isDumb: boolean;
   /** Redraws the screen after an overlay. */
   redraw(): void;
   size(): { readonly cols: number; readonly rows: number };
@@ -42,14 +44,15 @@ export class Notices {
 
   /** Renders notices for the current screen. Call it once all earlier output is written. */
   private placed(said: readonly string[]): string {
-    const { output, shared, size } = this.options;
+    const { output, shared, isDumb, size } = this.options;
     if (!shared) return said.map((line) => `${line}\n`).join('');
     const { cols, rows } = size();
     const lines = wrapLines(said, Math.max(20, cols - 1));
+    if (isDumb) return below(lines);
     const isFullScreen = output.modes.isFullScreen;
     if (isFullScreen || lines.length < rows) output.modes.loseSavedCursor();
     if (isFullScreen) return this.showOverlay(lines);
-    return lines.length < rows ? aboveCursor(lines) : `\r\n${lines.map((line) => `${line}\r\n`).join('')}`;
+    return lines.length < rows ? aboveCursor(lines) : below(lines);
   }
 
   /** Removes the overlay. */
@@ -168,6 +171,9 @@ function aboveCursor(lines: readonly string[]): string {
   const room = '\x1bD'.repeat(length) + '\x1bM'.repeat(length);
   return `${room}\x1b7\x1b[0m\r\x1b[${length}L${lines.join('\r\n')}\x1b8\x1b[${length}B`;
 }
+
+/** Writes lines below the cursor's line. */
+const below = (lines: readonly string[]): string => `\r\n${lines.map((line) => `${line}\r\n`).join('')}`;
 
 /** Draws lines over the top of the screen and returns the cursor. Overwrites the saved cursor. */
 function overScreen(lines: readonly string[]): string {

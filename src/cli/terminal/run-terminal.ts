@@ -100,9 +100,11 @@ export class TerminalRun {
     const character = typing ? options.escapeCharacter : null;
     this.context = context;
     this.options = options;
+    const isDumb = context.env.TERM === 'dumb';
     this.output = new TerminalOutput({
       stdout,
       stderr,
+      isDumb,
       onClosed: () => this.leave(),
       onCursorLost: () => this.redrawGarbled(),
     });
@@ -115,6 +117,7 @@ export class TerminalRun {
     this.notices = new Notices({
       output: this.output,
       shared: stdout.isTTY === true && stderr.isTTY === true,
+      isDumb,
       redraw: () => this.session.redraw(),
       size: () => sizeOf([stdout, stderr]),
     });
@@ -147,7 +150,7 @@ export class TerminalRun {
         ended: (end) => this.end(end),
       },
     });
-    this.prediction = typing && stdout.isTTY === true ? this.predict() : null;
+    this.prediction = typing && stdout.isTTY === true && !isDumb ? this.predict() : null;
     this.output.overlay = this.prediction;
     this.raw = typing ? new RawMode(stdin) : null;
     this.piped = typing ? null : new PipedInput(stdin, this.session);

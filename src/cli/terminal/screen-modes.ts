@@ -1,6 +1,6 @@
 /**
  * Tracks the terminal modes that a program switches on, to switch off exactly those afterwards. The only
- * change to the output is one sequence that saves the title.
+ * change to the output are two sequences that save the title and some modes.
  */
 
 type State = 'ground' | 'escape' | 'intermediate' | 'csi' | 'string' | 'stringEscape';
@@ -12,6 +12,7 @@ const EXPECTED: Readonly<Record<string, boolean>> = {
   '12': true,
   '20': false,
   '?1': false,
+  '?3': false,
   '?5': false,
   '?6': false,
   '?7': true,
@@ -28,7 +29,6 @@ const EXPECTED: Readonly<Record<string, boolean>> = {
   '?1004': false,
   '?1005': false,
   '?1006': false,
-  '?1007': false,
   '?1015': false,
   '?1016': false,
   '?2004': false,
@@ -37,6 +37,8 @@ const EXPECTED: Readonly<Record<string, boolean>> = {
   '?2048': false,
   '?9001': false,
 };
+/** Modes that terminals begin with differently: the terminal saves its own state, and gets it back. */
+const KEPT = ['?1007', '?2027'];
 const ALTERNATE = ['?47', '?1047', '?1049'];
 /** Modes that save the cursor when set and restore it when reset. */
 const SAVING = ['?1048', '?1049'];
@@ -47,6 +49,10 @@ const SHIFT_OUT = 0x0e;
 /** Push and pop the title. Terminals without a title stack ignore both. */
 const PUSH_TITLE = '\x1b[22;0t';
 const POP_TITLE = '\x1b[23;0t';
+/** Saves the modes of `KEPT`. Terminals that cannot save ignore it. */
+const SAVE_MODES = '\x1b[?1007;2027s';
+/** Turns a mode off, for terminals that have not saved it, and then back to what was saved. */
+const restoreMode = (mode: string): string => `\x1b[${mode}l\x1b[${mode}r`;
 
 /** Keyboard protocol of one screen: number of pushed entries, and whether flags were set without a push. */
 interface Keyboard {
@@ -106,7 +112,7 @@ export class ScreenModes {
     return wasLostCursorWanted;
   }
 
-  /** Tracks program output. Returns the bytes to write: the title is pushed before the first sequence. */
+  /** Tracks program output. Returns the bytes to write: title and modes are saved before the first sequence. */
   watch(bytes: Buffer): Buffer {
     const first = this.isTitleKept ? -1 : bytes.indexOf(ESC);
     for (let at = 0; at < bytes.length; at += 1) {
@@ -122,7 +128,7 @@ export class ScreenModes {
     }
     if (first < 0) return bytes;
     this.isTitleKept = true;
-    return Buffer.concat([bytes.subarray(0, first), Buffer.from(PUSH_TITLE), bytes.subarray(first)]);
+    return Buffer.concat([bytes.subarray(0, first), Buffer.from(PUSH_TITLE + SAVE_MODES), bytes.subarray(first)]);
   }
 
   /** Returns the sequences that restore the terminal for a shell, and resets the tracking. */
@@ -256,6 +262,7 @@ export class ScreenModes {
       else this.wantSavedCursor();
     }
     if (ALTERNATE.includes(mode)) this.alternate = isSet ? mode : null;
+    else if (KEPT.includes(mode)) this.undo.set(mode, restoreMode(mode));
     else if (mode === '?66') this.keypad = isSet;
     // Some terminals move the cursor when it is reset.
     else if (mode === '?69') this.note('margins', isSet, '\x1b7\x1b[?69l\x1b8');

@@ -29,6 +29,8 @@ export interface OutputOverlay {
 interface TerminalOutputOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
+  /** True if the terminal knows no control sequences, so that it gets none but those of the program. */
+  readonly isDumb: boolean;
   /** Called once the streams are closed. */
   onClosed(): void;
   /** Called when the program restored a cursor that a notice had overwritten: the screen needs a new picture. */
@@ -82,6 +84,10 @@ export class TerminalOutput {
       if (item.isOutput === true) dropped += item.bytes.length;
       item.done();
     }
+    if (this.options.isDumb) {
+      done();
+      return dropped;
+    }
     if (!this.modes.isAtRest) this.put(Buffer.from('\x18\x1b\\'), () => {}, false);
     this.put(picture, done, false);
     return dropped;
@@ -101,7 +107,7 @@ export class TerminalOutput {
   resetModes(): void {
     const { stdout } = this.options;
     if (stdout.isTTY !== true) return;
-    this.queue.push({ stream: stdout, bytes: () => this.modes.restore(), done: () => {} });
+    this.queue.push({ stream: stdout, bytes: () => this.undoModes(), done: () => {} });
     this.pump();
   }
 
@@ -137,7 +143,7 @@ export class TerminalOutput {
     const { stdout } = this.options;
     if (stdout.isTTY !== true || stdout.fd === undefined) return;
     try {
-      const bytes = Buffer.from(this.modes.restore());
+      const bytes = Buffer.from(this.undoModes());
       writeSync(stdout.fd, this.overlay?.wrap(bytes, false) ?? bytes);
     } catch {
       // A lost or stuck terminal cannot be restored.
@@ -149,10 +155,15 @@ export class TerminalOutput {
     this.queue.length = 0;
     if (this.options.stdout.isTTY !== true) return;
     const isMidLine = !this.modes.isAlternate && !endsLine(this.tail);
-    const bytes = Buffer.from(this.modes.restore() + (isMidLine ? '\r\n' : ''));
+    const bytes = Buffer.from(this.undoModes() + (isMidLine ? '\r\n' : ''));
     this.tail = Buffer.alloc(0);
     this.queue.push({ stream: this.options.stdout, bytes, done: () => {} });
     this.pump();
+  }
+
+  private undoModes(): string {
+    const undo = this.modes.restore();
+    return this.options.isDumb ? '' : undo;
   }
 
   /** Waits for queued output, at most `patience` milliseconds. Returns false on timeout. */
@@ -250,7 +261,7 @@ export class TerminalOutput {
     const kept = this.modes.watch(bytes);
     this.overlay?.follow(bytes);
     this.tail = Buffer.concat([this.tail, bytes.subarray(-TAIL)]).subarray(-TAIL);
-    return this.options.stdout.isTTY === true ? kept : bytes;
+    return this.options.stdout.isTTY === true && !this.options.isDumb ? kept : bytes;
   }
 
   private reportIdle(): void {

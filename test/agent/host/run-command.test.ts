@@ -347,6 +347,13 @@ describe.concurrent('a time-out', () => {
     expect(end).toMatchObject({ how: 'timed-out' });
   });
 
+  it('says that a process which the script left behind has its output open', async (context) => {
+    const { stdout, stderr, end } = await run(script('sleep 600 &\necho $!'));
+    endLater(pidIn(stdout), context);
+    expect(end).toEqual({ how: 'exited', code: 0 });
+    expect(stderr).toMatch(/^orch: a process that the script left behind has its output open/);
+  });
+
   it('kills what does not hear it, but not what has left for a session of its own', async (context) => {
     const text = [
       'trap "" TERM',

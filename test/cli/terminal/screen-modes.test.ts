@@ -32,7 +32,10 @@ describe('what is switched off at the end', () => {
     ['\x1b[?12h', '\x1b[?12l'],
     ['\x1b[?45h', '\x1b[?45l'],
     ['\x1b[?69h\x1b[3;9s', '\x1b7\x1b[?69l\x1b8'],
-    ['\x1b[?1007h', '\x1b[?1007l'],
+    ['\x1b[?1007h', '\x1b[?1007l\x1b[?1007r'],
+    ['\x1b[?1007l', '\x1b[?1007l\x1b[?1007r'],
+    ['\x1b[?2027h', '\x1b[?2027l\x1b[?2027r'],
+    ['\x1b[?3h', '\x1b[?3l'],
     ['\x1b[?9001h', '\x1b[?9001l'],
     ['\x1b[=1u', '\x1b[=0u'],
     ['\x1b[=1u\x1b[=0u', ''],
@@ -100,7 +103,7 @@ describe('what is switched off at the end', () => {
 
   it('keeps the title in front of the first sequence, once until it is given back', () => {
     const modes = new ScreenModes();
-    const keep = '\x1b[22;0t';
+    const keep = '\x1b[22;0t\x1b[?1007;2027s';
     const written = (text: string) => modes.watch(Buffer.from(text)).toString();
     expect(written('plain')).toBe('plain');
     expect(written('more \x1b')).toBe(`more ${keep}\x1b`);

@@ -87,6 +87,18 @@ describe('orch term', () => {
     await expectTidy(run);
   });
 
+  it('sends a terminal without control sequences none of its own', async () => {
+    const run = await runTerm(['term', 'web-01'], { around: (command) => `TERM=dumb ${command}` });
+    await attached(run);
+    run.server.session.print('plain \x1b[1mtext\r\n$ ');
+    await run.pty.shows(/text/);
+    run.pty.write('\r~?');
+    await run.pty.shows(/orch: .*~\. /);
+    run.pty.write('~.');
+    expect(await run.finished()).toEqual({ status: 255, restored: true });
+    expect(run.pty.output.match(/\x1b[^m]*m|\x1b/g)).toEqual(['\x1b[1m']);
+  });
+
   it('detaches at ~. with the terminal as it was', async () => {
     const run = await runTerm(['term', 'web-01']);
     await attached(run);

@@ -42,6 +42,16 @@ describe('a recording', () => {
     expect(recorder.path).toMatch(/^transcripts\/\d{4}-\d\d\/[0-9A-Z]{26}\.cast$/);
   });
 
+  it('has few of the sizes of a dragged window, and the last one', async () => {
+    const { dataDir, recordings } = openRecordings();
+    const recorder = await recordings.create(newHead(), newEvents());
+    for (let cols = 20; cols < 220; cols += 1) recorder.resize(cols, 30);
+    await recorder.close();
+    const sizes = (await itemsOf(readPlain(dataDir, recorder.path))).filter(({ kind }) => kind === 'size');
+    expect(sizes.length).toBeLessThan(20);
+    expect(sizes.at(-1)).toMatchObject({ cols: 219, rows: 30 });
+  });
+
   it('gathers single bytes', async () => {
     const { dataDir, recordings } = openRecordings();
     const recorder = await recordings.create(newHead(), newEvents());

@@ -29,6 +29,7 @@ describe('a shell', () => {
     await until(() => session.input.toString() === 'ls\r', 'the agent has the input');
     await until(() => client.frames.some((frame) => frame.type === 'ack' && frame.consumed === 3), 'the ack came');
     client.socket.send(resizeFrame(100, 30, 1));
+    for (const generation of [2, 3, 4]) client.socket.send(resizeFrame(100, 30, generation));
     client.socket.send(signalFrame('INT'));
     client.socket.send(signalFrame('USR1'));
     await until(() => session.frames.some(({ type }) => type === 'signal'), 'the signal came');
@@ -60,6 +61,7 @@ describe('a shell', () => {
     expect(room.typesOf()).toEqual(['terminal.opened', 'terminal.closed']);
     const transcript = await room.call('GET', `/terminal/session/${id}/transcript`);
     expect(transcript.text).toContain('last words');
+    expect(transcript.text.match(/"r"/g)).toHaveLength(1);
     expect(transcript.text).toMatch(/,"x","3"\]\n[^\n]+,"h",/);
     expect(room.terminals.active).toBe(0);
     await until(() => !room.terminals.isActive(id), 'nothing is left of it');

@@ -52,6 +52,17 @@ describe('a socket that answers nothing any more', () => {
     writer.socket.terminate();
   });
 
+  it('of an agent is noticed long before that by a viewer who types nothing', async () => {
+    const { room, id, session, writer } = await twoSessions({ times: { ping: 200, dead: 600_000 } });
+    const viewer = await room.attach(id, { mode: 'read' });
+    await viewer.welcomed();
+    session.socket?.pause();
+    await until(() => viewer.notes.some((note) => note.kind === 'agent_link' && !note.connected), 'the viewer knows');
+    session.socket?.resume();
+    await until(() => viewer.notes.some((note) => note.kind === 'agent_link' && note.connected), 'it is back');
+    writer.socket.terminate();
+  });
+
   it('of an agent is cut, people are told, and it comes back', async () => {
     const { room, id, writer, session, neighbourLives } = await twoSessions({ times });
     const dead = session.socket;
