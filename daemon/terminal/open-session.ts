@@ -60,7 +60,10 @@ export interface Opened {
   readonly ticket: string;
 }
 
-type Program = Pick<OrchestratorMessageOf<'terminal_open'>, 'shell' | 'timeout_secs' | 'stdin' | 'wait' | 'env' | 'tty'>;
+type Program = Pick<
+  OrchestratorMessageOf<'terminal_open'>,
+  'shell' | 'timeout_secs' | 'stdin' | 'wait' | 'env' | 'tty'
+>;
 
 /** Size of a command without a terminal. */
 const NO_SIZE: Size = { cols: 80, rows: 24 };
@@ -196,7 +199,9 @@ export class SessionOpener {
 }
 
 /** Returns the members of a request for a command: earlier agents take only the first words, and say so by their answer. */
-function commandOf(words: SessionFacts['command']): Pick<OrchestratorMessageOf<'terminal_open'>, 'command' | 'more_words'> {
+function commandOf(
+  words: SessionFacts['command'],
+): Pick<OrchestratorMessageOf<'terminal_open'>, 'command' | 'more_words'> {
   if (words === null) return { command: null };
   const command = words.slice(0, COMMAND_WORDS);
   return words.length === command.length ? { command } : { command, more_words: words.slice(COMMAND_WORDS) };

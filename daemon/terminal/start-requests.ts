@@ -55,7 +55,9 @@ export class StartRequests {
   ask(nodeId: NodeId, message: OrchestratorMessageOf<'terminal_open'>): Promise<ProgramFacts> {
     const { link, timeoutMs } = this.options;
     const id = message.session_id;
-    const needs = (['tty', 'wait', 'more_words'] as const).filter((name) => message[name] != null && message[name] !== false);
+    const needs = (['tty', 'wait', 'more_words'] as const).filter(
+      (name) => message[name] != null && message[name] !== false,
+    );
     const timer = setTimeout(() => this.fail(id, timedOut(timeoutMs)), timeoutMs);
     const answer = new Promise<ProgramFacts>((resolve, reject) =>
       this.waiting.set(id, { nodeId, needs, timer, resolve, reject }),
@@ -115,9 +117,13 @@ const noWait = (label: string): Fault =>
   });
 
 const tooManyWords = (label: string): Fault =>
-  new Fault('terminal_unsupported', `the agent of ${label} is of an orch that takes ${COMMAND_WORDS} words of a command`, {
-    hint: 'install the orch of the orchestrator on that machine, or pass the words in standard input',
-  });
+  new Fault(
+    'terminal_unsupported',
+    `the agent of ${label} is of an orch that takes ${COMMAND_WORDS} words of a command`,
+    {
+      hint: 'install the orch of the orchestrator on that machine, or pass the words in standard input',
+    },
+  );
 
 const CANNOT = { tty: noTty, wait: noWait, more_words: tooManyWords } as const;
 

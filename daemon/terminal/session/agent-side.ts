@@ -222,7 +222,8 @@ export class AgentFrames {
           const { reason } = frame.value;
           throw new Fault('protocol_violation', `the peer sent the end ${reason}, which is not for it to tell`);
         }
-        if (frame.value.output_open === true) relay.mark('a process that the command left behind still had its output open');
+        if (frame.value.output_open === true)
+          relay.mark('a process that the command left behind still had its output open');
         end({ ...frame.value, final_offset: relay.received });
         return;
       case 'note':

@@ -133,4 +133,5 @@ export function noteOpenOutput({ script }: Command, stderr: Capture): void {
   stderr.add(Buffer.from(`${lineEnd}${OPEN_OUTPUT}\n`));
 }
 
-const OPEN_OUTPUT = 'orch: a process that the script left behind has its output open; what it writes from now on is not kept';
+const OPEN_OUTPUT =
+  'orch: a process that the script left behind has its output open; what it writes from now on is not kept';

@@ -87,7 +87,11 @@ class PipedCommand implements Program {
   private killing: NodeJS.Timeout | undefined;
   private quiet: NodeJS.Timeout | undefined;
 
-  constructor(child: ChildProcess, { input, output, errors }: Fifos, { timeoutSecs, wait, listener }: PipedCommandOptions) {
+  constructor(
+    child: ChildProcess,
+    { input, output, errors }: Fifos,
+    { timeoutSecs, wait, listener }: PipedCommandOptions,
+  ) {
     const pid = child.pid as number;
     this.listener = listener;
     this.waits = wait;

@@ -101,7 +101,10 @@ export class TerminalHost {
     session.attach(dial.place, dial.ticket);
   }
 
-  private async start({ launch, size, stdin, timeoutSecs, wait }: ProgramOrder, listener: ProgramListener): Promise<Program> {
+  private async start(
+    { launch, size, stdin, timeoutSecs, wait }: ProgramOrder,
+    listener: ProgramListener,
+  ): Promise<Program> {
     if (size === null) return startCommand({ launch, stdin, timeoutSecs, wait: wait === true, listener });
     this.native ??= loadNativePty();
     return new Pty({ native: this.native, launch, ...size, listener });

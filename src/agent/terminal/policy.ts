@@ -144,7 +144,11 @@ function shellPermission(
     directory: user.home,
     user: switchTo(user),
   };
-  return { order: { launch, size: { cols, rows }, stdin: true, timeoutSecs: null, wait: null }, user: user.name, shell };
+  return {
+    order: { launch, size: { cols, rows }, stdin: true, timeoutSecs: null, wait: null },
+    user: user.name,
+    shell,
+  };
 }
 
 function commandPermission(request: Request, { user, variables }: Login, shell: string): Permission {
@@ -169,7 +173,11 @@ function commandPermission(request: Request, { user, variables }: Login, shell: 
     user: switchTo(user),
   };
   const size = isOnTerminal ? { cols, rows } : null;
-  return { order: { launch, size, stdin, timeoutSecs: timeout_secs, wait: request.wait ?? null }, user: user.name, shell: null };
+  return {
+    order: { launch, size, stdin, timeoutSecs: timeout_secs, wait: request.wait ?? null },
+    user: user.name,
+    shell: null,
+  };
 }
 
 /** Returns how to switch to a user; null for the agent's own. Throws `terminal_unsupported` without a program for it. */

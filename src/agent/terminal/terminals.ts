@@ -212,7 +212,16 @@ export class Terminals {
     const tty = held.kind === 'exec' && order !== undefined && order.size !== null ? { tty: true } : {};
     const wait = order?.wait === true ? { wait: true } : {};
     const words = order !== undefined && order.launch.args.length >= COMMAND_WORDS ? { more_words: true } : {};
-    this.report({ type: 'terminal_answer', session_id: sessionId, user, shell, error: null, ...tty, ...wait, ...words });
+    this.report({
+      type: 'terminal_answer',
+      session_id: sessionId,
+      user,
+      shell,
+      error: null,
+      ...tty,
+      ...wait,
+      ...words,
+    });
   }
 
   private started(sessionId: string, held: Held): void {

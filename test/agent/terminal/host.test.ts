@@ -34,7 +34,13 @@ async function start(deadAfter = 2_000) {
 }
 
 const startBy = systemMonotonic() + 600_000;
-const order = { launch: launchOf('echo up; exec cat'), size: { cols: 80, rows: 24 }, stdin: true, timeoutSecs: null, wait: null };
+const order = {
+  launch: launchOf('echo up; exec cat'),
+  size: { cols: 80, rows: 24 },
+  stdin: true,
+  timeoutSecs: null,
+  wait: null,
+};
 
 describe('the host of terminals', () => {
   it('keeps a socket that answers, and gives up one that is silent', async () => {

@@ -136,7 +136,8 @@ describe('orch term', () => {
     await until(() => run.pty.screen.buffer.active.type === 'alternate', 'the program has the screen');
     const [, pid] = await run.pty.shows(/PID=(\d+)=/);
     process.kill(Number(pid), signal);
-    expect(await run.finished()).toEqual({ status: 255, restored: true });
+    // SIGHUP says that the window is closed, as with every command.
+    expect(await run.finished()).toEqual({ status: signal === 'SIGHUP' ? 129 : 255, restored: true });
     await run.pty.shows(/The session goes on/);
     await expectTidy(run);
   });
