@@ -1,27 +1,20 @@
 /** Starts and cancels applies. */
 
 import { setImmediate } from 'node:timers/promises';
-import { NOTHING } from '../../src/contract/run-targets.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import { isNodeId } from '../../src/kernel/ids.js';
-import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
-import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentGate, agentLabel, agentNotFound, type KnownAgent } from './agent-gate.js';
-import { type AppliedResourceRow, removalOf } from './applied-resource-store.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
-import type { CurrentAssignments } from './assignments/assignment-store.js';
-import { removalCauses } from './assignments/removal-causes.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
 import type { Lanes } from './lanes.js';
 import type { ApplyLease, Leases } from './leases.js';
 import { type SentModule, sourcesOf } from './modules/current-modules.js';
-import { findModuleHeads } from './modules/module-store.js';
 import type { OperationSource, Source } from './modules/source-store.js';
 import { type LiveOperation, type LiveOperations, needsUndoing, type Undoing } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
@@ -29,20 +22,19 @@ import type { OperationRecords } from './operations/operation-records.js';
 import { parseState } from './operations/operation-state.js';
 import { findOperation, operationNotFound } from './operations/operation-store.js';
 import { splitPlanHash } from './plans.js';
+import type { RemovalGuard } from './removal-guard.js';
 import { runContent } from './run-content.js';
 import type { AgentSessions } from './traffic.js';
 import { endedTrial, triedSources } from './trials.js';
 
 interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
-  /** Returns the current number of removals that one apply may make without consent. */
-  readonly removalGuard: () => number;
+  readonly guard: RemovalGuard;
   readonly gate: AgentGate;
   readonly sessions: AgentSessions;
   readonly leases: Leases;
   readonly lanes: Lanes;
   readonly live: LiveOperations;
   readonly desiredSets: DesiredSets;
-  readonly assignments: CurrentAssignments;
   readonly records: OperationRecords;
   readonly driver: OperationDriver;
   readonly windows: ApplyWindows;
@@ -128,7 +120,7 @@ export class Applies {
       if (request.outsideWindow !== true) refuseOutsideWindow(this.options.windows, desired.matching);
       const undoing = undoingOf(request, desired);
       if (needsUndoing(undoing)) this.options.sessions.require(agent, 'confirm');
-      await this.guard(agent, desired, request.allowRemovals);
+      await this.options.guard.check(agent, desired, request.allowRemovals);
       const dispatch = runContent(desired);
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
@@ -212,47 +204,6 @@ export class Applies {
       logger.error('an apply could not be sent yet', { operation_id: id, node_id: nodeId, reason: messageOf(error) });
     }
     return operation;
-  }
-
-  private async guard(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {
-    const { db, removalGuard, assignments } = this.options;
-    const limit = removalGuard();
-    const { managed, modules, restores } = desired;
-    const named = new Set(desired.names);
-    const failed = new Set(desired.content.failures.map((result) => resourceKey(result)));
-    const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
-    const isRemoved = (row: AppliedResourceRow) => removesSomething(removalOf(row));
-    const reason = guardReason({
-      removals: removed.map((row) => ({
-        removes: isRemoved(row),
-        adHoc: row.ad_hoc === 1 && !named.has(row.module),
-      })),
-      managed: managed.length,
-      limit,
-      allowed,
-    });
-    if (reason === null) return;
-    const rows = removed.filter(isRemoved);
-    const known = new Set(
-      (await findModuleHeads(db, [...new Set(rows.map(({ module }) => module))])).map(({ name }) => name),
-    );
-    const causes =
-      restores === null
-        ? await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments })
-        : rows.map(() => (restores === NOTHING ? 'nothing is desired' : `operation ${restores} did not have it`));
-    throw removalGuardFault({
-      reason,
-      agent: agentLabel(agent),
-      limit,
-      removals: rows.map(({ module, kind, identity }, index) => ({
-        module,
-        kind,
-        identity,
-        cause: causes[index] ?? '',
-        isLeftOut: restores === null && known.has(module) && !named.has(module),
-      })),
-      isLocal: false,
-    });
   }
 
   private async finished(operationId: string): Promise<Fault> {

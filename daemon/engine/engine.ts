@@ -36,6 +36,7 @@ import { OperationRecords } from './operations/operation-records.js';
 import { OperationReports } from './operations/operation-reports.js';
 import { OperationDeadlines, Recovery } from './operations/recovery.js';
 import { Plans } from './plans.js';
+import { RemovalGuard } from './removal-guard.js';
 import { Rollouts } from './rollouts/rollouts.js';
 import { RunContents } from './run-contents.js';
 import { StateReader } from './state.js';
@@ -109,7 +110,8 @@ export class Engine implements Service {
     const observations = new Observations({ link, clock, limits });
     const driver = new OperationDriver({ logger, link, live, sessions, records, feed, windows: options.windows });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver, contents };
-    const shared = { ...options, gate, leases, lanes, desiredSets, observations, contents };
+    const guard = new RemovalGuard({ db, assignments, limit: options.removalGuard });
+    const shared = { ...options, guard, gate, leases, lanes, desiredSets, observations, contents };
     this.logger = logger;
     this.leases = leases;
     this.observations = observations;
@@ -117,7 +119,7 @@ export class Engine implements Service {
     this.modules = new ModuleService({ ...options, followers });
     this.sources = (sources) => current.read(sources);
     this.assignments = new Assignments(options);
-    this.applies = new Applies({ ...shared, assignments, sessions, live, records, driver });
+    this.applies = new Applies({ ...shared, sessions, live, records, driver });
     this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents });
     this.plans = new Plans(shared);
     this.drift = new Drift(shared);

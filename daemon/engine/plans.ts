@@ -1,6 +1,7 @@
 /** Plans: compute the changes an apply would make on an agent. Only the audit event is stored. */
 import type { RunResult } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
+import { isFault } from '../../src/kernel/fault.js';
 import { pendingChecks } from '../../src/resources/checks/check.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
 import type { Core } from '../core/core.js';
@@ -8,17 +9,21 @@ import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, agentWithInputs, approvedAgent, type KnownAgent } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { changedSecretNotes, secretsOfRows } from './applied-secrets.js';
+import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
 import type { Leases } from './leases.js';
 import { type SentModule, sentNote } from './modules/current-modules.js';
 import { Observation, type Observations, type Observed, underLease } from './observations.js';
 import { agentParty, restoresMetadata, wantedText } from './operations/apply-events.js';
+import type { RemovalGuard } from './removal-guard.js';
 import { runContent } from './run-content.js';
 import { endedTrial, triedSources } from './trials.js';
 
 interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;
+  readonly guard: RemovalGuard;
+  readonly windows: ApplyWindows;
   readonly leases: Leases;
   readonly desiredSets: DesiredSets;
   readonly observations: Observations;
@@ -80,7 +85,8 @@ export class Plans {
         tried,
         to === null ? sent : await triedSources(db, typeof to === 'string' ? to : null),
       );
-      return planResult({ agent, desired, endsTrial, observed, startedAt, finishedAt: clock.now() });
+      const refusals = await this.refusals(now, desired);
+      return planResult({ agent, desired, endsTrial, refusals, observed, startedAt, finishedAt: clock.now() });
     });
   }
 
@@ -96,6 +102,27 @@ export class Plans {
       size,
       onResult,
     });
+  }
+
+  /** Returns why an apply without consent would be refused now, so that a caller knows it before it asks. */
+  private async refusals(agent: KnownAgent, desired: DesiredSet): Promise<readonly Refusal[]> {
+    const { guard, windows } = this.options;
+    const checks = [
+      async () => refuseOutsideWindow(windows, desired.matching),
+      async () => guard.check(agent, desired, null),
+    ];
+    const found: Refusal[] = [];
+    for (const check of checks) {
+      try {
+        await check();
+      } catch (error) {
+        if (!isFault(error)) throw error;
+        const { code, message, hint = null, data } = error;
+        const allowed = data?.allow_removals;
+        found.push({ code, message, hint, ...(typeof allowed === 'number' && { allow_removals: allowed }) });
+      }
+    }
+    return found;
   }
 
   /** Emits the audit event before anything is sent, because a plan already runs check scripts on the machine. */
@@ -128,11 +155,14 @@ export class Plans {
   }
 }
 
+type Refusal = NonNullable<RunResult['refusals']>[number];
+
 interface Planned {
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
   /** Modules whose trial an apply of this would end. */
   readonly endsTrial: readonly string[];
+  readonly refusals: readonly Refusal[];
   readonly observed: Observed;
   /** Unix milliseconds. */
   readonly startedAt: number;
@@ -140,7 +170,7 @@ interface Planned {
   readonly finishedAt: number;
 }
 
-function planResult({ agent, desired, endsTrial, observed, startedAt, finishedAt }: Planned): RunResult {
+function planResult({ agent, desired, endsTrial, refusals, observed, startedAt, finishedAt }: Planned): RunResult {
   const { results, end, error } = observed;
   const confirmSecs = desired.modules.flatMap(({ compiled }) => compiled.confirmSecs ?? []);
   return {
@@ -161,6 +191,7 @@ function planResult({ agent, desired, endsTrial, observed, startedAt, finishedAt
     plan_hash: observed.observed === null ? null : planHash(desired.encoded.sha256, observed.observed),
     error,
     ...earlierMembers(desired),
+    ...(refusals.length === 0 ? {} : { refusals: [...refusals] }),
     ...(endsTrial.length === 0 ? {} : { ends_trial: [...endsTrial] }),
     ...(confirmSecs.length === 0 ? {} : { confirm_secs: Math.min(...confirmSecs) }),
   };

@@ -12,6 +12,7 @@ import type { Lanes } from './lanes.js';
 import { findModuleHeads } from './modules/module-store.js';
 import { findOperation, type OperationRow } from './operations/operation-store.js';
 import type { RunContents } from './run-contents.js';
+import { trialOf } from './trials.js';
 
 interface StateReaderOptions extends Pick<Core, 'db'> {
   readonly desiredSets: DesiredSets;
@@ -36,11 +37,13 @@ export class StateReader {
     const desired = await this.desired(agent, last);
     const confirmed = state_content_id === null ? null : last;
     const believed = new Set(applied.map(keyText));
+    const trial = await trialOf(db, agent.row.trial_operation_id);
     const missing = desired?.resources.filter((resource) => !believed.has(resourceKey(resource))) ?? [];
     return {
       node_id: agent.nodeId,
       operation_id: agent.row.state_operation_id,
       ...(last == null || last.restores === null ? {} : { restores: last.restores }),
+      ...(trial === null ? {} : { trial }),
       applied: applied.map((row) => appliedView(row, confirmed)),
       pending_removals: (desired?.removed ?? []).map((row) => appliedView(row, confirmed)),
       unapplied: missing.map(({ module, kind, identity }) => ({ module, kind, identity })),

@@ -44,6 +44,7 @@ const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
   plan_stale: EXIT.refusedForNow,
   removal_guard: EXIT.refusedForNow,
   outside_window: EXIT.refusedForNow,
+  precondition_failed: EXIT.refusedForNow,
   rate_limited: EXIT.refusedForNow,
   store_unavailable: EXIT.refusedForNow,
   rolled_back: EXIT.rolledBack,

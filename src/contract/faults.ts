@@ -104,6 +104,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   removal_guard: entry(409, 'Removal guard'),
   rolled_back: entry(409, 'Apply undone'),
   outside_window: entry(409, 'Outside maintenance window'),
+  precondition_failed: entry(412, 'Changed meanwhile'),
   plan_stale: entry(409, 'Plan is stale'),
   stale_generation: entry(500, 'Older than what the agent has seen'),
   not_delivered: entry(504, 'Not delivered'),

@@ -3,6 +3,7 @@ import * as Type from 'typebox';
 import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
+import { REPLACES } from './run-targets.js';
 import { KeyId, Seconds } from './shapes.js';
 
 export const ModuleEntrySchema = closed({
@@ -87,17 +88,29 @@ export const moduleRoutes = {
     method: 'POST',
     path: '/modules',
     access: 'operator',
-    body: closed({ name: Type.String(), content: Type.String({ description: 'YAML; its name must equal `name`' }) }),
+    body: closed({
+      name: Type.String(),
+      content: Type.String({ description: 'YAML; its name must equal `name`' }),
+      replaces: optional(
+        Type.String({
+          pattern: REPLACES,
+          description:
+            'SHA-256 of the revision that the new one replaces, or `none` for a new module; another current revision is an error. Absent: whatever is current',
+        }),
+      ),
+    }),
     answers: {
       201: closed({
         ...ModuleEntrySchema.properties,
+        revision: Type.Integer({ minimum: 1 }),
+        sha256: Type.String(),
         changed: Type.Boolean({
           description: 'false when the text equals the current revision, so that no new one is stored',
         }),
         warnings: Type.Array(WarningSchema),
       }),
     },
-    faults: ['invalid_module', 'rate_limited'],
+    faults: ['invalid_module', 'rate_limited', 'precondition_failed'],
   }),
   getModule: route({
     id: 'getModule',

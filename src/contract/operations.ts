@@ -5,6 +5,7 @@ import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '
 import { route } from './route.js';
 import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, settledSources, undoing } from './runs.js';
 import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
+import { TrialSchema } from './standings.js';
 
 export const OperationSchema = closed({
   operation_id: Ulid,
@@ -47,6 +48,7 @@ export const StateSchema = closed({
   node_id: KeyId,
   operation_id: nullable(Ulid),
   restores: optional(RestoresSchema),
+  trial: optional({ ...TrialSchema, description: 'What the agent has on trial; absent without a trial' }),
   applied: Type.Array(AppliedSchema),
   pending_removals: Type.Array(AppliedSchema),
   unapplied: Type.Array(closed({ module: Type.String(), kind: Type.String(), identity: Type.String() })),
@@ -81,6 +83,31 @@ export const operationRoutes = {
     access: 'viewer',
     params: NodeParams,
     answers: { 200: StateSchema },
+    faults: ['agent_not_found'],
+  }),
+  getTrial: route({
+    id: 'getTrial',
+    summary: 'The modules that the agent has on trial, with their texts; empty without a trial',
+    tag: 'state',
+    method: 'GET',
+    path: '/agents/{node_id}/trial',
+    access: 'viewer',
+    params: NodeParams,
+    answers: {
+      200: closed({
+        operation_id: nullable(Ulid),
+        modules: Type.Array(
+          closed({
+            module: Type.String(),
+            sha256: Type.String(),
+            replaces: nullable(
+              Type.String({ description: 'SHA-256 of the stored revision that it was made from; null for none' }),
+            ),
+            content: Type.String(),
+          }),
+        ),
+      }),
+    },
     faults: ['agent_not_found'],
   }),
   listAgentOperations: route({

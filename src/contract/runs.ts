@@ -6,7 +6,7 @@ import { CONFIRM_SECS, RestoredSchema } from '../resources/restored.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { WarningSchema } from './modules.js';
 import { route } from './route.js';
-import { NO_REVISION, NOTHING } from './run-targets.js';
+import { NOTHING, REPLACES } from './run-targets.js';
 import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
 import { SOURCE_STATUSES } from './source-statuses.js';
 
@@ -87,6 +87,20 @@ export const RunResultSchema = closed({
     Type.Array(Type.String(), { description: 'Remarks about the desired state of an earlier operation' }),
   ),
   ...settledSources,
+  refusals: optional(
+    Type.Array(
+      closed({
+        ...ErrorSchema.properties,
+        hint: nullable(Type.String()),
+        allow_removals: Type.Optional(
+          Type.Integer({ description: 'For `removal_guard`: the `allow_removals` with which the apply is accepted' }),
+        ),
+      }),
+      {
+        description: 'Of a plan: why an apply of it without `allow_removals` and `outside_window` would be refused now',
+      },
+    ),
+  ),
   ends_trial: optional(
     Type.Array(Type.String(), { description: 'Modules whose trial on the agent the apply ends, or would end' }),
   ),
@@ -142,7 +156,7 @@ export const AppliedSourcesSchema = Type.Array(
     ...sourceMembers,
     replaces: optional(
       Type.String({
-        pattern: `^(?:[0-9a-f]{64}|${NO_REVISION})$`,
+        pattern: REPLACES,
         description:
           'SHA-256 of the stored revision that the text was made from, or `none` without one: another stored revision is never replaced. Absent: the one that is stored at the request',
       }),

@@ -5,7 +5,7 @@ import { Seconds } from './shapes.js';
 import { STANDINGS, STOP_CODES } from './standing-names.js';
 
 /** Modules of the last apply of an agent that are not published. */
-const TrialSchema = closed({
+export const TrialSchema = closed({
   operation_id: Type.String({ description: 'The apply that began the trial' }),
   modules: Type.Array(closed({ module: Type.String(), sha256: Type.String() })),
   since: Seconds,

@@ -157,6 +157,7 @@ const FAULT_CODES = [
   'operation_unsuitable',
   'removal_guard',
   'outside_window',
+  'precondition_failed',
   'plan_stale',
   'rolled_back',
   'stale_generation',

@@ -64,6 +64,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     uploadModule: { body: { name: 'sample', content: MODULE } },
     getModule: { ...name, query: { revision: '1' } },
     getModuleReach: { ...name },
+    getTrial: { ...node },
     listModuleRevisions: name,
     removeModule: name,
     listAssignments: {},

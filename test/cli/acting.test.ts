@@ -66,10 +66,14 @@ const done = runResult(applied, { operation_id: ulid(1), plan_hash: null });
 const { resources: _, ...finished } = operations[1] as OperationDetail;
 const cancelling = { ...finished, status: 'running' };
 
+const SHA = 'a'.repeat(64);
+
 const uploadAnswer: Answers = {
   uploadModule: ({ body }) => {
     const { name } = body as { name: string };
-    return { body: { name, uploaded_at: 1, uploaded_by: 'ada', changed: true, warnings: [] } };
+    return {
+      body: { name, uploaded_at: 1, uploaded_by: 'ada', revision: 1, sha256: SHA, changed: true, warnings: [] },
+    };
   },
 };
 
@@ -199,8 +203,8 @@ describe('orch plan', () => {
     const before = api.requests.length;
     const ran = await run(['plan', 'web-01', ...files.flatMap((file) => ['-f', file])]);
     expect(ran.status).toBe(1);
-    expect(ran.stderr).toContain('a plan takes at most 8.0 MiB');
-    expect(ran.stderr).toContain('orch module push');
+    expect(ran.stderr).toContain('one request takes at most 8.0 MiB');
+    expect(ran.stderr).toContain('orch module publish');
     expect(api.requests.slice(before).filter((request) => request.includes('/plan'))).toEqual([]);
   });
 
@@ -304,18 +308,47 @@ describe('orch apply', () => {
     await golden('plan-confirm', ['plan', 'web-01', '-m', 'site', '--confirm-within', '90s']);
   });
 
-  it('stores files only after the answer', async () => {
+  it('sends files with the apply, after the answer, and publishes none itself', async () => {
     const bodies: unknown[] = [];
-    api.answer({ ...uploadAnswer, planAgent: streamOf(runResult(planned)), ...order(bodies) });
-    const uploads = () => api.requests.filter((request) => request === 'POST /modules').length;
+    api.answer({ planAgent: streamOf(runResult(planned)), ...order(bodies) });
     const argv = ['apply', 'web-01', '-f', siteFile];
-    const before = uploads();
     const refused = await run(argv, { columns: 100, answers: [{ at: /Apply it, with 1 removal\?/, type: 'n\r' }] });
     expect(refused.status).not.toBe(0);
-    expect(uploads()).toBe(before);
-    await run(argv, { columns: 100, answers: [{ at: /Apply it, with 1 removal\?/, type: 'y\r' }] });
-    expect(uploads()).toBe(before + 1);
-    expect(bodies).toEqual([{ modules: ['site'], allow_removals: null, expect: runResult(planned).plan_hash }]);
+    expect(bodies).toEqual([]);
+    const agreed = await run(argv, { columns: 100, answers: [{ at: /Apply it, with 1 removal\?/, type: 'y\r' }] });
+    expect(agreed.stderr).toContain('Module site is published with it: no other machine follows it.');
+    const sources = [{ name: 'site', content: readFileSync(siteFile, 'utf8'), replaces: 'none' }];
+    expect(bodies).toEqual([
+      { modules: ['site'], sources, allow_removals: null, expect: runResult(planned).plan_hash },
+    ]);
+    expect(api.requests.filter((request) => request === 'POST /modules')).toEqual([]);
+  });
+
+  it('asks for the removals of a plan, and sends that many as allowed', async () => {
+    const bodies: unknown[] = [];
+    const refusal = {
+      code: 'removal_guard',
+      message: 'it would remove everything',
+      hint: 'name the modules',
+      allow_removals: 1,
+    };
+    api.answer({ planAgent: streamOf(runResult(planned, { refusals: [refusal] })), ...order(bodies) });
+    const answers = [{ at: /Apply it, with 1 removal\?/, type: 'y\r' }];
+    expect((await run(['apply', 'web-01'], { columns: 100, answers })).status).toBe(0);
+    expect(bodies).toEqual([{ modules: [], allow_removals: 1, expect: runResult(planned).plan_hash }]);
+    const tooFew = await run(['apply', 'web-01', '--allow-removals', '0'], { columns: 100 });
+    expect(tooFew.stderr).toContain('it would remove everything');
+    expect(tooFew.stderr).not.toContain('Apply it');
+    expect(bodies).toHaveLength(1);
+  });
+
+  it('does not ask about a plan that no answer makes acceptable', async () => {
+    const refusal = { code: 'outside_window', message: 'only within its windows', hint: 'wait for it' };
+    api.answer({ planAgent: streamOf(runResult(planned, { refusals: [refusal] })) });
+    const ran = await run(['apply', 'web-01'], { columns: 100 });
+    expect(ran).toMatchObject({ status: 6 });
+    expect(ran.stderr).toContain('only within its windows');
+    expect(ran.stderr).not.toContain('Apply');
   });
 
   it('ends with 3 when resources failed', async () => {
@@ -1044,21 +1077,31 @@ describe('orch module', () => {
     expect((await golden(`validate-${name}`, argv)).status).toBe(status);
   });
 
-  it('push sends files of directories, and nothing when one is broken', async () => {
+  it('publish sends files of directories, and nothing when one is broken', async () => {
     api.answer(uploadAnswer);
-    await golden('push', ['module', 'push', folder, siteFile]);
+    await golden('publish', ['module', 'publish', folder, siteFile]);
     const before = api.requests.length;
-    expect((await golden('push-bad', ['module', 'push', siteFile, home.file('bad.orch.yaml')])).status).toBe(1);
-    expect((await golden('push-twice', ['module', 'push', siteFile, home.file('copy.orch.yaml')])).status).toBe(64);
+    expect((await golden('publish-bad', ['module', 'publish', siteFile, home.file('bad.orch.yaml')])).status).toBe(1);
+    expect((await golden('publish-twice', ['module', 'publish', siteFile, home.file('copy.orch.yaml')])).status).toBe(
+      64,
+    );
     expect(api.requests.length).toBe(before);
-    const json = await run(['module', 'push', siteFile, '-o', 'json']);
+    const json = await run(['module', 'publish', siteFile, '-o', 'json']);
     expect(JSON.parse(json.stdout)).toMatchObject({ name: 'site', warnings: [] });
-    const same = { name: 'site', uploaded_at: 1, uploaded_by: 'ada', changed: false, warnings: [] };
+    const same = {
+      name: 'site',
+      uploaded_at: 1,
+      uploaded_by: 'ada',
+      revision: 1,
+      sha256: SHA,
+      changed: false,
+      warnings: [],
+    };
     api.answer({ uploadModule: { body: same } });
-    expect((await run(['module', 'push', siteFile])).stdout).toBe(`Unchanged: site (${siteFile}).\n`);
+    expect((await run(['module', 'publish', siteFile])).stdout).toBe(`Unchanged: site (${siteFile}).\n`);
   });
 
-  it('push shows what only the orchestrator refuses, with its places', async () => {
+  it('publish shows what only the orchestrator refuses, with its places', async () => {
     api.answer({
       uploadModule: {
         problem: 'invalid_module',
@@ -1066,7 +1109,7 @@ describe('orch module', () => {
         more: { errors: [{ path: '/resources/0', message: 'no such kind', line: 4, column: 5 }] },
       },
     });
-    expect((await golden('push-refused', ['module', 'push', siteFile])).status).toBe(1);
+    expect((await golden('publish-refused', ['module', 'publish', siteFile])).status).toBe(1);
   });
 
   it('remove and schema', async () => {

@@ -47,6 +47,7 @@ interface SentApply {
   readonly expect: Readonly<Record<string, string>>;
   readonly modules: readonly string[];
   readonly allow_removals: number | null;
+  readonly sources?: readonly { readonly name: string; readonly content: string }[];
 }
 
 /** Runs `orch` against an orchestrator of the test; its requests with their bodies. */
@@ -56,15 +57,12 @@ async function orchestrated(argv: readonly string[], home: Home): Promise<readon
   try {
     api.answer({
       listModuleRevisions: { problem: 'module_not_found', detail: 'there is no such module' },
-      uploadModule: ({ body }) => {
-        sent.push({ uploaded: body });
-        return { body: { name: 'site', uploaded_at: 1, uploaded_by: 'ada', changed: true, warnings: [] } };
-      },
       planRollout: streamed(
         [web1, web2].map((agent) => reported(agent, runResult(planned, { plan_hash: 'c'.repeat(64) }))),
       ),
       applyRollout: ({ body }) => {
-        const { agents, expect, modules, allow_removals } = body as SentApply;
+        const { agents, expect, modules, allow_removals, sources = [] } = body as SentApply;
+        for (const { name, content } of sources) sent.push({ uploaded: { name, content } });
         for (const node_id of agents)
           sent.push({ node_id, body: { expect: expect[node_id], modules, allow_removals } });
         return appliedStream(

@@ -4,6 +4,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { digestOf } from '../../src/cli/modules/reach.js';
 import { readSync } from '../../src/cli/sync/sync-files.js';
 import type { Assignment } from '../../src/contract/assignments.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
@@ -66,14 +67,17 @@ function having(modules: Readonly<Record<string, string>>, assignments: readonly
   const answers: Answers = {
     listModules: () => ({ body: [...texts.keys()].map(entry) }),
     getModule: ({ params: { name = '' } }) => {
-      const details = { revision: 3, sha256: '', definition: {} };
+      const details = { revision: 3, sha256: digestOf(texts.get(name) ?? ''), definition: {} };
       return { body: { ...entry(name), ...details, content: texts.get(name) ?? '' } };
     },
+    getModuleReach: ({ params: { name = '' } }) => ({
+      body: { name, sha256: digestOf(texts.get(name) ?? ''), assignments: [], agents: [] },
+    }),
     uploadModule: ({ body }) => {
       const { name, content } = body as { name: string; content: string };
       const changed = texts.get(name) !== content;
       texts.set(name, content);
-      return { body: { ...entry(name), changed, warnings: [] } };
+      return { body: { ...entry(name), revision: 4, sha256: digestOf(content), changed, warnings: [] } };
     },
     removeModule: ({ params: { name = '' } }): Reply => {
       texts.delete(name);

@@ -26,7 +26,7 @@ resources:
 const push = async (name: string, content: string) => {
   const file = sandbox.path(`${name}.orch.yaml`);
   writeFileSync(file, moduleText(name, content));
-  await sandbox.json(['module', 'push', file]);
+  await sandbox.json(['module', 'publish', file]);
 };
 
 const content = (agent: string, module: string) =>
@@ -206,7 +206,7 @@ describe('a rollout over a selector with real agents', () => {
     const gate = `until [ -e ${key} ]; do sleep 0.1; done`;
     const script = `  - id: gate\n    resource: {script: {program: sh, apply: "${gate}"}}\n`;
     writeFileSync(file, `${moduleText(name, 'through')}${script}`);
-    await sandbox.json(['module', 'push', file]);
+    await sandbox.json(['module', 'publish', file]);
     return { open: () => writeFileSync(key, '') };
   };
 

@@ -66,13 +66,13 @@ describe('the JSON Schema for editors', () => {
 describe('a module on its way', () => {
   it('is compared with what is there, pushed, and known by its revisions', async () => {
     expect((await sandbox.orch(['module', 'diff', file])).stdout).toContain('--- /dev/null');
-    await sandbox.json(['module', 'push', file]);
+    await sandbox.json(['module', 'publish', file]);
     expect((await sandbox.orch(['module', 'diff', file])).stdout).toContain('is revision 1 of site');
     writeFileSync(file, text('blue'));
     const diff = await sandbox.orch(['module', 'diff', file]);
     expect(diff.stdout).toContain('-          file-unix: {path: ');
     expect(diff.stdout).toContain('+++ ');
-    await sandbox.json(['module', 'push', file]);
+    await sandbox.json(['module', 'publish', file]);
     expect((await sandbox.orch(['module', 'diff', file, '--revision', '1'])).stdout).toContain('web blue');
     const revisions = await sandbox.orch(['module', 'revisions', 'site', '-o', 'name']);
     expect(revisions).toMatchObject({ status: 0, stdout: '2\n1\n' });
@@ -110,7 +110,7 @@ describe('a plan in a file', () => {
 
     await makePlan();
     writeFileSync(file, text('red'));
-    await sandbox.json(['module', 'push', file]);
+    await sandbox.json(['module', 'publish', file]);
     const module = await sandbox.orch(['apply', plan, '--yes']);
     expect(module.status).toBe(6);
     expect(module.stderr).toContain('no longer what the plan showed');
@@ -147,7 +147,7 @@ describe('a plan in a file', () => {
     writeFileSync(file, text('white'));
     await sandbox.orch(['plan', 'web-01', '-f', file, '--out', plan]);
     writeFileSync(file, text('pink'));
-    await sandbox.json(['module', 'push', file]);
+    await sandbox.json(['module', 'publish', file]);
     const refused = await sandbox.orch(['apply', plan, '--yes']);
     expect(refused.status).toBe(6);
     expect(refused.stderr).toContain('module site has changed on the orchestrator since the plan');

@@ -88,7 +88,7 @@ async function apply(content: string) {
   const text = `name: site\nsupports:\n  - platform: linux\nresources:\n  - resource:\n      file-unix: {path: ${file}, content: "${content}"}\n`;
   const path = sandbox.path('site.orch.yaml');
   writeFileSync(path, text);
-  await done('module', 'push', path);
+  await done('module', 'publish', path);
   return orch('apply', 'web-01', '-m', 'site', '--yes');
 }
 

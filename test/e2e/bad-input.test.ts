@@ -181,7 +181,7 @@ describe('what is in the way on the machine', () => {
       sandbox.path(`${name}.orch.yaml`),
       `name: ${name}\nsupports: [{platform: linux}]\nresources:\n  - resource: {file-unix: {path: ${JSON.stringify(path)}, content: "new\\n"}}\n`,
     );
-    expect(await sandbox.orch(['module', 'push', sandbox.path(`${name}.orch.yaml`)])).toMatchObject({ status: 0 });
+    expect(await sandbox.orch(['module', 'publish', sandbox.path(`${name}.orch.yaml`)])).toMatchObject({ status: 0 });
     const body = JSON.stringify({ modules: [name], allow_removals: 10 });
     const { stdout } = await sandbox.orch(['api', 'POST', `/agents/${node}/apply`, '--data', body]);
     return (JSON.parse(stdout) as RunResult).resources.find((resource) => resource.identity === path);

@@ -22,7 +22,7 @@ const push = async (text: string) => {
   const file = sandbox.path('site.orch.yaml');
   const resource = `file-unix: {path: "${place()}", content: "${text}\\n"}`;
   writeFileSync(file, `name: site\nsupports: [{platform: linux}]\nresources:\n  - resource: {${resource}}\n`);
-  await sandbox.json(['module', 'push', file]);
+  await sandbox.json(['module', 'publish', file, '--allow-automatic-applies']);
 };
 
 const startAgent = () => {

@@ -67,7 +67,7 @@ async function apply(content: string): Promise<Finished> {
     module,
     `name: site\nsupports: [{platform: linux}]\nresources:\n  - resource:\n      file-unix: {path: ${site}, content: "${content}"}\n`,
   );
-  expect(await orch('module', 'push', module)).toMatchObject({ status: 0 });
+  expect(await orch('module', 'publish', module)).toMatchObject({ status: 0 });
   return orch('apply', 'web-01', '-m', 'site', '--yes');
 }
 

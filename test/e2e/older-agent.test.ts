@@ -37,7 +37,7 @@ it('is asked for nothing that its version does not know, and applied to like any
   const module = sandbox.path('site.orch.yaml');
   const resource = `file-unix: {path: ${sandbox.path('f')}, content: "x"}`;
   writeFileSync(module, `name: site\nsupports: [{platform: linux}]\nresources:\n  - resource:\n      ${resource}\n`);
-  expect(await sandbox.orch(['module', 'push', module])).toMatchObject({ status: 0 });
+  expect(await sandbox.orch(['module', 'publish', module])).toMatchObject({ status: 0 });
   const plan = sandbox.start(['plan', 'older', '-m', 'site']);
   await until(() => types(older).includes('run_part'), 'the plan has come');
   await plan.stop();

@@ -68,7 +68,7 @@ describe.skipIf(noPostgres !== null)('a store on PostgreSQL', () => {
       file,
       `name: ${name}\nsupports:\n  - platform: linux\nresources:\n  - resource:\n      file-unix: {path: /tmp/${name}, content: "x"}\n`,
     );
-    await done('module', 'push', file);
+    await done('module', 'publish', file);
   };
   const verified = () => sandbox.json<AuditVerification>(['audit', 'verify']);
   const events = async (type: string) =>

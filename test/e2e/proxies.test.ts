@@ -185,7 +185,7 @@ describe.each(PROXIES)('behind $name', ({ program, proxy, path }) => {
         ],
       }),
     );
-    await sandbox.json(['module', 'push', file]);
+    await sandbox.json(['module', 'publish', file]);
     const [agent] = await sandbox.json<Agent[]>(['agents', 'list']);
     const apply = streamedApply(sandbox, url, agent?.node_id ?? '');
     await until(() => apply.text.includes(first) || apply.isOver, 'the first line arrives');

@@ -33,7 +33,7 @@ beforeAll(async () => {
   const gate = `until [ -e ${opened(`\${{ agent.name }}`)} ]; do sleep 0.1; done; touch ${done(`\${{ agent.name }}`)}`;
   const script = `  - id: gate\n    resource: {script: {program: sh, apply: "${gate}"}}\n`;
   writeFileSync(file, `name: gate\nsupports:\n  - platform: linux\nresources:\n${script}`);
-  await sandbox.json(['module', 'push', file]);
+  await sandbox.json(['module', 'publish', file]);
 });
 
 afterAll(() => sandbox.dispose());

@@ -162,7 +162,7 @@ describe('a secret', () => {
   });
 
   it('is masked in the plan, and private on the machine', async () => {
-    expect(await orch(['module', 'push', sandbox.path('app.orch.yaml')])).toMatchObject({ status: 0 });
+    expect(await orch(['module', 'publish', sandbox.path('app.orch.yaml')])).toMatchObject({ status: 0 });
     const plan = await orch(['plan', 'web-01', '-m', 'app', '-v']);
     expect(plan.stdout).toMatch(/\+password=‹secret DB_PASSWORD #[0-9a-f]{4}›/);
     expect(await orch(['apply', 'web-01', '-m', 'app', '--yes'])).toMatchObject({ status: 0 });

@@ -108,7 +108,7 @@ describe('health checks', () => {
     writeModule(
       `  - {name: slow, within: 15m, timeout: 2m, script: {program: sh, run: "touch ${begun}; sleep 100"}}\n`,
     );
-    expect((await sandbox.orch(['module', 'push', file])).status).toBe(0);
+    expect((await sandbox.orch(['module', 'publish', file])).status).toBe(0);
     sandbox.start(['apply', 'shop-1', '-m', 'shop', '--yes']);
     await until(() => existsSync(begun), 'the check runs');
     await agent.stop('SIGKILL');

@@ -53,7 +53,7 @@ describeHosts(
     const sh = async (line: string) => (await web.run(['sh', '-c', line])).stdout;
     const push = async (module: string) => {
       await control.writeFile('/root/site.orch.yaml', module);
-      expect(await orch('module', 'push', '/root/site.orch.yaml')).toMatchObject({ status: 0 });
+      expect(await orch('module', 'publish', '/root/site.orch.yaml')).toMatchObject({ status: 0 });
     };
     /** Begins an apply and comes back as soon as the agent has got to the script. */
     const begin = async (module: string): Promise<string> => {
@@ -156,7 +156,7 @@ describeHosts(
         '/root/slow.orch.yaml',
         'name: slow\nsupports: [{platform: linux}]\nresources:\n  - resource: {package-apt: {name: slow}}\n',
       );
-      expect(await orch('module', 'push', '/root/slow.orch.yaml')).toMatchObject({ status: 0 });
+      expect(await orch('module', 'publish', '/root/slow.orch.yaml')).toMatchObject({ status: 0 });
       const body = JSON.stringify({ modules: ['site', 'slow'], wait: false });
       const { operation_id: id } = await json<RunResult>('api', 'POST', `/agents/${node}/apply`, '--data', body);
       await until(async () => (await web.run(['test', '-e', '/root/configuring'])).status === 0, 'dpkg is at work');

@@ -66,7 +66,7 @@ describeHosts('an apply that has to be confirmed', () => {
   /** Begins an apply without waiting for its end, and returns as soon as its script has begun. */
   const begin = async (secs: number): Promise<string> => {
     await sh('rm -f /root/begun');
-    expect(await orch('module', 'push', '/root/site.orch.yaml')).toMatchObject({ status: 0 });
+    expect(await orch('module', 'publish', '/root/site.orch.yaml')).toMatchObject({ status: 0 });
     const body = JSON.stringify({ modules: ['site'], wait: false, allow_removals: 99, confirm_secs: secs });
     const { operation_id: id } = await json<RunResult>('api', 'POST', `/agents/${node}/apply`, '--data', body);
     await until(() => isThere('/root/begun'), 'the script has begun');

@@ -123,7 +123,7 @@ describeHosts('the first loop on booted machines', () => {
 
   it('applies one module to both, each as its tags and variants say', async () => {
     await control.writeFile('/root/baseline.orch.yaml', baseline('Welcome.'));
-    expect(await orch('module', 'push', '/root/baseline.orch.yaml')).toMatchObject({ status: 0 });
+    expect(await orch('module', 'publish', '/root/baseline.orch.yaml')).toMatchObject({ status: 0 });
     const applied = await orch('apply', 'web-01', 'web-02', '-m', 'baseline', '--yes');
     expect(applied).toMatchObject({ status: 0 });
     expect(await host('web-01').readFile('/etc/motd')).toBe('Welcome.\nThis is web-01 in cellar.\n');
@@ -199,7 +199,7 @@ describeHosts('the first loop on booted machines', () => {
     );
     const many = `name: many\nsupports: [{platform: linux}]\nresources:\n  - resource: {directory-unix: {path: /srv/many}}\n${files.join('\n')}\n`;
     await control.writeFile('/root/many.orch.yaml', many);
-    expect(await orch('module', 'push', '/root/many.orch.yaml')).toMatchObject({ status: 0 });
+    expect(await orch('module', 'publish', '/root/many.orch.yaml')).toMatchObject({ status: 0 });
     const node = (await agents()).find(({ name }) => name === 'web-02')?.node_id;
     const body = JSON.stringify({ modules: ['baseline', 'many'], wait: false });
     const started = await json<RunResult>('api', 'POST', `/agents/${node}/apply`, '--data', body);

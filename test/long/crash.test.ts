@@ -60,7 +60,7 @@ it(`ends ${ROUNDS} applies truthfully`, async () => {
   for (let round = 1; round <= ROUNDS; round += 1) {
     writeFileSync(sandbox.path('many.orch.yaml'), moduleOf(round));
     await until(isConnected, 'the agent is connected');
-    await sandbox.json(['module', 'push', sandbox.path('many.orch.yaml')]);
+    await sandbox.json(['module', 'publish', sandbox.path('many.orch.yaml')]);
     const body = JSON.stringify({ modules: ['many'], wait: false });
     const { operation_id: id } = await sandbox.json<RunResult>([
       'api',

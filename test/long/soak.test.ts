@@ -157,7 +157,7 @@ describe.skipIf(process.platform !== 'linux')('the agent over a long time (needs
       sandbox.path('m.orch.yaml'),
       `name: soak\nsupports: [{platform: linux}]\nresources:\n${files.join('\n')}\n`,
     );
-    await sandbox.json(['module', 'push', sandbox.path('m.orch.yaml')]);
+    await sandbox.json(['module', 'publish', sandbox.path('m.orch.yaml')]);
     let before: Sample | null = null;
     for (let round = 0; round < APPLIES; round += 1) {
       const { status, error } = await call<RunResult>('POST', `/agents/${one.node_id}/apply`, { modules: ['soak'] });

@@ -334,6 +334,7 @@ export const session = { operator: operators[0], expires_at: AT + 3600 };
 
 /** Answers to every reading route. */
 export const readings: Answers = {
+  getModuleReach: ({ params: { name = '' } }) => ({ body: { name, sha256: null, assignments: [], agents: [] } }),
   getStatus: {
     body: {
       status: 'ok',

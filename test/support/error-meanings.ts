@@ -206,7 +206,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   module_not_found: {
     cause: 'There is no module, or no revision, with this name.',
-    mend: '`orch module list` and `orch module revisions MODULE` list them. Upload it with `orch module push FILE`.',
+    mend: '`orch module list` and `orch module revisions MODULE` list them. Upload it with `orch module publish FILE`.',
   },
   module_in_use: {
     cause: 'An assignment names the module.',
@@ -214,7 +214,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   unknown_module: {
     cause: 'The request or an assignment names a module that does not exist.',
-    mend: 'Upload it first: `orch module push FILE`.',
+    mend: 'Upload it first: `orch module publish FILE`.',
   },
   assignment_not_found: {
     cause: 'There is no assignment with this name.',
@@ -381,6 +381,10 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   outside_window: {
     cause: 'An assignment of the agent is applied only within its maintenance windows, and none is active.',
     mend: 'Wait for the window, or permit it with `--outside-window`.',
+  },
+  precondition_failed: {
+    cause: 'What the request would replace has changed since the caller read it.',
+    mend: 'Read it again, look at the difference, and repeat the change.',
   },
   plan_stale: {
     cause: 'The machine, a module, a tag or a secret has changed since the plan.',

@@ -227,7 +227,7 @@ async function refuseUnknownModules(db: Queryable, names: readonly string[]): Pr
   const rest = more.length > 0 ? `, and ${more.length} more of these modules are missing` : '';
   throw new Fault('unknown_module', `${first.message}${rest}`, {
     errors,
-    hint: 'upload it first: orch module push FILE',
+    hint: 'publish it first: orch module publish FILE',
   });
 }
 

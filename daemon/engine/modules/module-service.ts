@@ -7,6 +7,7 @@ import type {
   moduleRoutes,
   Warning,
 } from '../../../src/contract/modules.js';
+import { NO_REVISION } from '../../../src/contract/run-targets.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { Core } from '../../core/core.js';
@@ -22,6 +23,7 @@ import {
   findModuleRevision,
   listModuleRevisions,
   listModules,
+  type ModuleHead,
   setModulesRevision,
 } from './module-store.js';
 import { moduleParty, publishRevision } from './publication.js';
@@ -30,6 +32,18 @@ import { checkUpload, type TextParser } from './text-parser.js';
 interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly parser: TextParser;
   readonly followers: Followers;
+}
+
+interface Upload {
+  readonly name: string;
+  readonly content: string;
+  /** SHA-256 of the revision to replace, or `NO_REVISION`; null or absent for whatever is current. */
+  readonly replaces?: string | null | undefined;
+}
+
+interface Uploaded extends ModuleEntry, Pick<Module, 'revision' | 'sha256'> {
+  readonly changed: boolean;
+  readonly warnings: Warning[];
 }
 
 export class ModuleService {
@@ -84,18 +98,16 @@ export class ModuleService {
 
   /**
    * Stores a new revision. If the text equals the current revision, changes nothing and returns that one with `changed: false`.
-   * Throws `invalid_module` with every mistake.
+   * Throws `invalid_module` with every mistake, and `precondition_failed` when the current revision is not the one to replace.
    */
-  async upload(
-    { name, content }: { readonly name: string; readonly content: string },
-    context: RequestContext,
-  ): Promise<ModuleEntry & { readonly changed: boolean; readonly warnings: Warning[] }> {
+  async upload({ name, content, replaces }: Upload, context: RequestContext): Promise<Uploaded> {
     const { definition, sha256, warnings } = await checkUpload(this.options.parser, { name, content });
     const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);
       if (current?.sha256 === sha256) return { ...current, changed: false };
-      await publishRevision(
+      if (replaces != null) refuseOther(name, current, replaces);
+      const revision = await publishRevision(
         { tx, emit, newId: this.options.newId },
         { name, sha256, content, definition, ...uploaded },
         (revision) =>
@@ -106,9 +118,10 @@ export class ModuleService {
             metadata: { revision, sha256, warnings: warnings.length },
           }),
       );
-      return { name, ...uploaded, changed: true };
+      return { name, revision, sha256, ...uploaded, changed: true };
     });
-    return { ...entryOf(stored), changed: stored.changed, warnings: [...warnings] };
+    const { revision, changed } = stored;
+    return { ...entryOf(stored), revision, sha256, changed, warnings: [...warnings] };
   }
 
   /**
@@ -129,6 +142,20 @@ export class ModuleService {
       );
     });
   }
+}
+
+/** Throws `precondition_failed` unless the current revision is the one to replace. */
+function refuseOther(name: string, current: ModuleHead | undefined, replaces: string): void {
+  const found = current?.sha256 ?? NO_REVISION;
+  if (found === replaces) return;
+  const what =
+    current === undefined
+      ? `there is no module ${name} any longer`
+      : `module ${name} has revision ${current.revision} now`;
+  throw new Fault('precondition_failed', `${what}, which is not the one to be replaced`, {
+    hint: `compare with what is current: orch module show ${name}`,
+    data: { module: name, current: found, replaces },
+  });
 }
 
 async function refuseInUse(db: Queryable, name: string): Promise<void> {

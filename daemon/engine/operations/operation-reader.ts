@@ -7,6 +7,7 @@ import {
   type OperationDetail,
   type operationRoutes,
 } from '../../../src/contract/operations.js';
+import type { AnswerOf } from '../../../src/contract/route.js';
 import type { RunResult } from '../../../src/contract/runs.js';
 import { clampLimit } from '../../../src/contract/shapes.js';
 import { Fault } from '../../../src/kernel/fault.js';
@@ -18,9 +19,10 @@ import type { Handler, HandlersFor } from '../../http/handler.js';
 import { knownAgent } from '../agent-gate.js';
 import type { Applies } from '../applies.js';
 import { selectedNodeIds } from '../assignments/assignment-store.js';
-import { type OperationSource, sourcesOfOperation } from '../modules/source-store.js';
+import { findText, type OperationSource, sourcesOfOperation } from '../modules/source-store.js';
 import type { RunContents } from '../run-contents.js';
 import type { StateReader } from '../state.js';
+import { triedSources } from '../trials.js';
 import type { LiveOperation, LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputCipher, readOutputs } from './operation-outputs.js';
@@ -138,6 +140,18 @@ export class OperationReader {
     for await (const result of this.followLive(operation, options)) await onResult(result);
     if (operation.stored !== null && operation.stored.results !== null) return this.begun(operation, remarks);
     return this.result(operation.id, { remarks, signal: options.signal });
+  }
+
+  /** Returns what an agent has on trial, with the texts. Throws `agent_not_found`. */
+  async trial(nodeId: string): Promise<SuccessOf<'getTrial'>> {
+    const { db } = this.options;
+    const { row } = await knownAgent(db, nodeId);
+    const modules: SuccessOf<'getTrial'>['modules'] = [];
+    for (const { name, sha256, replaces } of await triedSources(db, row.trial_operation_id)) {
+      const text = await findText(db, sha256);
+      if (text !== null) modules.push({ module: name, sha256, replaces, content: text.content });
+    }
+    return { operation_id: modules.length === 0 ? null : row.trial_operation_id, modules };
   }
 
   /** Returns the operations of one agent or all agents, most recent first. Throws `agent_not_found`, `invalid_selector`. */
@@ -382,9 +396,11 @@ interface OperationServices {
 }
 
 type Routes = typeof operationRoutes;
+type SuccessOf<Id extends keyof Routes> = Extract<AnswerOf<Routes[Id]>, { readonly status: 200 }>['body'];
 
 export const operationHandlers = ({ applies, operations, state }: OperationServices): HandlersFor<Routes> => ({
   getState: async ({ params }) => ({ status: 200, body: await state.get(params.node_id) }),
+  getTrial: async ({ params }) => ({ status: 200, body: await operations.trial(params.node_id) }),
   listAgentOperations: async ({ params, query }) => ({
     status: 200,
     body: await operations.list(pageOf(query), params.node_id),

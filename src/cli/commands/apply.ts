@@ -4,6 +4,7 @@ import { CONFIRM_SECS } from '../../resources/restored.js';
 import type { Context } from '../context.js';
 import { defineCommand, flag, integer, text } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
+import { ALLOW_AUTOMATIC, allowAutomaticOption } from '../modules/reach.js';
 import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
@@ -12,8 +13,9 @@ import { parseDuration } from '../parse-time.js';
 import { requireConsent } from '../runs/consent.js';
 import { confirmAndApply, confirmAndDetach, planAgent } from '../runs/one-agent.js';
 import { applyPaceOptions, choosePace, needsRollout, paceFlags, planPaceOptions } from '../runs/pace.js';
+import { publishAfter, requirePublishable } from '../runs/publish-after.js';
 import { applyFleet, planFleet } from '../runs/rollout.js';
-import { runOutcome } from '../runs/run-view.js';
+import { runOutcome, withLines } from '../runs/run-view.js';
 import { applyPlan, isPlanFile, requirePlanName, savePlan } from '../runs/saved-plan.js';
 import { waitOption, waitSecsOf } from '../runs/when-free.js';
 
@@ -36,6 +38,7 @@ function confirmSecsOf(given: string | undefined): number | null {
 export const applyModules = defineCommand({
   examples: [
     'orch apply web-01 -f site.orch.yaml',
+    'orch apply web-01 -f site.orch.yaml --publish',
     'orch apply web-01 web-02 -m nginx --yes',
     'orch apply --assignment web --canary 1 --max-failures 3',
     'orch apply --assignment web --waves 1,10%,100% --soak 5m --yes',
@@ -60,8 +63,10 @@ export const applyModules = defineCommand({
     'are offline agents. With a bound (--canary, --waves or --max-failures) never more agents are in flight than may fail.',
     'Ctrl-C leaves the operation or the rollout running and shows how to watch and cancel it; Ctrl-C twice cancels it,',
     'SIGTERM never.',
-    'Files of -f are uploaded when the apply starts: after the answer, or at once with --yes. A saved plan with files of -f',
-    'uploads them then, too. The modules of -m come before those of -f.',
+    'A file of -f concerns the machines of the apply alone. If no other machine follows its module, it is published with the',
+    'apply, as its new revision. Otherwise the machines are on trial, which automatic applies leave alone, until it is',
+    'published (orch module publish --from NODE, or --publish here once the apply has succeeded), or until an apply without',
+    'it. A saved plan holds its files. The modules of -m come before those of -f.',
     '--wait is about one named agent; a rollout waits for busy agents by itself, for at most ten minutes each.',
     '--to brings back the desired state of an earlier operation of the agent, with the present values of its secrets.',
     'The next apply without --to brings the assigned modules back.',
@@ -79,12 +84,16 @@ export const applyModules = defineCommand({
     confirmWithin,
     wait: waitOption,
     outsideWindow: flag('apply although no maintenance window permits it now'),
+    publish: flag('publish the modules of -f once the apply has succeeded'),
+    allowAutomaticApplies: allowAutomaticOption,
     detailedExitcode: flag('end with 2 if resources changed'),
   },
   run: async (
     context,
-    { allowRemovals = null, outsideWindow, detailedExitcode: detailed, detach, to, wait, ...choice },
+    { allowRemovals = null, outsideWindow, detailedExitcode: detailed, detach, to, wait, ...given },
   ) => {
+    const { publish, allowAutomaticApplies: isAllowed, ...choice } = given;
+    refusePublishing({ publish, isAllowed, detach, file: choice.file });
     const waitSecs = waitSecsOf(wait);
     const { nodes, allowEmpty } = choice;
     const confirmSecs = confirmSecsOf(choice.confirmWithin);
@@ -95,6 +104,7 @@ export const applyModules = defineCommand({
       '--confirm-within': confirmSecs !== null,
       '--outside-window': outsideWindow,
       '--wait': waitSecs !== null,
+      '--publish': publish,
       ...named,
     };
     const here = localChoice({ ...choice, others });
@@ -113,17 +123,47 @@ export const applyModules = defineCommand({
     const modules = await chooseModules(context, choice);
     const target = await chooseTarget(api, choice, context);
     if (isEmpty(target)) return nothingChosen(context, { kind: 'apply', detailed });
+    const publishing = publish ? { files: modules.files, isAllowed } : null;
+    if (publishing !== null) await requirePublishable(context, api, publishing);
     if (target.kind !== 'agent' || needsRollout(pace)) {
       const fleet = target.kind === 'agent' ? ({ kind: 'agents', agents: [target.agent] } as const) : target;
       const order = { fleet, modules, pace, allowEmpty, ...limits, detach, detailed };
-      return applyFleet(context, api, order);
+      return publishAfter(context, api, await applyFleet(context, api, order), publishing);
     }
     const order = { agent: target.agent, modules, to: to ?? null, waitSecs, ...limits };
     if (detach) return confirmAndDetach(context, api, order);
-    const run = await confirmAndApply(context, api, order);
-    return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
+    const { run, lines } = await confirmAndApply(context, api, order);
+    const outcome = runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
+    return publishAfter(context, api, withLines(outcome, publish ? [] : lines), publishing);
   },
 });
+
+/** Throws `usage` for `--publish` without a file or without waiting for the end, and for its consent without it. */
+function refusePublishing({ publish, isAllowed, detach, file }: Publishing): void {
+  if (isAllowed && !publish) {
+    throw new Fault('usage', `${ALLOW_AUTOMATIC} is the consent to --publish, and --publish is missing`, {
+      hint: 'an apply of a file concerns its own machines, and needs no such consent',
+    });
+  }
+  if (!publish) return;
+  if (file.length === 0) {
+    throw new Fault('usage', '--publish publishes the files of -f, and there are none', {
+      hint: 'publish what a machine has on trial: orch module publish --from NODE',
+    });
+  }
+  if (detach) {
+    throw new Fault('usage', '--publish waits for the end of the apply, and --detach does not', {
+      hint: 'publish afterwards: orch module publish --from NODE',
+    });
+  }
+}
+
+interface Publishing {
+  readonly publish: boolean;
+  readonly isAllowed: boolean;
+  readonly detach: boolean;
+  readonly file: readonly string[];
+}
 
 const isEmpty = (target: Awaited<ReturnType<typeof chooseTarget>>): boolean =>
   target.kind === 'agents' && target.agents.length === 0;

@@ -121,7 +121,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('module validate', 'validate module files on this machine', async () => (await moduleFiles()).validateModules),
   entry('module check', 'check modules for conflicts on agents', async () => (await moduleFiles()).checkModules),
   entry('module deps', 'show the dependencies in a module', async () => (await moduleFiles()).showDependencies),
-  entry('module push', 'upload module files', async () => (await moduleFiles()).pushModules),
+  entry(
+    'module publish',
+    'publish module files, or what a machine has on trial',
+    async () => (await moduleFiles()).publishModuleFiles,
+  ),
   entry('module list', 'list modules', async () => (await modules()).listModules),
   entry('module show', 'show a module', async () => (await modules()).showModule),
   entry('module diff', 'compare module files with the uploaded modules', async () => (await moduleFiles()).diffModules),

@@ -1,15 +1,17 @@
-/** The commands of `orch module` that read module files: validate, check, deps, push and diff. */
+/** The commands of `orch module` that read module files: validate, check, deps, publish and diff. */
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { type DependencyNode, dependencyGraph } from '../../language/dependency-graph.js';
 import type { AgentFacts } from '../../language/fill.js';
 import type { Context } from '../context.js';
-import { argument, argumentList, defineCommand, integer, list } from '../define-command.js';
+import { argument, argumentList, defineCommand, integer, list, optionalList, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { agentName, count } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
 import { anyYamlOption, readModuleFiles } from '../modules/find-modules.js';
+import { publishModules, triedFiles } from '../modules/publish.js';
+import { allowAutomaticOption } from '../modules/reach.js';
 import {
   checkFiles,
   diagnosticLines,
@@ -18,7 +20,7 @@ import {
   requireValid,
   summarizeErrors,
 } from '../modules/read-modules.js';
-import { uploadFiles } from '../modules/send-modules.js';
+import { validated } from '../modules/send-modules.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
 import { readAttributes, readTags } from '../tag-arguments.js';
@@ -107,21 +109,55 @@ export const showDependencies = defineCommand({
   },
 });
 
-/** `orch module push`. */
-export const pushModules = defineCommand({
-  examples: ['orch module push site.orch.yaml', 'orch module push modules/', 'orch module push --any-yaml legacy/'],
-  detail: ['Uploads nothing unless every file is valid. A module of the same name gets a new revision.'],
+/** `orch module publish`. */
+export const publishModuleFiles = defineCommand({
+  examples: [
+    'orch module publish site.orch.yaml',
+    'orch module publish modules/',
+    'orch module publish --from web-01',
+    'orch module publish --from web-01 site',
+    'orch module publish --any-yaml legacy/',
+  ],
+  detail: [
+    'Stores the modules as new revisions, which every machine that has the modules follows. First it shows whom that reaches:',
+    'machines that get it at once (assignments in mode enforce), when they connect (on-connect), or with their next apply.',
+    'On a terminal it asks if it reaches a machine. Without one, and with --yes, it refuses to reach machines by enforce or',
+    'on-connect unless --allow-automatic-applies says so. --from publishes what a machine has on trial: see orch apply.',
+    'Stores nothing unless every file is valid.',
+  ],
   access: 'operator',
-  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all uploaded', 'file') },
-  options: { anyYaml: anyYamlOption },
-  run: async (context, { paths, anyYaml }) => {
-    const uploaded = await uploadFiles(context, await context.api(), readModuleFiles(paths, { anyYaml }));
-    const bodies = uploaded.map(({ path: _, ...body }) => body);
+  consent: true,
+  args: {
+    paths: optionalList(
+      'PATH',
+      'module files, or directories whose *.orch.yaml are all published; modules with --from',
+      'file',
+    ),
+  },
+  options: {
+    from: text('NODE', 'publish what this machine has on trial', { completes: 'node' }),
+    allowAutomaticApplies: allowAutomaticOption,
+    anyYaml: anyYamlOption,
+  },
+  run: async (context, { paths, from, allowAutomaticApplies, anyYaml }) => {
+    if (from === undefined && paths.length === 0) {
+      throw new Fault('usage', 'there is nothing to publish: name a file, a directory or --from NODE', {
+        hint: 'orch module publish FILE, or orch module publish --from NODE',
+      });
+    }
+    const read = from === undefined ? await validated(readModuleFiles(paths, { anyYaml })) : null;
+    const api = await context.api();
+    const files = read ?? (await triedFiles(context, api, { node: from ?? '', modules: paths }));
+    const published = await publishModules(context, api, files, { isAllowed: allowAutomaticApplies });
+    if (published === null) throw new Fault('cancelled', 'not confirmed, nothing was published');
+    const bodies = published.map(({ path: _, ...body }) => body);
     return {
       body: bodies.length === 1 ? bodies[0] : bodies,
-      names: uploaded.map(({ name }) => name),
+      names: published.map(({ name }) => name),
       view: linesOf(
-        uploaded.map(({ name, path, changed }) => `${changed ? 'Uploaded' : 'Unchanged:'} ${name} (${path}).`),
+        published.map(({ name, path, changed, revision }) =>
+          changed ? `Published revision ${revision} of ${name} (${path}).` : `Unchanged: ${name} (${path}).`,
+        ),
       ),
     };
   },
@@ -130,7 +166,7 @@ export const pushModules = defineCommand({
 /** `orch module diff`. */
 export const diffModules = defineCommand({
   examples: ['orch module diff site.orch.yaml', 'orch module diff site.orch.yaml --revision 3'],
-  detail: ['Compares files with the uploaded revisions: shows what a push would change. Uploads nothing.'],
+  detail: ['Compares files with the uploaded revisions: shows what publishing would change. Publishes nothing.'],
   access: 'viewer',
   args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all compared', 'file') },
   options: { revision: integer('N', 'compare with an older revision [the current one]', 1) },

@@ -21,7 +21,7 @@ export const listModules = defineCommand({
         kind: 'table',
         columns: [{ title: 'MODULE', whole: true }, { title: 'UPLOADED' }, { title: 'BY' }],
         rows: modules.map(({ name, uploaded_at, uploaded_by }) => [name, formatTime(uploaded_at), nameOf(uploaded_by)]),
-        empty: 'No modules. Upload one with: orch module push FILE',
+        empty: 'No modules. Publish one with: orch module publish FILE',
       },
     };
   },

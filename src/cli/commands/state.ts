@@ -26,6 +26,7 @@ import {
   type TableView,
   type View,
 } from '../outcome.js';
+import { trialText } from '../render/standing.js';
 
 /** `orch state`: the believed state of an agent. */
 export const showState = defineCommand({
@@ -53,9 +54,12 @@ export const showState = defineCommand({
   },
 });
 
+const trialFields = ({ trial }: State, name: string): readonly (readonly [string, string])[] =>
+  trial == null ? [] : [['Standing', `on trial: ${trialText(trial, name)}`]];
+
 const stateView = (state: State, name: string): View =>
   stack(
-    fields(['Agent', name], ['As of operation', state.operation_id ?? 'none']),
+    fields(['Agent', name], ['As of operation', state.operation_id ?? 'none'], ...trialFields(state, name)),
     appliedTable(state.applied),
     listed('Removed by the next apply', state.pending_removals),
     listed('Wanted, but never applied', state.unapplied),

@@ -2,6 +2,7 @@
 
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
+import { NO_REVISION } from '../../contract/run-targets.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { matches, parseSelector } from '../../language/selector.js';
 import type { Context } from '../context.js';
@@ -9,6 +10,7 @@ import { argument, defineCommand, flag } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count } from '../format.js';
 import { allAgents } from '../list-pages.js';
+import { allowAutomaticOption, consentToReach, type Reach, reached, reachLines, reachOf } from '../modules/reach.js';
 import { uploadFile } from '../modules/send-modules.js';
 import { type Line, linesOf, type Style, stackOf, styled, type View } from '../outcome.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
@@ -30,8 +32,11 @@ export const command = defineCommand({
     'Makes the modules and assignments of the orchestrator match a directory. Every *.orch.yaml at any depth is a module.',
     'assignments.yaml and *.assignments.yaml list assignments (name, modules, selector, description, mode).',
     'It sends nothing unless every file is valid, each assignment finds its modules, and the modules of each agent do not',
-    'conflict. Then it uploads modules, and creates and changes assignments. With --prune it deletes assignments and modules',
-    'that are in no file. It applies nothing: orch plan shows what an apply would change. If it is cut off, run it again.',
+    'conflict. Then it publishes modules, and creates and changes assignments. With --prune it deletes assignments and',
+    'modules that are in no file. It says whom the modules reach and asks, as orch module publish does: without a terminal,',
+    'modules that assignments in mode enforce or on-connect give to machines need --allow-automatic-applies. It replaces no',
+    'revision that was stored meanwhile. It applies nothing itself: orch plan shows what an apply would change. If it is cut',
+    'off, run it again.',
     'Signs: + create, ~ update, - delete; --verbose shows the changes in modules.',
   ],
   access: 'operator',
@@ -40,9 +45,10 @@ export const command = defineCommand({
   options: {
     prune: flag('delete modules and assignments that are in no file'),
     plan: flag('show the changes without making them'),
+    allowAutomaticApplies: allowAutomaticOption,
     detailedExitcode: flag('end with 2 if the sync has changes'),
   },
-  run: async (context, { directory, prune, plan: isPlan, detailedExitcode }) => {
+  run: async (context, { directory, prune, plan: isPlan, allowAutomaticApplies, detailedExitcode }) => {
     const source = readSync(directory);
     const api = await context.api();
     const stored = await readStored(api, source, context.signal);
@@ -52,6 +58,9 @@ export const command = defineCommand({
     if (actions.length > 0) {
       const agents = await allAgents(api, { status: 'approved', signal: context.signal });
       await refuseConflicts(context, api, { source, stored, plan, agents });
+      const reaches = await reachesOf(context, api, actions);
+      if (isPlan) for (const line of reaches.flatMap(reachLines)) context.note(line);
+      else await consent(context, reaches, allowAutomaticApplies);
       const question = isPlan ? null : pruneQuestion(actions, stored, agents);
       if (question !== null) await context.prompt.consent(question);
       if (!isPlan) await performSync(context, api, actions);
@@ -65,6 +74,25 @@ export const command = defineCommand({
     };
   },
 });
+
+/** Returns whom the changed modules reach. A new module reaches no machine before an assignment names it. */
+async function reachesOf(context: Context, api: ApiClient, actions: readonly SyncAction[]): Promise<readonly Reach[]> {
+  const reaches: Reach[] = [];
+  for (const action of actions) {
+    if (action.kind !== 'module' || action.action !== 'update') continue;
+    const { name, file } = action;
+    const reach = await reachOf(context, api, { name, source: file.source });
+    if (reached(reach) > 0) reaches.push(reach);
+  }
+  return reaches;
+}
+
+/** Throws `cancelled`, or `confirmation_required` as `requireAllowed` does. */
+async function consent(context: Context, reaches: readonly Reach[], isAllowed: boolean): Promise<void> {
+  if (reaches.length === 0) return;
+  if (await consentToReach(context, reaches, { isAllowed, question: 'Sync, and publish these modules?' })) return;
+  throw new Fault('cancelled', 'not confirmed, nothing was changed');
+}
 
 /** An action in the JSON output. */
 export interface SyncStep {
@@ -110,7 +138,8 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
     return;
   }
   if (action.kind === 'module') {
-    await uploadFile(context, api, action.file);
+    const replaces = action.stored?.sha256 ?? NO_REVISION;
+    await uploadFile(context, api, { ...action.file, replaces });
     return;
   }
   const { name, modules, selector, description } = action.file;

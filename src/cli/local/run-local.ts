@@ -63,9 +63,10 @@ export const applyLocal = (context: Context, { detailed, allowRemovals, ...choic
   withLocal(context, choice, async (session) => {
     const { verbose } = context.globals;
     const desired = await localDesired(session, choice.file);
+    // A yes to the question covers the removals that it names.
+    if (context.globals.yes || allowRemovals !== null) guardRemovals(session, desired, allowRemovals);
     const { missed, expect } = await confirm(context, session, desired);
     if (missed.length > 0) return runOutcome(missed, { kind: 'apply', detailed, verbose });
-    guardRemovals(session, desired, allowRemovals);
     const { agent } = session;
     const progress = createRunProgress(context, 'apply', 1);
     const tell: Order['tell'] = (result) => progress.resource(agent, result);

@@ -1,4 +1,4 @@
-/** Modules sent to the orchestrator: those that a plan or apply names with -m and -f, and uploads. */
+/** Modules sent to the orchestrator: those that a plan or apply names with -m and -f, and those that are published. */
 import type { ApiClient, SuccessBody } from '../../client/api-client.js';
 import { PLAN_BODY_BYTES } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -17,9 +17,16 @@ export interface ModuleChoice {
   readonly file: readonly string[];
 }
 
-interface NamedFile extends ModuleFile {
+export interface NamedFile extends ModuleFile {
   /** Name of the module. */
   readonly name: string;
+  /** SHA-256 of the stored revision that it may replace when it is published, or `NO_REVISION`; absent for the current one. */
+  readonly replaces?: string;
+}
+
+/** Warnings about a file. */
+interface Warned {
+  readonly diagnostics: readonly { readonly line: number; readonly column: number; readonly message: string }[];
 }
 
 export interface RunModules {
@@ -38,8 +45,8 @@ export async function chooseModules(context: Context, { module, file }: ModuleCh
   return { names: [...new Set([...module, ...files.map(({ name }) => name)])], files };
 }
 
-/** The parser is loaded only for files. */
-async function validated(files: readonly ModuleFile[]) {
+/** Returns the files with the names of their modules. Throws `invalid_module`. The parser is loaded only for files. */
+export async function validated(files: readonly ModuleFile[]): Promise<readonly (NamedFile & Warned)[]> {
   const { requireValid } = await import('./read-modules.js');
   return requireValid(files);
 }
@@ -49,17 +56,30 @@ export function planBody({ names, files }: RunModules) {
   const modules = [...names];
   if (files.length === 0) return { modules };
   const sources = files.map(({ name, source }) => ({ name, content: source }));
-  const bytes = Buffer.byteLength(JSON.stringify({ modules, sources }));
-  if (bytes <= PLAN_BODY_BYTES) return { modules, sources };
-  const message = `these files make a request of ${formatBytes(bytes)}, and a plan takes at most ${formatBytes(PLAN_BODY_BYTES)}`;
-  throw new Fault('body_too_large', message, {
-    hint: 'plan fewer of them at a time, or upload them with orch module push and name them with -m',
-  });
+  requireRoom({ modules, sources });
+  return { modules, sources };
 }
 
-/** Uploads the files of -f. */
-export async function storeModules(context: Context, api: ApiClient, { files }: RunModules): Promise<void> {
-  for (const file of files) await sendModule(context, api, file);
+/** Returns the modules of a request that applies. A text replaces only the revision that it was compared with. Throws `body_too_large`. */
+export function applyModulesBody({ names, files }: RunModules) {
+  const modules = [...names];
+  if (files.length === 0) return { modules };
+  const sources = files.map(({ name, source, replaces }) => ({
+    name,
+    content: source,
+    ...(replaces === undefined ? {} : { replaces }),
+  }));
+  requireRoom({ modules, sources });
+  return { modules, sources };
+}
+
+function requireRoom(body: object): void {
+  const bytes = Buffer.byteLength(JSON.stringify(body));
+  if (bytes <= PLAN_BODY_BYTES) return;
+  const message = `these files make a request of ${formatBytes(bytes)}, and one request takes at most ${formatBytes(PLAN_BODY_BYTES)}`;
+  throw new Fault('body_too_large', message, {
+    hint: 'take fewer of them at a time, or publish them with orch module publish and name them with -m',
+  });
 }
 
 /** Returns the SHA-256 of a module's current revision; null if there is no such module. */
@@ -73,29 +93,18 @@ export async function currentDigest({ signal }: Context, api: ApiClient, name: s
   }
 }
 
-type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
-
-/** Uploads module files. Sends nothing unless all files are valid. */
-export async function uploadFiles(
-  context: Context,
-  api: ApiClient,
-  files: readonly ModuleFile[],
-): Promise<readonly Uploaded[]> {
-  const uploaded: Uploaded[] = [];
-  for (const { path, source, name } of await validated(files)) {
-    uploaded.push(await uploadFile(context, api, { path, source, name }));
-  }
-  return uploaded;
-}
+export type Uploaded = SuccessBody<'uploadModule'> & { readonly path: string };
 
 interface FileToUpload {
   readonly path: string;
   readonly source: string;
   /** Name of the module. */
   readonly name: string;
+  /** SHA-256 of the revision that it replaces, or `NO_REVISION`. */
+  readonly replaces: string;
 }
 
-/** Uploads a module and prints its warnings. */
+/** Uploads a module and prints its warnings. Throws `precondition_failed` if another revision is current. */
 export async function uploadFile(context: Context, api: ApiClient, file: FileToUpload): Promise<Uploaded> {
   const uploaded = await sendModule(context, api, file);
   for (const { line, column, message } of uploaded.warnings) {
@@ -104,12 +113,12 @@ export async function uploadFile(context: Context, api: ApiClient, file: FileToU
   return uploaded;
 }
 
-export async function sendModule(
+async function sendModule(
   { signal }: Context,
   api: ApiClient,
-  { path, source, name }: FileToUpload,
+  { path, source, name, replaces }: FileToUpload,
 ): Promise<Uploaded> {
-  const body = { name, content: source };
+  const body = { name, content: source, replaces };
   const answer = await api.call('uploadModule', { body, signal }).catch((error: unknown) => {
     throw naming(path, error);
   });

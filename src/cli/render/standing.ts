@@ -1,7 +1,7 @@
 /** Shows standings of agents: how machines relate to what their assignments give them. */
 import type { Agent } from '../../contract/agents.js';
 import { STANDINGS } from '../../contract/standing-names.js';
-import type { StandingCounts } from '../../contract/standings.js';
+import type { StandingCounts, Trial } from '../../contract/standings.js';
 import { formatTime, NONE } from '../format.js';
 import { type Line, type Span, styled } from '../outcome.js';
 
@@ -46,13 +46,13 @@ export function standingFields(agent: Agent): readonly (readonly [label: string,
 /** Returns the field of a trial: who began it, and what ends it. Older orchestrators know no trials. */
 function trialFields({ trial = null, name, node_id }: Agent): readonly (readonly [label: string, value: Line])[] {
   if (trial === null) return [];
-  const modules = trial.modules.map(({ module }) => module).join(', ');
-  return [
-    [
-      'Trial',
-      `${modules} of operation ${trial.operation_id}, not published; publish with: orch module publish --from ${name ?? node_id}`,
-    ],
-  ];
+  return [['Trial', trialText(trial, name ?? node_id)]];
+}
+
+/** Returns what is on trial on an agent, since which operation, and how to publish it. */
+export function trialText({ modules, operation_id }: Trial, agent: string): string {
+  const names = modules.map(({ module }) => module).join(', ');
+  return `${names} of operation ${operation_id}, not published; publish with: orch module publish --from ${agent}`;
 }
 
 /** Returns the numbers of agents such as `7 in sync, 2 behind`, without standings that no agent has. */

@@ -8,7 +8,7 @@ import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 export type Result = RunResult | DriftDetail;
 
 /** The members of an agent that its name needs. */
-export type RunAgent = Pick<Agent, 'node_id' | 'name' | 'initial_hostname'>;
+export type RunAgent = Pick<Agent, 'node_id' | 'name' | 'initial_hostname'> & Partial<Pick<Agent, 'trial'>>;
 
 /** An agent with its result, or with the fault that prevented one. */
 export type AgentRun =

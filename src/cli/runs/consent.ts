@@ -1,10 +1,11 @@
 /** Consent to an apply: shows the plans, and asks before anything is changed. */
-import { Fault } from '../../kernel/fault.js';
+import { Fault, isFaultCode } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { agentName, count, formatDuration } from '../format.js';
 import { resourceName } from '../render/plan-lines.js';
 import { type AgentRun, hasResult, type RunAgent } from './agent-run.js';
 import { runsView } from './run-view.js';
+import { endedLines } from './trial-lines.js';
 
 /** Throws `confirmation_required` before any request if consent is needed and there is no terminal. */
 export function requireConsent({ prompt, globals }: Context): void {
@@ -21,8 +22,10 @@ type Planned = Extract<AgentRun, { readonly result: unknown }>;
 
 interface Consented {
   readonly planned: readonly Planned[];
-  /** Agents without a plan. */
+  /** Agents without a plan, and those whose apply would be refused. */
   readonly missed: readonly AgentRun[];
+  /** Number of removals on one agent that the question has named; null if the removal guard lets all of them pass. */
+  readonly allowRemovals: number | null;
 }
 
 /** Offline agents that are applied to, without a plan, when they return. */
@@ -38,25 +41,73 @@ interface ConsentOptions {
   readonly awaiting?: Awaiting;
   /** Seconds of `--confirm-within`; null without it. */
   readonly confirmSecs?: number | null;
+  /** Lines about the modules, before the question. */
+  readonly lines?: readonly string[];
+  /** Number of `--allow-removals`; null without it. */
+  readonly allowRemovals?: number | null;
+  /** True with `--outside-window`. */
+  readonly outsideWindow?: boolean;
 }
 
-/** Shows plans that have changes or failed, and asks for consent. Throws `cancelled`. */
+/**
+ * Shows plans that have changes or failed, and asks for consent. It does not ask about a plan whose apply would be refused: the
+ * refusal of a single agent is thrown, and others are left out. A yes covers the removals that the question names. Throws
+ * `cancelled`.
+ */
 export async function consentTo(
   context: Context,
   plans: readonly AgentRun[],
-  { awaiting = NO_ONE, confirmSecs = null }: ConsentOptions = {},
+  { awaiting = NO_ONE, confirmSecs = null, lines = [], ...limits }: ConsentOptions = {},
 ): Promise<Consented> {
   context.progress.end();
-  const planned = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
-  const missed = plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded');
+  const complete = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
+  const refused = complete.flatMap((run) => refusalOf(run, limits) ?? []);
+  const planned = complete.filter(({ agent }) => !refused.some((other) => other.agent === agent));
+  const missed = [...plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded'), ...refused];
   const changing = planned.filter(({ result }) => result.has_changes);
   if (changing.length > 0 || missed.length > 0) {
     await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose, confirmSecs }));
   }
-  const question = [...awaitedLines(awaiting), ...(changing.length > 0 ? [questionFor(changing)] : [])];
+  const [only] = refused;
+  if (plans.length === 1 && only !== undefined) throw only.fault;
+  const told = [...lines, ...endedLines(planned)];
+  const question = [
+    ...(changing.length > 0 || awaiting.awaited.length > 0 ? told : []),
+    ...awaitedLines(awaiting),
+    ...(changing.length > 0 ? [questionFor(changing)] : []),
+  ];
   if (changing.length > 0) await context.prompt.consent(question.join('\n'));
   else if (question.length > 0) await context.prompt.consent([...question, 'Begin?'].join('\n'));
-  return { planned, missed };
+  else for (const line of told) context.note(line);
+  return { planned, missed, allowRemovals: consentedRemovals(planned, awaiting, limits) };
+}
+
+type Limits = Pick<ConsentOptions, 'allowRemovals' | 'outsideWindow'>;
+
+/** Returns an agent whose apply would be refused whatever the answer is, with the refusal; null for others. */
+function refusalOf({ agent, result }: Planned, { allowRemovals = null, outsideWindow = false }: Limits) {
+  const refusals = 'refusals' in result ? (result.refusals ?? []) : [];
+  const refusal = refusals.find(({ code, allow_removals: needed }) =>
+    code === 'removal_guard' ? allowRemovals !== null && allowRemovals < (needed ?? 0) : !outsideWindow,
+  );
+  if (refusal === undefined || !isFaultCode(refusal.code)) return null;
+  const { code, message, hint } = refusal;
+  return { agent, fault: new Fault(code, message, hint === null ? {} : { hint }) };
+}
+
+/**
+ * Returns the number of removals that a yes allows on each agent; null to leave it to the removal guard. Each agent is held to
+ * its plan, and one that is applied to without a plan gets no such consent.
+ */
+function consentedRemovals(
+  planned: readonly Planned[],
+  { awaited }: Awaiting,
+  { allowRemovals = null }: Limits,
+): number | null {
+  if (allowRemovals !== null || awaited.length > 0) return allowRemovals;
+  const needed = planned.flatMap(({ result }) => ('refusals' in result ? (result.refusals ?? []) : []));
+  const numbers = needed.flatMap(({ allow_removals }) => allow_removals ?? []);
+  return numbers.length === 0 ? null : Math.max(...numbers);
 }
 
 function awaitedLines({ awaited, secs }: Awaiting): readonly string[] {

@@ -5,12 +5,13 @@ import type { RunResult } from '../../contract/runs.js';
 import { messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { agentName } from '../format.js';
-import { planBody, type RunModules, storeModules } from '../modules/send-modules.js';
+import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { lines, type Outcome } from '../outcome.js';
 import { consentTo } from './consent.js';
 import { createRunProgress, followRun } from './follow-run.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
 import { runOutcome } from './run-view.js';
+import { afterLines, beforeLines, withBases } from './trial-lines.js';
 import { whenFree } from './when-free.js';
 
 interface FinishedRun {
@@ -47,23 +48,44 @@ interface AgentChoice {
   readonly waitSecs: number | null;
 }
 
-/** Asks for consent, stores the modules and applies them. A plan without changes needs no consent; its apply records what is managed. */
-export async function confirmAndApply(context: Context, api: ApiClient, choice: AgentChoice): Promise<FinishedRun> {
-  const { modules } = choice;
-  const { plan, isAgreed } = await agreedPlan(context, api, choice);
-  if (plan !== null && !isAgreed) return plan;
-  await storeModules(context, api, modules);
-  const expect = plan === null ? null : plan.result.plan_hash;
-  const order = { ...choice, modules: modules.names, expect };
-  return whenFree(context, api, { agent: choice.agent, secs: choice.waitSecs }, () => applyAgent(context, api, order));
+/**
+ * Asks for consent and applies the modules; those of files stay on the agent, or are published if no other machine follows them. A
+ * plan without changes needs no consent; its apply records what is managed.
+ */
+export async function confirmAndApply(context: Context, api: ApiClient, choice: AgentChoice): Promise<AppliedRun> {
+  const { agent } = choice;
+  const agreed = await agree(context, api, choice);
+  if (agreed.failed !== null) return { run: agreed.failed, lines: [] };
+  const { order } = agreed;
+  const run = await whenFree(context, api, { agent, secs: choice.waitSecs }, () => applyAgent(context, api, order));
+  return { run, lines: await afterLines(context, api, order.modules.files, [agent]) };
 }
 
-/** Plans and asks, except with --yes. A plan without agreement failed. Throws `cancelled`. */
-async function agreedPlan(context: Context, api: ApiClient, choice: AgentChoice) {
-  if (context.globals.yes) return { plan: null, isAgreed: true } as const;
+interface AppliedRun {
+  readonly run: FinishedRun;
+  /** What has become of the files. */
+  readonly lines: readonly string[];
+}
+
+/** Plans and asks, except with --yes. Returns the order, or the plan if it failed. Throws `cancelled`. */
+async function agree(
+  context: Context,
+  api: ApiClient,
+  choice: AgentChoice,
+): Promise<{ readonly failed: FinishedRun } | { readonly failed: null; readonly order: ApplyOrder }> {
+  const { agent, confirmSecs, outsideWindow, allowRemovals } = choice;
+  const { files, reaches } = await withBases(context, api, choice.modules.files, [agent]);
+  const modules = { ...choice.modules, files };
+  const lines = beforeLines(reaches, [agent]);
+  if (context.globals.yes) {
+    for (const line of lines) context.note(line);
+    return { failed: null, order: { ...choice, modules, expect: null } };
+  }
   const plan = await planAgent(context, api, choice);
-  const { missed } = await consentTo(context, [plan], { confirmSecs: choice.confirmSecs });
-  return { plan, isAgreed: missed.length === 0 } as const;
+  const consent = await consentTo(context, [plan], { confirmSecs, outsideWindow, allowRemovals, lines });
+  if (consent.missed.length > 0) return { failed: plan };
+  const { plan_hash: expect } = plan.result;
+  return { failed: null, order: { ...choice, modules, expect, allowRemovals: consent.allowRemovals } };
 }
 
 const outcomeOptions = ({ globals }: Context) =>
@@ -71,19 +93,15 @@ const outcomeOptions = ({ globals }: Context) =>
 
 /** Begins an apply on one agent, after the same consent, and does not follow it. */
 export async function confirmAndDetach(context: Context, api: ApiClient, choice: AgentChoice): Promise<Outcome> {
-  const { modules } = choice;
-  const { plan, isAgreed } = await agreedPlan(context, api, choice);
-  if (plan !== null && !isAgreed) return runOutcome([plan], outcomeOptions(context));
-  await storeModules(context, api, modules);
-  const expect = plan === null ? null : plan.result.plan_hash;
-  const order = { ...choice, modules: modules.names, expect };
+  const agreed = await agree(context, api, choice);
+  if (agreed.failed !== null) return runOutcome([agreed.failed], outcomeOptions(context));
+  const { order } = agreed;
   return whenFree(context, api, { agent: choice.agent, secs: choice.waitSecs }, () => detachAgent(context, api, order));
 }
 
 interface ApplyOrder {
   readonly agent: Agent;
-  /** Names of stored modules. */
-  readonly modules: readonly string[];
+  readonly modules: RunModules;
   /** Earlier operation whose desired state replaces modules; null for modules. */
   readonly to: string | null;
   readonly allowRemovals: number | null;
@@ -94,14 +112,13 @@ interface ApplyOrder {
 }
 
 const applyBody = ({ modules, to, allowRemovals, expect, ...limits }: ApplyOrder) => ({
-  modules: [...modules],
-  ...(to === null ? {} : { to }),
+  ...(to === null ? applyModulesBody(modules) : { modules: [], to }),
   allow_removals: allowRemovals,
   expect,
   ...limitsBody(limits),
 });
 
-/** Begins an apply of stored modules, or of an earlier desired state, on one agent, and does not follow it. */
+/** Begins an apply of modules, or of an earlier desired state, on one agent, and does not follow it. */
 export async function detachAgent(context: Context, api: ApiClient, order: ApplyOrder): Promise<Outcome> {
   const { agent } = order;
   const body = { ...applyBody(order), wait: false };
@@ -119,7 +136,7 @@ export async function detachAgent(context: Context, api: ApiClient, order: Apply
   };
 }
 
-/** Applies stored modules, or an earlier desired state, to one agent. */
+/** Applies modules, or an earlier desired state, to one agent. */
 export async function applyAgent(context: Context, api: ApiClient, order: ApplyOrder): Promise<FinishedRun> {
   const { agent } = order;
   let operation: string | null = null;

@@ -4,7 +4,7 @@ import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { EXIT, type ExitStatus } from '../exit-status.js';
 import { agentName, count } from '../format.js';
-import { planBody, type RunModules, storeModules } from '../modules/send-modules.js';
+import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { chooseAgents, type Fleet, requireAgents } from '../nodes/choose-agents.js';
 import { lines, linesOf, type Outcome, stack } from '../outcome.js';
 import { type AgentRun, exitStatusOfRuns, isOffline, type RunAgent, runsBody, standingOf } from './agent-run.js';
@@ -14,7 +14,8 @@ import { leaving, WITHIN } from './leave-or-cancel.js';
 import { limitsBody } from './one-agent.js';
 import { type Pace, paceBody } from './pace.js';
 import { nextStepLines, rolloutSentence } from './rollout-record.js';
-import { runOutcome, runsView } from './run-view.js';
+import { runOutcome, runsView, withLines } from './run-view.js';
+import { afterLines, beforeLines, withBases } from './trial-lines.js';
 
 interface RolloutOrder {
   readonly fleet: Fleet;
@@ -52,15 +53,15 @@ export async function applyFleet(
   },
 ): Promise<Outcome> {
   const options = { ...choice, kind: 'apply' } as const;
-  const { fleet, expect, missed } = await agreed(context, api, choice);
+  const { fleet, modules, expect, missed, allowRemovals } = await agreed(context, api, choice);
   if (fleet === null) return rolloutOutcome(context, { rollout: null, record: null, runs: missed }, options);
-  await storeModules(context, api, choice.modules);
-  const { names } = choice.modules;
-  const order = { ...choice, fleet, modules: names, expect };
+  const order = { ...choice, fleet, modules, expect, allowRemovals };
   if (choice.detach) return detachedRollout(context, api, { ...order, missed });
   const applied = await applyRollout(context, api, order);
   if (missed.length === 0) requireAgents(applied.runs.length, wordsOf(choice));
-  return rolloutOutcome(context, { ...applied, runs: [...applied.runs, ...missed] }, options);
+  const outcome = rolloutOutcome(context, { ...applied, runs: [...applied.runs, ...missed] }, options);
+  const reachedAgents = applied.runs.map(({ agent }) => agent);
+  return withLines(outcome, await afterLines(context, api, modules.files, reachedAgents));
 }
 
 interface Agreed {
@@ -70,23 +71,42 @@ interface Agreed {
   readonly expect: Expected | null;
   /** Agents without a plan that are left out. */
   readonly missed: readonly AgentRun[];
+  /** The modules, with the revisions that the files may replace. */
+  readonly modules: RunModules;
+  readonly allowRemovals: number | null;
 }
 
 type Expected = Readonly<Record<string, string | null>>;
 
-async function agreed(context: Context, api: ApiClient, choice: RolloutChoice): Promise<Agreed> {
-  const { fleet, pace } = choice;
+async function agreed(
+  context: Context,
+  api: ApiClient,
+  choice: RolloutChoice & { readonly allowRemovals: number | null; readonly outsideWindow: boolean },
+): Promise<Agreed> {
+  const { fleet, pace, allowRemovals, outsideWindow } = choice;
   if (context.globals.yes) {
-    const matches = choice.modules.files.length === 0 || (await hasAgents(context, api, choice));
-    return { fleet: matches ? fleet : null, expect: null, missed: [] };
+    const { files } = choice.modules;
+    const agents = files.length === 0 ? [] : await agentsOf(context, api, choice);
+    if (files.length > 0 && agents.length === 0) {
+      return { fleet: null, expect: null, missed: [], modules: choice.modules, allowRemovals };
+    }
+    const based = await withBases(context, api, files, agents);
+    for (const line of beforeLines(based.reaches, agents)) context.note(line);
+    const modules = { ...choice.modules, files: based.files };
+    return { fleet, expect: null, missed: [], modules, allowRemovals };
   }
   const { runs } = await planRollout(context, api, { ...choice, pace: {} });
   requireAgents(runs.length, wordsOf(choice));
   const { whenOnlineSecs } = pace;
   const awaited = whenOnlineSecs === undefined ? [] : runs.filter(isOffline).map(({ agent }) => agent);
-  const { planned, missed } = await consentTo(context, runs, {
+  const all = runs.map(({ agent }) => agent);
+  const based = await withBases(context, api, choice.modules.files, all);
+  const { planned, missed, ...consent } = await consentTo(context, runs, {
     awaiting: { awaited, secs: whenOnlineSecs ?? 0 },
     confirmSecs: choice.confirmSecs ?? null,
+    lines: beforeLines(based.reaches, all),
+    allowRemovals,
+    outsideWindow,
   });
   const hashes = planned.flatMap(({ agent, result }) =>
     'plan_hash' in result && result.plan_hash !== null ? [[agent, result.plan_hash] as const] : [],
@@ -97,6 +117,8 @@ async function agreed(context: Context, api: ApiClient, choice: RolloutChoice): 
   const consented: Fleet = fleet.kind === 'assignment' ? fleet : { kind: 'agents', agents };
   return {
     fleet: agents.length === 0 ? null : consented,
+    modules: { ...choice.modules, files: based.files },
+    allowRemovals: consent.allowRemovals,
     expect: Object.fromEntries([
       ...hashes.map(([{ node_id }, hash]) => [node_id, hash] as const),
       ...awaited.map(({ node_id }) => [node_id, null] as const),
@@ -131,10 +153,10 @@ const withoutHash = (agent: RunAgent): AgentRun => ({
   }),
 });
 
-/** Looks before files are stored, so that a mistyped selector stores nothing. Throws like `requireAgents`. */
-async function hasAgents(context: Context, api: ApiClient, choice: RolloutChoice): Promise<boolean> {
-  if (choice.fleet.kind === 'agents') return true;
-  return (await chooseAgents(api, { nodes: [], ...wordsOf(choice) }, context)).length > 0;
+/** Returns the agents of a fleet as of now. Throws like `requireAgents`. */
+async function agentsOf(context: Context, api: ApiClient, choice: RolloutChoice): Promise<readonly RunAgent[]> {
+  const { fleet } = choice;
+  return fleet.kind === 'agents' ? fleet.agents : chooseAgents(api, { nodes: [], ...wordsOf(choice) }, context);
 }
 
 /** Returns the options that chose the fleet. */
@@ -200,8 +222,7 @@ function planRollout(context: Context, api: ApiClient, { fleet, modules, pace }:
 
 interface ApplyOrder {
   readonly fleet: Fleet;
-  /** Names of stored modules. */
-  readonly modules: readonly string[];
+  readonly modules: RunModules;
   readonly pace: Pace;
   readonly allowRemovals: number | null;
   readonly outsideWindow: boolean;
@@ -210,7 +231,7 @@ interface ApplyOrder {
   readonly confirmSecs: number | null;
 }
 
-/** Applies stored modules to a fleet. Ctrl-C leaves the rollout running, twice cancels it. */
+/** Applies modules to a fleet. Ctrl-C leaves the rollout running, twice cancels it. */
 export async function applyRollout(context: Context, api: ApiClient, order: ApplyOrder): Promise<RolloutRuns> {
   const { fleet } = order;
   let id: string | null = null;
@@ -287,7 +308,7 @@ export async function detachedRollout(context: Context, api: ApiClient, order: D
 
 const applyBody = (context: Context, { modules, pace, allowRemovals, expect, ...limits }: ApplyOrder) => ({
   ...paceBody(context, pace),
-  modules: [...modules],
+  ...applyModulesBody(modules),
   allow_removals: allowRemovals,
   expect,
   ...limitsBody(limits),

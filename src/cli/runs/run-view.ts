@@ -9,6 +9,7 @@ import {
   linesOf,
   type Outcome,
   type Span,
+  stack,
   stackOf,
   styled,
   textLines,
@@ -78,10 +79,30 @@ function groupLines(group: readonly AgentRun[], { kind, verbose, confirmSecs = n
       ],
     ),
     ...notes.map((note): Line => [styled('warn', '  note: '), note]),
+    ...trialLines(first, kind),
     ...('plan_hash' in first.result && kind === 'plan' ? confirmLines(first.result, confirmSecs) : []),
     ...('restored' in first.result ? restoredLines(first.result) : []),
     ...countLines(kind, first.result),
     ...checkLines(checksOf(first.result), verbose),
+  ];
+}
+
+/** Returns that a drift check compared with what is on trial, and that a plan ends a trial. */
+function trialLines(
+  { agent: { trial }, result }: Extract<AgentRun, { readonly result: unknown }>,
+  kind: RunKind,
+): Line[] {
+  const ended = 'ends_trial' in result ? (result.ends_trial ?? []) : [];
+  const note = (text: string): Line => [styled('warn', '  note: '), text];
+  return [
+    ...(ended.length === 0 || kind !== 'plan' ? [] : [note(`ends the trial of ${ended.join(', ')}`)]),
+    ...(trial == null || kind !== 'drift'
+      ? []
+      : [
+          note(
+            `on trial: compared with ${trial.modules.map(({ module }) => module).join(', ')} as tried, not published`,
+          ),
+        ]),
   ];
 }
 
@@ -160,3 +181,9 @@ export function runOutcome(
     exitStatus: exitStatusOfRuns(runs, detailed),
   };
 }
+
+/** Adds lines below a view. */
+export const withLines = (outcome: Outcome, added: readonly string[]): Outcome =>
+  added.length === 0 || outcome.view === undefined
+    ? outcome
+    : { ...outcome, view: stack(outcome.view, lines(...added)) };

@@ -1,10 +1,10 @@
 /** Saved plans: `orch plan --out` writes what a plan showed, and `orch apply FILE` does exactly that or nothing. */
 
-import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import * as Type from 'typebox';
 import type { ApiClient } from '../../client/api-client.js';
 import { writeOwnFile } from '../../client/operator-files.js';
+import { NO_REVISION } from '../../contract/run-targets.js';
 import { RunResultSchema } from '../../contract/runs.js';
 import { KeyId, PublicKey, Seconds, Ulid } from '../../contract/shapes.js';
 import { toSeconds } from '../../kernel/clock.js';
@@ -13,16 +13,18 @@ import { closed, nullable, optional } from '../../kernel/schema.js';
 import { validator } from '../../kernel/validator.js';
 import type { Context } from '../context.js';
 import { agentName, count, formatTime } from '../format.js';
-import { currentDigest, type RunModules, sendModule } from '../modules/send-modules.js';
+import type { Reach } from '../modules/reach.js';
+import { currentDigest, type NamedFile, type RunModules } from '../modules/send-modules.js';
 import { resolveNodes } from '../nodes/resolve-node.js';
 import type { Outcome } from '../outcome.js';
 import { readTextFile } from '../text-files.js';
 import { type AgentRun, hasResult } from './agent-run.js';
-import { questionFor } from './consent.js';
+import { consentTo } from './consent.js';
 import { applyAgent, detachAgent } from './one-agent.js';
 import { needsRollout, type Pace } from './pace.js';
 import { applyRollout, detachedRollout, rolloutOutcome } from './rollout.js';
-import { runOutcome, runsView } from './run-view.js';
+import { runOutcome, withLines } from './run-view.js';
+import { afterLines, beforeLines, withBases } from './trial-lines.js';
 
 interface PlanToSave {
   readonly path: string;
@@ -87,8 +89,9 @@ interface PlanToApply {
 }
 
 /**
- * Stores the modules in the plan, then applies it. Throws `wrong_orchestrator` for the plan of another orchestrator,
- * `plan_stale` if a module that it would replace has changed since. An agent that has changed since rejects it with `plan_stale`.
+ * Applies the plan with the modules in it. Says which of them have changed on the orchestrator since, because the plan's agents get
+ * them as planned. Throws `wrong_orchestrator` for the plan of another orchestrator. An agent that has changed since rejects the
+ * plan with `plan_stale`, and then nothing is stored.
  */
 export async function applyPlan(
   context: Context,
@@ -97,19 +100,32 @@ export async function applyPlan(
 ): Promise<Outcome> {
   const plan = readPlanFile(path);
   await requireSameOrchestrator(context, api, plan);
-  await changedSources(context, api, plan);
   const hashes = new Map(plan.agents.map(({ node_id, plan_hash }) => [node_id, plan_hash]));
   const agents = await resolveNodes(api, [...hashes.keys()], { signal: context.signal });
   const planned = agents.flatMap((agent) => {
     const saved = plan.agents.find(({ node_id }) => node_id === agent.node_id);
     return saved === undefined ? [] : [{ agent, result: saved.result }];
   });
-  if (!context.globals.yes) await ask(context, { plan, planned, confirmSecs });
-  await storeSources(context, api, plan);
+  const files = filesOf(plan);
+  const { reaches } = await withBases(context, api, files, agents);
+  const changed = files.filter((file, index) => isChanged(file, reaches[index]));
+  const about = [
+    ...changed.map(
+      ({ name }) => `Module ${name} has changed on the orchestrator since the plan, which has it as it was planned.`,
+    ),
+    ...beforeLines(
+      reaches.filter(({ name }) => !changed.some((file) => file.name === name)),
+      agents,
+    ),
+  ];
+  // Whether a window permits it was known at the plan, and may be otherwise now: the apply says so.
+  const asked = { plan, planned, confirmSecs, allowRemovals, outsideWindow: true, lines: about };
+  const consented = context.globals.yes ? allowRemovals : await ask(context, asked);
+  if (context.globals.yes) for (const line of about) context.note(line);
   const order = {
-    modules: plan.agents[0]?.modules ?? [],
+    modules: { names: plan.agents[0]?.modules ?? [], files },
     to: plan.to ?? null,
-    allowRemovals,
+    allowRemovals: consented,
     confirmSecs,
     outsideWindow,
   };
@@ -118,14 +134,29 @@ export async function applyPlan(
     const single = { ...order, agent, expect: hashes.get(agent.node_id) ?? null };
     if (detach) return detachAgent(context, api, single);
     const run = await applyAgent(context, api, single);
-    return runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
+    const outcome = runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
+    return withLines(outcome, await afterLines(context, api, files, agents));
   }
   const fleet = { kind: 'agents', agents } as const;
   const whole = { ...order, fleet, pace, expect: Object.fromEntries(hashes) };
   if (detach) return detachedRollout(context, api, { ...whole, missed: [], allowEmpty: false });
   const applied = await applyRollout(context, api, whole);
-  return rolloutOutcome(context, applied, { kind: 'apply', fleet, detailed });
+  const outcome = rolloutOutcome(context, applied, { kind: 'apply', fleet, detailed });
+  return withLines(outcome, await afterLines(context, api, files, agents));
 }
+
+/** Returns the modules of the plan as files, each with the revision that was current at the plan. */
+const filesOf = ({ sources = [] }: SavedPlan): readonly NamedFile[] =>
+  (sources ?? []).map(({ name, path, content, replaces }) => ({
+    name,
+    path,
+    source: content,
+    replaces: replaces ?? NO_REVISION,
+  }));
+
+/** Returns whether another revision is current than at the plan, except the planned text itself. */
+const isChanged = ({ replaces }: NamedFile, reach: Reach | undefined): boolean =>
+  reach !== undefined && reach.current !== replaces && reach.current !== reach.sha256;
 
 async function requireSameOrchestrator({ signal }: Context, api: ApiClient, plan: SavedPlan): Promise<void> {
   const { public_key } = await api.call('getStatus', { signal });
@@ -140,44 +171,19 @@ async function requireSameOrchestrator({ signal }: Context, api: ApiClient, plan
   );
 }
 
-/** Returns the modules of the plan that the orchestrator lacks. Throws `plan_stale` if one has changed there since. */
-async function changedSources(context: Context, api: ApiClient, { sources }: SavedPlan): Promise<SavedSource[]> {
-  const changed: SavedSource[] = [];
-  for (const source of sources ?? []) {
-    const current = await currentDigest(context, api, source.name);
-    if (current === createHash('sha256').update(source.content).digest('hex')) continue;
-    if (current !== source.replaces) {
-      throw new Fault('plan_stale', `module ${source.name} has changed on the orchestrator since the plan`, {
-        hint: `the plan would replace the current revision: plan again (orch module diff ${source.path} compares)`,
-        data: { module: source.name, planned: source.replaces, current },
-      });
-    }
-    changed.push(source);
-  }
-  return changed;
-}
-
-/** Stores the modules of the plan after the consent, as current revisions. */
-async function storeSources(context: Context, api: ApiClient, plan: SavedPlan): Promise<void> {
-  for (const { name, path, content } of await changedSources(context, api, plan)) {
-    await sendModule(context, api, { name, path, source: content });
-    context.note(`Stored module ${name} as it was planned (${path}).`);
-  }
-}
-
 type Planned = Extract<AgentRun, { readonly result: unknown }>;
 
-interface Asked extends Pick<PlanToApply, 'confirmSecs'> {
+interface Asked extends Pick<PlanToApply, 'confirmSecs' | 'allowRemovals' | 'outsideWindow'> {
   readonly plan: SavedPlan;
   readonly planned: readonly Planned[];
+  /** Lines about the modules. */
+  readonly lines: readonly string[];
 }
 
-async function ask(context: Context, { plan, planned, confirmSecs }: Asked): Promise<void> {
-  const changing = planned.filter(({ result }) => result.has_changes);
-  if (changing.length === 0) return;
-  await context.present(runsView(planned, { kind: 'plan', verbose: context.globals.verbose, confirmSecs }));
+/** Returns the number of removals that the answer allows. Throws `cancelled`. */
+async function ask(context: Context, { plan, planned, ...options }: Asked): Promise<number | null> {
   context.note(`Planned at ${formatTime(plan.created_at)}.`);
-  await context.prompt.consent(questionFor(changing));
+  return (await consentTo(context, planned, options)).allowRemovals;
 }
 
 const ENDING = '.orchplan';
@@ -190,7 +196,7 @@ const SavedPlanSchema = closed({
   orchestrator: closed({ public_key: PublicKey, url: Type.String() }),
   /** Earlier operation that is planned in place of modules, on one agent. */
   to: optional(Ulid),
-  /** Files of -f, which the apply uploads. */
+  /** Files of -f, which the apply carries. */
   sources: optional(
     Type.Array(
       closed({

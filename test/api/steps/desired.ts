@@ -20,6 +20,8 @@ export async function modules(world: World): Promise<void> {
   await upload(world, { name: 'spare' });
   const spare = { params: { name: 'spare' } };
   await world.refuses('uploadModule', { body: { name: 'bad', content: 'name: [' } }, 'invalid_module');
+  const other = { name: 'spare', content: 'name: spare # other\nsupports: [{platform: linux}]\nresources: []\n' };
+  await world.refuses('uploadModule', { body: { ...other, replaces: 'none' } }, 'precondition_failed');
   await world.gives('listModules', {}, 200);
   await world.gives('getModule', { ...spare, query: { revision: '1' } }, 200);
   await world.refuses('getModule', { ...spare, query: { revision: '0' } }, 'invalid_query');

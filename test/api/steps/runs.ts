@@ -200,7 +200,7 @@ export async function records(world: World, operationId: string): Promise<void> 
   const node = { params: { node_id: world.agents.connected } };
   const operation = { params: { operation_id: operationId } };
   const output: Call = { params: { ...node.params, ...operation.params } };
-  for (const id of ['listAgentDrift', 'getLatestDrift', 'getState', 'listAgentOperations']) {
+  for (const id of ['listAgentDrift', 'getLatestDrift', 'getState', 'getTrial', 'listAgentOperations']) {
     await world.gives(id, node, 200);
     await world.refuses(id, ABSENT, 'agent_not_found');
   }

@@ -1,0 +1,67 @@
+/** Refuses an apply that would remove more than its operator probably means. */
+import { NOTHING } from '../../src/contract/run-targets.js';
+import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
+import { keyText, resourceKey } from '../../src/resources/resource-key.js';
+import type { Core } from '../core/core.js';
+import { agentLabel, type KnownAgent } from './agent-gate.js';
+import { type AppliedResourceRow, removalOf } from './applied-resource-store.js';
+import type { CurrentAssignments } from './assignments/assignment-store.js';
+import { removalCauses } from './assignments/removal-causes.js';
+import type { DesiredSet } from './desired-set.js';
+import { findModuleHeads } from './modules/module-store.js';
+
+interface RemovalGuardOptions extends Pick<Core, 'db'> {
+  readonly assignments: CurrentAssignments;
+  /** Returns the current number of removals that one apply may make without consent. */
+  readonly limit: () => number;
+}
+
+export class RemovalGuard {
+  private readonly options: RemovalGuardOptions;
+
+  constructor(options: RemovalGuardOptions) {
+    this.options = options;
+  }
+
+  /** Throws `removal_guard`. @param allowed number of removals that the caller allows; null for the limit */
+  async check(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {
+    const { db, assignments } = this.options;
+    const limit = this.options.limit();
+    const { managed, modules, restores } = desired;
+    const named = new Set(desired.names);
+    const failed = new Set(desired.content.failures.map((result) => resourceKey(result)));
+    const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
+    const isRemoved = (row: AppliedResourceRow) => removesSomething(removalOf(row));
+    const reason = guardReason({
+      removals: removed.map((row) => ({
+        removes: isRemoved(row),
+        adHoc: row.ad_hoc === 1 && !named.has(row.module),
+      })),
+      managed: managed.length,
+      limit,
+      allowed,
+    });
+    if (reason === null) return;
+    const rows = removed.filter(isRemoved);
+    const known = new Set(
+      (await findModuleHeads(db, [...new Set(rows.map(({ module }) => module))])).map(({ name }) => name),
+    );
+    const causes =
+      restores === null
+        ? await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments })
+        : rows.map(() => (restores === NOTHING ? 'nothing is desired' : `operation ${restores} did not have it`));
+    throw removalGuardFault({
+      reason,
+      agent: agentLabel(agent),
+      limit,
+      removals: rows.map(({ module, kind, identity }, index) => ({
+        module,
+        kind,
+        identity,
+        cause: causes[index] ?? '',
+        isLeftOut: restores === null && known.has(module) && !named.has(module),
+      })),
+      isLocal: false,
+    });
+  }
+}

@@ -1,0 +1,149 @@
+/** Whom a new revision of a module reaches, and the consent to that. */
+import { createHash } from 'node:crypto';
+import type { ApiClient } from '../../client/api-client.js';
+import type { ModuleReach } from '../../contract/modules.js';
+import { NO_REVISION } from '../../contract/run-targets.js';
+import { Fault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { flag } from '../define-command.js';
+import { count } from '../format.js';
+
+/** The consent to applies that the orchestrator starts by itself. */
+export const ALLOW_AUTOMATIC = '--allow-automatic-applies';
+
+export const allowAutomaticOption = flag(
+  'publish without a question although the orchestrator then applies it to other machines by itself',
+);
+
+type Follower = ModuleReach['agents'][number];
+
+/** A text of a module, and the other machines that it reaches when it is published. */
+export interface Reach {
+  readonly name: string;
+  /** SHA-256 of the text. */
+  readonly sha256: string;
+  /** SHA-256 of the stored revision, or `NO_REVISION`. */
+  readonly current: string;
+  readonly assignments: ModuleReach['assignments'];
+  /** Machines that get it at once, because an assignment in mode `enforce` gives it. */
+  readonly atOnce: readonly Follower[];
+  /** Machines that get it when they connect. */
+  readonly onConnect: readonly Follower[];
+  /** Machines that become behind, and get it with their next apply. */
+  readonly behind: readonly Follower[];
+  /** Machines that stay on trial of something else. */
+  readonly onTrial: readonly Follower[];
+  /** Node IDs of the machines that have this text on trial. */
+  readonly triedBy: readonly string[];
+}
+
+export const digestOf = (source: string): string => createHash('sha256').update(source).digest('hex');
+
+/** Returns whom a text reaches, without the given machines and those that have tried it. */
+export async function reachOf(
+  { signal }: Context,
+  api: ApiClient,
+  { name, source }: { readonly name: string; readonly source: string },
+  without: ReadonlySet<string> = new Set(),
+): Promise<Reach> {
+  const { sha256: current, assignments, agents } = await api.call('getModuleReach', { params: { name }, signal });
+  const sha256 = digestOf(source);
+  const others = agents.filter(({ node_id, tried }) => tried !== sha256 && !without.has(node_id));
+  const free = others.filter(({ on_trial }) => !on_trial);
+  return {
+    name,
+    sha256,
+    current: current ?? NO_REVISION,
+    assignments,
+    atOnce: free.filter(({ mode }) => mode === 'enforce'),
+    onConnect: free.filter(({ mode }) => mode === 'on-connect'),
+    behind: free.filter(({ mode }) => mode === 'manual' || mode === null),
+    onTrial: others.filter(({ on_trial }) => on_trial),
+    triedBy: agents.filter(({ tried }) => tried === sha256).map(({ node_id }) => node_id),
+  };
+}
+
+/** Returns the number of machines that a text reaches. */
+export const reached = ({ atOnce, onConnect, behind, onTrial }: Reach): number =>
+  atOnce.length + onConnect.length + behind.length + onTrial.length;
+
+const isAutomatic = ({ atOnce, onConnect }: Reach): boolean => atOnce.length + onConnect.length > 0;
+
+/** Returns lines about whom publishing a module reaches, with modes; none if it reaches no machine. */
+export function reachLines(reach: Reach): readonly string[] {
+  const { name, assignments, atOnce, onConnect, behind, onTrial } = reach;
+  const number = reached(reach);
+  if (number === 0) return [];
+  const groups: readonly (readonly [string, readonly Follower[]])[] = [
+    ['at once', atOnce],
+    ['when they connect', onConnect],
+    ['behind, until their next apply', behind],
+    ['on trial, and left alone', onTrial],
+  ];
+  return [
+    `Publishing module ${name} reaches ${count(number, 'machine')}:`,
+    ...groups.flatMap(([words, followers]) => (followers.length === 0 ? [] : [`  ${words}: ${namesOf(followers)}`])),
+    ...assignments.map(
+      ({ name: assignment, mode, agents }) =>
+        `  assignment ${assignment} (${mode}) gives it to ${count(agents, 'machine')}`,
+    ),
+    ...requestedLines([...atOnce, ...onConnect, ...behind, ...onTrial]),
+  ];
+}
+
+function requestedLines(followers: readonly Follower[]): readonly string[] {
+  const requested = followers.filter(({ mode }) => mode === null);
+  return requested.length === 0 ? [] : [`  only a request gave it to: ${namesOf(requested)}`];
+}
+
+/** Maximum number of listed machines; the rest is counted. */
+const NAMED = 10;
+
+function namesOf(followers: readonly Follower[]): string {
+  const names = followers.slice(0, NAMED).map(({ name, node_id }) => name ?? node_id);
+  const more = followers.length > NAMED ? ` and ${followers.length - NAMED} more` : '';
+  return `${names.join(', ')}${more}`;
+}
+
+/** Returns where a text is after an apply: which machines follow the module, in a few words. */
+export function othersOf(reach: Reach): string {
+  const automatic = [
+    ...(reach.atOnce.length > 0 ? ['enforce'] : []),
+    ...(reach.onConnect.length > 0 ? ['on-connect'] : []),
+  ];
+  const mode = automatic.length === 0 ? '' : `, by assignments in mode ${automatic.join(' and ')} too`;
+  const number = reached(reach);
+  return `${count(number, 'other machine')} ${number === 1 ? 'follows' : 'follow'} it${mode}`;
+}
+
+/**
+ * Throws `confirmation_required` if publishing lets the orchestrator apply to other machines by itself, no question can be asked,
+ * and the operator has not allowed it.
+ */
+export function requireAllowed({ prompt, globals }: Context, reaches: readonly Reach[], isAllowed: boolean): void {
+  const automatic = reaches.filter(isAutomatic);
+  const asks = prompt.possible && !globals.yes;
+  if (asks || isAllowed || automatic.length === 0) return;
+  const names = automatic.map(({ name }) => name).join(', ');
+  const number = new Set(
+    automatic.flatMap(({ atOnce, onConnect }) => [...atOnce, ...onConnect].map(({ node_id }) => node_id)),
+  ).size;
+  throw new Fault(
+    'confirmation_required',
+    `publishing ${automatic.length === 1 ? 'module' : 'modules'} ${names} lets the orchestrator apply to ${count(number, 'other machine')} by itself`,
+    { hint: `add ${ALLOW_AUTOMATIC} to publish without a question` },
+  );
+}
+
+/** Shows whom publishing reaches. Asks if it reaches a machine and a question can be asked. Returns false for a no. */
+export async function consentToReach(
+  context: Context,
+  reaches: readonly Reach[],
+  { isAllowed, question }: { readonly isAllowed: boolean; readonly question: string },
+): Promise<boolean> {
+  requireAllowed(context, reaches, isAllowed);
+  for (const line of reaches.flatMap(reachLines)) context.note(line);
+  const { prompt, globals } = context;
+  if (globals.yes || !prompt.possible || reaches.every((reach) => reached(reach) === 0)) return true;
+  return prompt.confirm(question, `add --yes and ${ALLOW_AUTOMATIC}`);
+}
