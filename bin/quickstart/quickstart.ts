@@ -71,7 +71,7 @@ async function run(stage: Stage, directory: string, keep: boolean): Promise<void
   stage.title('A module says how things should be');
   writeFileSync(module, demoModule(site));
   stage.file(module);
-  await stage.orch('module', 'push', module);
+  await stage.orch('module', 'publish', module);
 
   stage.title('A plan shows what would change, and changes nothing');
   await stage.orch('plan', NODE, '-m', 'hello');

@@ -117,7 +117,7 @@ describe('a plan in a file', () => {
     expect(readFileSync(`${site}/colour`, 'utf8')).toContain('blue');
   });
 
-  it('of files stores nothing, and its apply stores what was planned', async () => {
+  it('of files stores nothing, and its apply publishes what was planned', async () => {
     const revisions = async () => (await sandbox.orch(['module', 'revisions', 'site', '-o', 'name'])).stdout;
     const before = await revisions();
     writeFileSync(file, text('grey'));
@@ -136,21 +136,24 @@ describe('a plan in a file', () => {
     writeFileSync(file, text('black'));
     const applied = await sandbox.orch(['apply', plan, '--yes']);
     expect(applied).toMatchObject({ status: 0 });
-    expect(applied.stderr).toContain('Stored module site as it was planned');
+    expect(applied.stdout).toContain('Published module site.');
     expect(readFileSync(`${site}/colour`, 'utf8')).toBe('web grey\n');
     expect((await sandbox.json<{ sha256: string }>(['module', 'show', 'site'])).sha256).toBe(digest);
     // Once more, it is what is stored already.
-    expect((await sandbox.orch(['apply', plan, '--yes'])).stderr).not.toContain('Stored');
+    await sandbox.orch(['apply', plan, '--yes']);
+    expect((await revisions()).split('\n')).toHaveLength(before.split('\n').length + 1);
   });
 
-  it('of files is refused when the module that it would replace has changed since', async () => {
+  it('of files does not publish over a revision that came since, and says so', async () => {
     writeFileSync(file, text('white'));
     await sandbox.orch(['plan', 'web-01', '-f', file, '--out', plan]);
     writeFileSync(file, text('pink'));
     await sandbox.json(['module', 'publish', file]);
-    const refused = await sandbox.orch(['apply', plan, '--yes']);
-    expect(refused.status).toBe(6);
-    expect(refused.stderr).toContain('module site has changed on the orchestrator since the plan');
+    const applied = await sandbox.orch(['apply', plan, '--yes']);
+    expect(applied).toMatchObject({ status: 0 });
+    expect(applied.stderr).toContain('Module site has changed on the orchestrator since the plan');
+    expect(applied.stdout).toContain('Module site is on trial, not published');
+    expect(readFileSync(`${site}/colour`, 'utf8')).toContain('white');
     expect((await sandbox.json<{ content: string }>(['module', 'show', 'site'])).content).toBe(text('pink'));
   });
 

@@ -51,6 +51,8 @@ describe('an apply of a text whose module others follow', () => {
     const applied = await bench.apply(one, [], { sources: [site('2')] });
     const { sha256 } = (await textsOf(bench))[0] ?? {};
     expect(applied.sources).toEqual([{ module: 'site', sha256, status: 'on_trial', others: 1 }]);
+    const started = bench.events.filter(({ type }) => type === 'state.apply_started').at(-1);
+    expect(started).toMatchObject({ metadata: { sent: { site: sha256 } } });
     await wait(bench);
     expect(contentsOf(one, two)).toEqual(['2', '1']);
     expect(await revisionsOf(bench)).toBe(1);

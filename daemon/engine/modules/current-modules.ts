@@ -60,7 +60,10 @@ export async function sourcesOf(db: Queryable, sent: readonly SentModule[]): Pro
 }
 
 /** Returns the suffix of an event's summary and its metadata (SHA-256 of the texts) for modules that came with a request. */
-export function sentNote(sent: readonly SentModule[]): { readonly suffix: string; readonly metadata: JsonObject } {
+export function sentNote(sent: readonly Pick<SentModule, 'name' | 'sha256'>[]): {
+  readonly suffix: string;
+  readonly metadata: JsonObject;
+} {
   if (sent.length === 0) return { suffix: '', metadata: {} };
   const shown = sent.slice(0, NAMED).map(({ name }) => name);
   const more = sent.length > NAMED ? ` and ${sent.length - NAMED} more` : '';

@@ -18,6 +18,7 @@ import {
 } from '../believed-state.js';
 import { latestDriftState } from '../drift-store.js';
 import type { Epoch } from '../epoch.js';
+import { sentNote } from '../modules/current-modules.js';
 import { addOperationSources, type ModuleText, type OperationSource } from '../modules/source-store.js';
 import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
 import type { Trials } from '../trials.js';
@@ -291,11 +292,17 @@ const holdsSecrets = ({ content }: LiveOperation): boolean => Object.keys(conten
 
 function startEvent({ facts }: LiveOperation, context: RequestContext) {
   const target = agentParty(facts);
+  const sent = sentNote(facts.restores === null ? facts.sources : []);
   return eventOfRequest(context, {
     type: 'state.apply_started',
     target,
-    summary: `${context.actor.name} started an apply of ${wantedText(facts)} on ${target.name || target.id}`,
-    metadata: { operation_id: facts.id, modules: [...facts.modules], ...restoresMetadata(facts.restores) },
+    summary: `${context.actor.name} started an apply of ${wantedText(facts)} on ${target.name || target.id}${sent.suffix}`,
+    metadata: {
+      operation_id: facts.id,
+      modules: [...facts.modules],
+      ...restoresMetadata(facts.restores),
+      ...sent.metadata,
+    },
   });
 }
 

@@ -108,6 +108,7 @@ export async function applyPlan(
   });
   const files = filesOf(plan);
   const { reaches } = await withBases(context, api, files, agents);
+  const unpublished = files.filter((_, index) => reaches[index]?.current !== reaches[index]?.sha256);
   const changed = files.filter((file, index) => isChanged(file, reaches[index]));
   const about = [
     ...changed.map(
@@ -135,14 +136,14 @@ export async function applyPlan(
     if (detach) return detachAgent(context, api, single);
     const run = await applyAgent(context, api, single);
     const outcome = runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });
-    return withLines(outcome, await afterLines(context, api, files, agents));
+    return withLines(outcome, await afterLines(context, api, unpublished, agents));
   }
   const fleet = { kind: 'agents', agents } as const;
   const whole = { ...order, fleet, pace, expect: Object.fromEntries(hashes) };
   if (detach) return detachedRollout(context, api, { ...whole, missed: [], allowEmpty: false });
   const applied = await applyRollout(context, api, whole);
   const outcome = rolloutOutcome(context, applied, { kind: 'apply', fleet, detailed });
-  return withLines(outcome, await afterLines(context, api, files, agents));
+  return withLines(outcome, await afterLines(context, api, unpublished, agents));
 }
 
 /** Returns the modules of the plan as files, each with the revision that was current at the plan. */
