@@ -67,6 +67,8 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
 /** Types of audit events that requests alone do not raise, and the tests in which they are. */
 const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'agent.attributes_changed': 'fleet/presence.test.ts',
+  'orchestrator.certificate_expiring': 'e2e/own-certificate.test.ts',
+  'orchestrator.certificate_expired': 'e2e/own-certificate.test.ts',
   'agent.journal_lost': 'fleet/presence.test.ts',
   'agent.refused': 'fleet/rejection.test.ts',
   'agent.returned': 'notify/notification-rules.test.ts',
