@@ -105,6 +105,7 @@ function handlersOf(core: Core, parts: ApiParts) {
         outdatedAgents: () => countOtherVersions(core.db, VERSION),
         openRollouts: () => countOpenRollouts(core.db),
         standings: () => engine.standings.counts(),
+        certificateExpiresAt: () => parts.certificate.expiresAt(),
       }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
       moduleSchema: () => ({ ...moduleJsonSchema() }),

@@ -4,6 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { statSync } from 'node:fs';
+import { CERTIFICATE_SOON_MS } from '../src/contract/status.js';
 import { spkiFingerprint } from '../src/identity/fingerprint.js';
 import { messageOf } from '../src/kernel/fault.js';
 import type { Service } from '../src/kernel/service.js';
@@ -14,8 +15,6 @@ import { getMeta, setMeta } from './database/meta.js';
 import type { Problem } from './status.js';
 
 const DAY = 24 * 60 * 60 * 1000;
-/** Milliseconds before its end from which the certificate counts as expiring. */
-const SOON = 14 * DAY;
 /** Milliseconds between two looks at the files and the clock. */
 const EVERY = 5_000;
 /** Entry of `meta`: the stage and fingerprint of the last event. */
@@ -55,10 +54,10 @@ export class ServedCertificate implements Service {
     return this.current === null ? null : Date.parse(new X509Certificate(this.current.cert).validTo);
   }
 
-  /** Returns the reason why the orchestrator is degraded, if the certificate has ended or ends soon. */
+  /** Returns the reason why the orchestrator is degraded, if the certificate has ended. */
   problems(): readonly Problem[] {
     const end = this.end();
-    return end === null ? [] : [{ code: `certificate_${end.stage}`, detail: end.sentence }];
+    return end?.stage === 'expired' ? [{ code: 'certificate_expired', detail: end.sentence }] : [];
   }
 
   /** Calls the listener with each certificate that takes the place of the one before. */
@@ -125,7 +124,7 @@ export class ServedCertificate implements Service {
   private end(): { readonly stage: 'expired' | 'expiring'; readonly sentence: string } | null {
     const at = this.expiresAt();
     const left = at === null ? Number.POSITIVE_INFINITY : at - this.options.clock.now();
-    if (at === null || left > SOON) return null;
+    if (at === null || left > CERTIFICATE_SOON_MS) return null;
     const day = new Date(at).toISOString().replace('.000Z', 'Z');
     if (left <= 0) return { stage: 'expired', sentence: `the certificate of the API ended at ${day}` };
     const days = Math.floor(left / DAY);

@@ -79,11 +79,14 @@ interface HealthOptions extends Pick<Core, 'clock'> {
   readonly openRollouts: () => Promise<ReadonlyMap<string, number>>;
   /** Returns the number of approved agents of each standing. */
   readonly standings: () => Status['standings'];
+  /** Returns when the certificate of the API ends, in Unix milliseconds; null without TLS. */
+  readonly certificateExpiresAt: () => number | null;
 }
 
 /** Creates the check of the current health. Disk and agents are looked at once in a while. */
 export function healthCheck(options: HealthOptions): () => Promise<Status> {
-  const { dataDir, publicKey, problems, outdatedAgents, openRollouts, standings, clock } = options;
+  const { dataDir, publicKey, problems, outdatedAgents, openRollouts, standings, certificateExpiresAt, clock } =
+    options;
   const disk = reused(clock, DISK_AGE_MS, () => diskProblems(dataDir));
   // A store that cannot be read has reasons of its own.
   const outdated = reused(clock, COUNTS_AGE_MS, promptly(outdatedAgents, 0));
@@ -94,6 +97,7 @@ export function healthCheck(options: HealthOptions): () => Promise<Status> {
   );
   return async () => {
     const reasons = [...(await disk()), ...problems()];
+    const ends = certificateExpiresAt();
     return {
       status: reasons.length > 0 ? 'degraded' : 'ok',
       protocol_version: PROTOCOL_VERSION,
@@ -102,6 +106,7 @@ export function healthCheck(options: HealthOptions): () => Promise<Status> {
       outdated_agents: await outdated(),
       rollouts: await rollouts(),
       standings: standings(),
+      ...(ends === null ? {} : { certificate_expires_at: Math.floor(ends / 1000) }),
       reasons,
     };
   };

@@ -86,7 +86,7 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     const lastId = headers['last-event-id'];
     const isWanted = method !== 'HEAD';
     return {
-      lines: isWanted && isStream ? new LineStream(response, limits.streamBacklogBytes) : null,
+      lines: isWanted && isStream ? new LineStream(response, limits.streamBacklogBytes, limits.heartbeatMs) : null,
       events:
         isWanted && route.events !== undefined
           ? { stream: new EventStream(response, limits), lastId: typeof lastId === 'string' ? lastId : null }
@@ -141,6 +141,7 @@ function send(exchange: Exchange, { lines, events }: StreamTargets, { rendered, 
   const failed = status >= 400 && payload !== null;
   if (lines?.started) {
     if (failed) void lines.write({ event: 'error', error: JSON.parse(payload) });
+    else if (!lines.hasContent && payload !== null) void lines.write({ event: 'result', result: JSON.parse(payload) });
     lines.end();
     return;
   }

@@ -73,7 +73,7 @@ export class EventStream {
 /** Returns an ID without data: the client resumes after it, and shows nothing. */
 const placeLine = (place: string | null): string => (place === null ? '' : `id: ${place}\n`);
 
-/** Media type of a line stream: one JSON document per line, with a limit on the backlog of a slow reader. */
+/** Media type of a line stream: one JSON document per line, with a limit on the backlog of a slow reader, and empty lines. */
 const NDJSON = 'application/x-ndjson';
 
 /** Returns true when the client accepts a line stream. */
@@ -84,16 +84,31 @@ export class LineStream {
   private readonly response: ServerResponse;
   private readonly maxBacklog: number;
   private hasStarted = false;
+  private hasLines = false;
+  private lastSent = performance.now();
   private drained: Promise<void> | null = null;
 
-  /** Sends nothing before the first line, so until then the answer may still be another one. */
-  constructor(response: ServerResponse, maxBacklog: number) {
+  /**
+   * Sends nothing before the first line or the first heartbeat, so until then the answer may still be another one. A
+   * heartbeat is an empty line, because proxies cut connections that are silent for a minute.
+   * @param heartbeatMs maximum milliseconds of silence [default: any]
+   */
+  constructor(response: ServerResponse, maxBacklog: number, heartbeatMs: number | null = null) {
     this.response = response;
     this.maxBacklog = maxBacklog;
+    if (heartbeatMs === null) return;
+    const timer = setInterval(() => this.beat(heartbeatMs), heartbeatMs / 3);
+    response.once('close', () => clearInterval(timer));
+    response.once('finish', () => clearInterval(timer));
   }
 
   get started(): boolean {
     return this.hasStarted;
+  }
+
+  /** True when a line was sent, and not only heartbeats. */
+  get hasContent(): boolean {
+    return this.hasLines;
   }
 
   /**
@@ -101,15 +116,29 @@ export class LineStream {
    * never rejects. A client whose backlog exceeds the limit is disconnected.
    */
   write(line: unknown): Promise<void> {
+    this.hasLines = true;
+    return this.send(`${JSON.stringify(line)}\n`);
+  }
+
+  private send(text: string): Promise<void> {
     const { response } = this;
     if (isGone(response)) return Promise.resolve();
     if (!this.hasStarted) this.begin();
-    if (response.write(`${JSON.stringify(line)}\n`)) return Promise.resolve();
+    this.lastSent = performance.now();
+    if (response.write(text)) return Promise.resolve();
     if (response.writableLength > this.maxBacklog) response.destroy();
     this.drained ??= hasRoom(response).then(() => {
       this.drained = null;
     });
     return this.drained;
+  }
+
+  /** Sends a heartbeat, unless lines wait for the client or another answer was sent. */
+  private beat(heartbeatMs: number): void {
+    const { response } = this;
+    const isOther = response.headersSent && !this.hasStarted;
+    if (isOther || response.writableNeedDrain || performance.now() - this.lastSent < heartbeatMs * (2 / 3)) return;
+    void this.send('\n');
   }
 
   end(): void {

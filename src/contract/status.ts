@@ -5,6 +5,9 @@ import { route } from './route.js';
 import { PublicKey } from './shapes.js';
 import { StandingCountsSchema } from './standings.js';
 
+/** Milliseconds before its end from which the certificate of the API counts as expiring. */
+export const CERTIFICATE_SOON_MS = 14 * 24 * 60 * 60 * 1000;
+
 export const StatusSchema = closed({
   status: Type.Enum(['ok', 'degraded']),
   protocol_version: Type.Integer(),
@@ -16,6 +19,9 @@ export const StatusSchema = closed({
     { description: 'Number of rollouts in each state that has not ended; reverting ones count as running' },
   ),
   standings: StandingCountsSchema,
+  certificate_expires_at: Type.Optional(
+    Type.Integer({ description: 'Unix time at which the certificate of the API ends; absent without TLS' }),
+  ),
   /** Reasons of a degraded state; empty otherwise. */
   reasons: Type.Array(
     closed({
@@ -26,7 +32,6 @@ export const StatusSchema = closed({
         'store_unreachable',
         'store_check_failed',
         'drift_overdue',
-        'certificate_expiring',
         'certificate_expired',
       ]),
       detail: Type.String(),

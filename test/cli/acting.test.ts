@@ -547,22 +547,35 @@ describe('orch apply', () => {
     expect(api.requests).toContain(`POST /state/operations/${ulid(1)}/cancel`);
   });
 
-  it('tells how to go on when the connection breaks', async () => {
+  /** Answers an apply with a stream that breaks after two lines; `arrived` is called when both have arrived. */
+  const breakingApply = () => {
     let arrived = () => {};
     const seen = new Promise<void>((resolve) => {
       arrived = resolve;
     });
-    api.answer({
-      applyAgent: {
-        lines: (async function* () {
-          const [started, , second] = runLines(done);
-          yield started;
-          yield second;
-          await seen;
-          throw new Error('the server dies');
-        })(),
-      },
-    });
+    const lines = (async function* () {
+      const [started, , second] = runLines(done);
+      yield started;
+      yield second;
+      await seen;
+      throw new Error('the server dies');
+    })();
+    return { applyAgent: { lines }, arrived };
+  };
+
+  it('follows the operation again when the connection breaks', async () => {
+    const { applyAgent, arrived } = breakingApply();
+    api.answer({ applyAgent, getOperation: streamOf(done) });
+    const ran = await run(['apply', 'web-01', '--yes'], { onError: arrived });
+    expect(api.violations.splice(0)).toEqual(['Error: the server dies']);
+    expect(ran.status).toBe(0);
+    expect(ran.stderr).toContain(`The connection broke; operation ${ulid(1)} goes on, and is followed again.`);
+    expect(ran.stdout).toContain('Applied:');
+  });
+
+  it('tells how to go on when the connection breaks and the operation cannot be followed', async () => {
+    const { applyAgent, arrived } = breakingApply();
+    api.answer({ applyAgent, getOperation: { problem: 'operation_not_found', detail: 'there is none' } });
     const ran = await run(['apply', 'web-01', '--yes'], { onError: arrived });
     expect(api.violations.splice(0)).toEqual(['Error: the server dies']);
     expect(ran.status).toBe(69);

@@ -52,6 +52,67 @@ async function startRevocable(handlers: NonNullable<Parameters<typeof startTiny>
 }
 
 describe('an answer that goes on', () => {
+  it('is not silent while nothing happens, neither before its first line nor after it', async () => {
+    let goOn = () => {};
+    const told = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    let beats = '';
+    const api = await startTiny({
+      limits: { heartbeatMs: 30 },
+      handlers: {
+        run: async ({ stream }) => {
+          await told;
+          await stream?.({ event: 'piece', piece: 'one' });
+          await stream?.({ event: 'result', result: RESULT });
+          return answer;
+        },
+      },
+    });
+    const client = open(api);
+    const text = await new Promise<string>((resolve) => {
+      client.on('response', (response: IncomingMessage) => {
+        expect(response.statusCode).toBe(200);
+        let all = '';
+        response.on('data', (chunk) => {
+          all += chunk;
+          if (beats === '' && all.length >= 2) {
+            beats = all;
+            goOn();
+          }
+        });
+        response.on('end', () => resolve(all));
+      });
+    });
+    expect(beats).toMatch(/^\n\n/);
+    expect(parse(text.trimStart().replace(/\n+/g, '\n'))).toEqual([
+      { event: 'piece', piece: 'one' },
+      { event: 'result', result: RESULT },
+    ]);
+  });
+
+  it('has its fault or its stored result as a line after a heartbeat', async () => {
+    let runs = 0;
+    const api = await startTiny({
+      limits: { heartbeatMs: 30 },
+      handlers: {
+        run: async ({ signal, body: _ }) => {
+          runs += 1;
+          // Until the heartbeat has been sent to both requests.
+          await new Promise((resolve) => setTimeout(resolve, 200));
+          if (signal.aborted || runs > 1) throw new Fault('cancelled', 'too late');
+          return answer;
+        },
+      },
+    });
+    const headers = { ...LINES, 'idempotency-key': 'once' };
+    const both = await Promise.all([0, 1].map(() => send(api, 'POST', '/api/v1/run', { headers })));
+    for (const { text } of both) expect(parse(text.trim())).toEqual([{ event: 'result', result: RESULT }]);
+    expect(runs).toBe(1);
+    const late = await send(api, 'POST', '/api/v1/run', { headers: LINES });
+    expect(parse(late.text.trim())).toMatchObject([{ event: 'error', error: { code: 'cancelled' } }]);
+  });
+
   it('ends with its session though nothing happens in it', async () => {
     let begun = () => {};
     const isBegun = new Promise<void>((resolve) => {

@@ -1,7 +1,8 @@
 /** The commands of `orch ops`. */
 import type { ApiClient, SuccessBody } from '../../client/api-client.js';
 import type { Operation, OperationDetail } from '../../contract/operations.js';
-import { Fault, isFault } from '../../kernel/fault.js';
+import { Fault } from '../../kernel/fault.js';
+import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { argument, choice, defineCommand, integer, optionalArgument, text } from '../define-command.js';
 import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
@@ -24,7 +25,7 @@ import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { checkLines } from '../render/check-lines.js';
 import { countLines, outputLines, planLines } from '../render/plan-lines.js';
 import { restoredLines } from '../render/undoing-lines.js';
-import { createRunProgress, followRun } from '../runs/follow-run.js';
+import { createRunProgress, followRun, resumption } from '../runs/follow-run.js';
 import { expectingOperation, expectingRollout } from '../runs/other-id.js';
 import { restoredName, runOutcome } from '../runs/run-view.js';
 import { watchList, watchOption } from '../watch-list.js';
@@ -122,20 +123,15 @@ export const watchOperation = defineCommand({
     const operation = await readOperation(context, api, id);
     const agent = await resolveNode(api, operation.node_id, { signal });
     const progress = createRunProgress(context, 'apply', 1);
-    let printed = 0;
-    const follow = () => {
-      let at = 0;
-      return followRun(api.stream('getOperation', { params, signal }), {
-        resource: (resource) => {
-          at += 1;
-          if (at <= printed) return;
-          printed = at;
-          progress.resource(agent, resource);
-        },
-        awaiting: (leftSecs) => progress.awaiting(agent, leftSecs),
-      });
+    const follower = {
+      resource: (resource: ResourceResult) => progress.resource(agent, resource),
+      awaiting: (leftSecs: number) => progress.awaiting(agent, leftSecs),
     };
-    const result = await overSessions(follow).finally(() => progress.end());
+    const result = await followRun(
+      api.stream('getOperation', { params, signal }),
+      follower,
+      resumption(context, api, signal),
+    ).finally(() => progress.end());
     return runOutcome([{ agent, result }], { kind: 'apply', detailed: false, verbose: globals.verbose });
   },
 });
@@ -205,18 +201,6 @@ const readOperation = (context: Context, api: ApiClient, id: string) =>
   expectingOperation(context, api, id, () =>
     api.call('getOperation', { params: { operation_id: id }, signal: context.signal }),
   );
-
-/** Follows again after the session expired: the next attempt logs in again and restarts the stream. */
-async function overSessions<T>(follow: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await follow();
-    } catch (error) {
-      const hadBegun = isFault(error, 'unauthenticated') && error.data?.operation_id !== undefined;
-      if (!hadBegun) throw error;
-    }
-  }
-}
 
 /** `orch ops output`. */
 type Output = SuccessBody<'getOperationOutput'>['output'][string];

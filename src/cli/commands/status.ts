@@ -1,10 +1,10 @@
 /** `orch status` and `orch discover`: the orchestrator's health, and the packets that announce it. */
 
-import type { Status } from '../../contract/status.js';
+import { CERTIFICATE_SOON_MS, type Status } from '../../contract/status.js';
 import { DISCOVERY_PORT } from '../../kernel/ports.js';
 import { defineCommand, text } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { count } from '../format.js';
+import { count, formatDuration, formatTime } from '../format.js';
 import { fieldsOf, type Line, lines, type Span, styled } from '../outcome.js';
 import { standingCounts } from '../render/standing.js';
 
@@ -34,6 +34,7 @@ export const showStatus = defineCommand({
         ['Status', styled(healthy ? 'good' : 'bad', status.status)],
         ...status.reasons.map(({ code, detail }) => ['Reason', `${detail} (${code})`] as const),
         ...rolloutFields(status),
+        ...certificateFields(status, context.clock.now()),
         ['Agents', standingCounts(status.standings)],
         ['Version', status.version],
         ['Agent protocol', String(status.protocol_version)],
@@ -46,6 +47,16 @@ export const showStatus = defineCommand({
 
 /** Returns no counts for an orchestrator that is older than stored rollouts. */
 const rolloutsOf = ({ rollouts }: Partial<Pick<Status, 'rollouts'>>): Partial<Status['rollouts']> => rollouts ?? {};
+
+/** Returns no field for a certificate that is valid for more than two weeks, or that has ended, which is a reason. */
+function certificateFields(status: Partial<Status>, now: number): readonly (readonly [string, Line])[] {
+  const { certificate_expires_at: at } = status;
+  const left = at === undefined ? Number.POSITIVE_INFINITY : at * 1000 - now;
+  if (at === undefined || left <= 0 || left > CERTIFICATE_SOON_MS) return [];
+  return [
+    ['Certificate', styled('warn', `ends in ${formatDuration(Math.floor(left / 1000))}, ${formatTime(at)}: renew it`)],
+  ];
+}
 
 /** Returns no field if every rollout has ended. */
 function rolloutFields(status: Status): readonly (readonly [string, Line])[] {

@@ -6,12 +6,13 @@ import { connect } from '../../client/http-api-client.js';
 import { logIn, type Signer } from '../../client/login.js';
 import { urlText } from '../../client/server-url.js';
 import { createTransport } from '../../client/transport.js';
-import type { Status } from '../../contract/status.js';
+import { CERTIFICATE_SOON_MS, type Status } from '../../contract/status.js';
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
 import { VERSION } from '../../kernel/version.js';
 import type { Context } from '../context.js';
+import { formatDuration, formatTime } from '../format.js';
 import { type DoctorCheck, failure, note, ok, problem, warning } from './check.js';
 import type { OperatorFindings } from './operator.js';
 
@@ -34,7 +35,7 @@ export async function examineOrchestrator(
     const half = (sent + clock.now()) / 2;
     return [
       health(connection, body),
-      certificate(connection),
+      certificate(connection, body.certificate_expires_at, clock.now()),
       clockCheck(headers.date, half),
       versionCheck(body.version),
       await loginCheck(connection, { clock, signal, signer }),
@@ -116,10 +117,17 @@ function health({ url }: Connection, { status, reasons }: Status): DoctorCheck {
   return warning('orchestrator', `${urlText(url)} answers, and is degraded: ${list}`, 'see: orch status');
 }
 
-function certificate({ url, pin, ca }: Connection): DoctorCheck {
+function certificate({ url, pin, ca }: Connection, expiresAt: number | undefined, now: number): DoctorCheck {
   if (url.protocol !== 'https:') return note('certificate', 'TLS is off for this address');
   const by = [...(pin === null ? [] : ['the pinned one']), ...(ca === null ? [] : [`signed by ${ca}`])];
-  return ok('certificate', `it is ${by.join(' and ')}`);
+  const left = expiresAt === undefined ? Number.POSITIVE_INFINITY : expiresAt * 1000 - now;
+  if (expiresAt === undefined || left > CERTIFICATE_SOON_MS) return ok('certificate', `it is ${by.join(' and ')}`);
+  const when = left <= 0 ? 'it has ended' : `it ends in ${formatDuration(Math.floor(left / 1000))}`;
+  return warning(
+    'certificate',
+    `${when}, ${formatTime(expiresAt)}`,
+    'on the host of the orchestrator: renew the files of tls_cert and tls_key; it takes them over by itself',
+  );
 }
 
 function clockCheck(date: string | undefined, here: number): DoctorCheck {

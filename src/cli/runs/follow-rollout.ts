@@ -7,10 +7,11 @@ import { Fault, isFault, isFaultCode } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import type { Fleet } from '../nodes/choose-agents.js';
 import type { RunKind } from '../render/plan-lines.js';
-import type { AgentRun, RunAgent } from './agent-run.js';
+import { type AgentRun, hasResult, type RunAgent, standingOf } from './agent-run.js';
 import { createRunProgress, type RunProgress, summaryWords } from './follow-run.js';
 import { showsResources } from './pace.js';
 import { isSettled, rolloutStage } from './rollout-record.js';
+import { throughCuts } from './through-cuts.js';
 
 export interface RolloutRuns {
   /** Null if no rollout was started. */
@@ -33,6 +34,7 @@ export async function followRequest(
   { kind, fleet }: Followed,
   stream: Lines,
   onStarted: (id: string, agents: number) => void = () => {},
+  again: RolloutAgain | null = null,
 ): Promise<RolloutRuns> {
   const known = new Map(fleet.kind === 'agents' ? fleet.agents.map((agent) => [agent.node_id, agent] as const) : []);
   const agentOf = (named: Pick<RolloutResult, 'node_id' | 'name'>): RunAgent =>
@@ -41,9 +43,15 @@ export async function followRequest(
   let record: RolloutRecord | null = null;
   let progress = createRunProgress(context, kind, 0);
   let id: string | null = null;
+  const cuts = {
+    again: () => (id === null || again === null ? null : again.open(id)),
+    onCut: () => progress.stage('waiting for the orchestrator'),
+    signal: again?.signal ?? context.signal,
+  };
   try {
-    for await (const line of stream) {
+    for await (const line of throughCuts(stream, cuts)) {
       if (line.event === 'started') {
+        if (id === line.rollout_id) continue;
         id = line.rollout_id;
         onStarted(id, line.agents);
         progress = createRunProgress(context, kind, line.agents);
@@ -51,8 +59,9 @@ export async function followRequest(
         progress.resource(agentOf(line), line.resource);
       } else if (line.event === 'agent') {
         const run = runOf(agentOf(line.agent), line.agent);
+        const isRepeated = endOf(runs.get(line.agent.node_id)) === endOf(run);
         runs.set(line.agent.node_id, run);
-        progress.finished(run);
+        if (!isRepeated) progress.finished(run);
       } else if (line.event === 'rollout') {
         record = line.rollout;
         progress.stage(rolloutStage(record));
@@ -73,6 +82,16 @@ export async function followRequest(
     ? new Fault('unreachable', 'the orchestrator ended the answer too early')
     : lost(id);
 }
+
+/** How a rollout is followed again after its connection was lost. */
+export interface RolloutAgain {
+  readonly open: (id: string) => () => Lines;
+  readonly signal: AbortSignal;
+}
+
+/** Returns what distinguishes one end of an agent from another. */
+const endOf = (run: AgentRun | undefined): string | undefined =>
+  run && `${standingOf(run)} ${hasResult(run) ? run.result.operation_id : run.reported?.operation_id}`;
 
 /** Faults of a stream after which the rollout goes on, or is taken up again by the next start of the orchestrator. */
 const LOST = ['unreachable', 'unauthenticated', 'shutting_down'] as const;

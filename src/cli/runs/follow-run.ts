@@ -1,4 +1,5 @@
 /** Follows the stream of a plan or an apply of one agent, and shows the progress of runs. */
+import type { ApiClient } from '../../client/api-client.js';
 import type { RunEvent, RunResult } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { ResourceResult, Summary } from '../../resources/result.js';
@@ -6,6 +7,7 @@ import type { Context } from '../context.js';
 import { agentName, count } from '../format.js';
 import { isNoteworthy, type RunKind, resourceName } from '../render/plan-lines.js';
 import { type AgentRun, hasResult, type RunAgent, standingOf } from './agent-run.js';
+import { throughCuts } from './through-cuts.js';
 
 /** The members of a resource that the progress shows. */
 type ShownResource = Pick<ResourceResult, 'kind' | 'identity' | 'status'>;
@@ -114,35 +116,79 @@ const bar = (done: number, all: number): string => {
   return `[${'#'.repeat(filled)}${'.'.repeat(WIDTH - filled)}]`;
 };
 
+type Lines = AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>;
+
 interface Follower {
   started?(operationId: string): void;
   resource(resource: ResourceResult): void;
   awaiting?(leftSecs: number): void;
 }
 
+/** How to follow an operation after its connection was lost. */
+interface Resumption {
+  /** Opens the stream of the stored operation, which repeats its resources. */
+  readonly again: (operationId: string) => Lines;
+  readonly onCut: (operationId: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Returns how to follow an operation of an apply again, with a note for each cut. */
+export const resumption = (context: Context, api: ApiClient, signal: AbortSignal): Resumption => ({
+  again: (operation_id) => api.stream('getOperation', { params: { operation_id }, signal }),
+  onCut: (id) => context.note(`The connection broke; operation ${id} goes on, and is followed again.`),
+  signal,
+});
+
 /**
  * Follows the stream of a run and returns its result. Throws the fault of the stream; after a lost connection or an expired
  * session its hint says how to keep watching.
+ * @param resume follows the operation again after such an end [default: not]
  */
-export async function followRun(
-  stream: AsyncIterable<Exclude<RunEvent, { readonly event: 'error' }>>,
-  follower: Follower,
-): Promise<RunResult> {
+export async function followRun(stream: Lines, follower: Follower, resume?: Resumption): Promise<RunResult> {
   let operation: string | null = null;
+  let at = 0;
+  let shown = 0;
+  const lines =
+    resume === undefined
+      ? stream
+      : throughCuts(
+          stream,
+          whileKnown(resume, () => operation),
+        );
   try {
-    for await (const line of stream) {
+    for await (const line of lines) {
       if (line.event === 'result') return line.result;
-      if (line.event === 'resource') follower.resource(line.resource);
-      else if (line.event === 'awaiting') follower.awaiting?.(line.left_secs);
-      else if (line.operation_id !== null) {
+      if (line.event === 'resource') {
+        at += 1;
+        if (at <= shown) continue;
+        shown = at;
+        follower.resource(line.resource);
+      } else if (line.event === 'awaiting') follower.awaiting?.(line.left_secs);
+      else {
+        // Each stream begins with it, and repeats the resources.
+        at = 0;
+        if (line.operation_id === null || line.operation_id === operation) continue;
         operation = line.operation_id;
         follower.started?.(operation);
       }
     }
   } catch (error) {
-    throw operation !== null && isFault(error, 'unreachable', 'unauthenticated') ? lost(operation, error) : error;
+    throw operation !== null && isFault(error, 'unreachable', 'unauthenticated', 'shutting_down')
+      ? lost(operation, error)
+      : error;
   }
   throw operation === null ? new Fault('unreachable', 'the orchestrator ended the answer too early') : lost(operation);
+}
+
+function whileKnown({ again, onCut, signal }: Resumption, known: () => string | null) {
+  return {
+    again: () => {
+      const id = known();
+      return id === null ? null : () => again(id);
+    },
+    onCut: () => onCut(known() ?? ''),
+    signal,
+  };
 }
 
 /** Returns the fault of a lost stream. `cause` is `unauthenticated` for an expired session, else the connection error. */

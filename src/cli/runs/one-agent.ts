@@ -3,12 +3,13 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { RunResult } from '../../contract/runs.js';
 import { messageOf } from '../../kernel/fault.js';
+import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { agentName } from '../format.js';
 import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { lines, type Outcome } from '../outcome.js';
 import { consentTo } from './consent.js';
-import { createRunProgress, followRun } from './follow-run.js';
+import { createRunProgress, followRun, resumption } from './follow-run.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
 import { runOutcome } from './run-view.js';
 import { afterLines, beforeLines, withBases } from './trial-lines.js';
@@ -153,13 +154,14 @@ export async function applyAgent(context: Context, api: ApiClient, order: ApplyO
       body: applyBody(order),
       signal: left.signal,
     });
-    const work = followRun(stream, {
-      started: (id) => {
+    const follower = {
+      started: (id: string) => {
         operation = id;
       },
-      resource: (resource) => progress.resource(agent, resource),
-      awaiting: (leftSecs) => progress.awaiting(agent, leftSecs),
-    });
+      resource: (resource: ResourceResult) => progress.resource(agent, resource),
+      awaiting: (leftSecs: number) => progress.awaiting(agent, leftSecs),
+    };
+    const work = followRun(stream, follower, resumption(context, api, left.signal));
     return { agent, result: await Promise.race([work, left.promise]) };
   } finally {
     progress.end();

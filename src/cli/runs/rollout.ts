@@ -12,7 +12,7 @@ import { consentTo } from './consent.js';
 import { followRequest, type RolloutRuns } from './follow-rollout.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
 import { limitsBody } from './one-agent.js';
-import { type Pace, paceBody } from './pace.js';
+import { type Pace, paceBody, showsResources } from './pace.js';
 import { nextStepLines, rolloutSentence } from './rollout-record.js';
 import { runOutcome, runsView, withLines } from './run-view.js';
 import { afterLines, beforeLines, withBases } from './trial-lines.js';
@@ -261,10 +261,16 @@ export async function applyRollout(context: Context, api: ApiClient, order: Appl
       fleet.kind === 'assignment'
         ? api.stream('applyAssignment', { params: { name: fleet.assignment }, body, signal })
         : api.stream('applyRollout', { body: { ...chosenBody(fleet), ...body }, signal });
-    const work = followRequest(context, { kind: 'apply', fleet }, stream, (started, agents) => {
+    const onStarted = (started: string, agents: number) => {
       id = started;
       context.note(`Rollout ${id} on ${count(agents, 'agent')}`);
-    });
+    };
+    const query = { progress: showsResources(context) };
+    const again = {
+      open: (rollout_id: string) => () => api.stream('getRollout', { params: { rollout_id }, query, signal }),
+      signal,
+    };
+    const work = followRequest(context, { kind: 'apply', fleet }, stream, onStarted, again);
     return await Promise.race([work, left.promise]);
   } finally {
     left.stop();
