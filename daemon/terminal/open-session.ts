@@ -3,6 +3,8 @@
 import type { Operator } from '../../src/contract/operators.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { NodeId } from '../../src/kernel/ids.js';
+import type { OrchestratorMessageOf } from '../../src/wire/messages.js';
 import { COMMAND_WORDS, type OrchestratorMessageOf } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
@@ -81,15 +83,19 @@ export class SessionOpener {
    */
   async openShell(request: ShellRequest, context: RequestContext): Promise<Opened> {
     const { cols, rows, term, shell, env } = request;
-    const facts = await this.factsOf(request, { kind: 'shell', command: null, term });
-    this.rejectOverLimit(request.operator);
+    const facts = await this.factsOf(request, { kind: 'shell', command: null, term }, context);
+    const over = this.overLimit(request.operator);
+    if (over !== null) {
+      await this.refused(facts, over, context);
+      throw over;
+    }
     return this.open(facts, { cols, rows }, { shell, timeout_secs: null, stdin: true, env: [...env] }, context);
   }
 
   /** Starts a command. Throws as `openShell` without `shell_not_allowed`, and `command_missing`, `command_not_executable`. */
   async exec(request: ExecRequest, context: RequestContext): Promise<Opened> {
     const { command, timeoutSecs, stdin, wait, env, tty } = request;
-    const facts = await this.factsOf(request, { kind: 'exec', command, term: tty?.term ?? '' });
+    const facts = await this.factsOf(request, { kind: 'exec', command, term: tty?.term ?? '' }, context);
     const isOnTerminal = tty !== null;
     const program = { shell: null, timeout_secs: timeoutSecs, stdin: stdin || isOnTerminal, env: [...env] };
     const size = tty === null ? NO_SIZE : { cols: tty.cols, rows: tty.rows };
@@ -100,11 +106,15 @@ export class SessionOpener {
   private async factsOf(
     { nodeId, operator }: { readonly nodeId: string; readonly operator: Caller },
     program: Pick<SessionFacts, 'kind' | 'command' | 'term'>,
+    context: RequestContext,
   ): Promise<SessionFacts> {
     const { clock, db, link, newId } = this.options;
-    const agent = await approvedAgent(db, nodeId);
+    const asked = { id: null, nodeId: nodeId as NodeId, nodeName: null, ...program };
+    const agent = await this.audited(asked, context, () => approvedAgent(db, nodeId));
     if (!link.isConnected(agent.nodeId)) throw notConnected(agent.name ?? agent.nodeId);
-    if (!link.supports(agent.nodeId, 'terminal_open')) throw tooOld(agent.name ?? agent.nodeId);
+    await this.audited({ ...asked, nodeName: agent.name }, context, async () => {
+      if (!link.supports(agent.nodeId, 'terminal_open')) throw tooOld(agent.name ?? agent.nodeId);
+    });
     return {
       id: newId(),
       nodeId: agent.nodeId,
@@ -116,12 +126,15 @@ export class SessionOpener {
     };
   }
 
-  /** Throws `terminal_limit`. Runs right before the session is added, so that concurrent requests count each other. */
-  private rejectOverLimit({ operator_id: operatorId }: Caller): void {
+  /**
+   * Returns `terminal_limit` if the operator has too many terminals. Runs right before the session is added, so that
+   * concurrent requests count each other.
+   */
+  private overLimit({ operator_id: operatorId }: Caller): Fault | null {
     const { perOperator } = this.options.rules();
     const open = this.options.live.shellsOf(operatorId);
-    if (open < perOperator) return;
-    throw new Fault('terminal_limit', `you have ${open} terminals open, and ${perOperator} is the most`, {
+    if (open < perOperator) return null;
+    return new Fault('terminal_limit', `you have ${open} terminals open, and ${perOperator} is the most`, {
       hint: 'close one that you do not need: orch term list',
     });
   }
@@ -191,8 +204,18 @@ export class SessionOpener {
     });
   }
 
-  private async refused(facts: SessionFacts, { code }: Fault, context: RequestContext): Promise<void> {
-    if (code === 'agent_not_connected' || code === 'store_unavailable') return;
+  /** Runs a check, and records its refusal in the audit log. */
+  private async audited<T>(facts: Asked, context: RequestContext, check: () => Promise<T>): Promise<T> {
+    try {
+      return await check();
+    } catch (error) {
+      if (isFault(error)) await this.refused(facts, error, context);
+      throw error;
+    }
+  }
+
+  private async refused(facts: Asked, { code }: Fault, context: RequestContext): Promise<void> {
+    if (UNAUDITED.has(code)) return;
     const { actor, address, requestId } = context;
     await this.options.store.refused(facts, { reason: code, by: actor, address, requestId });
   }
@@ -206,6 +229,12 @@ function commandOf(
   const command = words.slice(0, COMMAND_WORDS);
   return words.length === command.length ? { command } : { command, more_words: words.slice(COMMAND_WORDS) };
 }
+
+/** What was asked for; the ID is null before there is a session. */
+type Asked = Parameters<SessionStore['refused']>[0];
+
+/** Faults that refuse nothing: there is no such agent, it is away, or the store is. */
+const UNAUDITED: ReadonlySet<string> = new Set(['agent_not_found', 'agent_not_connected', 'store_unavailable']);
 
 /** Throws when the session ended before it was open: its operator was removed, its agent rejected, or the agent lost it. */
 function refuseOver({ state, facts }: LiveSession): void {

@@ -158,7 +158,7 @@ const metadataOf = (facts: SessionFacts, more: JsonObject): JsonObject => ({
 const requested = ({ requestId }: RequestContext): JsonObject => ({ request_id: requestId });
 
 /** Returns the kind of the session in words. */
-const noun = ({ kind }: SessionFacts): string => (kind === 'shell' ? 'a terminal' : 'a command');
+const noun = ({ kind }: Pick<SessionFacts, 'kind'>): string => (kind === 'shell' ? 'a terminal' : 'a command');
 
 function openedEvent(facts: SessionFacts, more: JsonObject, context: RequestContext): DomainEvent {
   const summary = `${facts.operator} ${facts.kind === 'shell' ? 'opened' : 'started'} ${noun(facts)} on ${nodeLabel(facts)}`;
@@ -241,12 +241,12 @@ interface Refusal {
 /** @param facts the session; its ID is null when it is unknown */
 function refusedEvent(
   facts: Pick<SessionFacts, 'nodeId' | 'nodeName'> &
-    Partial<Pick<SessionFacts, 'command'>> & { readonly id: string | null },
+    Partial<Pick<SessionFacts, 'kind' | 'command'>> & { readonly id: string | null },
   { reason, by, address, requestId }: Refusal,
 ): DomainEvent {
-  const summary = `${by.name === '' ? by.id : by.name} was refused a terminal on ${nodeLabel(facts)}: ${reason}`;
+  const { kind = 'shell', command = null } = facts;
+  const summary = `${by.name === '' ? by.id : by.name} was refused ${noun({ kind })} on ${nodeLabel(facts)}: ${reason}`;
   const target: Party = { id: facts.nodeId, name: facts.nodeName ?? '', type: 'agent' };
-  const { command = null } = facts;
   const wanted: JsonObject = command === null ? {} : { command: [...command] };
   const metadata: JsonObject = { session_id: facts.id, node_id: facts.nodeId, ...wanted, reason, address };
   return {

@@ -121,6 +121,21 @@ describe('a shell', () => {
     expect((await room.call('GET', '/terminal')).json).toEqual([]);
   });
 
+  it('is audited with its command when it is refused, by the agent or before it is asked', async () => {
+    const room = await Room.start();
+    const exec = () => room.call('POST', `/agents/${room.node}/exec`, { command: ['reboot', '-f'] });
+    room.agent.refusal = { code: 'terminal_disabled', message: 'not here' };
+    await exec();
+    await room.running.db.updateTable('agents').set({ status: 'rejected' }).execute();
+    expect((await exec()).json.code).toBe('agent_not_approved');
+    const refusals = room.events.filter(({ type }) => type === 'terminal.refused');
+    expect(refusals.map(({ metadata: { command, reason } }) => [command, reason])).toEqual([
+      [['reboot', '-f'], 'terminal_disabled'],
+      [['reboot', '-f'], 'agent_not_approved'],
+    ]);
+    for (const { summary } of refusals) expect(summary).toContain(' was refused a command on ');
+  });
+
   it('is refused when the agent loses it right after its answer', async () => {
     const room = await Room.start();
     const { send } = room.agent;
