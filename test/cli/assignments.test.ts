@@ -237,8 +237,11 @@ describe('orch apply --assignment', () => {
     expect(api.requests).toContain(`POST /rollouts/${ulid(9)}/cancel`);
   });
 
-  it('tells how to go on when the connection breaks', async () => {
-    api.answer({ applyAssignment: { lines: [{ event: 'started', rollout_id: ulid(9), agents: 2 }] } });
+  it('tells how to go on when the connection breaks and the rollout cannot be followed', async () => {
+    api.answer({
+      applyAssignment: { lines: [{ event: 'started', rollout_id: ulid(9), agents: 2 }] },
+      getRollout: { problem: 'rollout_not_found', detail: 'there is none' },
+    });
     const ran = await run(['apply', '--assignment', 'web', '--yes']);
     expect(ran.status).toBe(69);
     expect(ran.stderr).toContain(`orch rollouts watch ${ulid(9)}`);

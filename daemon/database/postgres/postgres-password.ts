@@ -28,7 +28,7 @@ export function passwordOf(source: PasswordSource, url: PostgresUrl, address: Po
       homeDirectory(env, () => userInfo().homedir),
       '.pgpass',
     );
-  if (env.PGPASSFILE === undefined && statSync(passFile, { throwIfNoEntry: false }) === undefined) return undefined;
+  if (!env.PGPASSFILE && statSync(passFile, { throwIfNoEntry: false }) === undefined) return undefined;
   return lineFor(readPrivate(passFile), url, address);
 }
 

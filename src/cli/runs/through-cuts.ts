@@ -38,8 +38,11 @@ export async function* throughCuts<L extends { readonly event: string }>(
         cut = null;
       }
     } catch (error) {
+      const isLost = isFault(error, ...LOST);
+      // The stream before ended without a result and without a fault.
+      if (!isLost && stream !== first && cut === null) return;
       cut ??= error;
-      if (signal.aborted || !isFault(error, ...LOST)) throw cut;
+      if (signal.aborted || !isLost) throw cut;
       isExpired = isFault(error, 'unauthenticated');
     }
     const open = again();
