@@ -4,7 +4,6 @@ import type { Operator } from '../../src/contract/operators.js';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
-import type { OrchestratorMessageOf } from '../../src/wire/messages.js';
 import { COMMAND_WORDS, type OrchestratorMessageOf } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
