@@ -99,7 +99,11 @@ export async function copyStore(options: CopyOptions): Promise<CopiedStore> {
         await requireIntactChain(db, from.shown);
         for (const directory of [from.directory, to.directory]) await requireAllEvents(db, directory);
         return uow.write(async (tx, emit) => {
-          const begun = await resetForNewEpoch(tx, { now: clock.now(), others: [] });
+          const begun = await resetForNewEpoch(tx, {
+            now: clock.now(),
+            others: [],
+            reason: 'the store was copied to another place',
+          });
           await deleteMeta(tx, NOTE_KEY);
           emit({
             type: 'orchestrator.restored',

@@ -7,6 +7,7 @@ import { SYSTEM } from '../core/domain-event.js';
 import { deleteMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { beginEpoch } from '../engine/epoch.js';
+import { type Held, holdUntilResumed } from '../engine/hold-after-restore.js';
 import { ACTIVE_STATES } from '../engine/operations/operation-state.js';
 import { countOperations } from '../engine/operations/operation-store.js';
 import { countPendingDeliveries } from '../notify/delivery-store.js';
@@ -22,6 +23,11 @@ const SUMMARIES = {
   new_store: 'A new store was begun beside the keys of before',
 } as const;
 
+const REASONS = {
+  new_epoch: 'a new epoch was begun for a store that was put back',
+  new_store: 'a new store was begun',
+} as const;
+
 /**
  * Begins a new epoch and emits `orchestrator.restored`, for a store that `orch serve restore` did not restore.
  * Called before the engine reads the epoch.
@@ -32,7 +38,7 @@ export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Pro
   // far below the number of days since 1970.
   const others = [Math.floor(now / DAY)];
   const anew = await uow.write(async (tx, emit): Promise<EpochReset> => {
-    const begun = await resetForNewEpoch(tx, { now, others });
+    const begun = await resetForNewEpoch(tx, { now, others, reason: REASONS[by] });
     await deleteMeta(tx, NOTE_KEY);
     emit({
       type: 'orchestrator.restored',
@@ -44,10 +50,17 @@ export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Pro
     return begun;
   });
   logger.warn('a new epoch was begun', { ...anew });
+  for (const id of anew.rollouts) {
+    logger.warn('a rollout is halted', { rollout_id: id, hint: `it goes on with: orch rollouts resume ${id}` });
+  }
+  for (const name of anew.assignments) {
+    const hint = `they go on with: orch assignments resume ${name}`;
+    logger.warn('the automatic applies of an assignment wait', { assignment: name, hint });
+  }
 }
 
 /** State that a store restored to an earlier point must not revive. */
-export interface EpochReset {
+export interface EpochReset extends Held {
   readonly epoch: number;
   /** Number of deleted sessions: their operators may have logged out or been removed since. */
   readonly sessions: number;
@@ -62,17 +75,20 @@ export interface EpochReset {
 /**
  * Begins a new epoch, deletes all sessions, revokes unused tokens, and forgets that the store has an audit head. Returns the counts.
  * @param others epochs of other stores with the same agents, which the new epoch must exceed
+ * @param reason why rollouts and automatic applies wait for an operator: they may have ended or been cancelled since
  */
 export async function resetForNewEpoch(
   tx: Queryable,
-  { now, others }: { readonly now: number; readonly others: readonly number[] },
+  { now, others, reason }: { readonly now: number; readonly others: readonly number[]; readonly reason: string },
 ): Promise<EpochReset> {
   for (const key of [AUDIT_HEAD_KEY, REPLACED_HEAD_KEY]) await deleteMeta(tx, key);
+  const epoch = await beginEpoch(tx, { now, others });
   return {
-    epoch: await beginEpoch(tx, { now, others }),
+    epoch,
     sessions: await deleteAllSessions(tx),
     tokens: await revokeUnusedTokens(tx, now),
     operations: await countOperations(tx, { states: ACTIVE_STATES }),
     deliveries: await countPendingDeliveries(tx),
+    ...(await holdUntilResumed(tx, { reason, revision: `epoch ${epoch}` })),
   };
 }

@@ -145,7 +145,7 @@ async function prepare(
   const others = typeof present === 'string' ? [] : [present.epoch];
   const head = headTextOf(join(dataDir, AUDIT_HEAD_FILE));
   return uow.write(async (tx, emit) => {
-    const anew = await resetForNewEpoch(tx, { now: clock.now(), others });
+    const anew = await resetForNewEpoch(tx, { now: clock.now(), others, reason: 'a backup was restored' });
     await deleteMeta(tx, NOTE_KEY);
     if (head !== null) await setMeta(tx, REPLACED_HEAD_KEY, head);
     if (newIdentity) await setMeta(tx, IDENTITY_KEY, '');

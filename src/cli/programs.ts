@@ -265,6 +265,10 @@ export interface Restored extends RestorePlan {
   readonly operations: number;
   /** Number of pending deliveries, which may be sent twice. */
   readonly deliveries: number;
+  /** IDs of the rollouts that are halted until an operator resumes them. */
+  readonly rollouts: readonly string[];
+  /** Names of the assignments whose automatic applies wait until an operator resumes them. */
+  readonly assignments: readonly string[];
   /** Path of the replaced store, or the schema in its database that holds it; null if there was none. */
   readonly kept: string | null;
   /** Number of recordings of sessions that the restored store does not know. */
@@ -301,6 +305,10 @@ export interface CopiedStore {
   readonly tokens: number;
   readonly operations: number;
   readonly deliveries: number;
+  /** IDs of the rollouts that are halted until an operator resumes them. */
+  readonly rollouts: readonly string[];
+  /** Names of the assignments whose automatic applies wait until an operator resumes them. */
+  readonly assignments: readonly string[];
   /** What to do next, in order. */
   readonly next: readonly string[];
 }

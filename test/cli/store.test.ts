@@ -21,7 +21,17 @@ const PLAN = {
   operators_back: ['mallory'],
   agents_back: ['web-07', 'web-08'],
 } as const;
-const ANEW = { epoch: 2, sessions: 3, tokens: 1, operations: 2, deliveries: 1, recordings: 2, secrets_key: null };
+const ANEW = {
+  epoch: 2,
+  sessions: 3,
+  tokens: 1,
+  operations: 2,
+  deliveries: 1,
+  recordings: 2,
+  secrets_key: null,
+  rollouts: ['01K0ROLLOUT'],
+  assignments: ['web'],
+};
 
 /** Notes what it is asked for. */
 function prepared(): { readonly store: StorePrograms; readonly asked: unknown[] } {

@@ -20,7 +20,9 @@ import { join } from 'node:path';
 import type { Database } from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
+import type { Assignment } from '../../src/contract/assignments.js';
 import type { AuditEvent, AuditVerification } from '../../src/contract/audit.js';
+import type { Rollout, RolloutDetail } from '../../src/contract/rollouts.js';
 import type { TerminalSession } from '../../src/contract/terminal.js';
 import { Sqlite } from '../support/database.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
@@ -306,6 +308,45 @@ describe('orch serve restore', () => {
     await serve();
     expect(await events('terminal.transcript_found')).toHaveLength(1);
     await agentBack();
+  });
+
+  it('starts no rollout that was cancelled since, and brings no machine back to older content by itself', async () => {
+    expect((await apply('old')).status).toBe(0);
+    await done('assignments', 'create', 'sites', '-m', 'site', '--selector', 'platform=linux', '--mode', 'enforce');
+    await agent?.stop();
+    await until(async () => !(await connected()), 'the agent is away');
+    const [{ node_id = '' } = {}] = await sandbox.json<Agent[]>(['agents', 'list']);
+    const order = { agents: [node_id], modules: ['site'], when_online_secs: 3600, wait: false };
+    const body = ['--data', JSON.stringify(order)];
+    const { rollout_id: id } = await sandbox.json<Rollout>(['api', 'POST', '/rollouts/apply', ...body]);
+    const made = await makeBackup(sandbox.path('wednesday.db'));
+
+    await done('rollouts', 'cancel', id);
+    await agentBack();
+    const path = sandbox.path('site.orch.yaml');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"old"', '"new"'));
+    await done('module', 'push', path);
+    await until(() => readFileSync(file, 'utf8') === 'new', 'the new content is applied');
+    expect(await server.stop()).toBe(0);
+
+    const { stdout } = await done('serve', 'restore', made.file, '--yes', ...here);
+    expect(stdout).toContain(`orch rollouts resume ${id}`);
+    expect(stdout).toContain('orch assignments resume sites');
+    await serve();
+    await agentBack();
+    const state = async () => (await sandbox.json<RolloutDetail>(['rollouts', 'show', id])).state;
+    expect(await state()).toBe('halted');
+    expect((await orch('drift', 'web-01')).stdout).toContain(file);
+    expect(await sandbox.json<Assignment>(['assignments', 'show', 'sites'])).toMatchObject({
+      stopped_reason: 'a backup was restored',
+    });
+    expect(await state()).toBe('halted');
+    expect(readFileSync(file, 'utf8')).toBe('new');
+
+    await done('rollouts', 'cancel', id);
+    await done('assignments', 'resume', 'sites');
+    expect(await sandbox.json<Assignment>(['assignments', 'show', 'sites'])).toMatchObject({ stopped_reason: null });
+    await done('assignments', 'remove', 'sites', '--yes');
   });
 
   it('says what will be gone, and asks', async () => {

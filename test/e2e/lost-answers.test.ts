@@ -56,7 +56,7 @@ function suite(world: World, saboteur: Saboteur): void {
     {
       name: 'a rollout',
       id: 'applyRollout',
-      call: () => ({ body: { selector: 'name=web-01', modules: ['site'], wait: false } }),
+      call: () => ({ body: { agents: [nodeId], modules: ['site'], wait: false } }),
       hasEnd: true,
     },
     {

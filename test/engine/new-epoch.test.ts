@@ -1,9 +1,10 @@
 /** A store that is put back to an earlier state, and the agents that are ahead of it. */
 import { expect, it } from 'vitest';
+import { resetForNewEpoch } from '../../daemon/backup/new-epoch.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
 import { findOperation } from '../../daemon/engine/operations/operation-store.js';
 import { openStore } from '../support/database.js';
-import { type Bench, openBench } from '../support/engine.js';
+import { ALICE, type Bench, openBench } from '../support/engine.js';
 import { StoreLab } from '../support/store-lab.js';
 
 /** Puts the store back to what it was, in a new epoch or not. */
@@ -13,7 +14,7 @@ async function putBack(bench: Bench, restore: () => void, isNewEpoch: boolean): 
   restore();
   if (isNewEpoch) {
     const { db, close } = await openStore({ file: bench.file, clock: bench.clock });
-    await beginEpoch(db, { now: bench.clock.now(), others: [] });
+    await resetForNewEpoch(db, { now: bench.clock.now(), others: [], reason: 'a backup was restored' });
     await close();
   }
   await bench.open();
@@ -78,4 +79,44 @@ it('does not send what waited for its agent when the backup was made', async () 
   await bench.settle();
   expect(await bench.engine.operations.get(id)).toMatchObject({ status: 'interrupted' });
   expect(agent.machine.size).toBe(0);
+});
+
+/** Passes the time in which a restarted orchestrator waits for its agents. */
+async function calm(bench: Bench): Promise<void> {
+  await bench.rest();
+  bench.clock.advance(120_000);
+  await bench.rest();
+}
+
+it('halts what was under way and holds automatic applies until an operator resumes them, whatever is uploaded', async () => {
+  const bench = await openBench();
+  await bench.upload('site', { '/a': 'old' });
+  const agent = await bench.agent('a', { connected: false });
+  await bench.arrive(agent);
+  const assignment = { name: 'sites', modules: ['site'], selector: 'platform=linux', description: null };
+  await bench.engine.assignments.create({ ...assignment, mode: 'enforce' }, ALICE);
+  await calm(bench);
+  expect(agent.machine.get('/a')).toContain('old');
+  const copy = await copyOf(bench);
+  await bench.arrive(agent);
+  await bench.upload('site', { '/a': 'new' });
+  await calm(bench);
+  expect(agent.machine.get('/a')).toContain('new');
+
+  await putBack(bench, copy, true);
+  await bench.arrive(agent);
+  await calm(bench);
+  expect(agent.machine.get('/a')).toContain('new');
+  await bench.upload('site', { '/a': 'newer' });
+  await bench.engine.assignments.update(
+    'sites',
+    { modules: null, selector: null, description: 'x', mode: null },
+    ALICE,
+  );
+  await calm(bench);
+  expect(agent.machine.get('/a')).not.toContain('newer');
+  expect(await bench.engine.assignments.get('sites')).toMatchObject({ stopped_reason: 'a backup was restored' });
+  expect(await bench.engine.assignments.resume('sites', ALICE)).toMatchObject({ stopped_reason: null });
+  await calm(bench);
+  expect(agent.machine.get('/a')).toContain('newer');
 });

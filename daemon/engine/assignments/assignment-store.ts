@@ -61,6 +61,28 @@ export async function recountAssignment(db: Queryable, name: string, countedFrom
   await db.updateTable('assignments').set({ counted_from: countedFrom }).where('name', '=', name).execute();
 }
 
+/** Above every ULID, so that no recount ends a stop at it. */
+const UNTIL_RESUMED = '~';
+
+/** Stops the automatic applies of all assignments until `resumeHeldAssignment`. Returns the names of those that have a mode. */
+export async function holdAssignments(tx: Queryable, reason: string, revision: string): Promise<readonly string[]> {
+  const held = await tx
+    .updateTable('assignments')
+    .set({ stopped_id: UNTIL_RESUMED, stopped_reason: reason })
+    .where('mode', '!=', 'manual')
+    .returning('name')
+    .execute();
+  await setAssignmentsRevision(tx, revision);
+  return held.map(({ name }) => name).sort();
+}
+
+/** Ends a stop that no recount ends. */
+export async function resumeHeldAssignment(tx: Queryable, name: string): Promise<void> {
+  const nothing = { stopped_id: null, stopped_reason: null };
+  const query = tx.updateTable('assignments').set(nothing).where('name', '=', name);
+  await query.where('stopped_id', '=', UNTIL_RESUMED).execute();
+}
+
 /** Returns why the automatic applies of an assignment have stopped; null while they go on. */
 export const stopOf = ({
   stopped_id,

@@ -18,6 +18,7 @@ import {
   insertAssignment,
   listAssignments,
   recountAssignment,
+  resumeHeldAssignment,
   selectedAgents,
   setAssignmentsRevision,
   stopOf,
@@ -130,6 +131,7 @@ export class Assignments {
       const row = await requireAssignment(tx, name);
       const counted_from = this.options.newId();
       await recountAssignment(tx, name, counted_from);
+      await resumeHeldAssignment(tx, name);
       await setAssignmentsRevision(tx, this.options.newId());
       emit(
         eventOfRequest(context, {
@@ -138,7 +140,7 @@ export class Assignments {
           summary: `${context.actor.name} resumed the automatic applies of assignment ${name}`,
         }),
       );
-      return assignmentView({ ...row, counted_from });
+      return assignmentView({ ...row, counted_from, stopped_id: null, stopped_reason: null });
     });
   }
 

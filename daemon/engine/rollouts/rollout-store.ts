@@ -155,6 +155,18 @@ export async function nodesOfRollout(db: Queryable, rolloutId: string): Promise<
   return (await query.execute()).map(({ node_id }) => node_id);
 }
 
+/** Halts the rollouts that would start further applies by themselves. Returns their IDs. */
+export async function haltOpenRollouts(tx: Queryable, reason: string): Promise<readonly string[]> {
+  const halted = await tx
+    .updateTable('rollouts')
+    .set({ state: 'halted', reason, soaking_until: null })
+    .where('finished_at', 'is', null)
+    .where('state', 'in', ['running', 'reverting'])
+    .returning('rollout_id')
+    .execute();
+  return halted.map(({ rollout_id }) => rollout_id).sort();
+}
+
 interface RolloutFilter {
   readonly state: RolloutState | null;
   readonly assignment: string | null;

@@ -4,6 +4,7 @@ import { SERVE_SETTINGS } from '../../settings/serve.js';
 import { defaultOf, flagOf, flatName, helpOf, type Setting, type SettingTable } from '../../settings/setting.js';
 import { argument, defineCommand, flag, negativeFlag, type Option, text } from '../define-command.js';
 import { count, formatBytes, formatDuration } from '../format.js';
+import { heldLines } from '../held-lines.js';
 import { fields, type Line, lines, linesOf, stack, styled } from '../outcome.js';
 import type { RecoveredAdmin, Restored, RestorePlan, RotatedSecretsKey, ServeClock, ServeFlags } from '../programs.js';
 import { readPublicKey } from '../read-public-key.js';
@@ -330,6 +331,7 @@ function doneLines(restored: Restored): readonly Line[] {
           `${count(recordings, 'recording')} of terminals that this store does not know: orch serve finds them, see orch term list --all.`,
         ]),
     ...backLines(restored),
+    ...heldLines(restored),
   ];
 }
 

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { argument, defineCommand, text } from '../define-command.js';
 import { count } from '../format.js';
+import { heldLines } from '../held-lines.js';
 import { lines, linesOf, stack } from '../outcome.js';
 import type { CopiedStore, StorePlace } from '../programs.js';
 
@@ -44,7 +45,7 @@ const placeOf = (given: string, passwordFile: string | undefined): StorePlace =>
   passwordFile: passwordFile === undefined ? '' : resolve(passwordFile),
 });
 
-function viewOf({ from, to, rows, last_seq, epoch, sessions, tokens, next }: CopiedStore) {
+function viewOf({ from, to, rows, last_seq, epoch, sessions, tokens, next, rollouts, assignments }: CopiedStore) {
   const tables = Object.values(rows).filter((number) => number > 0);
   const total = tables.reduce((sum, number) => sum + number, 0);
   return [
@@ -56,6 +57,7 @@ function viewOf({ from, to, rows, last_seq, epoch, sessions, tokens, next }: Cop
       ...(sessions === 0 ? [] : [`${count(sessions, 'login')} ended.`]),
       ...(tokens === 0 ? [] : [`${count(tokens, 'enrolment token')} revoked.`]),
     ]),
+    linesOf(heldLines({ rollouts, assignments })),
     linesOf(['Next:', ...next.map((step) => `  ${step}`)]),
   ];
 }
