@@ -9,19 +9,27 @@ const run = promisify(execFile);
 /** Runs `systemctl` with these arguments and returns its standard output. Rejects when it fails. */
 export type Systemctl = (...args: readonly string[]) => Promise<string>;
 
-/** Returns a `systemctl` that is killed after so many milliseconds. */
+/**
+ * Returns a `systemctl` that is killed after so many milliseconds.
+ * @param program returns its path
+ */
 export const systemctlWithin =
-  (timeout: number): Systemctl =>
+  (timeout: number, program = () => 'systemctl'): Systemctl =>
   async (...args) => {
     try {
-      const { stdout } = await run('systemctl', [...args], { timeout });
+      const { stdout } = await run(program(), [...args], { timeout });
       return stdout;
     } catch (cause) {
       throw new Error(`systemctl ${args.join(' ')} failed: ${messageOf(cause)}`, { cause });
     }
   };
 
-export const systemctl: Systemctl = systemctlWithin(120_000);
+const TIMEOUT_MS = 120_000;
+
+export const systemctl: Systemctl = systemctlWithin(TIMEOUT_MS);
+
+/** Returns a `systemctl` whose path `program` returns. */
+export const systemctlAt = (program: () => string): Systemctl => systemctlWithin(TIMEOUT_MS, program);
 
 /** Returns the last lines of a unit's log, oldest first; none when there is no journal. */
 export async function lastLogLines(unit: string, lines: number): Promise<readonly string[]> {

@@ -212,24 +212,28 @@ describeHosts('an apply that has to be confirmed', () => {
     /** Nothing can be written in /tmp and /var, a disk is full, and programs that the agent uses are gone. */
     const SPOIL = `mount -t tmpfs -o ro none /tmp && mount --bind /var /var && mount -o remount,bind,ro /var || exit 9
       (cd /srv/full && touch a b c d e f; cat /dev/zero >a) 2>/dev/null
-      mkdir /root/tools && cd /usr/bin && mv cp ls mkfifo mktemp /root/tools/`;
+      mkdir /root/tools && cd /usr/bin && mv cp ls mkfifo mktemp systemctl /root/tools/`;
     const MEND = `mv /root/tools/* /usr/bin/ && rmdir /root/tools; umount /tmp /var
       systemctl reset-failed orch-agent; systemctl start orch-agent`;
 
     it.for([
       ['by the agent', 'exit 1'],
-      ['from outside', 'systemctl daemon-reload; systemctl kill -s KILL orch-agent; sleep 60'],
+      ['from outside', 'kill -s KILL $agent; sleep 60'],
     ] as const)('is undone %s', async ([, end]) => {
       await sh(`mkdir -p /srv/full /srv/eve && chown 1234:1234 /srv/eve && echo orig >/srv/plain && chmod 640 /srv/plain
         mount -t tmpfs -o size=64k,nr_inodes=6,mode=755 none /srv/full && echo orig >/srv/full/old
         echo orig >/srv/eve/theirs && chown 1234:1234 /srv/eve/theirs && chmod 600 /srv/eve/theirs`);
+      await web.writeFile('/run/list.conf', 'a+ /srv/plain - - - - u:daemon:r\n');
+      await sh('systemd-tmpfiles --create /run/list.conf');
+      const listed = /^-rw-r-----\+/;
+      expect(await sh('ls -l /srv/plain')).toMatch(listed);
       const before = await look(...changed);
       try {
         await declare(
           ...changed.slice(0, 3).map((path) => entry('file-unix', { path, content: 'changed\n', mode: '0644' })),
           entry('file-unix', { path: '/srv/eve/new/deep', content: 'new\n' }),
           entry('file-unix', { path: AGENT, content: '[Service]\nExecStart=/bin/false\n' }),
-          script(`${SPOIL}; ${end}`),
+          script(`systemctl daemon-reload; agent=$(systemctl show -p MainPID --value orch-agent); ${SPOIL}; ${end}`),
         );
         const applied = apply('10s');
         await until(async () => (await look(...changed)) !== before, 'the files are changed');
@@ -242,6 +246,7 @@ describeHosts('an apply that has to be confirmed', () => {
           'script',
         ]);
         expect(await look(...changed)).toBe(before);
+        expect(await sh('ls -l /srv/plain')).toMatch(listed);
         expect(await sh('find /srv -name "*dpkg-tmp"')).toBe('');
         await isConnected();
         await nothingIsLeft();

@@ -7,6 +7,7 @@ import { shortened } from '../../resources/run-results.js';
 import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { type Compared, drift, type Outcome, type Planned, plan, recover } from '../converge.js';
+import type { HeldPrograms } from '../host/held-programs.js';
 import type { Aftermath, JournalledRun, RunError } from '../journal/journal-state.js';
 import type { Journal } from '../journal.js';
 import { NO_GUARD, type SnapshotGuard } from '../snapshot/snapshot-guard.js';
@@ -24,7 +25,9 @@ interface EngineOptions {
   readonly freeBytes?: UndoingOptions['freeBytes'];
   readonly settleMs?: UndoingOptions['settleMs'];
   /** Creates a new view of the machine for each run. */
-  readonly createHost: (signal?: AbortSignal) => Host;
+  readonly createHost: (signal?: AbortSignal, held?: HeldPrograms) => Host;
+  /** Programs with which applies are undone, whatever becomes of their files. */
+  readonly held?: HeldPrograms;
   readonly clock: Clock;
   readonly logger: Logger;
 }

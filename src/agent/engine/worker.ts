@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { Clock } from '../../kernel/clock.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import type { LogFields, Logger } from '../../kernel/logger.js';
+import { HeldPrograms } from '../host/held-programs.js';
 import { thisHost } from '../host/this-host.js';
 import { Journal } from '../journal.js';
 import { guardHere } from '../snapshot/snapshot-guard.js';
@@ -33,7 +34,7 @@ function log(level: 'debug' | 'info' | 'warn' | 'error') {
 function open(): Engine | null {
   try {
     const { dataDir } = workerData as WorkerData;
-    const createHost = (signal?: AbortSignal) => thisHost({ signal, dataDir, ...settings });
+    const createHost = (signal?: AbortSignal, held?: HeldPrograms) => thisHost({ signal, dataDir, held, ...settings });
     // Removes leftover scripts of dead processes now instead of at the next run.
     createHost();
     const journal = new Journal(dataDir);
@@ -42,7 +43,8 @@ function open(): Engine | null {
         reason: journal.loss,
       });
     }
-    const engine = new Engine({ journal, guard: guardHere(), createHost, clock, logger });
+    const held = new HeldPrograms();
+    const engine = new Engine({ journal, guard: guardHere(held), createHost, held, clock, logger });
     engine.subscribe((report) => say({ is: 'report', report }));
     return engine;
   } catch (error) {

@@ -2,6 +2,7 @@
 import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, closeSync, constants, openSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
+import type { HeldPrograms } from './held-programs.js';
 import { environmentOf, findProgram } from './launch.js';
 import type { HeldEntry } from './safe-walk.js';
 import type { ScriptDirectories, ScriptDirectory } from './script-directory.js';
@@ -12,15 +13,22 @@ const TIMEOUT = 30_000;
 /** Finds and removes access lists. Keep one for each run: it remembers directories that had none. */
 export class AccessLists {
   private readonly workplaces: ScriptDirectories;
+  private readonly held: HeldPrograms | undefined;
   private readonly clean = new Set<string>();
 
-  constructor(workplaces: ScriptDirectories) {
+  constructor(workplaces: ScriptDirectories, held?: HeldPrograms) {
     this.workplaces = workplaces;
+    this.held = held;
   }
 
   /** Remembers a directory that has no list for new entries. */
   remember({ dev, ino }: Stats): void {
     this.clean.add(`${dev}:${ino}`);
+  }
+
+  /** Returns what `findAccessLists` returns. */
+  find(paths: readonly string[]): readonly boolean[] | null {
+    return findAccessLists(paths, this.held);
   }
 
   isRemembered({ dev, ino }: Stats): boolean {
@@ -42,7 +50,7 @@ export class AccessLists {
       chmodSync(model, mode);
       const words = ['--attributes-only', '--preserve=mode', ...(isDirectory ? ['--recursive'] : [])];
       // The model is empty, so that nothing but its mode is copied.
-      const ended = runNow('cp', [...words, '--no-target-directory', '--', model, throughLink(entry)]);
+      const ended = runNow('cp', [...words, '--no-target-directory', '--', model, throughLink(entry)], this.held);
       return ended?.status === 0;
     } catch {
       return false;
@@ -73,19 +81,19 @@ const throughLink = ({ at, stats }: HeldEntry): string => (stats.isDirectory() ?
  * Returns for each path whether it has an access list, or gives one to new entries. Null where the system does not say. Follows a
  * link at the end, such as that of a descriptor.
  */
-export function findAccessLists(paths: readonly string[]): readonly boolean[] | null {
+export function findAccessLists(paths: readonly string[], held?: HeldPrograms): readonly boolean[] | null {
   if (process.platform !== 'linux') return null;
-  const found = runNow('ls', ['-dlnLU', '--quoting-style=c', '--', ...paths]);
+  const found = runNow('ls', ['-dlnLU', '--quoting-style=c', '--', ...paths], held);
   if (found?.status !== 0) return null;
   const lines = found.stdout.split('\n').slice(0, -1);
   const marks = lines.flatMap((line) => /^[a-z-]{10}([ .+])/i.exec(line)?.[1] ?? []);
   return marks.length === paths.length ? marks.map((mark) => mark === '+') : null;
 }
 
-function runNow(name: string, args: readonly string[]): SpawnSyncReturns<string> | null {
+function runNow(name: string, args: readonly string[], held?: HeldPrograms): SpawnSyncReturns<string> | null {
   const env = environmentOf({});
-  const program = findProgram(name, env);
-  if (typeof program !== 'string') return null;
+  const program = find(name, held);
+  if (program === undefined) return null;
   return spawnSync(program, [...args], {
     env,
     cwd: '/',
@@ -96,13 +104,18 @@ function runNow(name: string, args: readonly string[]): SpawnSyncReturns<string>
   });
 }
 
+function find(name: string, held: HeldPrograms | undefined): string | undefined {
+  const program = findProgram(name, environmentOf({}));
+  return typeof program === 'string' ? program : held?.pathOf(name);
+}
+
 /** Two open files: the replaced one, and the new one. */
 export interface Replacement {
   /** Path `/proc/PID/fd/N` of this process; other forms are ignored. */
   readonly from: string;
   /** A descriptor. */
   readonly to: number;
-  /** False when the new mode is more restrictive, so that the list must not appear even for a moment. */
+  /** False to leave mode and access list out. */
   readonly withMode: boolean;
 }
 
@@ -113,10 +126,10 @@ const DESCRIPTOR = /^\/proc\/\d+\/fd\/(\d+)$/;
  * versions of `cp` without support keep nothing. Leaves the owners, wrong modes, and copied capabilities: the caller sets owner
  * and mode afterwards.
  */
-export async function keepAttributes(replacements: readonly Replacement[]): Promise<void> {
+export async function keepAttributes(replacements: readonly Replacement[], held?: HeldPrograms): Promise<void> {
   for (const withMode of [true, false]) {
     const group = replacements.filter((one) => one.withMode === withMode && DESCRIPTOR.test(one.from));
-    if (group.length > 0) await copyAttributes(group, withMode);
+    if (group.length > 0) await copyAttributes(group, withMode, held);
   }
 }
 
@@ -124,10 +137,14 @@ export async function keepAttributes(replacements: readonly Replacement[]): Prom
  * Names both files by descriptors, so that neither can be exchanged. The program gets each replaced file under the number that
  * the new file has here: `cp` then finds its target under the name of its source, and no directory has to be made.
  */
-async function copyAttributes(group: readonly Replacement[], withMode: boolean): Promise<void> {
+async function copyAttributes(
+  group: readonly Replacement[],
+  withMode: boolean,
+  held: HeldPrograms | undefined,
+): Promise<void> {
   const env = environmentOf({});
-  const program = findProgram('cp', env);
-  if (typeof program !== 'string') return;
+  const program = find('cp', held);
+  if (program === undefined) return;
   const stdio: ('ignore' | number)[] = ['ignore', 'ignore', 'ignore'];
   for (const { from, to } of group) {
     while (stdio.length <= to) stdio.push('ignore');

@@ -17,7 +17,7 @@ import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, Exposure, Metadata, Step } from '../../resources/host.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
 import { isUnprivileged, keptMode, refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
-import { type AccessLists, findAccessLists } from './attributes.js';
+import type { AccessLists } from './attributes.js';
 import { inheritedBy, isSameOwner, ownersOf, takeoverOf } from './ownership.js';
 import type { HeldEntry, Reach, SafeWalk } from './safe-walk.js';
 import type { Destination, Staging } from './staging.js';
@@ -148,7 +148,7 @@ export function setMetadata(
 
 /** Removes an access list that another user could have chosen. */
 function removeForeignList(path: string, found: HeldEntry, mode: number, lists: AccessLists): void {
-  const [isListed] = findAccessLists([found.at]) ?? [];
+  const [isListed] = lists.find([found.at]) ?? [];
   if (!isListed || lists.remove(found, mode)) return;
   throw new Fault(
     'unsafe_path',

@@ -4,12 +4,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import { COMMAND_TIMEOUT_SECS, type Command, type CommandEnd, type CommandResult } from '../../resources/command.js';
 import type { Capture } from './capture.js';
+import type { HeldPrograms } from './held-programs.js';
 import type { ScriptDirectories, ScriptDirectory } from './script-directory.js';
 
 export interface RunCommandOptions {
   /** Seconds that `timeoutSecs: 'script'` stands for. */
   readonly scriptTimeoutSecs: number;
   readonly workplaces: ScriptDirectories;
+  /** Programs that start although their files are gone. */
+  readonly held?: HeldPrograms | undefined;
   /** Aborted when the run is cancelled or, with the Fault `interrupted` as reason, when the agent stops. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -30,7 +30,7 @@ export class StagedFile {
   private readonly mode: number;
   private readonly owners: Ownership;
   private readonly replaced: HeldEntry | null;
-  /** True when only root and the owner of the replaced file could have given it its access list. */
+  /** True unless a user other than root and the owner of the replaced file could have chosen its access list. */
   private readonly keepsList: boolean;
 
   /** Writes the content into a file of `machine.staging`, which removes it unless it is renamed. */
@@ -60,13 +60,14 @@ export class StagedFile {
 
   /**
    * Returns the file whose access list and attributes are kept, or null when there is none: those of a file that belonged to
-   * another owner or group would let its former owner in, and another user could have chosen those of a file that lies where
-   * that user can move files to.
+   * another owner or group would let its former owner in. The list is left out where another user could have chosen it, because
+   * that user can move files there.
    */
   replacement(): Replacement | null {
     const { entry, replaced } = this;
-    if (replaced === null || !this.keepsList || !isSameOwner(replaced.stats, this.owners)) return null;
-    return { from: replaced.at, to: entry.descriptor, withMode: (replaced.stats.mode & CLOSE & ~this.mode) === 0 };
+    if (replaced === null || !isSameOwner(replaced.stats, this.owners)) return null;
+    const withMode = this.keepsList && (replaced.stats.mode & CLOSE & ~this.mode) === 0;
+    return { from: replaced.at, to: entry.descriptor, withMode };
   }
 
   /**

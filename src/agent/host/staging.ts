@@ -19,7 +19,7 @@ import {
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import { refusalOfVirtual } from '../../resources/unix/unix-metadata.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
-import { type AccessLists, findAccessLists } from './attributes.js';
+import type { AccessLists } from './attributes.js';
 import type { HeldEntry, Reach, SafeWalk } from './safe-walk.js';
 import type { Temporaries } from './temporaries.js';
 import { isVirtual } from './virtual-files.js';
@@ -75,7 +75,7 @@ export class Staging {
     const isKnown = ({ destination: { directory } }: (typeof opened)[number]) =>
       walk.isTrustedDirectory(directory) && lists.isRemembered(directory.stats);
     const suspects = opened.filter((one) => !isKnown(one));
-    const found = suspects.length === 0 ? [] : findAccessLists(suspects.map(({ room }) => room.held.at));
+    const found = suspects.length === 0 ? [] : lists.find(suspects.map(({ room }) => room.held.at));
     for (const [at, { destination, room }] of suspects.entries()) {
       this.rooms.set(destination.directory, this.cleaned(destination, room, found?.[at] ?? null));
     }

@@ -16,6 +16,7 @@ import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { AccessLists } from './attributes.js';
 import { commit } from './commit.js';
+import type { HeldPrograms } from './held-programs.js';
 import { createLocator } from './locator.js';
 import { observe, stampAt } from './observe.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
@@ -34,6 +35,8 @@ export interface ThisHostOptions {
   readonly dataDir?: string | undefined;
   /** Maximum seconds of a script. */
   readonly scriptTimeoutSecs?: number | undefined;
+  /** Programs that start although their files are gone; on Linux. */
+  readonly held?: HeldPrograms | undefined;
 }
 
 /** Creates the Host of this machine. Throws `unsupported_on_platform` where there is none. */
@@ -61,8 +64,9 @@ export class UnixHost implements Host {
   private readonly lists: AccessLists;
   private readonly scriptTimeoutSecs: number;
   private readonly signal: AbortSignal | undefined;
+  private readonly held: HeldPrograms | undefined;
 
-  constructor({ platform, reach, dataDir, scriptTimeoutSecs, signal }: UnixHostOptions) {
+  constructor({ platform, reach, dataDir, scriptTimeoutSecs, signal, held }: UnixHostOptions) {
     this.platform = platform;
     this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
@@ -70,6 +74,7 @@ export class UnixHost implements Host {
     this.lists = new AccessLists(this.workplaces);
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? AGENT_DEFAULTS.script_timeout;
     this.signal = signal;
+    this.held = held;
   }
 
   accounts(): Accounts {
@@ -116,8 +121,8 @@ export class UnixHost implements Host {
   }
 
   async run(command: Command): Promise<CommandResult> {
-    const { scriptTimeoutSecs, workplaces, signal } = this;
-    const result = await runOnUnix(command, { scriptTimeoutSecs, workplaces, signal });
+    const { scriptTimeoutSecs, workplaces, signal, held } = this;
+    const result = await runOnUnix(command, { scriptTimeoutSecs, workplaces, signal, held });
     this.accountSource.forget();
     return result;
   }

@@ -21,7 +21,10 @@ import { type ScriptDirectory, writePrivately } from './script-directory.js';
 export const runOnUnix = (command: Command, options: RunCommandOptions): Promise<CommandResult> =>
   runCommand(command, options, {
     env: environmentOf(command),
-    find: findProgram,
+    find: (name, env) => {
+      const found = findProgram(name, env);
+      return typeof found === 'string' ? found : (options.held?.pathOf(name) ?? found);
+    },
     run: (task, workplace) => runIn(workplace, task, options),
   });
 

@@ -2,7 +2,7 @@
 import { closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, unlinkSync, writeFileSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Fault, systemCodeOf } from '../../kernel/fault.js';
+import { assertNever, Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Command, CommandResult } from '../../resources/command.js';
 import type { FileStep, StepOutcome } from '../../resources/host.js';
 import { powershell, readAnswer } from '../../resources/windows/powershell.js';
@@ -54,6 +54,8 @@ async function perform(step: FileStep, walk: WindowsWalk, machine: WindowsMachin
       return removeFile(step.path, at);
     case 'remove-directory':
       return removeDirectory(at);
+    default:
+      assertNever(step);
   }
 }
 

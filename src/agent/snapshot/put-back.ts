@@ -6,15 +6,19 @@ import { MAX_RESTORED_NAMES, type Restored } from '../../resources/restored.js';
 import { AGENT_UNIT } from '../../service/units.js';
 import type { PutBackPhase, SnapshotTools } from './keeper.js';
 import { keeperOf } from './keepers.js';
-import { SavedPaths } from './saved-paths.js';
+import { SavedPaths, type SavedPathsOptions } from './saved-paths.js';
 import type { SavedItem, SnapshotRecord } from './snapshot-record.js';
 
 const PHASES: readonly PutBackPhase[] = ['stop', 'state', 'start'];
 const MAX_REASON = 1_024;
 
 /** Puts everything back that can be, whatever fails. Safe to repeat after a crash. */
-export async function putBack(record: SnapshotRecord, host: Host, dataDir: string): Promise<Restored> {
-  const tools: SnapshotTools = { host, paths: new SavedPaths({ dataDir }) };
+export async function putBack(
+  record: SnapshotRecord,
+  host: Host,
+  options: Pick<SavedPathsOptions, 'dataDir' | 'held'>,
+): Promise<Restored> {
+  const tools: SnapshotTools = { host, paths: new SavedPaths(options) };
   const reasons = new Map<SavedItem, string>();
   const items = record.items.toReversed();
   for (const phase of PHASES) {

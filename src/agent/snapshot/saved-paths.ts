@@ -27,6 +27,7 @@ import type { Exposure } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { refusalOfTakeover } from '../../resources/unix/unix-permissions.js';
 import { AccessLists, keepAttributes } from '../host/attributes.js';
+import type { HeldPrograms } from '../host/held-programs.js';
 import { makeOwned } from '../host/in-place.js';
 import { refusalOf } from '../host/path-refusal.js';
 import { bestReach, type HeldEntry, type Reach, SafeWalk } from '../host/safe-walk.js';
@@ -73,6 +74,7 @@ export interface SavedPathsOptions {
   /** Prefix of the names of contents, which no other saving of the snapshot has. */
   readonly prefix?: string;
   readonly reach?: Reach;
+  readonly held?: HeldPrograms | undefined;
   /** Maximum bytes of all contents [default: `MAX_SNAPSHOT_BYTES`]. */
   readonly maxBytes?: number;
   /** Returns the free bytes of the file system of a directory [default: the system's]. */
@@ -97,7 +99,7 @@ export class SavedPaths {
     this.options = options;
     this.directory = snapshotDirectory(options.dataDir);
     this.reach = options.reach ?? bestReach();
-    this.lists = new AccessLists(new ScriptDirectories(options.dataDir));
+    this.lists = new AccessLists(new ScriptDirectories(options.dataDir), options.held);
     this.maxBytes = options.maxBytes ?? MAX_SNAPSHOT_BYTES;
   }
 
@@ -362,7 +364,7 @@ export class SavedPaths {
     const from = openSync(join(this.directory, `${blob}.attributes`), LOOK);
     try {
       fchmodSync(to, mode);
-      await keepAttributes([{ from: `/proc/${process.pid}/fd/${from}`, to, withMode: true }]);
+      await keepAttributes([{ from: `/proc/${process.pid}/fd/${from}`, to, withMode: true }], this.options.held);
     } finally {
       closeSync(from);
     }

@@ -8,9 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { holdDataDirectory, holderOf } from '../../identity/data-directory.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Host } from '../../resources/host.js';
-import { hasSystemd, isInUnit, type Systemctl, systemctl } from '../../service/systemd.js';
+import { hasSystemd, isInUnit, type Systemctl, systemctlAt } from '../../service/systemd.js';
 import { startUnit, stopUnit, UNIT_PLACES } from '../../service/unit-files.js';
 import { AGENT_UNIT, RESTORE_UNIT, restoreUnit } from '../../service/units.js';
+import type { HeldPrograms } from '../host/held-programs.js';
 import { bootTime, leftUntil } from './boot-time.js';
 import { putBack } from './put-back.js';
 import { readSnapshot, type SnapshotRecord, writeSnapshot } from './snapshot-record.js';
@@ -32,12 +33,12 @@ export const NO_GUARD: SnapshotGuard = {
   restartAgent: async () => undefined,
 };
 
-const tools = { systemctl, places: UNIT_PLACES };
-
 /** Returns the guard that this process can have. */
-export function guardHere(): SnapshotGuard {
+export function guardHere(held: HeldPrograms): SnapshotGuard {
   if (process.platform !== 'linux' || process.geteuid?.() !== 0 || !hasSystemd() || !isInUnit(AGENT_UNIT))
     return NO_GUARD;
+  const systemctl = systemctlAt(() => held.find('systemctl'));
+  const tools = { systemctl, places: UNIT_PLACES };
   return {
     start: async (dataDir) => {
       const script = fileURLToPath(new URL('./snapshot-guard-main.js', import.meta.url));
@@ -61,6 +62,7 @@ interface WatchTools {
   readonly dataDir: string;
   readonly systemctl: Systemctl;
   readonly createHost: () => Host;
+  readonly held?: HeldPrograms;
   /** Tells the administrator what went wrong. */
   readonly warn: (message: string) => void;
   /** [default: one second, twenty seconds, one minute] */
@@ -121,7 +123,7 @@ function isDue({ state, deadline }: SnapshotRecord, { absent, watched, pace }: W
 }
 
 /** Stops whatever the agent's unit runs, puts the snapshot back, and starts the agent. */
-async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, warn }: WatchTools): Promise<void> {
+async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, held, warn }: WatchTools): Promise<void> {
   await run('stop', AGENT_UNIT).catch(() => undefined);
   try {
     const directory = await hold(dataDir, warn);
@@ -138,7 +140,7 @@ async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, warn }
           }
         };
         write({ ...record, state: 'restoring', why });
-        const restored = await putBack(record, createHost(), dataDir);
+        const restored = await putBack(record, createHost(), { dataDir, held });
         write({ ...record, state: 'restored', why, restored });
       }
     } finally {

@@ -6,6 +6,7 @@ import type { Restored } from '../../resources/restored.js';
 import type { RunEnd } from '../../wire/messages.js';
 import type { Refusal } from '../converge/target.js';
 import type { EngineReport, RunHead } from '../engine/run-engine.js';
+import type { HeldPrograms } from '../host/held-programs.js';
 import type { Aftermath } from '../journal/journal-state.js';
 import { type BootTime, leftUntil } from './boot-time.js';
 import { changesAgentUnit, putBack } from './put-back.js';
@@ -16,7 +17,9 @@ import { deleteSnapshot, hasSnapshot, readSnapshot, type SnapshotRecord, writeSn
 
 export interface UndoingOptions {
   readonly dataDir: string;
-  readonly createHost: () => Host;
+  readonly createHost: (signal?: AbortSignal, held?: HeldPrograms) => Host;
+  /** Programs with which a snapshot is put back, whatever becomes of their files. */
+  readonly held?: HeldPrograms;
   readonly logger: Logger;
   readonly guard: SnapshotGuard;
   readonly report: (report: EngineReport) => void;
@@ -69,14 +72,14 @@ export class Undoing {
    * snapshot's state.
    */
   async putBackKept(runId: string): Promise<Restored> {
-    const { dataDir, createHost, logger } = this.options;
+    const { dataDir, createHost, held, logger } = this.options;
     const record = this.read();
     if (record?.run_id !== runId || isOpen(record)) {
       logger.warn('there is no snapshot to put back', { run_id: runId });
       return { restored: 0, not_restored: 0, resources: [] };
     }
     logger.info('putting a kept snapshot back', { run_id: runId });
-    return putBack(record, createHost(), dataDir);
+    return putBack(record, createHost(undefined, held), { dataDir, held });
   }
 
   /** Makes a snapshot for an apply that needs one, and deletes that of the last apply. Throws a Fault when the disk refuses it. */
@@ -174,10 +177,10 @@ export class Undoing {
 
   /** Undoes an apply. Never throws for a resource that cannot be put back; the report names it. */
   async undo(record: SnapshotRecord, why: string): Promise<SettledEnd> {
-    const { dataDir, createHost, logger } = this.options;
+    const { dataDir, createHost, held, logger } = this.options;
     logger.warn('an apply is being undone', { run_id: record.run_id, reason: why });
     this.write({ ...record, state: 'restoring', why });
-    const restored = await putBack(record, createHost(), dataDir);
+    const restored = await putBack(record, createHost(undefined, held), { dataDir, held });
     logger.warn('an apply was undone', {
       run_id: record.run_id,
       restored: restored.restored,
