@@ -35,6 +35,11 @@ interface Settling {
   readonly emit: Emit;
 }
 
+interface SettlingOne extends Settling {
+  /** The fleet, which is read once for all sources of an apply, and only if one needs it. */
+  readonly fleet: { read: ReturnType<Followers['read']> | null };
+}
+
 /** Number of other agents from which on a count is kept for a while: a rollout over thousands would count at each end. */
 const MANY = 50;
 /** Milliseconds for which such a count is kept. */
@@ -68,7 +73,8 @@ export class Trials {
     await settleOperationSources(tx, facts.id, facts.sources.map(onTrial));
     const begins = facts.sources.length > 0;
     await setTrial(tx, nodeId, { operationId: facts.id, trialId: begins ? facts.id : null });
-    for (const source of facts.sources) settled.push(await this.settleOne(settling, operation, source));
+    const fleet: SettlingOne['fleet'] = { read: null };
+    for (const source of facts.sources) settled.push(await this.settleOne({ ...settling, fleet }, operation, source));
     await settleOperationSources(tx, facts.id, settled);
     if (settled.some(({ status }) => status === 'unchanged')) await deleteUnusedTexts(tx);
     return settled;
@@ -80,17 +86,18 @@ export class Trials {
   }
 
   private async settleOne(
-    { tx, emit }: Settling,
+    settling: SettlingOne,
     operation: LiveOperation,
     source: OperationSource,
   ): Promise<OperationSource> {
+    const { tx, emit } = settling;
     const { name, sha256, replaces } = source;
     const [head] = await findModuleHeads(tx, [name]);
     if (head?.sha256 === sha256) {
       // An apply whose end is reported twice has published it the first time.
       return { ...source, status: source.status === 'published' ? 'published' : 'unchanged', others: 0 };
     }
-    const others = await this.others(tx, operation.nodeId, source);
+    const others = await this.others(settling, operation.nodeId, source);
     const isCurrent = (head?.sha256 ?? null) === replaces && operation.facts.restores === null;
     if (others > 0 || !isCurrent) return { ...source, status: 'on_trial', others };
     const text = await findText(tx, sha256);
@@ -102,21 +109,22 @@ export class Trials {
       type: 'module.uploaded',
       actor,
       target: moduleParty(name),
-      summary: `${actor.name} published revision ${revision} of module ${name} with an apply: no other agent follows it`,
+      summary: `${actor.name} published revision ${revision} of module ${name} with an apply: each agent that follows it has it`,
       metadata: { revision, sha256, operation_id: operation.id, request_id: requestId },
     }));
     return { ...source, status: 'published', others: 0 };
   }
 
   /** Returns the number of other agents that follow a module and have not tried this text of it. */
-  private async others(tx: Queryable, nodeId: string, { name, sha256 }: Source): Promise<number> {
+  private async others({ tx, fleet }: SettlingOne, nodeId: string, { name, sha256 }: Source): Promise<number> {
     const { clock, followers } = this.options;
     const now = clock.monotonic();
     for (const [key, { at }] of this.counts) if (now - at >= KEPT_MS) this.counts.delete(key);
     const key = `${name} ${sha256}`;
     const known = this.counts.get(key);
     if (known !== undefined) return known.others;
-    const reach = await followers.reach(tx, name);
+    fleet.read ??= followers.read(tx);
+    const reach = await followers.reach(tx, name, await fleet.read);
     const others = reach.followers.filter(({ agent, tried }) => agent.node_id !== nodeId && tried !== sha256).length;
     if (others >= MANY) this.counts.set(key, { others, at: now });
     return others;

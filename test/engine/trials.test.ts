@@ -158,6 +158,26 @@ describe('an apply of a text whose module others follow', () => {
     expect(contentsOf(one)).toEqual(['2']);
   });
 
+  it('is none if the agent has undone the apply, and the trial before it goes on', async () => {
+    const { bench, one } = await fleet();
+    const tried = await bench.apply(one, [], { sources: [site('2')] });
+    one.diligent = false;
+    const id = await bench.start(one, [], { sources: [site('3')], confirmSecs: 60 });
+    await bench.settle();
+    one.work();
+    one.outbox.push({ type: 'run_awaiting', run_id: id, left_secs: 60 });
+    await bench.settle();
+    const error = { code: 'rolled_back', message: 'it did not come back' };
+    const restored = { restored: 1, not_restored: 0, resources: [] };
+    const end = { end: 'rolled_back' as const, results: 1, observed: null, error, restored };
+    one.outbox.push({ type: 'run_finished', run_id: id, ...end });
+    await bench.settle();
+    await bench.rest();
+    expect(await bench.engine.operations.get(id)).toMatchObject({ status: 'rolled_back' });
+    expect(standingOf(bench, one).trial).toMatchObject({ operation_id: tried.operation_id });
+    expect(await textsOf(bench)).toHaveLength(1);
+  });
+
   it('is brought back by a return to its operation', async () => {
     const { bench, one } = await fleet('manual');
     const tried = await bench.apply(one, [], { sources: [site('2')] });
@@ -256,6 +276,22 @@ describe('a rollout with a text', () => {
     expect(contentsOf(one, two)).toEqual(['2', '2']);
     expect(await revisionsOf(bench)).toBe(2);
     expect(bench.engine.standings.counts()).toMatchObject({ in_sync: 2 });
+  });
+
+  it('tries again what a machine had on trial before, when it is reverted', async () => {
+    const { bench, one, two } = await fleet();
+    await bench.apply(one, [], { sources: [site('2')] });
+    const failing = { name: 'site', content: moduleText('site', { '/site': '3', '/more': '1' }) };
+    one.mishaps.set('/more', 'fail');
+    const sent = await bench.engine.sources([failing]);
+    const pace = { ...DEFAULT_PACE, canary: 1, onFailure: 'revert' as const };
+    const run = await bench.engine.rollouts.apply({ ...applyOf([one, two]), pace, sent }, ALICE);
+    await wait(bench);
+    expect((await bench.engine.rollouts.get(run.id)).state).toBe('reverted');
+    expect(contentsOf(one, two)).toEqual(['2', '1']);
+    expect(standingOf(bench, one)).toMatchObject({ standing: 'on_trial', standing_reason: 'module site' });
+    expect(standingOf(bench, two).standing).toBe('in_sync');
+    expect(await revisionsOf(bench)).toBe(1);
   });
 
   it('keeps the text over a restart, for agents that were away', async () => {

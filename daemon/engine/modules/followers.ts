@@ -3,9 +3,9 @@ import { ASSIGNMENT_MODES, type AssignmentMode } from '../../../src/kernel/assig
 import { matches } from '../../../src/language/selector.js';
 import type { Queryable } from '../../database/schema.js';
 import { type AgentRow, listAgents } from '../../fleet/agent-store.js';
-import { tagsByAgent } from '../../fleet/tag-store.js';
+import { type Tags, tagsByAgent } from '../../fleet/tag-store.js';
 import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
-import { listStateOperations } from '../operations/operation-store.js';
+import { listStateOperations, type StateOperation } from '../operations/operation-store.js';
 import type { RunContents } from '../run-contents.js';
 import { triedTexts } from './source-store.js';
 
@@ -27,6 +27,16 @@ interface Reach {
   readonly followers: readonly Follower[];
 }
 
+/** What following depends on, read once for several modules. */
+interface Fleet {
+  /** Approved agents, by name. */
+  readonly agents: readonly AgentRow[];
+  readonly tags: ReadonlyMap<string, Tags>;
+  readonly applied: readonly StateOperation[];
+  /** SHA-256 of the texts on trial, by node ID and by module. */
+  readonly tried: ReadonlyMap<string, ReadonlyMap<string, string>>;
+}
+
 interface FollowersOptions {
   readonly assignments: CurrentAssignments;
   readonly contents: RunContents;
@@ -39,12 +49,20 @@ export class Followers {
     this.options = options;
   }
 
-  async reach(db: Queryable, module: string): Promise<Reach> {
-    const naming = (await this.options.assignments.all(db)).filter(({ modules }) => modules.includes(module));
+  async read(db: Queryable): Promise<Fleet> {
     const agents = await listAgents(db, { status: 'approved' });
-    const tags = naming.some(({ selector }) => selector.terms.length > 0) ? await tagsByAgent(db) : new Map();
-    const requested = await this.requested(db, module);
-    const tried = await triedTexts(db);
+    return {
+      agents,
+      tags: await tagsByAgent(db),
+      applied: await listStateOperations(db),
+      tried: await triedTexts(db),
+    };
+  }
+
+  /** Returns whom a module reaches in a fleet. */
+  async reach(db: Queryable, module: string, { agents, tags, applied, tried }: Fleet): Promise<Reach> {
+    const naming = (await this.options.assignments.all(db)).filter(({ modules }) => modules.includes(module));
+    const requested = await this.requested(db, module, applied);
     const matched = new Map(naming.map((assignment) => [assignment, 0]));
     const followers = agents.flatMap((agent): Follower | readonly [] => {
       const labels = labelsOf(agent, tags.get(agent.node_id) ?? {});
@@ -64,9 +82,14 @@ export class Followers {
   }
 
   /** Returns the node IDs of the agents whose last apply had the module because a request named it. */
-  private async requested(db: Queryable, module: string): Promise<ReadonlySet<string>> {
+  private async requested(
+    db: Queryable,
+    module: string,
+    applied: readonly StateOperation[],
+  ): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
-    for (const { node_id, content_id } of await listStateOperations(db, module)) {
+    for (const { node_id, content_id, modules } of applied) {
+      if (content_id === null || !modules.includes(module)) continue;
       const { adHoc } = await this.options.contents.get(db, content_id);
       if (adHoc.has(module)) found.add(node_id);
     }

@@ -77,7 +77,7 @@ export class ModuleService {
   async reach(name: string): Promise<ModuleReach> {
     const { db, followers } = this.options;
     const [head] = await findModuleHeads(db, [name]);
-    const { naming, followers: agents } = await followers.reach(db, name);
+    const { naming, followers: agents } = await followers.reach(db, name, await followers.read(db));
     return {
       name,
       sha256: head?.sha256 ?? null,

@@ -474,20 +474,15 @@ async function countUnsuccessful(db: Queryable, filter: OperationFilter): Promis
   return new Map(rows.map(({ state, count }) => [state, count]));
 }
 
-/** Returns the node and the content of the apply that each believed state reflects, if the apply had the module. */
-export async function listStateOperations(
-  db: Queryable,
-  module: string,
-): Promise<readonly { readonly node_id: string; readonly content_id: number }[]> {
+/** The apply that the believed state of an agent reflects. */
+export interface StateOperation extends Pick<OperationRow, 'node_id' | 'content_id' | 'modules'> {}
+
+/** Returns the apply that each believed state reflects. */
+export async function listStateOperations(db: Queryable): Promise<readonly StateOperation[]> {
   const rows = await db
     .selectFrom('agents')
     .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
     .select(['agents.node_id', 'operations.content_id', 'modules_json'])
-    // Finds more than needed, where a name has a character that stands for others.
-    .where('modules_json', 'like', `%${JSON.stringify(module)}%`)
     .execute();
-  return rows.flatMap((row) => {
-    const { node_id, content_id, modules } = columns.decode(row);
-    return content_id !== null && modules.includes(module) ? [{ node_id, content_id }] : [];
-  });
+  return rows.map((row) => columns.decode(row));
 }
