@@ -178,7 +178,10 @@ describe('a rollout', () => {
     const other = await bench.start(busy, []);
     const result = await apply(bench);
     expect(statuses(result)).toEqual(['succeeded', 'failed', 'failed', 'succeeded']);
-    expect(result.results[1]).toMatchObject({ error: null, summary: { failed: 1 } });
+    expect(result.results[1]).toMatchObject({
+      error: { code: expect.any(String), message: expect.stringContaining('/site: ') },
+      summary: { failed: 1 },
+    });
     expect(result.results[2]).toMatchObject({ operation_id: null, error: { code: 'operation_in_progress' } });
     expect(result.results[2]?.error?.message).toContain(other);
   });

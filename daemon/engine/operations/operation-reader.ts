@@ -250,10 +250,34 @@ export class OperationReader {
     } finally {
       subscription.close();
     }
-    if (operation === undefined || operation.isActive) return this.get(operationId);
-    const { state } = operation;
-    const error = 'error' in state ? state.error : null;
-    return { operation_id: operationId, status: statusOf(state.state), summary: operation.summary(), error };
+    const end =
+      operation === undefined || operation.isActive
+        ? await this.get(operationId)
+        : {
+            operation_id: operationId,
+            status: statusOf(operation.state.state),
+            summary: operation.summary(),
+            error: 'error' in operation.state ? operation.state.error : null,
+          };
+    if (end.status !== 'failed' || end.error !== null) return end;
+    return { ...end, error: await this.firstFailure(operationId, signal) };
+  }
+
+  /** Returns why an apply failed whose own error is null: its first resource that failed; null if the store does not say. */
+  private async firstFailure(operationId: string, signal: AbortSignal): Promise<EndedOperation['error']> {
+    const { resources } = await throughOutages(
+      () => this.detail(operationId),
+      () => signal.aborted,
+    );
+    const failed = resources.filter(({ status, error }) => status === 'failed' && error !== null);
+    const [first] = failed.toSorted(
+      (one, other) => Number(isConsequence(one.error)) - Number(isConsequence(other.error)),
+    );
+    if (first === undefined || first.error === null) return null;
+    const { kind, identity, error } = first;
+    const others = failed.length - 1;
+    const more = others === 0 ? '' : `; ${others} more ${others === 1 ? 'resource' : 'resources'} failed`;
+    return { code: error.code, message: `${kind} ${identity}: ${error.message}${more}` };
   }
 
   /**
@@ -303,6 +327,9 @@ export class OperationReader {
     return { nodeId: agent.row.node_id, since: agent.row.created_id };
   }
 }
+
+/** True for the failure of a resource that only waited for another one. */
+const isConsequence = (error: ResourceResult['error']): boolean => error?.code === 'dependency_failed';
 
 /** An operation as far as reading its results needs it. */
 type StoredHead = Pick<OperationRow, 'operation_id' | 'content_id'>;
