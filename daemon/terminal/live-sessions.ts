@@ -4,6 +4,7 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import type { Settings } from '../../src/settings/serve.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
+import type { KeptOutput } from './recordings/recorder.js';
 import { LiveSession } from './session/live-session.js';
 import type { ResumeSecrets } from './session/resume.js';
 import { hasTerminal, type SessionFacts } from './session/session-core.js';
@@ -88,6 +89,8 @@ export class LiveSessions {
 export interface TerminalRules {
   /** `required`: no session without a recording. `best_effort`: a session continues without one. */
   readonly record: 'required' | 'best_effort' | 'off';
+  /** Output of commands on pipes that recordings keep. */
+  readonly recordCommands: KeptOutput;
   readonly idle: number;
   readonly detached: number;
   readonly max: number;
@@ -99,6 +102,7 @@ export interface TerminalRules {
 /** Reads the rules of terminals; times in milliseconds. */
 export const terminalRules = (settings: Settings): TerminalRules => ({
   record: settings['terminal.record'],
+  recordCommands: settings['terminal.record_commands'],
   idle: settings['terminal.idle_secs'] * 1000,
   detached: settings['terminal.detached_secs'] * 1000,
   max: settings['terminal.max_secs'] * 1000,

@@ -51,7 +51,7 @@ export class SessionFactory {
     const recording = this.recordingOf(owner, transcript);
     let recovered: Recovered;
     try {
-      recovered = await this.options.recordings.recover(headOf(owner.facts, program, size), recording.events);
+      recovered = await this.options.recordings.recover(this.headOf(owner.facts, program, size), recording.events);
     } catch (error) {
       this.warn(owner, 'a terminal is no longer recorded', error);
       recording.stop('failed', messageOf(error));
@@ -71,7 +71,7 @@ export class SessionFactory {
     if (rules().record === 'off') return SessionRecording.none('off', null);
     const recording = this.recordingOf(owner, null);
     try {
-      recording.use(await recordings.create(headOf(owner.facts, program, size), recording.events));
+      recording.use(await recordings.create(this.headOf(owner.facts, program, size), recording.events));
       return recording;
     } catch (error) {
       if (rules().record === 'required' || !isFault(error, 'recording_failed')) throw error;
@@ -121,6 +121,12 @@ export class SessionFactory {
     }
   }
 
+  private headOf(facts: SessionFacts, { shell }: ProgramFacts, { cols, rows }: Size): RecordingHead {
+    const { id, openedAt, term, command, nodeId, nodeName, operator } = facts;
+    const kept = hasTerminal(facts) ? null : this.options.rules().recordCommands;
+    return { sessionId: id, openedAt, cols, rows, term, shell, command, nodeId, nodeName, operator, kept };
+  }
+
   private warn({ facts }: SessionOwner, what: string, error: unknown): void {
     this.options.logger.warn(what, { session_id: facts.id, reason: messageOf(error) });
   }
@@ -163,11 +169,6 @@ function tailUpTo(tail: readonly Piece[], end: number): readonly Piece[] {
 function trailing(screen: Screen | null, { recorder }: SessionRecording, offset: number): Screen | null {
   return screen === null || recorder === null ? screen : new TrailingScreen({ screen, recorder, offset });
 }
-
-const headOf = (facts: SessionFacts, { shell }: ProgramFacts, { cols, rows }: Size): RecordingHead => {
-  const { id, openedAt, term, command, nodeId, nodeName, operator } = facts;
-  return { sessionId: id, openedAt, cols, rows, term, shell, command, nodeId, nodeName, operator };
-};
 
 /** Columns and rows. */
 export interface Size {

@@ -167,6 +167,13 @@ export const SERVE_SETTINGS = {
     placeholder: 'WHEN',
     live: true,
   }),
+  'terminal.record_commands': oneOf(['all', 'text', 'none'], {
+    summary: 'output of commands without a terminal that recordings keep',
+    detail: 'text: all but binary output; the rest is recorded as its size and SHA-256',
+    default: 'text',
+    placeholder: 'WHAT',
+    live: true,
+  }),
   'terminal.idle_secs': integer({
     summary: 'close a terminal after this time without typed input',
     default: 0,

@@ -1,8 +1,8 @@
 /** `orch exec` with the real three programs: streams, status, input, time, signals, who may, and what is kept of it. */
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ApiClient } from '../../src/client/api-client.js';
@@ -138,6 +138,26 @@ describe('a command on one agent', () => {
     const words = Array.from({ length: 5_000 }, (_, index) => `word-${index}`);
     const ran = await exec(['web-01', '--', 'printf', '%s\\n', ...words]);
     expect(ran).toEqual({ status: 0, stdout: `${words.join('\n')}\n`, stderr: '' });
+  });
+
+  it('passes binary output, and the recording has its size and hashes', async () => {
+    const kept = sandbox.path('dump');
+    const ran = spawnSync(
+      process.execPath,
+      [ORCH, 'exec', 'web-01', '--', 'sh', '-c', `head -c 20000000 /dev/urandom | gzip | tee '${kept}'`],
+      { env: sandbox.env, maxBuffer: 64 * 1024 * 1024 },
+    );
+    expect(ran.status).toBe(0);
+    expect(ran.stdout.equals(readFileSync(kept))).toBe(true);
+    const { session_id: id, output_bytes: bytes } = await newest();
+    expect(bytes).toBe(ran.stdout.length);
+    const cast = await sandbox.orch(['term', 'transcript', id]);
+    expect(cast.status).toBe(0);
+    expect(cast.stdout.length).toBeLessThan(1_000_000);
+    const { stdout } = await sandbox.orch(['term', 'transcript', id, '--format', 'txt']);
+    expect(stdout).toMatch(/^\[\d+ bytes of output are not kept\]$/m);
+    const found = await sandbox.orch(['term', 'grep', 'bytes of output are not kept']);
+    expect(found).toMatchObject({ status: 0, stderr: '' });
   });
 
   it('gets language and colours of this end, and nothing else of its environment', async () => {

@@ -15,7 +15,7 @@ let server: Running;
 beforeAll(async () => {
   expect((await sandbox.orch(['operator', 'init'])).status).toBe(0);
   const settings = sandbox.path('serve.yaml');
-  writeFileSync(settings, 'terminal: {record: best_effort}\n');
+  writeFileSync(settings, 'terminal: {record: required, record_commands: all}\n');
   const { ready, server: started } = await sandbox.serve(['--config', settings]);
   server = started;
   const create = ['profile', 'create', 'test', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];

@@ -52,6 +52,7 @@ export const newHead = (more: Partial<RecordingHead> = {}): RecordingHead => ({
   nodeId: 'ab'.padEnd(32, '0'),
   nodeName: 'web-01',
   operator: 'ada',
+  kept: null,
   ...more,
 });
 

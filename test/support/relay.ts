@@ -51,6 +51,7 @@ async function createScreens() {
 
 const RULES: TerminalRules = {
   record: 'best_effort',
+  recordCommands: 'text',
   idle: 0,
   detached: 1_800_000,
   max: 43_200_000,

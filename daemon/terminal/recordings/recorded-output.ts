@@ -99,6 +99,8 @@ export async function scanRecording(path: string): Promise<ScannedRecording> {
   const scanned = await scanCast(await openCastFile(path), (events) => {
     for (const [index, event] of events.entries()) {
       if (event.code === 's') stream = event.data;
+      // Output before it cannot be continued.
+      else if (event.code === 'd') kept.restart(kept.end + event.data.bytes);
       // The exact bytes follow the text that they replace.
       else if (event.code === 'b') keep(Buffer.from(event.data, 'base64'));
       else if (event.code === 'o' && events[index + 1]?.code !== 'b') keep(Buffer.from(event.data, 'utf8'));

@@ -52,6 +52,10 @@ export interface Recorder {
   discard(): Promise<void>;
 }
 
+/** What is kept of the output of commands on pipes: all, text alone, or nothing. The rest is recorded as size and hash. */
+export const KEPT_OUTPUT = ['all', 'text', 'none'] as const;
+export type KeptOutput = (typeof KEPT_OUTPUT)[number];
+
 export interface RecordingHead {
   readonly sessionId: string;
   /** Unix milliseconds. */
@@ -64,6 +68,8 @@ export interface RecordingHead {
   readonly nodeId: string;
   readonly nodeName: string | null;
   readonly operator: string;
+  /** What is kept of the output of a command on pipes; null for a terminal, of which all is kept. */
+  readonly kept: KeptOutput | null;
 }
 
 /** A recording that was open when the orchestrator ended, and continues. */

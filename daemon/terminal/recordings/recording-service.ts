@@ -228,6 +228,7 @@ export class RecordingOpener {
     return new RecordingWriter({
       ...rest,
       openedAt: head.openedAt,
+      kept: head.kept,
       clock,
       maxBytes,
       diskProblem: () => this.diskProblem(),

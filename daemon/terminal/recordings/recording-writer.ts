@@ -3,13 +3,14 @@
  * time works on the file. Errors stop the recording and are never thrown to the caller.
  */
 
+import { isUtf8 } from 'node:buffer';
 import type { FileHandle } from 'node:fs/promises';
 import { messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
 import type { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
 import type { Core } from '../../core/core.js';
 import type { LineMemory } from './line-memory.js';
-import type { RecordingEnd } from './recorder.js';
+import type { KeptOutput, RecordingEnd } from './recorder.js';
 
 export interface WriterEvents {
   /** Output up to `offset` and `size` bytes of the file are durable: complete lines up to a checkpoint. */
@@ -31,6 +32,8 @@ interface RecordingWriterOptions extends Pick<Core, 'clock'> {
   readonly events: WriterEvents;
   /** Maximum size of the file in bytes. */
   readonly maxBytes: number;
+  /** What is kept of the output of a command on pipes; null for a terminal. */
+  readonly kept: KeptOutput | null;
   /** Returns a description of the problem with the disk, or null; called periodically. */
   readonly diskProblem: () => Promise<string | null>;
   /** Returns the hex SHA-256 of the file, or null when it cannot be read. */
@@ -59,6 +62,8 @@ export class RecordingWriter {
   private isWorking = false;
   private stop: Stop | null = null;
   private isFailed = false;
+  /** True when the file of a command has come to its limit, so that only sizes and hashes follow. */
+  private isFull = false;
   private diskAsked: { readonly at: number; readonly size: number };
   private ending: Promise<RecordingEnd> | null = null;
 
@@ -76,11 +81,25 @@ export class RecordingWriter {
   /** Records output as one event. Does not keep the buffer. */
   write(stream: OutputStream, bytes: Buffer): void {
     if (this.hasEnded || bytes.length === 0) return;
-    this.add(this.encoder.output(this.now(), stream, bytes));
+    const isKept = this.keeps(stream, bytes);
+    this.add(isKept ? this.encoder.output(this.now(), stream, bytes) : this.encoder.omit(this.now(), stream, bytes));
     if (this.encoder.unchecked >= RECORDING_LIMITS.checkpoint) this.add(this.encoder.checkpoint(this.now()));
-    const { maxBytes } = this.options;
-    if (this.plannedSize < maxBytes) return;
-    this.end({ state: 'truncated', reason: `the recording has come to its limit of ${mebibytes(maxBytes)}` });
+    const { kept, maxBytes } = this.options;
+    if (this.plannedSize < maxBytes || this.isFull) return;
+    const reason = `the recording has come to its limit of ${mebibytes(maxBytes)}`;
+    if (kept === null) this.end({ state: 'truncated', reason });
+    else {
+      this.isFull = true;
+      this.mark(`${reason}: only sizes and hashes of further output follow`);
+    }
+  }
+
+  /** Returns whether output is kept. A stream of a command that was binary once stays so. */
+  private keeps(stream: OutputStream, bytes: Buffer): boolean {
+    const { kept } = this.options;
+    if (kept === null) return true;
+    if (this.isFull || kept === 'none') return false;
+    return kept === 'all' || !(this.encoder.hasOmitted(stream) || isBinary(bytes));
   }
 
   resize(cols: number, rows: number): void {
@@ -274,7 +293,7 @@ export class RecordingWriter {
     }
     await this.closeFile();
     const sha256 = this.isFailed ? await this.options.hashFile() : this.encoder.sha256;
-    return { state: this.stop?.state ?? 'complete', sha256 };
+    return { state: this.stop?.state ?? (this.isFull ? 'truncated' : 'complete'), sha256 };
   }
 
   /** Does not write an incomplete character, because it is resent with its rest. */
@@ -302,6 +321,22 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 const reasonOf = (error: unknown): string => REASONS[systemCodeOf(error) ?? ''] ?? messageOf(error);
+
+/** Bytes of text that are looked at. */
+const SAMPLE = 4_096;
+
+/** Returns whether bytes are no text of any usual encoding: a NUL, or many bytes that are neither UTF-8 nor printable ASCII. */
+function isBinary(bytes: Buffer): boolean {
+  if (bytes.includes(0)) return true;
+  if (isUtf8(bytes)) return false;
+  const sample = bytes.subarray(0, SAMPLE);
+  let strange = 0;
+  for (const byte of sample) if (byte >= 0x7f || (byte < 0x20 && !TEXT_CONTROLS.has(byte))) strange += 1;
+  return strange > sample.length / 3;
+}
+
+/** Control characters of text: backspace to carriage return, and escape. */
+const TEXT_CONTROLS = new Set([0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1b]);
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
 

@@ -167,6 +167,7 @@ export class AgentFrames {
     if (!agent.isConnected || agent.hello === null) return;
     const { kept_from: keptFrom, taken: hasTaken } = agent.hello;
     if (keptFrom > relay.received) this.skipLost(keptFrom);
+    relay.rewindTo(keptFrom);
     agent.resetCredit();
     pace();
     input.agentAttached(hasTaken);

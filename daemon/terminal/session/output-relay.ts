@@ -38,12 +38,15 @@ export class OutputRelay {
   private current: Size;
   private wasRead = false;
   private idleSince = 0;
+  /** Offset up to which output is in the recording since an earlier run of the orchestrator. */
+  private readonly recordedUpTo: number;
 
   constructor(options: OutputRelayOptions) {
     this.options = options;
     this.recorder = options.recorder;
     this.screen = options.screen;
     this.current = options.size;
+    this.recordedUpTo = options.start;
     this.backlog = new Backlog(options.tail[0]?.offset ?? options.start);
     for (const { bytes, stream } of options.tail) this.backlog.append(bytes, stream);
   }
@@ -79,11 +82,21 @@ export class OutputRelay {
     this.backlog.append(fresh, stream);
     // Clients come first, so that the echo of a key does not wait for recording and screen.
     if (fresh.length === bytes.length) for (const client of this.clients) client.forward(data, offset);
-    this.recorder?.write(stream, fresh);
+    const unrecorded = fresh.subarray(Math.max(0, this.recordedUpTo - Math.max(offset, received)));
+    if (unrecorded.length > 0) this.recorder?.write(stream, unrecorded);
     this.screen?.write(fresh);
     for (const client of this.clients) client.catchUp();
     this.idleSince = now;
     this.trim(TERMINAL_LIMITS.floodBacklog);
+  }
+
+  /**
+   * Takes output again that is recorded, because the recording of a command need not contain it, and its client may lack it. Does
+   * nothing for a terminal, and once a client was served.
+   */
+  rewindTo(offset: number): void {
+    if (!this.options.isLossless || this.wasRead || offset >= this.backlog.start) return;
+    this.backlog.restart(offset);
   }
 
   /** Continues at an offset although output before it is missing. The screen is unknown from then on. */
@@ -168,7 +181,9 @@ export class OutputRelay {
   }
 
   private consumed(pace: Pace | null): number {
-    if (this.recorder !== null) return Math.min(this.recorder.durable, this.received);
+    // The recording of a command need not contain its output, so the agent keeps what the client lacks.
+    const wanted = this.options.isLossless ? (pace?.consumed ?? this.backlog.start) : this.received;
+    if (this.recorder !== null) return Math.min(this.recorder.durable, this.received, wanted);
     if (pace !== null) return Math.min(pace.consumed, this.received);
     return this.wasRead ? this.received : this.backlog.start;
   }

@@ -12,6 +12,8 @@ export interface CastPosition {
   readonly stream: CastStream;
   /** SHA-256 state over all bytes of the file so far. */
   readonly hash: Hash;
+  /** Streams of which output was omitted. */
+  readonly omitted: ReadonlySet<CastStream>;
 }
 
 /** Returns memory of `length` bytes for a line. */
@@ -27,20 +29,22 @@ export class CastEncoder {
   private at: number;
   private written: number;
   private checked: number;
+  private readonly omitted: Set<CastStream>;
 
-  constructor({ offset, at, stream, hash }: CastPosition, allocate: Allocate = Buffer.allocUnsafe) {
+  constructor({ offset, at, stream, hash, omitted }: CastPosition, allocate: Allocate = Buffer.allocUnsafe) {
     this.allocate = allocate;
     this.hash = hash;
     this.at = at;
     this.stream = stream;
     this.written = offset;
     this.checked = offset;
+    this.omitted = new Set(omitted);
   }
 
   /** Creates the encoder of a new recording. */
   static begin(headLine: Uint8Array, allocate?: Allocate): CastEncoder {
     const hash = createHash('sha256').update(headLine);
-    return new CastEncoder({ offset: 0, at: 0, stream: 'out', hash }, allocate);
+    return new CastEncoder({ offset: 0, at: 0, stream: 'out', hash, omitted: new Set() }, allocate);
   }
 
   /** Number of output bytes in lines, without the bytes of an incomplete character. */
@@ -65,9 +69,27 @@ export class CastEncoder {
 
   /** Encodes output. `at` is in seconds since the start and never moves back. Returns complete lines, maybe none. */
   output(at: number, stream: CastStream, bytes: Buffer): Buffer[] {
+    return [...this.moveTo(at, stream), ...this.decoded(at, this.characters.push(bytes))];
+  }
+
+  /** Encodes output as its size and hash alone. */
+  omit(at: number, stream: CastStream, bytes: Buffer): Buffer[] {
+    const before = [...this.moveTo(at, stream), ...this.flush(at)];
+    this.omitted.add(stream);
+    this.written += bytes.length;
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    return [...before, this.line(at, 'd', { bytes: bytes.length, sha256 })];
+  }
+
+  /** Returns whether output of the stream was omitted. */
+  hasOmitted(stream: CastStream): boolean {
+    return this.omitted.has(stream);
+  }
+
+  private moveTo(at: number, stream: CastStream): Buffer[] {
     const moved = stream === this.stream ? [] : [...this.flush(at), this.line(at, 's', stream)];
     this.stream = stream;
-    return [...moved, ...this.decoded(at, this.characters.push(bytes))];
+    return moved;
   }
 
   /** Encodes the bytes of an incomplete character. */

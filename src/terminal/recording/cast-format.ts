@@ -1,8 +1,9 @@
 /**
  * The lines of a recording, which is an asciicast v2 file: a header, then one event a line. Output `o`, size `r`, mark `m` and
- * exit `x` are standard. Three codes are our own, and other players skip them:
+ * exit `x` are standard. Four codes are our own, and other players skip them:
  *   `b`  exact bytes in base64 of the output right before it, whose text contains replacement characters
  *   `s`  the stream of a command that the following output belongs to
+ *   `d`  output that is not kept: the number of its bytes and their SHA-256
  *   `h`  checkpoint: the output offset so far, and the SHA-256 of the file before this line
  */
 import * as Type from 'typebox';
@@ -75,27 +76,29 @@ export interface Checkpoint {
   readonly sha256: string;
 }
 
+/** Data of a `d` event. */
+export interface OmittedOutput {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
 export type CastEvent =
   /** `at` is the time in seconds since the start. */
   | { readonly at: number; readonly code: 'o' | 'b' | 'r' | 'm' | 'x'; readonly data: string }
   | { readonly at: number; readonly code: 's'; readonly data: CastStream }
+  | { readonly at: number; readonly code: 'd'; readonly data: OmittedOutput }
   | { readonly at: number; readonly code: 'h'; readonly data: Checkpoint }
   /** An event of another recorder or a later version; readers skip it. */
   | { readonly at: number; readonly code: 'other' };
 
 const TextCode = Type.Enum(['o', 'b', 'r', 'm', 'x']);
 const Time = Type.Number({ minimum: 0 });
+const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 const EventSchema = Type.Union([
   Type.Tuple([Time, TextCode, Type.String()]),
   Type.Tuple([Time, Type.Literal('s'), Type.Enum(['out', 'err'])]),
-  Type.Tuple([
-    Time,
-    Type.Literal('h'),
-    Type.Object({
-      offset: Type.Integer({ minimum: 0 }),
-      sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
-    }),
-  ]),
+  Type.Tuple([Time, Type.Literal('d'), Type.Object({ bytes: Type.Integer({ minimum: 1 }), sha256: Sha256 })]),
+  Type.Tuple([Time, Type.Literal('h'), Type.Object({ offset: Type.Integer({ minimum: 0 }), sha256: Sha256 })]),
 ]);
 const check = validator(EventSchema);
 
@@ -109,7 +112,7 @@ export function parseEvent(line: string): CastEvent | null {
   }
   if (!Array.isArray(value) || typeof value[0] !== 'number' || typeof value[1] !== 'string') return null;
   const [at, code] = value;
-  if (!/^[obrmxsh]$/.test(code)) return { at, code: 'other' };
+  if (!/^[obrmxsdh]$/.test(code)) return { at, code: 'other' };
   // Most lines are output, so they skip the schema check.
   if (code === 'o' && value.length === 3 && typeof value[2] === 'string' && at >= 0)
     return { at, code, data: value[2] };

@@ -41,8 +41,31 @@ export async function* toHarmlessCast({ head, items }: OpenCast): AsyncGenerator
 
 async function* textOf(items: AsyncIterable<CastItem>, isStyled: boolean) {
   const lines = new TextLines(isStyled);
-  for await (const item of items) if (item.kind === 'output') yield lines.write(item.at, item.text);
+  for await (const item of withNotes(items)) if (item.kind === 'output') yield lines.write(item.at, item.text);
   yield lines.end();
+}
+
+type Omitted = Extract<CastItem, { kind: 'omitted' }>;
+
+/** Puts a line of text in place of omitted output. */
+async function* withNotes(items: AsyncIterable<CastItem>): AsyncGenerator<CastItem> {
+  let omitted: Omitted[] = [];
+  for await (const item of items) {
+    if (item.kind === 'omitted') omitted.push(item);
+    if (item.kind !== 'output') continue;
+    yield* notesOf(omitted);
+    omitted = [];
+    yield item;
+  }
+  yield* notesOf(omitted);
+}
+
+function* notesOf(omitted: readonly Omitted[]): Generator<CastItem> {
+  const [first] = omitted;
+  if (first === undefined) return;
+  const bytes = omitted.reduce((sum, item) => sum + item.bytes, 0);
+  const { at, stream } = first;
+  yield { at, kind: 'output', stream, text: `\r\n[${bytes} bytes of output are not kept]\r\n`, bytes: null };
 }
 
 export const INK = '#d0d0d0';

@@ -17,6 +17,8 @@ export type CastItem =
       /** Exact bytes; null when the text represents all of them. */
       readonly bytes: Buffer | null;
     }
+  /** Output that is not kept. */
+  | { readonly at: number; readonly kind: 'omitted'; readonly stream: CastStream; readonly bytes: number }
   | { readonly at: number; readonly kind: 'size'; readonly cols: number; readonly rows: number }
   | { readonly at: number; readonly kind: 'mark'; readonly text: string }
   /** `status` is the exit status of the program. */
@@ -72,6 +74,7 @@ async function* withItems(events: AsyncIterable<CastEvent>): AsyncGenerator<Cast
     }
     if (event.code === 'o') output = { at: event.at, text: event.data };
     else if (event.code === 's') stream = event.data;
+    else if (event.code === 'd') yield { at: event.at, kind: 'omitted', stream, bytes: event.data.bytes };
     else yield* itemOf(event);
   }
   if (output !== null) yield { ...output, kind: 'output', stream, bytes: null };

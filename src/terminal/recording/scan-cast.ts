@@ -60,6 +60,7 @@ class Scan {
   private outputLength = 0;
   private at = 0;
   private stream: CastStream = 'out';
+  private readonly omitted = new Set<CastStream>();
   private cols = 0;
   private rows = 0;
   private readonly isFollowed: boolean;
@@ -114,6 +115,9 @@ class Scan {
       this.offset += this.outputLength;
     } else if (event.code === 'b') {
       this.offset += Buffer.byteLength(event.data, 'base64') - this.outputLength;
+    } else if (event.code === 'd') {
+      this.offset += event.data.bytes;
+      this.omitted.add(this.stream);
     } else if (event.code === 's') {
       this.stream = event.data;
     } else if (event.code === 'r') {
@@ -130,7 +134,8 @@ class Scan {
 
   private keep(): void {
     const { head, offset, at, stream, cols, rows, size } = this;
-    if (head !== null) this.last = { head, offset, at, stream, cols, rows, size, hash: this.hash.copy() };
+    const omitted = new Set(this.omitted);
+    if (head !== null) this.last = { head, offset, at, stream, omitted, cols, rows, size, hash: this.hash.copy() };
   }
 }
 

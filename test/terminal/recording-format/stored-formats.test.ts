@@ -28,6 +28,7 @@ function write(directory: string): void {
     ...encoder.output(0.5, 'out', Buffer.from('naïve \x1b[31m\u2028\r\n')),
     ...encoder.output(1, 'out', Buffer.from([0xff, 0xfe, 0xe2, 0x82])),
     ...encoder.output(1.25, 'err', Buffer.from('to stderr\n')),
+    ...encoder.omit(1.5, 'err', Buffer.from([0, 1, 2])),
     ...encoder.resize(2, 100, 30),
     ...encoder.mark(2.5, 'interrupted'),
     ...encoder.exit(3, 7),
@@ -41,7 +42,7 @@ async function read(directory: string): Promise<unknown> {
   const path = join(directory, 'session.cast');
   const { head, items } = await readCast(await openRecording(path));
   const found = await all(items);
-  const { hash: _, ...scanned } = await scanCast(await openRecording(path));
+  const { hash: _, omitted: __, ...scanned } = await scanCast(await openRecording(path));
   copyFileSync(path, join(directory, 'again.cast'));
   await compressRecording(path, new AbortController().signal);
   const compressed = await all((await readCast(await openRecording(path))).items);
@@ -49,5 +50,5 @@ async function read(directory: string): Promise<unknown> {
 }
 
 describeReleased(import.meta.url, [
-  { name: 'recording', revision: 1, version: 'version in src/terminal/recording/cast-format.ts', write, read },
+  { name: 'recording', revision: 2, version: 'version in src/terminal/recording/cast-format.ts', write, read },
 ]);

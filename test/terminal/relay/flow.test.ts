@@ -84,6 +84,23 @@ describe('a recording that is full', () => {
     expect(await room.get(id)).toMatchObject({ status: 'closed', reason: 'recording_failed', recording: 'truncated' });
   });
 
+  it('does not end a command, of which it goes on with sizes and hashes', async () => {
+    const room = await Room.start({ maxBytes: 65_536, rules: { record: 'required', recordCommands: 'all' } });
+    const { id, url } = await room.exec({ command: ['cat'] });
+    const client = await FakeClient.open(url);
+    await client.welcomed();
+    await room.agent.attached(id);
+    room.agent.write(id, Buffer.alloc(MIB, 'x'));
+    await until(() => client.output.length === MIB, 'all has come');
+    room.agent.end(id, { code: 0, signal: null, reason: 'exited' });
+    await client.ended();
+    expect(client.exit).toMatchObject({ reason: 'exited', code: 0, final_offset: MIB });
+    expect(await room.get(id)).toMatchObject({ status: 'closed', reason: 'exited', recording: 'truncated' });
+    const { text } = await room.call('GET', `/terminal/session/${id}/transcript`);
+    expect(text).toContain('only sizes and hashes of further output follow');
+    expect(text.length).toBeLessThan(300_000);
+  });
+
   it('on a full disk cannot begin: the session does not either when it has to be recorded', async () => {
     const room = await Room.start({ minFreeBytes: 2 ** 60, rules: { record: 'required' } });
     const refused = await room.call('POST', `/terminal/${room.node}`);

@@ -1,4 +1,5 @@
 /** What sockets, agents and orchestrators that go away cost a session: nothing, while they come back in time. */
+import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { inputFrame, signalFrame } from '../../../src/terminal/frames.js';
 import { FakeClient, Room } from '../../support/relay.js';
@@ -47,6 +48,41 @@ describe('a restart of the orchestrator', () => {
       .map((line) => JSON.parse(line));
     const shown = recorded.filter(([, code]) => code === 'o').map(([, , data]) => data);
     expect(shown.join('')).toBe(session.output.toString());
+  });
+
+  it('costs no byte of a command whose recording keeps only sizes and hashes', async () => {
+    const room = await Room.start();
+    const { id, url } = await room.exec({ command: ['cat'] });
+    const first = await FakeClient.open(url);
+    const { secret } = await first.welcomed();
+    const session = await room.agent.attached(id);
+    const output = randomBytes(3_000_000);
+    room.agent.write(id, output.subarray(0, 2_000_000));
+    await until(() => first.received > 100_000, 'the output is under way');
+    // The recording goes on while the client reads nothing.
+    first.socket.pause();
+    await until(() => session.closed !== null || session.limit > 0, 'it is paced');
+    await room.stop();
+    first.socket.resume();
+    await first.ended();
+    room.agent.write(id, output.subarray(2_000_000));
+    await room.begin();
+    const client = await room.attach(id, { mode: 'write' }, { resume: { secret, received: first.received } });
+    room.agent.list();
+    await until(() => first.received + client.output.length >= output.length, 'all has come');
+    expect(Buffer.concat([first.output, client.output]).equals(output)).toBe(true);
+    room.agent.end(id);
+    await client.ended();
+    const { text } = await room.call('GET', `/terminal/session/${id}/transcript`);
+    expect(text.length).toBeLessThan(200_000);
+    const kept = text
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((line) => JSON.parse(line));
+    const sizes = kept.filter(([, code]) => code === 'd').map(([, , { bytes }]) => bytes);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(output.length);
+    expect(await room.get(id)).toMatchObject({ recording: 'complete' });
   });
 
   it('leaves a session that nobody has come to yet to the one who opened it', async () => {
