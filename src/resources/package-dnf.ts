@@ -21,6 +21,7 @@ import {
   parseRpmRows,
   rpmArchitecture,
   rpmName,
+  rpmPackagesOf,
   rpmVersions,
 } from './packages/rpm-installed.js';
 
@@ -39,20 +40,45 @@ export const packageDnf = defineIndexedPackage({
   },
   unhold: (name) => `dnf versionlock delete ${name}`,
   matches: isRpmVersion,
-  install: ({ name }, version) => {
-    const architecture = rpmArchitecture(name);
-    const exact = version === null ? '' : `-${version}`;
-    const item = `${rpmName(name)}${exact}${architecture === null ? '' : `.${architecture}`}`;
-    return [{ do: 'run', command: INSTALL, items: [item] }];
-  },
+  install: ({ name }, version) => [{ do: 'run', command: INSTALL, items: [itemOf(name, version)] }],
   remove: (name) => [{ do: 'run', command: REMOVE, items: [name] }],
   askInstalled,
+  thingsOf: rpmPackagesOf,
+  conflictsOf,
   index: dnfIndex,
   corrected: notOlder,
   removals: { removesNothingElse, removalOf },
   explain: (name, _step, result) => explainDnf(name, result),
   judge: judgeDnf,
 });
+
+/** Returns the argument of dnf for a package. */
+function itemOf(name: string, version: string | null): string {
+  const architecture = rpmArchitecture(name);
+  const exact = version === null ? '' : `-${version}`;
+  return `${rpmName(name)}${exact}${architecture === null ? '' : `.${architecture}`}`;
+}
+
+/** Returns what dnf would remove for these packages, from the table that it shows before it asks. */
+async function conflictsOf(
+  host: Host,
+  wants: readonly (readonly [string, string | null])[],
+): Promise<readonly string[]> {
+  const items = wants.map(([name, version]) => itemOf(name, version));
+  const { stdout } = await host.run({ argv: [...TRIAL, ...items], timeoutSecs: 600 });
+  const removing = stdout
+    .split('\n')
+    .flatMap((line, at, lines) => (/^Removing.*:$/.test(line) ? [lines.slice(at + 1)] : []));
+  return removing.flatMap((lines) => {
+    const end = lines.findIndex((line) => !line.startsWith(' '));
+    return lines.slice(0, end < 0 ? undefined : end).flatMap((line) => {
+      const [, name, architecture] = /^ (\S+)\s+(\S+)/.exec(line) ?? [];
+      return name === undefined ? [] : [name, `${name}.${architecture}`];
+    });
+  });
+}
+
+const TRIAL = ['dnf', '--assumeno', '-C', '--setopt=exit_on_lock=True', 'install', '--allowerasing'] as const;
 
 async function askInstalled(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal> {
   const answer = await askRpm(host, names);

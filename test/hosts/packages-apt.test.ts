@@ -261,7 +261,7 @@ describeHosts(
 
       beforeAll(async () => {
         await sh(
-          'rm -f /etc/good; apt-get update; for name in rival tool bad lib app; do apt-get remove -y $name; done',
+          'rm -f /etc/good; apt-get update; for name in rival tool bad lib app daemon; do apt-get remove -y $name; done',
         );
       });
       beforeEach(async () => {
@@ -317,6 +317,23 @@ describeHosts(
         expect(await installed('bad')).toBe('1.0 half-configured');
         expect(await foretold(apt('lib'))).toEqual(['lib none unchanged', 'bad remove changed']);
         expect(await installed('bad')).toBe('');
+      });
+
+      it('bring units that did not exist before, and that are stopped before they go', async () => {
+        const unit = entry('service-systemd', { name: 'daemon', running: true });
+        expect(await run('apply', apt('daemon'), unit, KEEP)).toEqual([
+          'daemon create changed',
+          'daemon none unchanged',
+          '/root/keep create changed',
+        ]);
+        await orch().declare(KEEP);
+        const removed = await orch().results('apply', ...apart, '--yes');
+        expect(removed.map(({ kind, action, status }) => `${kind} ${action} ${status}`)).toEqual([
+          'file-unix none unchanged',
+          'service-systemd remove changed',
+          'package-apt remove changed',
+        ]);
+        expect(await sh('systemctl is-active daemon')).toBe('inactive');
       });
 
       it('no longer go with the packages that brought them', async () => {

@@ -168,7 +168,8 @@ describeHosts(
       expect(failed[0]?.error?.message).toContain('rpm counts the package as installed');
       expect(failed[1]?.error?.message).toContain('not here');
       await sh('touch /etc/good');
-      expect(fates(await local('apply', { worse: null }))).toEqual(['worse create changed']);
+      // What has half installed is removed once it is no longer declared.
+      expect(fates(await local('apply', { worse: null }))).toEqual(['worse create changed', 'bad remove changed']);
     });
 
     it('are not installed at the cost of others', async () => {
@@ -225,6 +226,21 @@ describeHosts(
       await sh('dnf -y remove plugin');
       expect(fates(await local('apply', {}))).toEqual(['mta remove changed']);
       expect(await installed('mta')).toBe('');
+    });
+
+    it('take the place of packages that they conflict with, in one apply', async () => {
+      declared.delete('tool');
+      expect(fates(await local('plan', { rival: null }))).toEqual(['tool remove pending', 'rival create pending']);
+      expect(fates(await local('apply', { rival: null }))).toEqual(['tool remove changed', 'rival create changed']);
+      expect(await installed('tool')).toBe('');
+    });
+
+    it('are one package with their architecture and without', async () => {
+      const both = fates(await local('plan', { lib: null, 'lib.noarch': null }));
+      expect(both.filter((fate) => fate.startsWith('lib'))).toEqual([
+        'lib none failed module_conflict',
+        'lib.noarch none failed module_conflict',
+      ]);
     });
   },
   rpmTools,

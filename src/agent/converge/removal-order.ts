@@ -37,6 +37,16 @@ export class RemovalOrder {
     for (const target of targets) this.begun.add(target);
   }
 
+  /** True if one of the rest is of a family that can stand in the way of these resources. */
+  mayHinder(targets: readonly Target[], same: SameThings): boolean {
+    const families = new Set(targets.map(({ kind }) => kind?.family));
+    return this.rest.some(
+      (target) =>
+        mayGoFirst(target, same) &&
+        (families.has(target.kind?.family) || (families.has('group') && target.kind?.family === 'user')),
+    );
+  }
+
   /** Returns those of the rest that have to go before these resources, each after those that need it. */
   async inTheWayOf(examined: readonly Examined[], same: SameThings): Promise<readonly Target[]> {
     const open = this.rest.filter((target): target is KnownTarget => mayGoFirst(target, same));

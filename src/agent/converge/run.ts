@@ -146,6 +146,7 @@ export class Run {
   async removalsBefore(targets: readonly Target[]): Promise<readonly Target[]> {
     if (this.order.rest.length === 0) return [];
     await this.refresh();
+    if (!this.order.mayHinder(targets, this.same)) return [];
     const first = await this.order.inTheWayOf(await this.foresee(targets), this.same);
     this.order.begin(first);
     for (const target of first) this.early.add(target);

@@ -43,6 +43,25 @@ export async function askRpm(host: Host, names: readonly string[]): Promise<RpmA
   return exitedWith(machine, 0) ? { rows, native: machine.stdout.trim() } : commandFailure(askArchitecture, machine);
 }
 
+/**
+ * Returns for each name the package that it means, as name and architecture; null for names that no other one can mean. A name
+ * without an architecture means the installed package, else that of the machine.
+ */
+export async function rpmPackagesOf(host: Host, names: readonly string[]): Promise<readonly (string | null)[]> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(rpmName(name), (counts.get(rpmName(name)) ?? 0) + 1);
+  const isUnclear = (name: string) => (counts.get(rpmName(name)) ?? 0) > 1;
+  if (!names.some(isUnclear)) return names.map(() => null);
+  const answer = await askRpm(host, names.filter(isUnclear));
+  if ('code' in answer) return names.map(() => null);
+  const { rows, native } = answer;
+  return names.map((name) => {
+    if (!isUnclear(name)) return null;
+    const architecture = rpmArchitecture(name) ?? rowsFor(name, rows, native)[0]?.architecture ?? native;
+    return `${rpmName(name)}.${architecture === 'noarch' ? native : architecture}`;
+  });
+}
+
 /** Returns the refusal for an unreadable database; the exit status only counts missing packages. */
 function refusalOf(command: Command, result: CommandResult): CommandRefusal | null {
   if (result.end.how !== 'exited') return commandFailure(command, result);
@@ -60,14 +79,17 @@ export function parseRpmRows(text: string): readonly RpmRow[] {
   });
 }
 
-/** Returns the versions for a name, newest first: of its architecture, else of the machine's, else of any. */
-export function rpmVersions(name: string, rows: readonly RpmRow[], native: string): readonly string[] {
+/** Returns the versions for a name, newest first. */
+export const rpmVersions = (name: string, rows: readonly RpmRow[], native: string): readonly string[] =>
+  [...new Set(rowsFor(name, rows, native).map(({ version }) => version))].sort((a, b) => compareRpmVersions(b, a));
+
+/** Returns the packages of a name: of its architecture, else of the machine's, else of any. */
+function rowsFor(name: string, rows: readonly RpmRow[], native: string): readonly RpmRow[] {
   const architecture = rpmArchitecture(name);
   const named = rows.filter((row) => row.name === rpmName(name));
   const own = named.filter((row) => row.architecture === native || row.architecture === 'noarch');
   const fitting = architecture === null ? own : named.filter((row) => row.architecture === architecture);
-  const taken = architecture === null && fitting.length === 0 ? named : fitting;
-  return [...new Set(taken.map(({ version }) => version))].sort((a, b) => compareRpmVersions(b, a));
+  return architecture === null && fitting.length === 0 ? named : fitting;
 }
 
 /** Versions of rpm: `epoch:version-release`, and their order. */
