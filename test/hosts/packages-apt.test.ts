@@ -261,7 +261,7 @@ describeHosts(
 
       beforeAll(async () => {
         await sh(
-          'rm -f /etc/good; apt-get update; for name in rival tool bad lib app daemon; do apt-get remove -y $name; done',
+          'systemctl disable --now daemon; rm -f /etc/good; apt-get update; for name in rival tool bad lib app daemon; do apt-get remove -y $name; done; systemctl daemon-reload',
         );
       });
       beforeEach(async () => {
