@@ -72,6 +72,14 @@ export async function serve(options: ServeOptions): Promise<number> {
     loadSettings({ ...options, flags, configFile: textOf(config) ?? options.env.ORCH_SERVE_CONFIG ?? null });
   const live = { settings: load() };
   const logger = options.createLogger({ level: live.settings['log.level'], format: live.settings['log.format'] });
+  if (flags.metrics_token !== undefined) {
+    logger.warn(
+      'the token of --metrics-token stands in the list of processes, which every user of this host can read',
+      {
+        hint: 'put it into a file of mode 0600, and name that with --metrics-token-file',
+      },
+    );
+  }
   const dataDir = resolve(live.settings.data_dir);
   const memory = memoryOf(options);
   if (wantsIdentity !== true) memory.requireMounted(dataDir);

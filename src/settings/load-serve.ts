@@ -1,10 +1,10 @@
 /** Loads the settings of `orch serve`: flag, then environment variable, then YAML file, then default. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import * as Type from 'typebox';
-import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
+import { Fault, isFault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { xdgDirectory } from '../kernel/home-directory.js';
 import { parseIpNetwork } from '../kernel/ip-network.js';
 import { validator } from '../kernel/validator.js';
@@ -137,6 +137,8 @@ function checked(settings: Settings): Settings {
       refuse(`notifications.allow_networks: "${network}" is no network`, 'write networks as 10.0.0.0/8 or fd00::/8');
     }
   }
+  const { metrics_token: token, metrics_token_file: tokenFile } = settings;
+  if (token !== '' && tokenFile !== '') refuse('metrics_token and metrics_token_file exclude each other');
   const { advertised_host: host } = settings;
   const problem = host === '' ? null : hostProblem(host);
   if (problem !== null) {
@@ -145,7 +147,30 @@ function checked(settings: Settings): Settings {
       'write a name such as orch.example.org, or an address',
     );
   }
-  return { ...settings, advertised_host: withoutBrackets(host) };
+  return {
+    ...settings,
+    advertised_host: withoutBrackets(host),
+    metrics_token: tokenFile === '' ? token : tokenIn(tokenFile),
+  };
+}
+
+/** Returns the token in a file. Throws `invalid_config` for one that others may read, that is empty, or cannot be read. */
+function tokenIn(file: string): string {
+  const refuse = (why: string, hint: string, cause?: unknown) =>
+    new Fault('invalid_config', `metrics_token_file: ${file} ${why}`, { hint, cause });
+  try {
+    if ((statSync(file).mode & 0o077) !== 0) throw refuse('may be read by others', `chmod 600 ${file}`);
+    const token = readFileSync(file, 'utf8').trim();
+    if (!/^[!-~]{1,512}$/.test(token)) throw refuse('holds no token', `openssl rand -hex 32 > ${file}`);
+    return token;
+  } catch (error) {
+    if (isFault(error)) throw error;
+    throw refuse(
+      `cannot be read: ${messageOf(error)}`,
+      'make it readable for the user who runs orch serve alone',
+      error,
+    );
+  }
 }
 
 /** Returns true for loopback. A name such as 127.example.com may resolve to any address, so it does not count. */

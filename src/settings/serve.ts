@@ -243,7 +243,13 @@ export const SERVE_SETTINGS = {
   }),
   metrics_token: text({
     summary: 'bearer token for scraping GET /api/v1/metrics without a login',
+    detail: 'other users of the host see it on the command line; see metrics_token_file',
     placeholder: 'TOKEN',
+    live: true,
+  }),
+  metrics_token_file: path({
+    summary: 'file with that token',
+    detail: 'readable by this user alone; read again on SIGHUP',
     live: true,
   }),
   'metrics.poll_interval': integer({

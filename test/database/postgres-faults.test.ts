@@ -1,12 +1,14 @@
 /** A store on PostgreSQL whose server, connections and answers are lost. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { readChainHead } from '../../daemon/core/audit-log.js';
 import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { type OpenDatabase, openDatabase } from '../../daemon/database/database.js';
 import { getMeta, setMeta } from '../../daemon/database/meta.js';
+import { STORE_LOCK } from '../../daemon/database/postgres/lock-holder.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { CuttingWay, type Loss } from '../support/cutting-way.js';
@@ -173,6 +175,34 @@ describe.skipIf(noPostgres !== null)(NAME, () => {
     expect(refused.message).toContain('is in use by another orchestrator (127.0.0.1/32, since');
     await first.store.close();
     await open(null, first.database);
+  });
+
+  it('is refused with the name of the role that holds its lock, and how to keep roles out', async () => {
+    await postgres.createDatabase('locked');
+    await postgres.sql('create role mallory login');
+    const mallory = new pg.Client({ host: '127.0.0.1', port: postgres.port, user: 'mallory', database: 'locked' });
+    await mallory.connect();
+    await mallory.query(`select pg_advisory_lock(${STORE_LOCK})`);
+    const refused = await rejection(open(null, 'locked'));
+    await mallory.end();
+    expect([refused.code, refused.message]).toEqual([
+      'data_dir_locked',
+      expect.stringMatching(/process \d+ of the server holds the lock of .*, as the role mallory$/),
+    ]);
+    expect(refused.hint).toMatch(/pg_terminate_backend\(\d+\).*revoke connect on database/);
+    await open(null, 'locked');
+  });
+
+  it('is refused in a schema of another role, which could drop its tables', async () => {
+    await postgres.createDatabase('foreign');
+    await postgres.sql('create role owner; create schema orch authorization owner', 'foreign');
+    const refused = await rejection(open(null, 'foreign'));
+    expect([refused.code, refused.message]).toEqual([
+      'invalid_config',
+      expect.stringContaining('belongs to the role owner, and orch serve connects as orch'),
+    ]);
+    await postgres.sql('alter schema orch owner to orch', 'foreign');
+    await open(null, 'foreign');
   });
 
   it('ends when another orchestrator has taken the store over', async () => {

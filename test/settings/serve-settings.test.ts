@@ -1,5 +1,5 @@
 /** The settings of `orch serve`: where they come from, and what is refused. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -177,5 +177,36 @@ describe('the advertised host', () => {
     const fault = refused(`advertised_host: ${JSON.stringify(host)}`);
     expect(fault).toMatchObject({ code: 'invalid_config', message: expect.stringContaining(why) });
     expect(fault.message).toContain(`advertised_host: ${JSON.stringify(host)}`);
+  });
+});
+
+describe('the token of metrics', () => {
+  const tokenFile = (text: string, mode = 0o600): string => {
+    const path = fileOf(text);
+    chmodSync(path, mode);
+    return path;
+  };
+
+  it('comes from a file, and is read again with the settings', () => {
+    const file = tokenFile('first\n');
+    const yaml = `metrics_token_file: ${file}`;
+    expect(load(yaml).metrics_token).toBe('first');
+    writeFileSync(file, 'second');
+    expect(load(yaml).metrics_token).toBe('second');
+  });
+
+  it.each<[string, () => string, RegExp]>([
+    ['that others may read', () => tokenFile('token', 0o644), /may be read by others/],
+    ['that is empty', () => tokenFile('\n'), /holds no token/],
+    ['of several lines', () => tokenFile('one\ntwo\n'), /holds no token/],
+    ['that is not there', () => join(directory, 'none'), /cannot be read/],
+  ])('is not in a file %s', (_, file, why) => {
+    const fault = refused(`metrics_token_file: ${file()}`);
+    expect([fault.code, fault.message]).toEqual(['invalid_config', expect.stringMatching(why)]);
+    expect(fault.hint).toBeDefined();
+  });
+
+  it('is given once', () => {
+    expect(refused(`metrics_token: a\nmetrics_token_file: ${tokenFile('b')}`).message).toContain('exclude each other');
   });
 });

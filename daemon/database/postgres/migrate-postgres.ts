@@ -74,6 +74,24 @@ export async function runMigrations(tx: Transaction<Database>, missing: readonly
 /** Keys in `meta` that describe the database and not the orchestrator. */
 export const OWN_META = [SCHEMA_KEY, 'writer', 'last_batch'] as const;
 
+/**
+ * Checks that the schema of the store, if there is one, belongs to the role of this orchestrator: the owner of a schema
+ * can drop and replace the tables in it. Throws `invalid_config`.
+ */
+export async function requireOwnSchema(run: RunStatement, place: string): Promise<void> {
+  const { rows } = await run(
+    `select pg_get_userbyid(nspowner)::text as owner, current_user::text as role from pg_namespace where nspname = 'orch'`,
+    [],
+  );
+  const [row] = rows;
+  if (row === undefined || row.owner === row.role) return;
+  throw new Fault(
+    'invalid_config',
+    `the schema orch in ${place} belongs to the role ${row.owner}, and orch serve connects as ${row.role}`,
+    { hint: `the owner could drop its tables; as an administrator: alter schema orch owner to ${row.role}` },
+  );
+}
+
 /** Creates the schema of the store, unless the database's owner has done so. Throws `invalid_config`. */
 export async function createSchema(tx: Transaction<Database>, place: string): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`select to_regnamespace('orch') is not null as there`.execute(tx);

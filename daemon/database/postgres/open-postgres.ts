@@ -14,7 +14,7 @@ import { makeSchemaBackup } from '../schema-backups.js';
 import { STORE_FILE } from '../store-location.js';
 import { checkServer, checkSessions } from './check-server.js';
 import { loadPg, type PgModule } from './load-pg.js';
-import { migratePostgres, postgresSchemaVersion } from './migrate-postgres.js';
+import { migratePostgres, postgresSchemaVersion, requireOwnSchema } from './migrate-postgres.js';
 import type { RunStatement } from './postgres-dialect.js';
 import { postgresFault } from './postgres-error.js';
 import { type PasswordSource, passwordOf } from './postgres-password.js';
@@ -78,6 +78,7 @@ export async function openPostgres(options: OpenPostgresOptions): Promise<OpenPo
   let isOpen = false;
   const { store, place } = await holdPostgres({ ...options, onFatal: (error) => isOpen && options.onFatal(error) });
   try {
+    await store.withReader((run) => requireOwnSchema(run, place));
     const schema = await store.withReader(postgresSchemaVersion);
     if (schema === 0 && options.faultIfEmpty) throw options.faultIfEmpty(place);
     if (schema !== 0 && options.faultIfThere) throw options.faultIfThere(place);

@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events';
 import type { ClientConfig, QueryResult as PgResult, Pool, PoolClient } from 'pg';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { PgModule } from './load-pg.js';
-import { lockHolder, STORE_LOCK } from './lock-holder.js';
+import { type LockHolder, lockHolder, STORE_LOCK } from './lock-holder.js';
 import { ConnectionLost, isConnectionError } from './postgres-error.js';
 import { PostgresSession, SESSION_SETUP, storable, within } from './postgres-session.js';
 
@@ -87,8 +87,8 @@ export class PostgresPeriod {
     return rows[0]?.taken === true;
   }
 
-  /** Returns who holds the lock, for a message; null when it is free by now. */
-  async holder(): Promise<string | null> {
+  /** Returns who holds the lock; null when it is free by now. */
+  async holder(): Promise<LockHolder | null> {
     return lockHolder((text, values) => this.watcher.query(text, values));
   }
 

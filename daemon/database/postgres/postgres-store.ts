@@ -12,6 +12,7 @@ import type { Logger } from '../../../src/kernel/logger.js';
 import type { Database, Queryable } from '../schema.js';
 import type { StoreDriver, TransactOptions } from '../store-driver.js';
 import type { PgModule } from './load-pg.js';
+import type { LockHolder } from './lock-holder.js';
 import { postgresDatabase, type RunStatement, runCompiled } from './postgres-dialect.js';
 import { ConnectionLost, isConnectionError, postgresFault, unreachable } from './postgres-error.js';
 import { PostgresPeriod } from './postgres-period.js';
@@ -359,13 +360,7 @@ export class PostgresStore implements StoreDriver {
     while (!(await period.lock())) {
       if (performance.now() > end) {
         const holder = await period.holder();
-        throw new Fault(
-          'data_dir_locked',
-          `${this.options.place} is in use by another orchestrator (${holder ?? 'unknown'})`,
-          {
-            hint: 'stop the other one; each orchestrator needs a database of its own',
-          },
-        );
+        throw lockedBy(this.options.place, holder);
       }
       await pause(RETRY_MS, this.closing.signal);
     }
@@ -444,5 +439,18 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
     }, ms);
     if (signal.aborted) onAbort();
     else signal.addEventListener('abort', onAbort, { once: true });
+  });
+}
+
+/** A session of another role is no orchestrator of this store, because the schema belongs to one role. */
+function lockedBy(place: string, holder: LockHolder | null): Fault {
+  if (holder === null || holder.isOwnRole) {
+    return new Fault('data_dir_locked', `${place} is in use by another orchestrator (${holder?.place ?? 'unknown'})`, {
+      hint: 'stop the other one; each orchestrator needs a database of its own',
+    });
+  }
+  const { role, pid } = holder;
+  return new Fault('data_dir_locked', `process ${pid} of the server holds the lock of ${place}, as the role ${role}`, {
+    hint: `as an administrator of the server: select pg_terminate_backend(${pid}); and to keep other roles out: revoke connect on database NAME from public`,
   });
 }
