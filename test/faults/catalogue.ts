@@ -3,6 +3,8 @@ import { closeSync, openSync, readdirSync, readFileSync, statSync, writeFileSync
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../support/orch.js';
+import { type TEST_STORE, urlOf } from '../support/store-urls.js';
+import { psql } from '../support/test-databases.js';
 import type { Allowed } from './checks.js';
 import { AGENTS, type Fleet, fakeTime, type Side } from './fleet.js';
 import type { Ledger } from './load.js';
@@ -19,10 +21,13 @@ export interface Fault {
   /** Why it cannot be tried on this machine. */
   readonly missing?: string | null;
   readonly allowed?: Allowed;
+  /** Stores that it is tried on [default: SQLite, whose files are on the disk that breaks]. */
+  readonly stores?: readonly (typeof TEST_STORE)[];
   prepare?(fleet: Fleet): Promise<void>;
   strike(on: Strike): Promise<void>;
 }
 
+const BOTH = ['sqlite', 'postgres'] as const;
 const withoutFakeTime = fakeTime === null ? 'faketime not installed' : null;
 const HOUR = 3_600;
 const YEAR = 365 * 24 * HOUR;
@@ -43,7 +48,7 @@ async function kill({ fleet, random }: Strike, ...sides: readonly Side[]): Promi
 
 async function cutPower({ fleet, random }: Strike, side: Side): Promise<void> {
   await fleet.end(side);
-  fleet.disks[side].cutPower();
+  fleet.disks[side].cutPower(random);
   await aWhile(random);
   await fleet.start(side);
   await aWhile(random);
@@ -164,6 +169,19 @@ async function restoreBackup({ fleet, ledger, random }: Strike): Promise<void> {
   forget();
 }
 
+/** The server ends every connection to the database of the store, several times while the load runs. */
+async function endConnections({ fleet, random }: Strike): Promise<void> {
+  const url = urlOf(join(fleet.disks.serve.root, 'orch.db'));
+  if (url === null) throw new Error('this store is no database');
+  for (let cut = random.between(2, 5); cut > 0; cut -= 1) {
+    psql(url, [
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+    ]);
+    await aWhile(random);
+  }
+}
+
 async function succeed(fleet: Fleet, args: readonly string[]): Promise<void> {
   const { status, stdout, stderr } = await fleet.cli(args);
   if (status !== 0) throw new Error(`orch ${args.join(' ')} ended with ${status}: ${stderr}${stdout}`);
@@ -184,9 +202,9 @@ async function startUnmounted({ fleet, ledger, random }: Strike): Promise<void> 
 const either = (random: Random): Side => (random.next() < 0.5 ? 'a1' : 'a2');
 
 export const FAULTS: readonly Fault[] = [
-  { name: 'kill -9 of the orchestrator', strike: (on) => kill(on, 'serve') },
+  { name: 'kill -9 of the orchestrator', stores: BOTH, strike: (on) => kill(on, 'serve') },
   { name: 'kill -9 of an agent', strike: (on) => kill(on, either(on.random)) },
-  { name: 'kill -9 of both ends', strike: (on) => kill(on, 'serve', ...AGENTS) },
+  { name: 'kill -9 of both ends', stores: BOTH, strike: (on) => kill(on, 'serve', ...AGENTS) },
   {
     name: 'kill -9 of the terminal host',
     strike: async ({ fleet, random }) => {
@@ -199,6 +217,7 @@ export const FAULTS: readonly Fault[] = [
       await aWhile(random);
     },
   },
+  { name: 'connections of the database that end', stores: ['postgres'], strike: endConnections },
   {
     name: 'a power cut at the orchestrator',
     prepare: (fleet) => fleet.keepImages('serve'),
@@ -250,6 +269,6 @@ export const FAULTS: readonly Fault[] = [
       await aWhile(random);
     },
   },
-  { name: 'an old backup under a running fleet', strike: restoreBackup },
+  { name: 'an old backup under a running fleet', stores: BOTH, strike: restoreBackup },
   { name: 'a start without the data directory', strike: startUnmounted },
 ];

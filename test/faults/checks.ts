@@ -1,9 +1,11 @@
 /** Promises that have to hold after a fault, when everything runs again. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Answer } from '../api/api-request.js';
+import type { Call } from '../api/world.js';
 import { until } from '../support/orch.js';
 import { AGENTS, type AgentName, type Fleet } from './fleet.js';
-import { contentOf, type Fate, type Ledger, linesOf, moduleOf } from './load.js';
+import { contentOf, type Fate, type Ledger, linesOf, moduleOf, OWNER, secretContent } from './load.js';
 
 interface Ended {
   readonly operation_id: string;
@@ -22,10 +24,12 @@ export async function check(fleet: Fleet, ledger: Ledger, allowed: Allowed = {})
   const violated = (sentence: string) => void ledger.violations.push(sentence);
   await checkWrites(fleet, ledger, violated);
   await checkAudit(fleet, ledger, violated);
+  await checkRollouts(fleet, ledger, violated);
   const ends = await endedOperations(fleet);
   for (const agent of AGENTS) {
-    checkScripts(fleet, ledger, agent, ends, violated);
-    await checkConvergence(fleet, ledger, agent, violated, allowed.lostJournal?.includes(agent) ?? false);
+    const hasLostJournal = allowed.lostJournal?.includes(agent) ?? false;
+    await checkScripts({ fleet, ledger, agent, ends, hasLostJournal, violated });
+    await checkConvergence(fleet, ledger, agent, violated, hasLostJournal);
   }
   await checkExecs(fleet, ledger, violated);
 }
@@ -88,18 +92,51 @@ async function endedOperations(fleet: Fleet): Promise<ReadonlyMap<string, string
   return new Map(operations.map(({ operation_id, status }) => [operation_id, status]));
 }
 
+/** Every rollout that was acknowledged has its end, and its script ran on each agent at most once. */
+async function checkRollouts(fleet: Fleet, ledger: Ledger, violated: Violated): Promise<void> {
+  const known = new Map<string, string>();
+  await until(async () => {
+    for (let offset = 0; ; offset += 500) {
+      const page = await fleet.world.gives('listRollouts', { query: { limit: '500', offset: String(offset) } }, 200);
+      for (const { rollout_id, state } of page.rollouts) known.set(rollout_id, state);
+      if (page.rollouts.length < 500) break;
+    }
+    return [...known.values()].every((state) => ENDED.includes(state));
+  }, 'every rollout has ended');
+  for (const { id, value } of ledger.rollouts) {
+    const state = id === null ? undefined : known.get(id);
+    if (id !== null && state === undefined)
+      violated(`the rollout ${id} of ${value} was acknowledged and is not listed`);
+    for (const agent of AGENTS) {
+      const runs = countIn(linesIn(join(fleet.witness(agent), 'shared')), value);
+      if (runs > 1) violated(`the script of ${value} ran ${runs} times on ${agent}`);
+      if (state === 'succeeded' && runs !== 1)
+        violated(`the rollout of ${value} succeeded, its script ran ${runs} times on ${agent}`);
+    }
+  }
+}
+
+/** A rollout whose canary failed has halted: an operator would have to resume it. */
+const ENDED = ['succeeded', 'failed', 'cancelled', 'reverted', 'halted'];
+
 const linesIn = (path: string): readonly string[] =>
   existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : [];
 
 const countIn = (lines: readonly string[], line: string): number => lines.filter((one) => one === line).length;
 
-function checkScripts(
-  fleet: Fleet,
-  ledger: Ledger,
-  agent: AgentName,
-  ends: ReadonlyMap<string, string>,
-  violated: Violated,
-): void {
+interface CheckedAgent {
+  readonly fleet: Fleet;
+  readonly ledger: Ledger;
+  readonly agent: AgentName;
+  /** States of all operations by ID. */
+  readonly ends: ReadonlyMap<string, string>;
+  readonly hasLostJournal: boolean;
+  readonly violated: Violated;
+}
+
+/** What the scripts wrote down is what the operations say of them. */
+async function checkScripts(checked: CheckedAgent): Promise<void> {
+  const { fleet, ledger, agent, ends, hasLostJournal, violated } = checked;
   const ran = linesIn(join(fleet.witness(agent), 'ran'));
   const triggered = linesIn(join(fleet.witness(agent), 'triggered'));
   for (const { value, id, fate } of ledger.applies.filter((apply) => apply.agent === agent)) {
@@ -111,6 +148,14 @@ function checkScripts(
     const end = ends.get(id);
     if (end === undefined) violated(`the operation ${id} of ${value} was acknowledged and is not listed`);
     if (end === 'succeeded' && runs !== 1) violated(`the apply of ${value} succeeded, its script ran ${runs} times`);
+    // An agent that lost its journal does not know what ran.
+    if (end === 'succeeded' || end === 'interrupted' || end === undefined || ledger.compared.has(id)) continue;
+    ledger.compared.add(id);
+    if (hasLostJournal) continue;
+    const { resources } = await fleet.world.gives('getOperation', { params: { operation_id: id } }, 200);
+    const said = resources.find(({ identity }: { identity: string }) => identity === 'ran')?.status;
+    if (said === 'changed' ? runs !== 1 : said !== 'failed' && said !== undefined && runs > 0)
+      violated(`the apply of ${value} is ${end}, its script is ${said} and ran ${runs} times`);
   }
 }
 
@@ -133,7 +178,7 @@ async function checkConvergence(
   await fleet.world.gives('uploadModule', { body: { name, content: moduleOf(fleet, agent, value) } }, 201);
   for (const round of ['first', 'second']) {
     const call = { params: { node_id: fleet.nodes[agent] }, body: { modules: [name] } };
-    const result = await fleet.world.gives('applyAgent', call, 200);
+    const result = await appliedWhenFree(fleet, call);
     if (result.status !== 'succeeded')
       violated(`the ${round} apply of ${value} is ${result.status}: ${JSON.stringify(result.error)}`);
     if (round === 'second' && result.has_changes) violated(`the second apply of ${value} changed something`);
@@ -142,9 +187,32 @@ async function checkConvergence(
   if (countIn(triggered, value) !== 1) violated(`the trigger of ${value} fired ${countIn(triggered, value)} times`);
   if (countIn(linesIn(join(fleet.witness(agent), 'ran')), value) !== 1)
     violated(`the script of ${value} did not run once`);
-  const left = readdirSync(fleet.site(agent)).filter((entry) => entry !== 'value');
+  const secret = join(fleet.site(agent), 'secret');
+  if (readFileSync(secret, 'utf8') !== secretContent) violated(`${secret} has another content`);
+  const { uid, gid, mode } = statSync(secret);
+  const found = `${uid} ${gid} ${(mode & 0o7777).toString(8)}`;
+  if (found !== `${idOf('passwd', OWNER.user)} ${idOf('group', OWNER.group)} 640`) violated(`${secret} has ${found}`);
+  const left = readdirSync(fleet.site(agent)).filter((entry) => entry !== 'value' && entry !== 'secret');
   if (left.length > 0) violated(`left in the managed directory: ${left.join(', ')}`);
+  if (existsSync(join(fleet.path(agent), 'data', 'snapshot')))
+    violated(`the snapshot of a confirmed apply is left on ${agent}`);
 }
+
+/** Applies once no other operation of the agent is in progress. */
+async function appliedWhenFree(fleet: Fleet, call: Call): Promise<Answer['json']> {
+  let answer: Answer | null = null;
+  await until(async () => {
+    answer = await fleet.world.call('applyAgent', call);
+    return answer.status !== 409;
+  }, 'the agent is free');
+  const { status, json } = answer as unknown as Answer;
+  if (status !== 200) throw new Error(`applyAgent answers ${status}: ${JSON.stringify(json)}`);
+  return json;
+}
+
+/** Returns the number of a user or a group of this machine. */
+const idOf = (file: 'passwd' | 'group', name: string): number =>
+  Number(readFileSync(`/etc/${file}`, 'utf8').match(new RegExp(`^${name}:[^:]*:(\\d+):`, 'm'))?.[1]);
 
 /** A command that ended well has shown all of its lines, its recording holds them, and no session stays open. */
 async function checkExecs(fleet: Fleet, ledger: Ledger, violated: Violated): Promise<void> {
@@ -152,7 +220,10 @@ async function checkExecs(fleet: Fleet, ledger: Ledger, violated: Violated): Pro
     const { status, stderr } = await fleet.cli(['exec', agent, '--', 'true']);
     if (status !== 0) violated(`a command on ${agent} ends with ${status}: ${stderr}`);
   }
-  for (const { marker, ended } of ledger.execs) {
+  for (const { agent, marker, ended } of ledger.execs) {
+    const runs = countIn(linesIn(join(fleet.witness(agent), 'commands')), marker);
+    if (runs > 1) violated(`the command ${marker} ran ${runs} times`);
+    if (ended.status === 0 && runs === 0) violated(`the command ${marker} ended well and did not run`);
     if (ended.status === 0 && ended.stdout !== linesOf(marker)) {
       violated(`the command ${marker} ended well and showed ${ended.stdout.length} bytes: ${ended.stderr}`);
     }

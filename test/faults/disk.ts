@@ -18,6 +18,7 @@ import {
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isInstalled } from '../support/is-installed.js';
+import type { Random } from './random.js';
 
 /** Why these tests cannot run on this machine; null when they can. */
 export const missing: string | null = ((): string | null => {
@@ -132,17 +133,33 @@ export class Disk {
     writeFileSync(join(this.images, 'names'), lines.join(''));
   }
 
-  /** Leaves only synced files, with the bytes that they had at their last sync. Call it when the programs were killed. */
-  cutPower(): void {
+  /**
+   * Leaves what a power cut may leave. Synced bytes survive. Of each sector that was written since, and of each name that was made,
+   * replaced or removed since, the old state or the new one survives, at random. Call it when the programs were killed.
+   */
+  cutPower(random: Random): void {
     const durable = durableNames(readFileSync(join(this.images, 'names'), 'utf8'));
-    const directories = new Set(filesBelow(this.root).map((path) => dirname(path)));
-    for (const path of filesBelow(this.root)) rmSync(path);
-    for (const directory of directories) mkdirSync(directory, { recursive: true });
+    const present = new Map(filesBelow(this.root).map((path) => [path, fileAt(path)]));
+    const kept = new Map<string, { readonly bytes: Buffer; readonly mode: number }>();
     for (const [path, { inode, mode }] of durable) {
-      mkdirSync(dirname(path), { recursive: true });
       const image = join(this.images, inode);
-      if (existsSync(image)) copyFileSync(image, path);
-      else writeFileSync(path, '');
+      const synced = existsSync(image) ? readFileSync(image) : Buffer.alloc(0);
+      const now = [...present.values()].find((file) => file.inode === inode);
+      kept.set(path, { bytes: now === undefined ? synced : torn(synced, now.bytes, random), mode });
+    }
+    for (const [path, { inode, mode, bytes }] of present) {
+      if (durable.get(path)?.inode === inode || random.next() < 0.5) continue;
+      // A rename takes the name under which the file was synced.
+      const former = [...durable].find(([, entry]) => entry.inode === inode)?.[0];
+      const image = join(this.images, inode);
+      kept.set(path, (former && kept.get(former)) || { bytes: torn(readIfThere(image), bytes, random), mode });
+      if (former !== undefined) kept.delete(former);
+    }
+    for (const path of durable.keys()) if (!present.has(path) && random.next() < 0.5) kept.delete(path);
+    for (const path of present.keys()) rmSync(path);
+    for (const [path, { bytes, mode }] of kept) {
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, bytes);
       chmodSync(path, mode);
     }
     this.keepAll();
@@ -173,6 +190,27 @@ export class Disk {
   private get ballast(): string {
     return join(this.root, 'ballast');
   }
+}
+
+/** Bytes that a disk writes whole or not at all. */
+const SECTOR = 512;
+
+/** Returns `synced` with a random part of the sectors of `now`, as far as the file reaches then. */
+function torn(synced: Buffer, now: Buffer, random: Random): Buffer {
+  const length = random.next() < 0.5 ? synced.length : now.length;
+  const result = Buffer.alloc(length);
+  synced.copy(result);
+  for (let at = 0; at < length; at += SECTOR) {
+    if (random.next() < 0.5) now.copy(result, at, at, Math.min(at + SECTOR, length));
+  }
+  return result;
+}
+
+const readIfThere = (path: string): Buffer => (existsSync(path) ? readFileSync(path) : Buffer.alloc(0));
+
+function fileAt(path: string) {
+  const { ino, mode } = statSync(path);
+  return { inode: String(ino), mode: mode & 0o7777, bytes: readFileSync(path) };
 }
 
 interface Entry {

@@ -6,6 +6,7 @@ import { World } from '../api/world.js';
 import { type Finished, type Running, until } from '../support/orch.js';
 import { TEST_SHELL } from '../support/test-shell.js';
 import { compileFaults, Disk } from './disk.js';
+import { moduleOf, SECRET, SECRET_VALUE, SHARED, sharedModule } from './load.js';
 
 export const AGENTS = ['a1', 'a2'] as const;
 export type AgentName = (typeof AGENTS)[number];
@@ -81,6 +82,24 @@ export class Fleet {
       await this.world.gives('setAgentStatus', call, 200);
     }
     await this.allConnected();
+    await this.assign();
+  }
+
+  /** Assigns to each agent its own module, and to both the one that rollouts apply. */
+  private async assign(): Promise<void> {
+    await this.world.gives('createSecret', { body: { name: SECRET, value: SECRET_VALUE } }, 201);
+    const upload = (name: string, content: string) =>
+      this.world.gives('uploadModule', { body: { name, content } }, 201);
+    const assign = (name: string, selector: string) =>
+      this.world.gives('createAssignment', { body: { name, selector, modules: [name] } }, 201);
+    await upload(SHARED, sharedModule(this, 'begin'));
+    await assign(SHARED, 'load=any');
+    for (const name of AGENTS) {
+      const tag = { params: { node_id: this.nodes[name], key: 'load' }, body: { value: 'any' } };
+      await this.world.gives('setTag', tag, 204);
+      await upload(`load-${name}`, moduleOf(this, name, 'begin'));
+      await assign(`load-${name}`, `load=any,agent.name=${name}`);
+    }
   }
 
   async startServe(more: readonly string[] = []): Promise<void> {

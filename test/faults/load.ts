@@ -15,6 +15,13 @@ export interface Apply {
   readonly id: string | null;
 }
 
+/** A rollout of the module that both agents share. */
+export interface RolloutAsked {
+  readonly value: string;
+  readonly fate: Fate;
+  readonly id: string | null;
+}
+
 export interface Exec {
   readonly agent: AgentName;
   readonly marker: string;
@@ -26,7 +33,10 @@ export class Ledger {
   readonly channels = new Map<string, Fate>();
   readonly tags = new Map<string, { acknowledged: number; attempted: number }>();
   readonly applies: Apply[] = [];
+  readonly rollouts: RolloutAsked[] = [];
   readonly execs: Exec[] = [];
+  /** Operations whose results were compared with what ran. */
+  readonly compared = new Set<string>();
   /** Promises that were broken, one sentence each. */
   readonly violations: string[] = [];
   /** Text of the newest checkpoint of the audit log, as an operator keeps it elsewhere. */
@@ -41,6 +51,7 @@ export class Ledger {
     const channels = new Map(this.channels);
     const tags = this.tags.get('a1')?.acknowledged ?? 0;
     const applies = new Set(this.applies);
+    const rollouts = new Set(this.rollouts);
     return () => {
       this.era += 1;
       this.checkpoint = null;
@@ -50,6 +61,9 @@ export class Ledger {
       if (kept !== undefined) kept.acknowledged = tags;
       this.applies.forEach((apply, index) => {
         if (!applies.has(apply)) this.applies[index] = { ...apply, fate: 'unknown', id: null };
+      });
+      this.rollouts.forEach((rollout, index) => {
+        if (!rollouts.has(rollout)) this.rollouts[index] = { ...rollout, fate: 'unknown', id: null };
       });
       this.execs.length = 0;
     };
@@ -71,19 +85,37 @@ export const linesOf = (marker: string): string =>
 /** The file's content: long enough to be torn, and telling by which apply it was written. */
 export const contentOf = (value: string): string => `${value}\n`.repeat(500);
 
+/** Module of both agents, which rollouts apply. */
+export const SHARED = 'load-shared';
+/** Secret in a file that another user owns, and what that file contains. */
+export const SECRET = 'LOAD_PASSWORD';
+export const SECRET_VALUE = 'a value that is nowhere else 4711';
+const SECRET_LINES = 100;
+export const secretContent = `password = ${SECRET_VALUE}\n`.repeat(SECRET_LINES);
+/** Owner of that file. */
+export const OWNER = { user: 'nobody', group: 'nogroup' } as const;
+
 /**
- * The module of one agent: a file, a script that runs once for each value, and a script that the file's change triggers. Both
- * append to files outside of what faults reach.
+ * The module of one agent: a file, a file of another user with a secret, a script that runs once for each value, and a script that
+ * the first file's change triggers. Both append to files outside of what faults reach.
  */
 export function moduleOf(fleet: Fleet, agent: AgentName, value: string): string {
   const site = fleet.site(agent);
   const witness = fleet.witness(agent);
+  const secret = {
+    path: `${site}/secret`,
+    content: `password = \${{ secrets.${SECRET} }}\n`.repeat(SECRET_LINES),
+    owner: OWNER.user,
+    group: OWNER.group,
+    mode: '0640',
+  };
   return JSON.stringify({
     name: `load-${agent}`,
     supports: [{ platform: 'linux' }],
     resources: [
       { resource: { 'directory-unix': { path: site } } },
       { id: 'value', resource: { 'file-unix': { path: `${site}/value`, content: contentOf(value) } } },
+      { resource: { 'file-unix': secret } },
       { id: 'ran', resource: { script: { program: 'sh', apply: `echo ${value} >>'${witness}/ran'` } } },
       {
         id: 'triggered',
@@ -94,6 +126,21 @@ export function moduleOf(fleet: Fleet, agent: AgentName, value: string): string 
     ],
   });
 }
+
+/** The module of both agents: a script that runs once for each value. */
+export const sharedModule = (fleet: Fleet, value: string): string =>
+  JSON.stringify({
+    name: SHARED,
+    supports: [{ platform: 'linux' }],
+    resources: [
+      {
+        id: 'shared',
+        resource: {
+          script: { program: 'sh', apply: `echo ${value} >>'${fleet.path('witness')}/\${{ agent.name }}/shared'` },
+        },
+      },
+    ],
+  });
 
 export class Load {
   private readonly fleet: Fleet;
@@ -113,6 +160,7 @@ export class Load {
       this.loop(() => this.apply(agent));
       this.loop(() => this.exec(agent));
     }
+    this.loop(() => this.rollout());
   }
 
   /** Waits until what was begun has ended. */
@@ -158,6 +206,18 @@ export class Load {
     if (fate === 'acknowledged') kept.acknowledged = kept.attempted;
   }
 
+  private async rollout(): Promise<void> {
+    const value = this.ledger.fresh('shared');
+    const uploaded = await this.ask('uploadModule', {
+      body: { name: SHARED, content: sharedModule(this.fleet, value) },
+    });
+    if (uploaded.fate !== 'acknowledged') return;
+    const call = { params: { name: SHARED }, body: { wait: false, canary: 1 } };
+    const { fate, answer } = await this.ask('applyAssignment', call);
+    this.ledger.rollouts.push({ value, fate, id: fate === 'acknowledged' ? answer?.json.rollout_id : null });
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
+
   private async apply(agent: AgentName): Promise<void> {
     const value = this.ledger.fresh(agent);
     const name = `load-${agent}`;
@@ -165,7 +225,8 @@ export class Load {
     if (uploaded.fate !== 'acknowledged') return;
     const asked = await this.ask('applyAgent', {
       params: { node_id: this.fleet.nodes[agent] },
-      body: { modules: [name], wait: false },
+      // Every third apply is undone unless its agent comes back.
+      body: { modules: [name], wait: false, ...(this.ledger.applies.length % 3 === 2 ? { confirm_secs: 30 } : {}) },
     });
     const id = asked.fate === 'acknowledged' ? asked.answer?.json.operation_id : null;
     this.ledger.applies.push({ agent, value, fate: asked.fate, id });
@@ -175,7 +236,7 @@ export class Load {
 
   private async exec(agent: AgentName): Promise<void> {
     const marker = this.ledger.fresh(`exec-${agent}`);
-    const text = `i=0; while [ $i -lt ${EXEC_LINES} ]; do echo ${marker} $i; i=$((i+1)); [ $i = 10 ] && sleep 1; done; true`;
+    const text = `echo ${marker} >>'${this.fleet.witness(agent)}/commands'; i=0; while [ $i -lt ${EXEC_LINES} ]; do echo ${marker} $i; i=$((i+1)); [ $i = 10 ] && sleep 1; done; true`;
     const { era } = this.ledger;
     const ended = await this.fleet.cli(['exec', agent, '--', 'sh', '-c', text]);
     if (era === this.ledger.era) this.ledger.execs.push({ agent, marker, ended });

@@ -1,6 +1,7 @@
 /** Faults at random moments of a mixed load. After each of them every promise of the ledger has to hold. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { TEST_STORE } from '../support/store-urls.js';
 import { FAULTS, type Fault } from './catalogue.js';
 import { check } from './checks.js';
 import { missing } from './disk.js';
@@ -13,6 +14,8 @@ const seed = Number(process.env.ORCH_FAULT_SEED ?? 1);
 const rounds = Number(process.env.ORCH_FAULT_ROUNDS ?? 1);
 const reason = missing === null ? '' : ` (skipped: ${missing})`;
 
+const storesOf = (name: string): readonly string[] => FAULTS.find((fault) => fault.name === name)?.stores ?? ['sqlite'];
+
 describe.skipIf(missing !== null)(`a fleet under load, seed ${seed}${reason}`, () => {
   let fleet: Fleet | null = null;
   let ledger = new Ledger();
@@ -24,7 +27,13 @@ describe.skipIf(missing !== null)(`a fleet under load, seed ${seed}${reason}`, (
     // A fleet that broke a promise would break it again in each later round.
     if (task.result?.state === 'fail') await end();
   });
-  afterAll(() => end());
+  afterAll(async () => {
+    const { applies, rollouts } = ledger;
+    const fates = (all: readonly { readonly fate: string }[]) =>
+      `${all.filter(({ fate }) => fate === 'acknowledged').length} of ${all.length}`;
+    process.stderr.write(`faults: acknowledged ${fates(applies)} applies and ${fates(rollouts)} rollouts\n`);
+    await end();
+  });
 
   async function end(): Promise<void> {
     await fleet?.dispose();
@@ -45,7 +54,7 @@ describe.skipIf(missing !== null)(`a fleet under load, seed ${seed}${reason}`, (
     ...Array.from({ length: rounds }, (_, round) =>
       FAULTS.map(({ name }) => ({ fault: name, seed: seed + round })),
     ).flat(),
-  ];
+  ].filter(({ fault }) => storesOf(fault).includes(TEST_STORE));
   for (const { fault: name, seed: own } of cases) {
     const fault = FAULTS.find((one) => one.name === name);
     if (fault === undefined) throw new Error(`there is no fault named ${name}`);

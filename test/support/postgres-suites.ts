@@ -31,6 +31,7 @@ const ON_BOTH = suites(
   'e2e',
   'engine',
   'faults/releases.test.ts',
+  'faults/rounds.test.ts',
   'fleet',
   'http',
   'maintenance',
@@ -95,7 +96,6 @@ const SQLITE_SUITES = suites(
   'e2e/identity.test.ts',
   'e2e/lost-events.test.ts',
   'e2e/without-native.test.ts',
-  'faults/rounds.test.ts',
 );
 
 /** Suites about machines. Their orchestrator runs on a booted host, which has no PostgreSQL, or only hands out its package. */
@@ -119,8 +119,11 @@ const NEVER = [...WITHOUT_STORE, ...SQLITE_SUITES, ...MACHINES, ...OWN_SERVER];
 /** Suites that draw histories or requests at random: as long as all others of their directory. */
 const RANDOM = suites('api/fuzz.test.ts', 'engine/model.test.ts', 'engine/rollout-model.test.ts');
 
+/** Faults on PostgreSQL take a minute a round: `npm run test:faults`. */
+const FAULT_ROUNDS = process.env.ORCH_FAULT_ROUNDS === undefined ? suites('faults/rounds.test.ts') : [];
+
 /** Suites on PostgreSQL. */
-export const SUITES_ON_POSTGRES = { include: ON_BOTH, exclude: NEVER };
+export const SUITES_ON_POSTGRES = { include: ON_BOTH, exclude: [...NEVER, ...FAULT_ROUNDS] };
 /** Suites on PostgreSQL of `npm run test:long`. */
 export const LONG_ON_POSTGRES = { include: RANDOM };
 
