@@ -1,7 +1,7 @@
 /** Plan, apply, drift check and recovery of one run on one Host, without journal and link. */
 
-import type { FaultCode } from '../kernel/fault.js';
-import type { Host } from '../resources/host.js';
+import { type FaultCode, isFault } from '../kernel/fault.js';
+import type { Host, RunStep } from '../resources/host.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import { applyGroup, type Intend, type Intent } from './converge/apply-group.js';
@@ -22,6 +22,8 @@ export interface Outcome {
   readonly results: readonly RunItem[];
   /** The failure of the run as a whole; failures of single resources are in the results. */
   readonly error: Refusal | null;
+  /** Steps of an apply that end the agent, to be carried out once the results are stored; absent for none. */
+  readonly deferred?: readonly RunStep[];
 }
 
 export interface Planned extends Outcome {
@@ -83,22 +85,25 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     results.push(...items);
     await options.onResults?.(items, notes);
   };
+  const deferred: RunStep[] = [];
   const removes = content.removals.some(({ origin }) => origin === 'created');
   const held = new HeldResults(removes ? content.resources.length : 0, passOn);
-  const run = new Run(content, host, { ...options, onResults: held.take, purpose: 'apply' });
+  const run = new Run(content, host, { ...options, deferred, onResults: held.take, purpose: 'apply' });
   try {
     await run.begin();
     await carryOut(run, (group) => applyGroup(run, group, options.intend));
-    if (hasRemoved(run)) await secondPass(run, held, content, host, { ...options, onResults: passOn });
+    if (hasRemoved(run)) await secondPass(run, held, content, host, { ...options, deferred, onResults: passOn });
   } catch (error) {
+    // The agent stops in the middle of a command. The next process finds out what has become of it.
+    if (isFault(error, 'interrupted')) throw error;
     const refusal = refusalOf(error, 'internal');
     await held.release();
     await run.skipRest(refusal);
-    return { end: 'failed', results: held.inOrder(results), error: refusal };
+    return { end: 'failed', results: held.inOrder(results), error: refusal, deferred };
   }
   await held.release();
   await run.skipRest({ code: run.stopCode, message: STOPPED[run.stopCode] });
-  const outcome = ended(run, held.inOrder(results));
+  const outcome = { ...ended(run, held.inOrder(results)), deferred };
   const paid = outcome.end === 'succeeded' ? run.ledgerUpdates.obsolete(run.desired) : [];
   if (paid.length > 0) await options.onResults?.([], { paid, memos: [] });
   return outcome;

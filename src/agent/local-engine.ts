@@ -7,6 +7,7 @@ import type { RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import type { Intent } from './converge/apply-group.js';
 import type { Notes, Precautions } from './converge/ledger.js';
+import { notesOfNewProcess } from './converge/ledger-updates.js';
 import { apply, drift, type Outcome, plan } from './converge.js';
 import { boundedError } from './engine/apply-run.js';
 import { thisHost } from './host/this-host.js';
@@ -31,6 +32,7 @@ interface LocalApplyOptions extends LocalRunOptions {
 /** Opens the engine of a data directory, which the caller must hold. Throws like `Journal`. */
 export function openLocalEngine(directory: string, clock: Clock) {
   const journal = new Journal(directory);
+  journal.recordNotes(notesOfNewProcess(journal));
   // The caller shows the loss now.
   forgetLoss(directory);
   const tools = ({ signal }: LocalRunOptions) =>
@@ -68,6 +70,9 @@ export function openLocalEngine(directory: string, clock: Clock) {
       });
       const outcome = await verified(applied, content, { clock, directory, signal: options.signal });
       const error = record.end(outcome);
+      for (const { command, items = [] } of applied.deferred ?? []) {
+        await host.run({ ...command, argv: [...command.argv, ...items] });
+      }
       return error === null || outcome.error !== null ? outcome : { ...outcome, end: 'failed', error };
     },
     /** Removes every apply from the journal. Call it once their results are stored elsewhere. */

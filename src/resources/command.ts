@@ -18,7 +18,7 @@ export interface Command {
   readonly timeoutSecs?: number | 'script';
   /**
    * Behaviour when the run is cancelled or the agent stops: `end` ends the process group on a cancel; `finish` (default) waits
-   * for it; `outlive` waits too, and the command survives the end of the agent (package managers).
+   * for it; `outlive` waits on a cancel, and survives the end of the agent, which does not wait (package managers).
    */
   readonly lifetime?: 'end' | 'finish' | 'outlive';
 }

@@ -132,6 +132,8 @@ export interface RunStep {
   readonly ok?: readonly number[];
   /** True to keep the output with the result, as for scripts; such a step never runs together with another. */
   readonly keepsOutput?: boolean;
+  /** True for a step that ends the agent, which waits until the results of the run are stored. */
+  readonly isDeferred?: boolean;
 }
 
 /** A change to the machine. */
@@ -173,7 +175,12 @@ export interface Host {
    * does not stop the others.
    */
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]>;
-  /** Runs a program to its end and captures its output. Never throws; failures are in the result. */
+  /** Name of the service of systemd that this process runs in; null or absent for none. */
+  readonly ownService?: string | null;
+  /**
+   * Runs a program to its end and captures its output. Failures are in the result. Rejects with the Fault `interrupted` when the
+   * agent stops and must not wait for the program.
+   */
   run(command: Command): Promise<CommandResult>;
   /**
    * Returns a function that names the directory that a path leads to, however the path is written: by device and inode where it

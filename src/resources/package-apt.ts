@@ -6,8 +6,16 @@ import { aptIndex } from './packages/apt-index.js';
 import { askDpkg, formatOf, isToReinstall, packagesOf, plainName, unanswered } from './packages/apt-installed.js';
 import { defineIndexedPackage, type PackageRemoval } from './packages/indexed-package.js';
 
-/** Answers every question in advance: configured files are kept, new ones come as their maintainer ships them. */
-const ENVIRONMENT = { DEBIAN_FRONTEND: 'noninteractive', APT_LISTCHANGES_FRONTEND: 'none', UCF_FORCE_CONFFOLD: '1' };
+/**
+ * Answers every question in advance: configured files are kept, new ones come as their maintainer ships them. needrestart would
+ * restart services by itself, and the agent with them.
+ */
+const ENVIRONMENT = {
+  DEBIAN_FRONTEND: 'noninteractive',
+  APT_LISTCHANGES_FRONTEND: 'none',
+  UCF_FORCE_CONFFOLD: '1',
+  NEEDRESTART_SUSPEND: '1',
+};
 
 const WAITING = ['-o', 'DPkg::Lock::Timeout=120', '-o', 'Dpkg::Use-Pty=0'] as const;
 

@@ -196,7 +196,7 @@ async function read(host: Host, wants: readonly ServiceBody[], purpose: ReadPurp
   return wants.map((want, at) => {
     const unit = units[at];
     const file = written.includes(want) ? (facts[written.indexOf(want)] ?? null) : null;
-    return unit ? { unit, file } : { refusal: refusalOf(result) };
+    return unit ? { unit, file, isOwn: unit.id === host.ownService } : { refusal: refusalOf(result) };
   });
 }
 

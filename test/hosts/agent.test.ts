@@ -1,12 +1,13 @@
 /** The agent as a service of a booted Debian machine: stopped, killed and configured in the middle of its work, and taken out of its fleet. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { Output } from '../../src/resources/result.js';
+import { agentUnit } from '../../src/service/units.js';
 import { until } from '../support/orch.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { type Fleet, startFleet } from './fleet.js';
@@ -82,7 +83,10 @@ describeHosts(
     beforeAll(async () => {
       repository = debRepository();
       const postinst = 'touch /root/configuring\nfor i in $(seq 300); do [ -e /root/go ] && break; sleep 0.1; done';
-      await repository.publish([{ name: 'slow', version: '1.0', postinst }]);
+      await repository.publish([
+        { name: 'slow', version: '1.0', postinst },
+        { name: 'quick', version: '1.0' },
+      ]);
       const binds = [{ from: repository.directory, to: '/srv/debs' }];
       fleet = await startFleet({ hosts: ['orch', 'web-01'], binds });
       control = fleet.host('orch');
@@ -98,7 +102,9 @@ describeHosts(
       expect(await orch('profile', 'create', 'here', ...url)).toMatchObject({ status: 0 });
       const { public_key: key } = await json<{ public_key: string }>('status');
       await web.writeFile('/etc/orch/agent.env', `ORCHESTRATOR=orch:4747\nORCHESTRATOR_KEY=${key}\n`, '0600');
-      await web.writeFile('/etc/systemd/system/orch-agent.service', unit('orch-agent'));
+      // The text of `orch agent install`.
+      const words = ['connect', 'orch:4747', '--orchestrator-key', key];
+      await web.writeFile('/etc/systemd/system/orch-agent.service', agentUnit(['/usr/local/bin/orch'], words));
       expect(await web.run(['systemctl', 'enable', '--now', 'orch-agent'])).toMatchObject({ status: 0 });
       await until(async () => (await json<Agent[]>('agents', 'list')).length === 1, 'the machine waits');
       node = (await json<Agent[]>('agents', 'list'))[0]?.node_id as string;
@@ -173,6 +179,123 @@ describeHosts(
       await until(async () => (await sh('pgrep -x apt-get')) === '', 'apt has finished');
       const again = await json<RunResult>('apply', 'web-01', '-m', 'site', '-m', 'slow', '--yes');
       expect(again).toMatchObject({ status: 'succeeded', has_changes: false });
+    });
+
+    describe('whose own unit an apply restarts', () => {
+      const DROP_IN = '/etc/systemd/system/orch-agent.service.d/own.conf';
+      const own = (dropIn: string, after: string, ...more: readonly object[]) =>
+        JSON.stringify({
+          name: 'own',
+          supports: [{ platform: 'linux' }],
+          resources: [
+            { id: 'cfg', resource: { 'file-unix': { path: DROP_IN, content: `[Service]\n${dropIn}\n` } } },
+            { resource: { 'service-systemd': { name: 'orch-agent', running: true, restart_on: ['cfg'] } } },
+            { resource: { 'file-unix': { path: '/srv/after', content: `${after}\n` } } },
+            ...more,
+          ],
+        });
+      const applyOwn = async (text: string, ...flags: readonly string[]): Promise<RunResult> => {
+        await until(isConnected, 'it is connected');
+        await control.writeFile('/root/own.orch.yaml', text);
+        const words = ['apply', 'web-01', '-f', '/root/own.orch.yaml', '--yes', '--allow-removals', '9', '-o', 'json'];
+        const { stdout, stderr } = await orch(...words, ...flags);
+        if (!stdout.startsWith('{')) throw new Error(`orch apply says:\n${stderr}${stdout}`);
+        return JSON.parse(stdout) as RunResult;
+      };
+      const invocation = () => sh('systemctl show orch-agent -p InvocationID --value');
+      const limit = () => sh('grep "open files" /proc/$(systemctl show orch-agent -p MainPID --value)/limits');
+      /** An agent that waits for a command that waits for it ends its engine by force. */
+      const wasForced = () => sh('journalctl -u orch-agent --no-pager | grep -c "does not end in time"');
+
+      it('restarts itself once, at the end, and then reports the end', async () => {
+        const before = await invocation();
+        const run = await applyOwn(own('LimitNOFILE=12345', 'one'));
+        expect(run).toMatchObject({ status: 'succeeded', summary: { changed: 3 } });
+        expect(run.resources.find(({ identity }) => identity === 'orch-agent')).toMatchObject({
+          action: 'restart',
+          reason: expect.stringContaining('the agent restarts once the results of the apply are stored'),
+        });
+        const after = await invocation();
+        expect(after).not.toBe(before);
+        expect(await limit()).toMatch(/12345 +12345/);
+        expect(await applyOwn(own('LimitNOFILE=12345', 'two'))).toMatchObject({
+          status: 'succeeded',
+          summary: { changed: 1 },
+        });
+        expect(await invocation()).toBe(after);
+        expect(await wasForced()).toBe('0\n');
+      });
+
+      it('restarts itself within a confirmed apply, which is undone when it does not come back', async () => {
+        expect(await applyOwn(own('LimitNOFILE=16384', 'three'), '--confirm-within', '60s')).toMatchObject({
+          status: 'succeeded',
+        });
+        expect(await limit()).toMatch(/16384 +16384/);
+        const broken = own('LimitNOFILE=16384\nExecStart=\nExecStart=/bin/false', 'four');
+        const run = await applyOwn(broken, '--confirm-within', '20s');
+        expect(run).toMatchObject({ status: 'rolled_back', restored: { not_restored: 0 } });
+        expect(await sh(`cat ${DROP_IN} /srv/after`)).toBe('[Service]\nLimitNOFILE=16384\nthree\n');
+        expect(await applyOwn(own('LimitNOFILE=16384', 'three'))).toMatchObject({
+          status: 'succeeded',
+          has_changes: false,
+        });
+      });
+
+      it('is not stopped, and its unit is not removed', async () => {
+        const stop = {
+          name: 'own',
+          supports: [{}],
+          resources: [{ resource: { 'service-systemd': { name: 'orch-agent', running: false } } }],
+        };
+        const run = await applyOwn(JSON.stringify(stop));
+        expect(run.resources[0]?.error).toEqual({
+          code: 'unit_unsuitable',
+          message: 'the agent runs in orch-agent.service and cannot stop it; leave running out',
+        });
+      });
+
+      it.each([
+        [
+          'a hook of apt',
+          { 'package-apt': { name: 'quick' } },
+          'DPkg::Post-Invoke {"systemctl restart orch-agent.service || true";};',
+        ],
+        [
+          'a script',
+          {
+            script: {
+              program: 'sh',
+              manages: 'x',
+              check: 'test -e /root/x',
+              apply: 'touch /root/x; systemctl restart orch-agent',
+            },
+          },
+          '',
+        ],
+      ])('does not wait for %s that waits for it', async (_, resource, hook) => {
+        await web.writeFile('/etc/apt/apt.conf.d/99restart', hook);
+        const before = await invocation();
+        const run = await applyOwn(own('LimitNOFILE=16384', 'five', { resource }));
+        expect(run.status).toBe('interrupted');
+        expect(await invocation()).not.toBe(before);
+        expect(await wasForced()).toBe('0\n');
+        await until(async () => (await sh('pgrep -x apt-get')) === '', 'apt has finished');
+        expect(await applyOwn(own('LimitNOFILE=16384', 'six', { resource }))).toMatchObject({ status: 'succeeded' });
+        await sh('rm /etc/apt/apt.conf.d/99restart');
+      });
+
+      it('keeps needrestart from restarting services, which it does after each run of apt', async () => {
+        await web.writeFile('/etc/apt/apt.conf.d/99env', 'DPkg::Post-Invoke {"env >/root/env";};');
+        await sh('apt-get remove -y quick');
+        expect(
+          await applyOwn(own('LimitNOFILE=16384', 'six', { resource: { 'package-apt': { name: 'quick' } } })),
+        ).toMatchObject({ status: 'succeeded' });
+        expect(await sh('cat /root/env')).toContain('NEEDRESTART_SUSPEND=1');
+        await sh('rm /etc/apt/apt.conf.d/99env');
+        await control.writeFile('/root/own.orch.yaml', own('', 'none'));
+        await sh(`rm ${DROP_IN}; systemctl daemon-reload; systemctl restart orch-agent`);
+        await until(isConnected, 'it is connected');
+      });
     });
 
     it('ends a script with all that it has started when the operation is cancelled', async () => {

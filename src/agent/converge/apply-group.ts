@@ -1,6 +1,7 @@
 /** Applies one group of resources: announces the changes, makes them, observes again, and reports the result of each. */
 import { canonicalJson } from '../../kernel/json.js';
 import type { CommandResult } from '../../resources/command.js';
+import type { RunStep, Step } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { Change, Examined, Pending } from './examined.js';
 import type { Notes, Precautions } from './ledger.js';
@@ -39,7 +40,8 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
   const findings = examined.map((one) =>
     'pending' in one ? fateOf(one.pending, fates.get(one.pending.target.index)) : settled(one.finding),
   );
-  await run.report(findings, since, () => notesAfter(run, findings, fates));
+  const deferring = new Set(pendings.filter(({ change }) => change.steps.some(isDeferred)).map(({ target }) => target));
+  await run.report(findings, since, () => notesAfter(run, findings, { fates, deferring }));
 }
 
 /** The outcome of the steps of one resource. */
@@ -102,7 +104,9 @@ async function performAll(run: Run, pendings: readonly Pending[]): Promise<Reado
     const due: DueStep[] = [];
     for (const { target, change } of pendings) {
       const step = change.steps[round];
-      if (step && fates.get(target.index)?.refusal === null) due.push({ target, step });
+      if (!step || fates.get(target.index)?.refusal !== null) continue;
+      if (isDeferred(step)) run.deferred.push(step);
+      else due.push({ target, step });
     }
     for (const [at, { refusal, output }] of (await performSteps(run, due)).entries()) {
       const index = due[at]?.target.index ?? -1;
@@ -114,11 +118,22 @@ async function performAll(run: Run, pendings: readonly Pending[]): Promise<Reado
 
 const NOTHING: Performed = { refusal: null, output: null };
 
-function notesAfter(run: Run, findings: readonly Finding[], fates: ReadonlyMap<number, Fate>): Notes {
+const isDeferred = (step: Step): step is RunStep => step.do === 'run' && step.isDeferred === true;
+
+interface Outcomes {
+  readonly fates: ReadonlyMap<number, Fate>;
+  /** Resources whose triggers are answered only by the end of the agent. */
+  readonly deferring: ReadonlySet<Target>;
+}
+
+function notesAfter(run: Run, findings: readonly Finding[], { fates, deferring }: Outcomes): Notes {
   const well = findings.filter(({ status }) => status === 'unchanged' || status === 'changed');
   const untouched = findings.filter(({ target }) => fates.get(target.index)?.isUntouched === true);
   const absent = findings.filter(({ target }) => fates.get(target.index)?.isAbsent === true);
-  const { paid, memos } = run.ledgerUpdates.notesOf(well.map(({ target }) => target));
+  const { paid, memos } = run.ledgerUpdates.notesOf(
+    well.map(({ target }) => target),
+    deferring,
+  );
   return {
     paid: [...paid, ...untouched.flatMap(({ target }) => run.triggers.cancelledBy(target))],
     memos: [...memos, ...run.ledgerUpdates.notBegun(absent.map(({ target }) => target))],

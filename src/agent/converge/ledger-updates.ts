@@ -1,9 +1,10 @@
 /** Computes the ledger's entries of a run: owed triggers before the changes that cause them, answers and memos after success. */
 import type { TriggerField } from '../../resources/kind.js';
 import { isTainted } from '../../resources/tainted-body.js';
+import { processIdentity } from '../host/own-service.js';
 import type { Pending } from './examined.js';
 import type { AnsweredTrigger, Ledger, Memo, Notes, OwedTrigger } from './ledger.js';
-import { begunKey, isRemoval, madeKey, secretsKey, type Target } from './target.js';
+import { begunKey, isRemoval, madeKey, restartKey, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
 interface LedgerUpdatesOptions {
@@ -15,6 +16,18 @@ interface LedgerUpdatesOptions {
   memoOf(target: Target): string | null;
   /** Returns the directories that gave way to the resource. */
   clearedBy(target: Target): readonly string[];
+}
+
+/**
+ * Returns the entries about restarts that an earlier process of the agent has deferred until its end: this process is the new one,
+ * so they have happened.
+ */
+export function notesOfNewProcess(ledger: Ledger): Notes {
+  const done = ledger.owed.filter(({ key }) => ![null, processIdentity()].includes(ledger.memo(restartKey(key))));
+  return {
+    paid: done.map(({ key, field }) => ({ key, field })),
+    memos: [...new Set(done.map(({ key }) => restartKey(key)))].map((key) => ({ key, memo: null })),
+  };
 }
 
 /** The memo of a mark that is only present or absent. */
@@ -68,11 +81,19 @@ export class LedgerUpdates {
     return this.options.ledger.memo(key) === memo ? [] : [{ key, memo }];
   }
 
-  /** Returns the entries of resources that are in the desired state: answered triggers and new memos. */
-  notesOf(targets: readonly Target[]): Notes {
+  /**
+   * Returns the entries of resources that are in the desired state: answered triggers and new memos. The triggers of deferring
+   * ones stay owed, with a mark of this process, until another process finds them.
+   */
+  notesOf(targets: readonly Target[], deferring: ReadonlySet<Target>): Notes {
+    const done = targets.filter((target) => !deferring.has(target));
+    const marks = targets.filter((target) => deferring.has(target)).map(({ key }) => restartKey(key));
     return {
-      paid: targets.flatMap((target) => this.answeredBy(target)),
-      memos: targets.flatMap((target) => this.newMemoOf(target)),
+      paid: done.flatMap((target) => this.answeredBy(target)),
+      memos: [
+        ...targets.flatMap((target) => this.newMemoOf(target)),
+        ...marks.flatMap((key) => this.mark(key, processIdentity())),
+      ],
     };
   }
 

@@ -3,7 +3,7 @@
 import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Origin } from '../../resources/desired.js';
-import type { Accounts, Host } from '../../resources/host.js';
+import type { Accounts, Host, RunStep } from '../../resources/host.js';
 import type { ReadPurpose } from '../../resources/kind.js';
 import { secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
@@ -34,6 +34,8 @@ export interface RunOptions {
   readonly ledger?: Ledger | undefined;
   /** ID of the operation, for reports of triggers that it leaves owed. */
   readonly runId?: string | undefined;
+  /** List for steps that end the agent, to be carried out once the results are stored. */
+  readonly deferred?: RunStep[] | undefined;
   /** Command line that shows the kept output of scripts, for messages [default: none does]. */
   readonly outputShownBy?: string | undefined;
 }
@@ -55,6 +57,8 @@ export class Run {
   readonly triggers: Triggers;
   readonly ledgerUpdates: LedgerUpdates;
   readonly results: RunItem[] = [];
+  /** Steps that end the agent, to be carried out once the results are stored. */
+  readonly deferred: RunStep[];
   /** Returns what messages may quote of the results of commands. */
   readonly quotable: Quotable;
   private readonly options: RunOptions & RunAim;
@@ -77,6 +81,7 @@ export class Run {
     const targets = targetsOf(content, host.platform, options.ledger);
     this.count = targets.length;
     this.host = host;
+    this.deferred = options.deferred ?? [];
     this.options = options;
     const ledger: Ledger = options.ledger ?? NO_LEDGER;
     this.scope = new Scope(targets, ledger);

@@ -59,6 +59,8 @@ export const begunKey = ({ key }: Pick<Target, 'key'>): string => `begun\0${key}
 
 /** Key of the mark that orch made a directory on the way to a resource. */
 export const madeKey = (directory: string): string => `made\0${directory}`;
+/** Key of the mark of the process that has deferred a restart of its own service until its end. */
+export const restartKey = (key: string): string => `restart\0${key}`;
 
 /** Returns the resources in the order of the run. */
 export function targetsOf(

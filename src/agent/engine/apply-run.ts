@@ -3,7 +3,8 @@ import type { Clock } from '../../kernel/clock.js';
 import { Fault, type FaultCode, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { CheckReport } from '../../resources/checks/check.js';
-import type { Host } from '../../resources/host.js';
+import { commandFailure, exitedWith } from '../../resources/command.js';
+import type { Host, RunStep } from '../../resources/host.js';
 import { countResults, shortened } from '../../resources/run-results.js';
 import type { RunEntry, RunItem } from '../../wire/messages.js';
 import type { Intent } from '../converge/apply-group.js';
@@ -38,6 +39,8 @@ interface ApplyRunOptions {
 
 /** Maximum milliseconds for which results without a change wait to be synced and reported with others. */
 const PATIENCE = 200;
+/** Milliseconds in which systemd begins a restart of the agent that it has accepted. */
+const RESTART_WITHIN = 30_000;
 
 /** Minimum milliseconds between signs of life while results are held back; the orchestrator waits for a minute. */
 const ALIVE_MS = 10_000;
@@ -45,6 +48,8 @@ const ALIVE_MS = 10_000;
 export class ApplyRun {
   private readonly options: ApplyRunOptions;
   private reported = 0;
+  /** Steps that end the agent, which wait until everything else is done. */
+  private deferred: readonly RunStep[] = [];
   private lastSync: number;
   private lastReport: number;
 
@@ -69,6 +74,7 @@ export class ApplyRun {
         return { end: 'refused', error: refusalOf(error, 'internal') };
       }
       const applied = await this.apply(snapshot);
+      this.deferred = applied.deferred ?? [];
       appliedAt = bootTime();
       return this.verified(applied, head.confirm_secs ?? null);
     });
@@ -144,7 +150,9 @@ export class ApplyRun {
     if (snapshot === null) return this.finish(ended);
     // After a crash, the next process finds all results.
     this.trySync();
-    const settled = await undoing.settle(snapshot, { ...ended, appliedAt }, signal);
+    const settled = await undoing.settle(snapshot, { ...ended, appliedAt }, signal, () => this.carryOutDeferred());
+    // The undo restarts what it has to.
+    if (settled?.end === 'rolled_back') this.deferred = [];
     if (settled !== null) await this.finish(settled);
   }
 
@@ -152,6 +160,8 @@ export class ApplyRun {
     try {
       return await work();
     } catch (error) {
+      // The agent stops. The next process finds out what has become of the apply.
+      if (isFault(error, 'interrupted')) throw error;
       this.options.logger.error('an apply failed as a whole', { run_id: this.options.run.id, error });
       const code = isFault(error) ? error.code : 'internal';
       return { end: 'failed', error: { code, message: messageOf(error) } };
@@ -190,18 +200,51 @@ export class ApplyRun {
   private async finish({ end, error, ...after }: SettledEnd): Promise<void> {
     const { run, journal, report: tell, logger, undoing, onEnded } = this.options;
     journal.end(run.id, end, error && boundedError(error.code, error.message), after);
+    let isKept = true;
     try {
       journal.sync();
     } catch (cause) {
+      isKept = false;
       // The end is kept in memory and written as soon as the disk accepts it.
       logger.error('the end of an apply is not in the journal', { run_id: run.id, reason: messageOf(cause) });
       journal.assumeWritten();
     }
     this.flush();
     if (undoing.isUsed) await undoing.close();
+    // The next process reports the end, so that the agent is back when the caller hears of it.
+    if (isKept && (await this.carryOutDeferred()) && (await this.isStoppedSoon())) return;
     onEnded();
     const ended = endReport(run);
     if (ended !== null) tell(ended);
+  }
+
+  /** Carries out the steps that end the agent. Returns false when there are none, or when one fails; they stay owed then. */
+  private async carryOutDeferred(): Promise<boolean> {
+    const { run, createHost, signal, logger } = this.options;
+    const host = createHost(signal);
+    const steps = this.deferred;
+    this.deferred = [];
+    for (const { command, items = [] } of steps) {
+      const result = await host.run({ ...command, argv: [...command.argv, ...items] });
+      if (exitedWith(result, 0)) continue;
+      const { message } = commandFailure(command, result);
+      logger.error('the agent cannot restart itself; the next apply tries again', { run_id: run.id, reason: message });
+      return false;
+    }
+    return steps.length > 0;
+  }
+
+  /** Resolves with true once the agent is told to stop, and with false if that does not come. */
+  private async isStoppedSoon(): Promise<boolean> {
+    const { signal } = this.options;
+    const over = AbortSignal.timeout(RESTART_WITHIN);
+    await new Promise<void>((resolve) => {
+      for (const one of [signal, over]) {
+        if (one.aborted) resolve();
+        else one.addEventListener('abort', () => resolve(), { once: true });
+      }
+    });
+    return isFault(signal.reason, 'interrupted');
   }
 
   /** Reports the results that the journal holds and the orchestrator has not received. */

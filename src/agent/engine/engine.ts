@@ -6,6 +6,7 @@ import type { Host } from '../../resources/host.js';
 import { shortened } from '../../resources/run-results.js';
 import type { RunEnd, RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
+import { notesOfNewProcess } from '../converge/ledger-updates.js';
 import { type Compared, drift, type Outcome, type Planned, plan, recover } from '../converge.js';
 import type { HeldPrograms } from '../host/held-programs.js';
 import type { Aftermath, JournalledRun, RunError } from '../journal/journal-state.js';
@@ -192,6 +193,10 @@ export class Engine implements RunEngine {
     try {
       await work();
     } catch (error) {
+      if (this.isStopping && isFault(error, 'interrupted')) {
+        logger.warn('the agent stops in the middle of an apply', { run_id: runId, reason: error.message });
+        return;
+      }
       logger.error('a run broke down', { run_id: runId, error });
       const run = journal.find(runId);
       // The next process ends an apply of an agent that stops.
@@ -274,6 +279,7 @@ export class Engine implements RunEngine {
   }
 
   private async recoverAll(): Promise<void> {
+    this.options.journal.recordNotes(notesOfNewProcess(this.options.journal));
     const record = this.undoing.read();
     for (const run of this.options.journal.runs) {
       if (run.end !== null) continue;

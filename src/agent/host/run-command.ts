@@ -1,10 +1,11 @@
 /** Runs one command to its end, on every platform: finds the program, gives it a workplace, watches over time and cancels. */
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isFault, messageOf } from '../../kernel/fault.js';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { COMMAND_TIMEOUT_SECS, type Command, type CommandEnd, type CommandResult } from '../../resources/command.js';
 import type { Capture } from './capture.js';
 import type { HeldPrograms } from './held-programs.js';
+import { untilDeadlock } from './own-service.js';
 import type { ScriptDirectories, ScriptDirectory } from './script-directory.js';
 
 export interface RunCommandOptions {
@@ -38,7 +39,7 @@ interface ProgramRunner<Env> {
 /** Milliseconds for which streams are read after the program's end: processes that it leaves behind may hold them open. */
 export const GRACE_MS = 1_000;
 
-/** Never rejects: failures are in the result. */
+/** Failures are in the result. Rejects with the Fault `interrupted` when the agent stops and must not wait for the command. */
 export async function runCommand<Env>(
   command: Command,
   { workplaces, signal }: RunCommandOptions,
@@ -52,6 +53,7 @@ export async function runCommand<Env>(
     workplace = openWorkplace(workplaces, command);
     return await run({ command, program, env }, workplace);
   } catch (error) {
+    if (isFault(error, 'interrupted')) throw error;
     return withoutOutput({ how: 'not-started', missing: false, message: messageOf(error) });
   } finally {
     workplace?.remove();
@@ -71,7 +73,8 @@ function openWorkplace(workplaces: ScriptDirectories, { script, lifetime }: Comm
 const withoutOutput = (end: CommandEnd): CommandResult => ({ end, stdout: '', stderr: '', truncated: false });
 
 /**
- * Resolves when the program has ended, or when it was ended after its time or a cancel.
+ * Resolves when the program has ended, or when it was ended after its time or a cancel. Rejects with the Fault `interrupted` when
+ * the agent stops and leaves it running: it outlives the agent, or waits for the agent's end itself.
  * @param endTree ends the program and its descendants
  */
 export async function supervise(
@@ -81,15 +84,22 @@ export async function supervise(
   endTree: (exited: Promise<CommandEnd>) => Promise<void>,
 ): Promise<CommandEnd> {
   const exited = endOf(child);
+  const ended = new AbortController();
   const { timeoutSecs = COMMAND_TIMEOUT_SECS } = command;
   const seconds = timeoutSecs === 'script' ? scriptTimeoutSecs : timeoutSecs;
   let stop: (end: CommandEnd) => void = () => {};
-  const stopped = new Promise<CommandEnd>((resolve) => {
+  let leave: (fault: Fault) => void = () => {};
+  const stopped = new Promise<CommandEnd>((resolve, reject) => {
     stop = resolve;
+    leave = reject;
   });
   const timer = setTimeout(() => stop({ how: 'timed-out', seconds }), seconds * 1000);
   const cancel = () => {
     if (isToEnd(command, signal)) stop({ how: 'cancelled' });
+    if (!isInterrupted(signal)) return;
+    const fault = new Fault('interrupted', `the agent stops and does not wait for ${command.argv[0]}`);
+    if (command.lifetime === 'outlive') leave(fault);
+    else if (child.pid !== undefined) void untilDeadlock(child.pid, ended.signal).then(() => leave(fault));
   };
   signal?.addEventListener('abort', cancel, { once: true });
   // The cancel may have come while the program was being started.
@@ -99,6 +109,7 @@ export async function supervise(
     if (end.how === 'timed-out' || end.how === 'cancelled') await endTree(exited);
     return end;
   } finally {
+    ended.abort();
     clearTimeout(timer);
     signal?.removeEventListener('abort', cancel);
     child.unref();
@@ -117,7 +128,9 @@ export function endOf(child: ChildProcess): Promise<CommandEnd> {
 
 /** True when a cancel ends the command. A stop of the agent lets its commands finish. */
 const isToEnd = ({ lifetime }: Command, signal: AbortSignal | undefined): boolean =>
-  lifetime === 'end' && signal !== undefined && signal.aborted && !isFault(signal.reason, 'interrupted');
+  lifetime === 'end' && signal !== undefined && signal.aborted && !isInterrupted(signal);
+
+const isInterrupted = (signal: AbortSignal | undefined): boolean => isFault(signal?.reason, 'interrupted');
 
 /** Resolves with the promise, or after that many milliseconds. Returns whether the promise was in time. */
 export async function settleWithin(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {

@@ -19,6 +19,7 @@ import { commit } from './commit.js';
 import type { HeldPrograms } from './held-programs.js';
 import { createLocator } from './locator.js';
 import { observe, stampAt } from './observe.js';
+import { ownService } from './own-service.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
 import { ScriptDirectories } from './script-directory.js';
 import { Temporaries } from './temporaries.js';
@@ -57,6 +58,7 @@ export interface UnixHostOptions extends ThisHostOptions {
 
 export class UnixHost implements Host {
   readonly platform: 'linux' | 'macos';
+  readonly ownService = ownService();
   private readonly reach: Reach;
   private readonly accountSource: AccountFiles | MacAccountRecords;
   private readonly temporaries = new Temporaries();

@@ -119,11 +119,13 @@ export class Undoing {
   /**
    * Settles an apply that has ended on the machine: keeps it, waits for its confirmation, or undoes it. Returns null when the agent
    * stops before that; the next one goes on.
+   * @param beforeWait called once a crash is survived: a new process goes on waiting
    */
   async settle(
     snapshot: Snapshot,
     { appliedAt, ...outcome }: AppliedEnd,
     signal: AbortSignal,
+    beforeWait: () => Promise<unknown> = async () => {},
   ): Promise<SettledEnd | null> {
     const { logger } = this.options;
     const { record } = snapshot;
@@ -150,6 +152,7 @@ export class Undoing {
       logger.error('the record of the snapshot cannot be written', { reason: messageOf(error) });
       return { ...(await this.undo(record, `the snapshot cannot be written: ${messageOf(error)}`)), checks };
     }
+    await beforeWait();
     return this.wait(snapshot.record, signal, outcome);
   }
 

@@ -100,12 +100,15 @@ async function runCheck(check: DesiredCheck, index: number, context: CheckContex
     reason: reason === null ? null : shown(check, reason, context),
   });
   const limit = check.within_secs * 1000;
+  const lasted = (reason: string) => `${reason}, for ${Math.round(elapsed() / 1000)} s`;
   let last: string | null = null;
   for (let pause: number = PAUSE.first; ; pause = Math.min(2 * pause, PAUSE.most)) {
     const found = await slots.use((): Promise<Attempt> => {
       if (signal.aborted) return Promise.resolve(STOPPED);
       // The first attempt has its full length, however long the check waited for its turn.
       const left = last === null ? limit : limit - elapsed();
+      // An attempt without time would end with less to say than the one before.
+      if (last !== null && left < PAUSE.first) return Promise.resolve({ is: 'impossible', reason: lasted(last) });
       const timeoutMs = Math.max(1, Math.min(check.timeout_secs * 1000, left));
       return attempt(check, { host, signal, timeoutMs, quotable });
     });
@@ -115,7 +118,7 @@ async function runCheck(check: DesiredCheck, index: number, context: CheckContex
     const isRetried = last !== null;
     last = found.reason.trim();
     if (elapsed() + pause >= limit) {
-      return report('unhealthy', isRetried ? `${last}, for ${Math.round(elapsed() / 1000)} s` : last);
+      return report('unhealthy', isRetried ? lasted(last) : last);
     }
     await pauseFor(pause, signal);
   }

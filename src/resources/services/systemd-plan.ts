@@ -17,7 +17,7 @@ export function planUnit(want: ServiceBody, have: SeenUnit, context: PlanContext
     const message = `systemd does not take the unit file of ${unit.id}: ${unit.loadError}`;
     return { action: 'fail', code: 'service_failed', message };
   }
-  return decide(want, unit, file, context);
+  return decide(want, have, file, context);
 }
 
 /** Plans a missing unit: an earlier resource may bring it, so every managed field is still to be done. */
@@ -31,7 +31,12 @@ function planMissing({ name, enabled, running }: ServiceBody, unit: Unit, contex
   return { action: 'update', changes, steps: [], reason };
 }
 
-function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context: PlanContext): Decision {
+function decide(
+  want: ServiceBody,
+  { unit, isOwn }: SeenUnit,
+  file: UnitFileDifference,
+  context: PlanContext,
+): Decision {
   // Commands use the unit's own name, even if the body has an alias.
   const name = want.exec_start == null ? unit.id : unitNameOf(want.name);
   const enabling = enablingOf(want, unit, file);
@@ -42,10 +47,16 @@ function decide(want: ServiceBody, unit: Unit, file: UnitFileDifference, context
   // trigger may come from a drop-in, which systemd does not notice in a new directory.
   const isUnread = unit.isStale || context.due.size > 0;
   const reloads = file.isReloaded || (isUnread && verbs.length > 0) ? [RELOAD_UNIT_FILES] : [];
-  const steps: Step[] = [...file.steps, ...reloads, ...verbs.map((verb) => unitStep(verb, name))];
-  if (running.endsActive) steps.push(...(hasToSettle(want, unit, running) ? [SETTLE] : []), seeActive(name));
+  const steps: Step[] = [
+    ...file.steps,
+    ...reloads,
+    ...verbs.map((verb) => (isOwn ? ownStep(verb, name) : unitStep(verb, name))),
+  ];
+  const endsAgent = steps.some((step) => step.do === 'run' && step.isDeferred === true);
+  if (running.endsActive && !endsAgent)
+    steps.push(...(hasToSettle(want, unit, running) ? [SETTLE] : []), seeActive(name));
   if (steps.length === 0) return { action: 'none' };
-  const failure = running.changes.length > 0 ? failureOf(unit) : null;
+  const failure = endsAgent ? AT_THE_END : running.changes.length > 0 ? failureOf(unit) : null;
   const answer = running.verbs.includes('try-restart') ? 'restart' : 'reload';
   const change = file.isNew ? 'create' : 'update';
   return {
@@ -109,16 +120,26 @@ function runningOf(want: ServiceBody, unit: Unit, file: UnitFileDifference, { du
 export interface SeenUnit {
   readonly unit: Unit;
   readonly file: PathFact | null;
+  /** True for the unit that the agent runs in. */
+  readonly isOwn: boolean;
 }
 
 /** Returns why a unit cannot reach the desired state, before anything is tried, or null. */
-function refusalOf(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
+function refusalOf(want: ServiceBody, have: SeenUnit): CommandRefusal | null {
+  const { unit, file, isOwn } = have;
+  if (isOwn && want.running === false) return ownRefusal(unit, 'cannot stop it', 'leave running out');
   return (
     (file === null ? null : refusalOfPlace(unitPath(want.name), file)) ??
-    refusalOfMask(want, { unit, file }) ??
+    refusalOfMask(want, have) ??
     unsuitable(want, unit)
   );
 }
+
+/** Refuses what would end the agent for good. */
+const ownRefusal = ({ id }: Unit, what: string, remedy: string): CommandRefusal => ({
+  code: 'unit_unsuitable',
+  message: `the agent runs in ${id} and ${what}; ${remedy}`,
+});
 
 const missing = ({ id }: Unit): CommandRefusal => ({
   code: 'unit_missing',
@@ -126,7 +147,7 @@ const missing = ({ id }: Unit): CommandRefusal => ({
 });
 
 /** Refuses a masked unit that should be enabled, started or written. */
-function refusalOfMask(want: ServiceBody, { unit, file }: SeenUnit): CommandRefusal | null {
+function refusalOfMask(want: ServiceBody, { unit, file }: Pick<SeenUnit, 'unit' | 'file'>): CommandRefusal | null {
   if (!isMasked(unit, file)) return null;
   const isInTheWay = file !== null || want.enabled === true || (want.running === true && !isUp(unit));
   if (!isInTheWay) return null;
@@ -188,7 +209,8 @@ function unitFileDifference(want: ServiceBody, { unit, file }: SeenUnit, context
 }
 
 /** Plans a removal: stops and disables the unit, and deletes its file if orch wrote it. */
-export function planUnitRemoval(last: ServiceBody, { unit, file }: SeenUnit): Decision {
+export function planUnitRemoval(last: ServiceBody, { unit, file, isOwn }: SeenUnit): Decision {
+  if (isOwn) return { action: 'fail', ...ownRefusal(unit, 'does not remove it', 'run there: orch agent uninstall') };
   if (file?.type === 'unreadable') return { action: 'fail', code: file.code, message: file.message };
   const isWritten = file?.type === 'file' && file.content.kind === 'text' && isOurs(file.content.text);
   const steps: Step[] = [];
@@ -213,6 +235,15 @@ const unitStep = (verb: Verb, unit: string): RunStep => ({
   command: { argv: ['systemctl', verb, '--'], timeoutSecs: TIMEOUT_SECS },
   items: [unit],
 });
+
+const AT_THE_END = 'the agent restarts once the results of the apply are stored';
+
+/** Returns the step for the unit that the agent runs in. systemd stops the agent meanwhile, so the agent must not wait for it. */
+function ownStep(verb: Verb, unit: string): RunStep {
+  const step = unitStep(verb, unit);
+  if (!verb.endsWith('restart')) return step;
+  return { ...step, command: { ...step.command, argv: ['systemctl', '--no-block', verb, '--'] }, isDeferred: true };
+}
 
 /**
  * Waits half a second, because systemd reports some services as started as soon as they have a process. A service that cannot
