@@ -14,6 +14,7 @@ import { checkVerify } from './rules/checks.js';
 import { checkExpressions } from './rules/expressions.js';
 import { checkIdentities } from './rules/identities.js';
 import { checkCycles, checkIds, checkTemplates } from './rules/references.js';
+import { checkShebangs } from './rules/shebangs.js';
 import { checkChoice, checkSupports, checkVariants } from './rules/variants.js';
 import { moduleSchemaWith } from './schema.js';
 
@@ -58,6 +59,7 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
   checkVariants(context, reach);
   checkIdentities(context, reach);
   checkVerify(context);
+  checkShebangs(context);
   checkExpressions(context, text);
   if (budget.exhausted) {
     const message = 'too many variants to compare with each other; split the module';

@@ -135,6 +135,7 @@ export const DIAGNOSTIC_CODES = [
   'clause_unmatchable',
   'variant_gap',
   'declared_before_parent',
+  'shebang_ignored',
   'unused_template',
   'path_rewritten',
   'expression_ignored',

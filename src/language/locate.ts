@@ -12,6 +12,7 @@ import {
   NOWHERE,
 } from './located.js';
 import { quoted } from './printable.js';
+import { blankAdvice } from './strange-blank.js';
 import { Anchors } from './yaml-guard.js';
 
 interface TextToLocate {
@@ -77,7 +78,10 @@ function locateMap(node: YAMLMap, context: LocateContext, path: string): Located
   const members = new Map<string, LocatedMember>();
   for (const pair of node.items) {
     const key = keyOf(pair, context, path);
-    if (key === null) continue;
+    if (key === null) {
+      context.anchors.useIn(pair.value);
+      continue;
+    }
     const first = members.get(key.name);
     if (first === undefined) {
       const value = locateNode(pair.value, context, `${path}/${escapePointer(key.name)}`, key.place);
@@ -112,6 +116,11 @@ function keyOf(
   }
   if (name === '<<' && key.type === Scalar.PLAIN) {
     mistakes.error('yaml_merge_key', 'merge keys are not part of the module language', `${path}/<<`, place);
+    return null;
+  }
+  const blank = blankAdvice(name.charAt(0));
+  if (blank !== null && key.type === Scalar.PLAIN) {
+    mistakes.error('yaml_syntax', blank, path, { start: place.start, end: place.start + 1 });
     return null;
   }
   if (name === '__proto__') {

@@ -4,6 +4,7 @@ import type { MistakeList, Place, TextLines } from './diagnostic.js';
 import { locate } from './locate.js';
 import type { Located } from './located.js';
 import { quoted } from './printable.js';
+import { blankAdvice } from './strange-blank.js';
 import { checkCharacters, guardYaml, YAML_LIMITS } from './yaml-guard.js';
 
 /** Names of a file's content, for messages. */
@@ -88,13 +89,18 @@ function checkSyntax(document: Document, { text, lines, mistakes }: SyntaxContex
     const { line } = lines.positionAt(place.start);
     if (seen.has(line)) continue;
     seen.add(line);
+    const blank = strangeBlank(text, place.start);
+    if (blank !== null) {
+      mistakes.error('yaml_syntax', blank.message, '', blank);
+      return false;
+    }
     const misindented = INDENTED.has(error.code) ? findMisindented(text, line) : null;
     if (misindented !== null) {
       // The text after it is parsed at the wrong level, so other errors mean nothing.
       mistakes.error('yaml_syntax', misindented.message, '', misindented);
       return false;
     }
-    mistakes.error(error.code === 'TAB_AS_INDENT' ? 'yaml_tab' : 'yaml_syntax', messageOf(error), '', place);
+    mistakes.error(error.code === 'TAB_AS_INDENT' ? 'yaml_tab' : 'yaml_syntax', messageOf(error, text), '', place);
   }
   return errors.length === 0;
 }
@@ -115,7 +121,7 @@ function placeOf(error: YAMLParseError, document: Document): { start: number; en
   return { start: opening, end: opening + 1 };
 }
 
-function messageOf(error: YAMLParseError): string {
+function messageOf(error: YAMLParseError, text: string): string {
   const { code, message } = error;
   switch (code) {
     case 'TAB_AS_INDENT':
@@ -134,8 +140,12 @@ function messageOf(error: YAMLParseError): string {
       return `${lower(message)}; in double quotes a backslash is written twice, in single quotes as it is`;
     case 'KEY_OVER_1024_CHARS':
       return 'a key is longer than 1024 characters; put a value that holds ":" in quotes';
-    case 'NON_STRING_KEY':
-      return 'a key must be plain text';
+    case 'NON_STRING_KEY': {
+      const [start, end] = error.pos;
+      return text.slice(Math.max(0, start - 1), end).includes('{{')
+        ? `braces begin a mapping here; put the value in quotes. orch writes its expressions as "\${{ … }}"`
+        : 'a key must be plain text';
+    }
     case 'MISSING_CHAR':
       if (isUnclosedQuote(error)) return 'this quote is never closed';
       if (message.startsWith('Implicit map keys')) return 'a ":" and a value are missing behind this key';
@@ -165,6 +175,18 @@ function unexpected(message: string): string {
   if (message.includes('map-value-ind')) return 'a ":" is not expected here; check the indentation';
   if (message.includes('token')) return 'this does not fit its surroundings; check the indentation';
   return lower(message);
+}
+
+/** Returns the first blank in the indentation of a line that is no space, and what to do; null without one. */
+function strangeBlank(text: string, offset: number): IndentationMistake | null {
+  const start = text.lastIndexOf('\n', offset - 1) + 1;
+  for (let at = start; at < text.length; at += 1) {
+    const letter = text.charAt(at);
+    const message = blankAdvice(letter);
+    if (message !== null) return { start: at, end: at + 1, message };
+    if (letter !== ' ' && letter !== '-') return null;
+  }
+  return null;
 }
 
 const lower = (message: string): string => message.charAt(0).toLowerCase() + message.slice(1);

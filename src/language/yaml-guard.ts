@@ -2,7 +2,7 @@
  * Refuses YAML that is too expensive or uses features outside the module language: characters, tokens, tags, nesting, and
  * aliases. It runs before composing. The library's lexer and parser are iterative, so deep nesting does no harm here.
  */
-import { CST, Lexer, Parser } from 'yaml';
+import { CST, isAlias, isSeq, Lexer, Parser } from 'yaml';
 import type { DiagnosticCode, MistakeList, Place } from './diagnostic.js';
 import type { Located } from './located.js';
 import { quoted } from './printable.js';
@@ -190,6 +190,14 @@ export class Anchors {
     if (problem === null) return anchor?.value?.located ?? null;
     this.mistakes.error('yaml_alias', problem, path, place);
     return null;
+  }
+
+  /** Counts the anchors of the aliases in a value that is dropped as used. */
+  useIn(node: unknown): void {
+    for (const one of isSeq(node) ? node.items : [node]) {
+      const anchor = isAlias(one) ? this.known.get(one.source) : undefined;
+      if (anchor) anchor.isUsed = true;
+    }
   }
 
   /** Warns about unused anchors: an unquoted value that begins with `&` is read as an anchor without a value. */

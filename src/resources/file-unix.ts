@@ -2,10 +2,11 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { checkText, compareContent } from './file-content.js';
-import { type Metadata, type PathFact, READ_BATCH } from './host.js';
+import { type Metadata, type PathFact, READ_BATCH, type Step } from './host.js';
 import { type Decision, defineResource, type PlanContext } from './kind.js';
 import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
 import { afterRemovals, clearingSteps } from './path-room.js';
+import { unitAt } from './services/systemd-unit-file.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -96,6 +97,11 @@ export const fileUnix = defineResource<FileBody, PathFact>({
           const steps = [...clearingSteps(context), { ...write, ...missing.parents }];
           return { action: 'create', changes: [...missing.changes, ...fields], ...text, steps, ...missing.makes };
         }
+        const masked = have.target === '/dev/null' ? unitAt(want.path) : null;
+        if (masked !== null) {
+          const message = `${want.path} masks ${masked}; unmask it with: systemctl unmask ${masked}`;
+          return { action: 'fail', code: 'unit_masked', message };
+        }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
         return { action: 'update', changes: [replaced, ...fields], ...text, steps: [write] };
       }
@@ -134,9 +140,16 @@ export const fileUnix = defineResource<FileBody, PathFact>({
     if (have.type === 'absent') return { action: 'none' };
     if (have.type === 'unreadable') return { action: 'fail', code: have.code, message: have.message };
     if (have.type !== 'file') return { action: 'release', reason: `${last.path} is no longer a file` };
-    return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path: last.path }] };
+    const reload = unitAt(last.path) === null ? [] : [FORGET_UNIT];
+    return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path: last.path }, ...reload] };
   },
 });
+
+/** Has systemd forget the unit of a file that is gone, where systemd runs. */
+const FORGET_UNIT: Step = {
+  do: 'run',
+  command: { argv: ['sh', '-c', 'test ! -d /run/systemd/system || exec systemctl daemon-reload'] },
+};
 
 /** Returns the body with the owner and group that a file with a secret gets. */
 function ownedSecret(want: FileBody, have: Metadata, { accounts }: PlanContext): UnixMetadataBody {

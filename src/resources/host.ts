@@ -3,7 +3,7 @@
  * use a fake one with recorded facts.
  */
 import type { FaultCode } from '../kernel/fault.js';
-import type { Command, CommandResult } from './command.js';
+import type { Command, CommandEnd, CommandResult } from './command.js';
 
 /** The object at a path. A link at the last component is never followed; for ancestors see `docs/protocols/apply.md`. */
 export type PathFact =
@@ -175,6 +175,10 @@ export interface Host {
    * does not stop the others.
    */
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]>;
+  /** Returns why a program of the search path cannot be started; null when it can. */
+  unstartable?(program: string): Extract<CommandEnd, { readonly how: 'not-started' }> | null;
+  /** Returns why a step cannot be done as the file systems are mounted now; null when that does not keep it from being done. */
+  obstacle?(step: FileStep): StepOutcome;
   /** Name of the service of systemd that this process runs in; null or absent for none. */
   readonly ownService?: string | null;
   /**

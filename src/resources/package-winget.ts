@@ -205,7 +205,7 @@ const partsOf = (version: string): readonly { readonly number: number; readonly 
     .replace(/^v(?=\d)/, '')
     .split('.')
     .map((part) => {
-      const [, digits = '', text = ''] = /^\s*(\d*)(.*?)\s*$/.exec(part) ?? [];
+      const [, digits = '', text = ''] = /^(\d*)(.*)$/s.exec(part.trim()) ?? [];
       return { number: Number(digits), text };
     });
 

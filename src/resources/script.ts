@@ -28,7 +28,8 @@ type ScriptBody = Type.Static<typeof schema>;
 
 /** The result of the check; `unchecked` without one. */
 type ScriptFact =
-  | { readonly is: 'unchecked' }
+  /** `refusal`: why its program cannot be started. */
+  | { readonly is: 'unchecked'; readonly missing?: boolean; readonly refusal?: CommandRefusal }
   /** `output` is that of a failed check. */
   | { readonly is: 'checked'; readonly status: number; readonly output?: CommandResult | undefined }
   | { readonly is: 'unknown'; readonly refusal: CommandRefusal; readonly missing: boolean };
@@ -80,12 +81,15 @@ export const script = defineResource<ScriptBody, ScriptFact>({
     if (have.is === 'unknown' && !(have.missing && context.mayAppear)) return { action: 'fail', ...have.refusal };
     const difference = differenceOf(want, have, context);
     if (difference === null && !context.due.has('rerun_on')) return { action: 'none' };
+    if (have.is === 'unchecked' && have.refusal && !(have.missing && context.mayAppear)) {
+      return { action: 'fail', ...have.refusal };
+    }
     return { action: 'run', changes: [], ...difference, steps: [stepOf(want.program, want.apply)] };
   },
 
   planRemoval({ program, undo }, have): Decision {
     if (undo == null) return { action: 'release', reason: 'it has no undo' };
-    if (have.is === 'unknown') return { action: 'fail', ...have.refusal };
+    if (have.is !== 'checked' && have.refusal) return { action: 'fail', ...have.refusal };
     return { action: 'remove', changes: [], steps: [stepOf(program, undo)], isUnseen: true, reason: 'its undo runs' };
   },
 
@@ -107,7 +111,13 @@ async function look(host: Host, { program }: ScriptBody, check: string | null): 
     const message = `scripts of ${program} run on ${platforms.join(' and ')}, and this is a machine with ${host.platform}`;
     return { is: 'unknown', missing: false, refusal: { code: 'unsupported_on_platform', message } };
   }
-  if (check === null) return { is: 'unchecked' };
+  if (check === null) {
+    const command = scriptCommand(program, '');
+    const end = host.unstartable?.(command.argv[0]) ?? null;
+    if (end === null) return { is: 'unchecked' };
+    const refusal = commandFailure(command, { end, stdout: '', stderr: '', truncated: false });
+    return { is: 'unchecked', missing: end.missing, refusal };
+  }
   const command = scriptCommand(program, check);
   const result = await host.run(command);
   const { end } = result;

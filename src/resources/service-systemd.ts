@@ -6,11 +6,14 @@ import { type CommandResult, commandFailure, exitedWith } from './command.js';
 import type { Host } from './host.js';
 import { type BodyProblem, type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
 import { portHolders } from './services/port-holders.js';
-import { planUnit, planUnitRemoval, type SeenUnit } from './services/systemd-plan.js';
-import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand } from './services/systemd-unit.js';
+import { planUnit, planUnitRemoval, type SeenUnit, unitExists } from './services/systemd-plan.js';
+import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand, type Unit } from './services/systemd-unit.js';
 import {
+  enabledThrough,
+  packagedPlaces,
   problemOfUnitName,
   UNIT_NAME_PATTERN,
+  unitAt,
   unitIdentity,
   unitNameOf,
   unitPath,
@@ -165,7 +168,7 @@ export const serviceSystemd = defineResource<ServiceBody, UnitHave>({
   thingsOf: unitIds,
   obstacles: portHolders,
   read,
-  exists: (have) => 'unit' in have && (have.unit.load !== 'not-found' || (have.file?.type ?? 'absent') !== 'absent'),
+  exists: (have) => 'unit' in have && unitExists(have),
   plan: (want, have, context): Decision => ('refusal' in have ? failed(have.refusal) : planUnit(want, have, context)),
   planRemoval: (last, have): Decision => ('refusal' in have ? failed(have.refusal) : planUnitRemoval(last, have)),
   inseparable: ['exec_start', ...IN_UNIT_FILE],
@@ -196,8 +199,38 @@ async function read(host: Host, wants: readonly ServiceBody[], purpose: ReadPurp
   return wants.map((want, at) => {
     const unit = units[at];
     const file = written.includes(want) ? (facts[written.indexOf(want)] ?? null) : null;
-    return unit ? { unit, file, isOwn: unit.id === host.ownService } : { refusal: refusalOf(result) };
+    if (!unit) return { refusal: refusalOf(result) };
+    const isWritten = want.exec_start != null && purpose !== 'removal';
+    const isOwn = unit.id === host.ownService;
+    return {
+      unit,
+      file,
+      isWritten,
+      isOwn,
+      ...(purpose === 'removal' ? belowOf(host, want) : enablingOf(host, want, unit)),
+    };
   });
+}
+
+/** Looks for a unit file of a package below the one that orch writes. */
+function belowOf(host: Host, { name, exec_start }: ServiceBody): Pick<SeenUnit, 'isOverPackage'> {
+  if (exec_start == null) return {};
+  const places = host.observe(packagedPlaces(name).map((path) => ({ path, content: false, entries: false })));
+  return places.some(({ type }) => type === 'file' || type === 'symlink') ? { isOverPackage: true } : {};
+}
+
+/** Looks at the files of a unit whose enabling touches more than its own links. */
+function enablingOf(host: Host, { enabled, exec_start }: ServiceBody, unit: Unit): Pick<SeenUnit, 'also' | 'linkedTo'> {
+  if (enabled == null || exec_start != null) return {};
+  if (unit.enablement === 'indirect') {
+    const [fact] = host.observe([{ path: unit.path, content: true, entries: false }]);
+    return fact?.type === 'file' && fact.content.kind === 'text' ? { also: enabledThrough(fact.content.text) } : {};
+  }
+  if (enabled || !unit.enablement.startsWith('enabled')) return {};
+  const [fact] = host.observe([{ path: unitPath(unit.id), content: false, entries: false }]);
+  if (fact?.type !== 'symlink') return {};
+  const target = fact.target.startsWith('/') ? fact.target : `/etc/systemd/system/${fact.target}`;
+  return target.endsWith(`/${unit.id}`) && unitAt(target) === null ? { linkedTo: target } : {};
 }
 
 const refusalOf = (result: CommandResult): CommandRefusal =>

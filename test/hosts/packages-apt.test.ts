@@ -350,6 +350,13 @@ describeHosts(
         expect(await installed('lib')).toBe('1.0 installed');
         expect(await run('apply', apt('lib', '1.0'))).toEqual(['lib none unchanged']);
       });
+
+      it('are planned although the sources cannot be read, when an earlier resource mends them', async () => {
+        const path = '/etc/apt/sources.list.d/broken.list';
+        await sh(`echo deb nonsense >${path}`);
+        const mended = entry('file-unix', { path, content: '# none\n' });
+        expect(await foretold(mended, apt('mta'))).toEqual([`${path} update changed`, 'mta create changed']);
+      });
     });
   },
   debTools,

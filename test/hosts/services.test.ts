@@ -241,7 +241,118 @@ describeHosts('services on a booted machine', () => {
     await inSync();
   });
 
+  describe('what it takes back', () => {
+    it('is a unit with the file that brought it, and nothing of it stays in systemd', async () => {
+      const unit = '[Service]\nExecStart=/bin/sleep 4444\n[Install]\nWantedBy=multi-user.target\n';
+      await declare(
+        file('unit', '/etc/systemd/system/brought.service', unit),
+        service({ name: 'brought', enabled: true, running: true }),
+      );
+      await apply();
+      expect(await state('brought')).toBe('active enabled');
+      await declare();
+      expect(await apply()).toMatchObject([{ identity: 'brought', action: 'remove', status: 'changed' }]);
+      expect(await sh('systemctl show -p LoadState,ActiveState,NeedDaemonReload brought')).toBe(
+        'LoadState=not-found\nActiveState=inactive\nNeedDaemonReload=no\n',
+      );
+      expect(await sh('find /etc/systemd/system -name "brought*"; pgrep -f "sleep 444[4]" || true')).toBe('');
+    });
+
+    it('is an instance that it has enabled and started, and not the template', async () => {
+      await install('inst@');
+      await declare(service({ name: 'inst@6', enabled: true, running: true }));
+      await apply();
+      expect(await state('inst@6')).toBe('active enabled');
+      await declare();
+      expect(await apply()).toMatchObject([{ identity: 'inst@6', action: 'remove', status: 'changed' }]);
+      expect(await state('inst@6')).toBe('inactive disabled');
+      expect(await sh('find /etc/systemd/system -name "inst@*"')).toBe('');
+      await sh('test -e /usr/lib/systemd/system/inst@.service');
+    });
+
+    it('is the file that goes before the unit of a package, which takes effect again', async () => {
+      await install('packaged');
+      await sh('systemctl enable --now packaged 2>&1');
+      await declare(service({ name: 'packaged', exec_start: '/bin/sleep 5555', enabled: true, running: true }));
+      await apply();
+      expect(await sh('systemctl show -p ExecStart packaged')).toContain('sleep 5555');
+      await declare();
+      expect(await apply()).toMatchObject([
+        { action: 'remove', status: 'changed', reason: 'the unit of the package takes effect again' },
+      ]);
+      expect(await state('packaged')).toBe('active enabled');
+      expect(await sh('systemctl show -p FragmentPath,NeedDaemonReload packaged')).toMatch(
+        /FragmentPath=(?:\/usr)?\/lib\/systemd\/system\/packaged.service\nNeedDaemonReload=no\n/,
+      );
+      expect(
+        await sh(
+          'find /etc/systemd/system -name "packaged*" -exec readlink -e {} \\;; pgrep -f "sleep 555[5]" || true',
+        ),
+      ).toBe('/usr/lib/systemd/system/packaged.service\n');
+      await sh('systemctl disable --now packaged 2>&1');
+    });
+  });
+
   describe('what cannot be', () => {
+    /** Everything that a plan or an apply says about resources. */
+    const fates = async (verb: string) => {
+      const { stdout } = await orch(verb, ...(verb === 'apply' ? ['--yes', '--allow-removals', '9'] : []));
+      const { resources } = JSON.parse(stdout) as RunResult;
+      return resources.map(({ identity, status, error }) => [identity, status, error?.code, error?.message]);
+    };
+
+    it('is planned as it fails: a mask, a mount point, a read-only file system, a missing interpreter', async () => {
+      await sh('systemctl mask hidden 2>&1; mkdir -p /srv/ro /srv/bound; mount -t tmpfs -o ro none /srv/ro');
+      await sh('echo x >/srv/bound/from; touch /srv/bound/to; mount --bind /srv/bound/from /srv/bound/to');
+      await declare(
+        file('unit', '/etc/systemd/system/hidden.service', '[Service]\nExecStart=/bin/sleep infinity\n'),
+        service({ name: 'hidden', running: true }),
+        file('ro', '/srv/ro/f', 'x'),
+        file('bound', '/srv/bound/to', 'y'),
+        { resource: { script: { program: 'pwsh', manages: 'shell', apply: 'exit' } } },
+      );
+      const planned = await fates('plan');
+      expect(planned.map((fate) => fate.slice(0, 3))).toEqual([
+        ['/etc/systemd/system/hidden.service', 'failed', 'unit_masked'],
+        ['hidden', 'skipped', 'dependency_failed'],
+        ['/srv/ro/f', 'failed', 'read_only'],
+        ['/srv/bound/to', 'failed', 'busy'],
+        ['shell', 'failed', 'command_missing'],
+      ]);
+      expect(await fates('apply')).toEqual(planned);
+      await sh('umount /srv/ro /srv/bound/to; systemctl unmask hidden 2>&1');
+    });
+
+    it('is to enable a unit that only enables another one', async () => {
+      await host.writeFile(
+        '/etc/systemd/system/only.service',
+        '[Service]\nExecStart=/bin/sleep infinity\n[Install]\nAlso=only.socket\n',
+      );
+      await host.writeFile(
+        '/etc/systemd/system/only.socket',
+        '[Socket]\nListenStream=/run/only.sock\n[Install]\nWantedBy=sockets.target\n',
+      );
+      await sh('systemctl daemon-reload');
+      const message =
+        'only.service is only enabled through only.socket (Also= in its [Install]); set enabled for that unit instead';
+      for (const enabled of [true, false]) {
+        await declare(service({ name: 'only', enabled }));
+        expect(await apply()).toMatchObject([{ status: 'failed', error: { code: 'unit_unsuitable', message } }]);
+      }
+    });
+
+    it('does not lose a unit that the administrator has linked when it disables it', async () => {
+      await host.writeFile('/opt/linked.service', counted('linked'));
+      await sh('systemctl link /opt/linked.service 2>&1');
+      await declare(service({ name: 'linked', enabled: true, running: true }));
+      await apply();
+      expect(await state('linked')).toBe('active enabled');
+      await declare(service({ name: 'linked', enabled: false, running: true }));
+      expect(await apply()).toMatchObject([{ status: 'changed' }]);
+      expect(await state('linked')).toBe('active linked');
+      await inSync();
+    });
+
     it('says why a unit fails to start, with the last lines of its log', async () => {
       await sh('systemctl start adopted');
       const body = { name: 'dying', running: true, exec_start: `/bin/sh -c 'echo no such table: users >&2; exit 3'` };

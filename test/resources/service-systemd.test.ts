@@ -153,6 +153,8 @@ describe('what is said when it fails', () => {
     const silent = resultOf({ code: 1, stderr: 'Failed to connect to bus: No such file or directory\n' });
     expect(await judged('api', silent)).toBe('undone');
     expect(await judged('api', failure, 'enable')).toBe('undone');
+    // In time that grows with the square of the length, this would take a minute.
+    expect(await judged('api', { ...failure, stderr: 'a'.repeat(260_000) })).toBe('undone');
   });
 
   it('does without a journal', async () => {

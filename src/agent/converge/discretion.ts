@@ -71,13 +71,26 @@ const isDiscreet = ({ kind }: Target): boolean => kind?.keepsWithheld === true;
 
 /** @param shownBy command line that shows the kept output of scripts; undefined where none is kept */
 export function quotableOf(scrub: OutputScrub, shownBy: string | undefined): Quotable {
-  return (targets, result, step) => {
-    if (!targets.some(holdsSecrets)) return scrub.result(result);
+  return (targets, raw, step) => {
+    // Lines are cut after the scrubbing, which would not find half a secret.
+    const scrubbed = scrub.result(raw);
+    const result = { ...scrubbed, stdout: cutLines(scrubbed.stdout), stderr: cutLines(scrubbed.stderr) };
+    if (!targets.some(holdsSecrets)) return result;
     if (targets.every(isDiscreet)) return { ...result, withheld: HIDDEN };
     const isKept = step?.keepsOutput === true && shownBy !== undefined;
     return withheld(result, isKept ? `its output may hold secrets, so only this shows it: ${shownBy}` : undefined);
   };
 }
+
+/** Maximum characters of a line in which the meaning of a message is looked for. */
+const MAX_LINE = 4_096;
+
+/** Cuts lines that no message fills, because some patterns take a time that grows with the square of a line's length. */
+const cutLines = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.slice(0, MAX_LINE))
+    .join('\n');
 
 /** True for a resource whose present or earlier body holds a secret. */
 export const holdsSecrets = ({ source, hadSecrets }: Target): boolean => isTainted(source) || hadSecrets;

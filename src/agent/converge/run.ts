@@ -4,7 +4,7 @@ import type { Clock } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Origin } from '../../resources/desired.js';
 import type { Accounts, Host, RunStep } from '../../resources/host.js';
-import type { ReadPurpose } from '../../resources/kind.js';
+import type { Decision, ReadPurpose } from '../../resources/kind.js';
 import { secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
@@ -338,6 +338,16 @@ export class Run {
     return kind.memo(source.body, observation.have, this.scope.contextOf(target, moment));
   }
 
+  /** Returns why a planned change would fail as the file systems are mounted, unless an earlier change may mount others. */
+  private obstacleTo(decision: Decision, { mayAppear }: Moment): Refusal | null {
+    if (!('steps' in decision) || mayAppear) return null;
+    for (const step of decision.steps) {
+      const obstacle = step.do === 'run' ? null : (this.host.obstacle?.(step) ?? null);
+      if (obstacle !== null) return obstacle;
+    }
+    return null;
+  }
+
   private decide(target: Target, observation: Observation | undefined, { moment, due, memo }: DecisionInput): Examined {
     const { kind, source } = target;
     const refusal = target.refusal ?? observation?.refusal;
@@ -350,6 +360,8 @@ export class Run {
       const context = this.scope.contextOf(target, moment, memo);
       const decide = isRemoval(source) ? kind.planRemoval : kind.plan;
       const decision = decide.call(kind, source.body, have, context);
+      const obstacle = this.options.purpose === 'plan' ? this.obstacleTo(decision, moment) : null;
+      if (obstacle !== null) return { finding: failed(target, obstacle, existed) };
       return examined(target, decision, { existed, isThere, due, quotable: this.quotable });
     } catch (error) {
       return { finding: failed(target, refusalOf(error, 'apply_failed'), null) };

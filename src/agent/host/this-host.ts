@@ -16,10 +16,16 @@ import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { AccessLists } from './attributes.js';
 import { commit } from './commit.js';
+
 import type { HeldPrograms } from './held-programs.js';
+
+import { environmentOf, findProgram } from './launch.js';
+
 import { createLocator } from './locator.js';
+import { Mounts } from './mounts.js';
 import { observe, stampAt } from './observe.js';
 import { ownService } from './own-service.js';
+import type { NotStarted } from './run-command.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
 import { ScriptDirectories } from './script-directory.js';
 import { Temporaries } from './temporaries.js';
@@ -67,6 +73,8 @@ export class UnixHost implements Host {
   private readonly scriptTimeoutSecs: number;
   private readonly signal: AbortSignal | undefined;
   private readonly held: HeldPrograms | undefined;
+  /** Read once between two commands. */
+  private mounts: Mounts | null = null;
 
   constructor({ platform, reach, dataDir, scriptTimeoutSecs, signal, held }: UnixHostOptions) {
     this.platform = platform;
@@ -117,6 +125,16 @@ export class UnixHost implements Host {
     }
   }
 
+  unstartable(program: string): NotStarted | null {
+    const found = findProgram(program, environmentOf({}));
+    return typeof found === 'string' ? null : found;
+  }
+
+  obstacle(step: FileStep): StepOutcome {
+    this.mounts ??= Mounts.read();
+    return this.mounts.obstacleTo(step);
+  }
+
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
     const { temporaries, reach, lists } = this;
     return commit(steps, { accounts: this.accounts(), temporaries, reach, lists });
@@ -126,6 +144,7 @@ export class UnixHost implements Host {
     const { scriptTimeoutSecs, workplaces, signal, held } = this;
     const result = await runOnUnix(command, { scriptTimeoutSecs, workplaces, signal, held });
     this.accountSource.forget();
+    this.mounts = null;
     return result;
   }
 }

@@ -90,7 +90,7 @@ export function knownTerm(term: string, directories: readonly string[] = TERMINF
 /** Returns the language that the machine sets for all logins; null without one. */
 export function machineLanguage(files: readonly string[] = ['/etc/default/locale', '/etc/locale.conf']): string | null {
   for (const file of files) {
-    const found = /^\s*(?:export\s+)?LANG=["']?([A-Za-z0-9_.@-]+)["']?\s*$/m.exec(textOf(file));
+    const found = /^[ \t]*(?:export[ \t]+)?LANG=["']?([A-Za-z0-9_.@-]+)["']?\s*$/m.exec(textOf(file));
     if (found?.[1] !== undefined) return found[1];
   }
   return null;

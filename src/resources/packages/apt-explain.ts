@@ -155,4 +155,9 @@ function errorsBefore(stderr: string, at: number): string {
     .join('\n');
 }
 
-const tidy = (text: string): string => text.trim().replace(/\s*\n\s*/g, '\n');
+const tidy = (text: string): string =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('\n');

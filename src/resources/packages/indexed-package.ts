@@ -99,7 +99,13 @@ export type PackageRemoval =
 export const NO_SIDE_EFFECTS: PackageRemoval = { removes: [], installs: [] };
 
 /** The observation of one package, or why there is none. */
-export type PackageHave = SeenPackage | { readonly refusal: CommandRefusal };
+export type PackageHave = SeenPackage | Unseen;
+
+interface Unseen {
+  readonly refusal: CommandRefusal;
+  /** True when the package is known to be installed. */
+  readonly isInstalled?: boolean;
+}
 
 /** Queries to a package manager about removals, before anything is removed. */
 interface RemovalQueries {
@@ -139,7 +145,7 @@ export const defineIndexedPackage = (manager: IndexedManager): ResourceKind<Pack
     ...(manager.thingsOf && { thingsOf: (host, wants) => manager.thingsOf?.(host, namesOf(wants)) ?? [] }),
     obstacles: (host, wants, removals) => obstaclesOf(host, wants, removals, manager),
     read: (host, wants, purpose) => readPackages(host, wants, purpose, manager),
-    exists: (have) => isSeen(have) && have.installed !== null,
+    exists: (have) => (isSeen(have) ? have.installed !== null : have.isInstalled === true),
     plan: (want, have, context) => plan(want, have, context, manager),
     planRemoval: (last, have, context) => planRemoval(last, have, context, manager),
     // The version that the apply left, for drift.
@@ -171,7 +177,7 @@ async function readPackages(
   return packages.map((one): PackageHave => {
     const { want, state } = one;
     if (!open.includes(one)) return { ...UNASKED, ...state };
-    if ('code' in index) return { refusal: index };
+    if ('code' in index) return { refusal: index, isInstalled: state.installed !== null };
     const offer = index.offer(want.name);
     const { isIndexOld, staleBecause } = index;
     return {
@@ -265,7 +271,7 @@ function readsAsOld(text: string): boolean {
 }
 
 function plan(want: PackageBody, have: PackageHave, context: PlanContext, manager: IndexedManager): Decision {
-  if (!isSeen(have)) return { action: 'fail', ...have.refusal };
+  if (!isSeen(have)) return context.mayAppear ? unknownYet(have) : { action: 'fail', ...have.refusal };
   const goal =
     context.purpose === 'drift' ? leftVersion(want, have, context) : versionFor(want, have, context, manager);
   if (!('version' in goal)) return { action: 'fail', ...goal };
@@ -286,6 +292,13 @@ function plan(want: PackageBody, have: PackageHave, context: PlanContext, manage
 const MARKED: FieldChange = { field: 'mark', before: 'automatic', after: 'manual' };
 
 const kept = (steps: readonly Step[]): Decision => ({ action: 'update', changes: [MARKED], steps });
+
+/** Plans a package that cannot be looked up before an earlier resource is changed, such as a broken list of sources. */
+function unknownYet({ refusal, isInstalled = false }: Unseen): Decision {
+  const [why = ''] = refusal.message.split('\n', 1);
+  const reason = `it cannot be looked up before the changes above: ${why}`;
+  return { action: isInstalled ? 'update' : 'create', changes: [], steps: [], reason };
+}
 
 function planRemoval(last: PackageBody, have: PackageHave, context: PlanContext, manager: IndexedManager): Decision {
   if (!isSeen(have)) return { action: 'fail', ...have.refusal };

@@ -51,7 +51,7 @@ export async function explainLaunchd(
 
 /** Returns the state of the service, whose lines precede lines of the same names that belong to its parts. */
 function stateOf(printed: string): string {
-  const line = (name: string) => new RegExp(`^\\s*(${name} = .*)$`, 'm').exec(printed)?.[1] ?? null;
+  const line = (name: string) => new RegExp(`^[ \\t]*(${name} = .*)$`, 'm').exec(printed)?.[1] ?? null;
   const lines = [line('state'), line('last exit code'), line('last exit reason')].filter((one) => one !== null);
   return lines.length === 0 ? 'launchd has loaded it' : lines.join(', ');
 }

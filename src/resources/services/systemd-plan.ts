@@ -33,7 +33,7 @@ function planMissing({ name, enabled, running }: ServiceBody, unit: Unit, contex
 
 function decide(
   want: ServiceBody,
-  { unit, isOwn }: SeenUnit,
+  { unit, isOwn, linkedTo }: SeenUnit,
   file: UnitFileDifference,
   context: PlanContext,
 ): Decision {
@@ -50,7 +50,10 @@ function decide(
   const steps: Step[] = [
     ...file.steps,
     ...reloads,
-    ...verbs.map((verb) => (isOwn ? ownStep(verb, name) : unitStep(verb, name))),
+    ...verbs.flatMap((verb): Step[] => [
+      isOwn ? ownStep(verb, name) : unitStep(verb, name),
+      ...(verb === 'disable' && linkedTo !== undefined ? [linkAgain(linkedTo)] : []),
+    ]),
   ];
   const endsAgent = steps.some((step) => step.do === 'run' && step.isDeferred === true);
   if (running.endsActive && !endsAgent)
@@ -120,8 +123,27 @@ function runningOf(want: ServiceBody, unit: Unit, file: UnitFileDifference, { du
 export interface SeenUnit {
   readonly unit: Unit;
   readonly file: PathFact | null;
+  /** True when orch is to write the file. */
+  readonly isWritten: boolean;
   /** True for the unit that the agent runs in. */
   readonly isOwn: boolean;
+  /** Units through which alone it can be enabled. */
+  readonly also?: readonly string[];
+  /** Unit file elsewhere that the administrator has linked; `systemctl disable` would delete the link as well. */
+  readonly linkedTo?: string;
+  /** True when a package has a unit of this name, which the file that orch writes precedes. */
+  readonly isOverPackage?: boolean;
+}
+
+/**
+ * True if there is something that a removal must leave alone: a file where orch writes one, an instance with a state of its own, or
+ * the unit. Any instance of a template that is there can be loaded, so that alone says nothing.
+ */
+export function unitExists({ unit, file, isWritten }: SeenUnit): boolean {
+  if (isWritten) return file?.type !== 'absent';
+  if (unit.load === 'not-found') return false;
+  const isInstance = /@.+\./.test(unit.id) && !unit.path.endsWith(`/${unit.id}`);
+  return !isInstance || unit.active !== 'inactive' || isEnabled(unit);
 }
 
 /** Returns why a unit cannot reach the desired state, before anything is tried, or null. */
@@ -131,7 +153,7 @@ function refusalOf(want: ServiceBody, have: SeenUnit): CommandRefusal | null {
   return (
     (file === null ? null : refusalOfPlace(unitPath(want.name), file)) ??
     refusalOfMask(want, have) ??
-    unsuitable(want, unit)
+    unsuitable(want, have)
   );
 }
 
@@ -168,9 +190,14 @@ const FIXED: Readonly<Record<string, string>> = {
   transient: 'was made by a program while the machine runs and has no unit file, so it cannot be enabled',
 };
 
-function unsuitable(want: ServiceBody, unit: Unit): CommandRefusal | null {
+function unsuitable(want: ServiceBody, { unit, also = [] }: SeenUnit): CommandRefusal | null {
   const refused = (why: string): CommandRefusal => ({ code: 'unit_unsuitable', message: `${unit.id} ${why}` });
   if (want.exec_start != null) return null;
+  if (want.enabled != null && also.length > 0) {
+    return refused(
+      `is only enabled through ${also.join(' and ')} (Also= in its [Install]); set enabled for that unit instead`,
+    );
+  }
   if (want.enabled != null && unit.enablement === 'generated') {
     return refused(
       'is generated at each boot, as from an init script or a mount; leave enabled out, and use a script for it',
@@ -208,12 +235,23 @@ function unitFileDifference(want: ServiceBody, { unit, file }: SeenUnit, context
   return { ...difference, changes: [...difference.changes, ...unread], isNew: false, isReloaded };
 }
 
-/** Plans a removal: stops and disables the unit, and deletes its file if orch wrote it. */
-export function planUnitRemoval(last: ServiceBody, { unit, file, isOwn }: SeenUnit): Decision {
+/**
+ * Plans a removal: stops and disables the unit, and deletes its file if orch wrote it. A unit of a package that the file precedes
+ * takes effect again instead.
+ */
+export function planUnitRemoval(last: ServiceBody, { unit, file, isOwn, isOverPackage }: SeenUnit): Decision {
   if (isOwn) return { action: 'fail', ...ownRefusal(unit, 'does not remove it', 'run there: orch agent uninstall') };
   if (file?.type === 'unreadable') return { action: 'fail', code: file.code, message: file.message };
   const isWritten = file?.type === 'file' && file.content.kind === 'text' && isOurs(file.content.text);
   const steps: Step[] = [];
+  if (isOverPackage === true && !isWritten) return { action: 'none' };
+  if (isOverPackage === true) {
+    steps.push({ do: 'remove-file', path: unitPath(last.name) }, RELOAD_UNIT_FILES);
+    // The links may lead to the file that is gone, and belong to another [Install] section.
+    if (isEnabled(unit)) steps.push({ ...unitStep('reenable', unit.id), ok: [0, 1] });
+    if (!isDown(unit)) steps.push(unitStep('try-restart', unit.id));
+    return { action: 'remove', changes: [], steps, reason: 'the unit of the package takes effect again' };
+  }
   if (!isDown(unit)) steps.push(unitStep('stop', unit.id));
   if (isWritten || isEnabled(unit)) steps.push(unitStep('disable', unit.id));
   if (steps.length > 0) steps.push(forgetFailure(unit.id));
@@ -228,7 +266,13 @@ const TIMEOUT_SECS = 300;
 
 const RELOAD_UNIT_FILES: RunStep = { do: 'run', command: { argv: ['systemctl', 'daemon-reload'] } };
 
-type Verb = 'start' | 'restart' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable';
+type Verb = 'start' | 'restart' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable' | 'reenable';
+
+const linkAgain = (path: string): RunStep => ({
+  do: 'run',
+  command: { argv: ['systemctl', 'link', '--'], timeoutSecs: TIMEOUT_SECS },
+  items: [path],
+});
 
 const unitStep = (verb: Verb, unit: string): RunStep => ({
   do: 'run',

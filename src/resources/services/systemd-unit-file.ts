@@ -15,6 +15,33 @@ export const unitPlaces = (name: string): readonly string[] =>
     `/lib/systemd/system/${file}`,
   ]);
 
+/** Directories of unit files. */
+const UNIT_FILE = /^\/(?:etc|run|usr\/lib|usr\/local\/lib|lib)\/systemd\/system\/([^/]+)$/;
+
+/** Returns the name of the unit that a path defines or masks; null for other paths. */
+export const unitAt = (path: string): string | null => UNIT_FILE.exec(path)?.[1] ?? null;
+
+/** Returns the paths at which a package would have the unit file, which that of the administrator precedes. */
+export const packagedPlaces = (name: string): readonly string[] =>
+  ['/usr/local/lib', '/usr/lib', '/lib'].map((root) => `${root}/systemd/system/${unitNameOf(name)}`);
+
+/**
+ * Returns the units through which alone a unit file can be enabled: those of `Also=` if its `[Install]` section has nothing else.
+ * Returns an empty list for every other file.
+ */
+export function enabledThrough(text: string): readonly string[] {
+  const lines = text.split('\n').map((line) => line.trim());
+  const start = lines.lastIndexOf('[Install]');
+  if (start < 0) return [];
+  const rest = lines.slice(start + 1);
+  const end = rest.findIndex((line) => line.startsWith('['));
+  const settings = rest.slice(0, end < 0 ? undefined : end).map((line) => line.split('=', 2));
+  const has = (names: readonly string[]) =>
+    settings.filter(([key = '', value = '']) => names.includes(key.trim()) && value.trim() !== '');
+  if (has(['WantedBy', 'RequiredBy', 'UpheldBy', 'Alias']).length > 0) return [];
+  return has(['Also']).flatMap(([, value = '']) => value.trim().split(/\s+/));
+}
+
 export const isOurs = (text: string): boolean => text === MARKER || text.startsWith(`${MARKER}\n`);
 
 const RESTART = { always: 'always', on_failure: 'on-failure', never: 'no' } as const;

@@ -136,14 +136,26 @@ export async function explainUnit(
   return { code: 'service_failed', message: [failureSentence(unit, verb, failure), lines].filter(Boolean).join('\n') };
 }
 
-/** Unit names in messages of systemctl. */
-const NAMED = /[\w@:\\.-]+\.(?:service|socket|timer|path|mount|automount|swap|target|slice|scope|device)\b/g;
+/** Returns the unit names in a message of systemctl. */
+function unitsIn(text: string): ReadonlySet<string> {
+  const words = text.split(/[^\w@:\\.-]/).map((word) => word.slice(0, endOfName(word)));
+  return new Set(words.filter((word) => UNIT_SUFFIX.test(word)));
+}
+
+const UNIT_SUFFIX = /\.(?:service|socket|timer|path|mount|automount|swap|target|slice|scope|device)$/;
+
+/** Returns the length of a word without the punctuation behind it. */
+function endOfName(word: string): number {
+  let end = word.length;
+  while (end > 0 && '.:-'.includes(word.charAt(end - 1))) end -= 1;
+  return end;
+}
 
 /** Judges one unit after a failed command for several: systemctl names the failed units and completes the others. */
 export async function judgeUnit(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
   const verb = step.command.argv[1] ?? '';
   if (!ABOUT_UNIT.has(verb) || step.items === undefined || result.end.how !== 'exited') return 'undone';
-  const named = new Set(result.stderr.match(NAMED));
+  const named = unitsIn(result.stderr);
   if (named.size === 0) return 'undone';
   return named.has(name) ? explainUnit(host, name, step, result) : 'done';
 }
