@@ -41,6 +41,7 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
     'pending' in one ? fateOf(one.pending, fates.get(one.pending.target.index)) : settled(one.finding),
   );
   const deferring = new Set(pendings.filter(({ change }) => change.steps.some(isDeferred)).map(({ target }) => target));
+  for (const { index } of deferring) run.deferring.add(index);
   await run.report(findings, since, () => notesAfter(run, findings, { fates, deferring }));
 }
 

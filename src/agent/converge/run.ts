@@ -59,6 +59,8 @@ export class Run {
   readonly results: RunItem[] = [];
   /** Steps that end the agent, to be carried out once the results are stored. */
   readonly deferred: RunStep[];
+  /** Positions of the resources of such steps. */
+  readonly deferring = new Set<number>();
   /** Returns what messages may quote of the results of commands. */
   readonly quotable: Quotable;
   private readonly options: RunOptions & RunAim;

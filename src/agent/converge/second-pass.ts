@@ -1,5 +1,6 @@
 /** Looks at the wanted resources again after removals, which may have touched them, and repairs them. */
 import type { Host } from '../../resources/host.js';
+import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { applyGroup, type Intend } from './apply-group.js';
 import { carryOut } from './carry-out.js';
@@ -33,6 +34,9 @@ export async function secondPass(
   });
   run.presume(first);
   await carryOut(run, (group) => applyGroup(run, group, intend));
-  held.replace(run.results);
+  // A restart of the agent itself is still to come, so the second pass plans it once more.
+  const isRepeated = ({ index, result: { action } }: RunItem) =>
+    first.deferring.has(index) && (action === 'restart' || action === 'reload');
+  held.replace(run.results.filter((item) => !isRepeated(item)));
   if (!run.isComplete || run.wasCut) first.cut();
 }
