@@ -49,6 +49,7 @@ export const EVENT_SEVERITY = {
   'agent.pending': 'notice',
   'agent.approved': 'notice',
   'agent.rejected': 'notice',
+  'agent.kept': 'warning',
   'agent.removed': 'notice',
   'agent.connected': 'info',
   'agent.disconnected': 'notice',

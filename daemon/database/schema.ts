@@ -567,6 +567,19 @@ interface AgentAbsenceTable {
   event_json: string | null;
 }
 
+/** Machines that were seen with the key of an agent while another machine had it too. */
+interface AgentMachineTable {
+  node_id: string;
+  hostname: string;
+  address: string;
+  first_at: number;
+  last_at: number;
+  /** Time of the last event about it; null for none. */
+  told_at: number | null;
+  /** `open`, or whether an operator has it turned away by its `hostname`, or by its host name and `address`. */
+  decision: string;
+}
+
 interface LoginStreakTable {
   /** ID of the party whose logins fail. */
   subject: string;
@@ -666,6 +679,7 @@ export interface Database {
   notification_readers: NotificationReaderTable;
   deliveries: DeliveryTable;
   agent_absences: AgentAbsenceTable;
+  agent_machines: AgentMachineTable;
   login_streaks: LoginStreakTable;
   operator_addresses: OperatorAddressTable;
   maintenance_windows: MaintenanceWindowTable;

@@ -5,6 +5,7 @@ import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentRow, findAgent } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
+import { notConnected } from '../fleet/not-connected.js';
 import { type AgentInputs, readAgentInputs } from './agent-inputs.js';
 import type { LiveOperations } from './operations/live-operations.js';
 
@@ -28,9 +29,7 @@ export class AgentGate {
     const { db, link, live } = this.options;
     const agent = refuseUnapproved(await agentWithInputs(db, nodeId));
     if (!link.isConnected(agent.nodeId)) {
-      throw new Fault('agent_not_connected', `agent ${agentLabel(agent)} is not connected`, {
-        hint: 'start it, or wait until it is back',
-      });
+      throw notConnected(agentLabel(agent), link.holdOf(agent.nodeId));
     }
     const late = live.late(agent.nodeId);
     if (late === undefined) return agent;

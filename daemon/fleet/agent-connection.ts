@@ -5,7 +5,12 @@ import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import { type Decode, encode, UnknownMessage, unknownType } from '../../src/wire/codec.js';
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
-import { type AgentMessage, type OrchestratorMessage, PENDING_MESSAGES } from '../../src/wire/messages.js';
+import {
+  type AgentMessage,
+  type AgentMessageOf,
+  type OrchestratorMessage,
+  PENDING_MESSAGES,
+} from '../../src/wire/messages.js';
 import { fitTo, isKnown } from '../../src/wire/version.js';
 import type { Core } from '../core/core.js';
 import type { AgentPeer } from './agent-listener.js';
@@ -60,6 +65,7 @@ export class AgentConnection {
   private current: ConnectionState = 'fresh';
   private hasHello = false;
   private version = 1;
+  private hostname: string | null = null;
   private draining = false;
   private closeTimer: NodeJS.Timeout | undefined;
   /** Set while nothing is read because the agent sent too much that is ignored. */
@@ -110,9 +116,15 @@ export class AgentConnection {
     return true;
   }
 
-  /** Sets the agent's protocol version, from its hello. */
-  setVersion(version: number): void {
-    this.version = version;
+  /** Takes the protocol version and the host name of the agent from its hello. */
+  greeted({ protocol_version, hostname }: AgentMessageOf<'hello'>): void {
+    this.version = protocol_version;
+    this.hostname = hostname;
+  }
+
+  /** Host name and address of the machine; null before its hello. */
+  get machine(): { readonly hostname: string; readonly address: string } | null {
+    return this.hostname === null ? null : { hostname: this.hostname, address: this.remoteAddress };
   }
 
   /** Returns false when the agent's protocol version lacks messages of this type. */

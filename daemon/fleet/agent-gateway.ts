@@ -12,6 +12,7 @@ import type { Core } from '../core/core.js';
 import { AgentConnection, type OpenState } from './agent-connection.js';
 import type { AgentPeer } from './agent-listener.js';
 import type { AgentTraffic, ConnectionRegistry } from './connection-registry.js';
+import type { Contests } from './contests.js';
 import type { Enrolment } from './enrolment.js';
 import type { Presence } from './presence.js';
 import { throughOutages } from './through-outages.js';
@@ -39,6 +40,7 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly registry: ConnectionRegistry;
   readonly enrolment: Enrolment;
   readonly presence: Presence;
+  readonly contests: Contests;
   readonly traffic: AgentTraffic;
   /** Handles a metrics answer. Throws `protocol_violation` for one that was not requested. */
   readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
@@ -60,6 +62,9 @@ const SWEEP_EVERY = 60_000;
 
 /** Close reason for a rejected agent. */
 const REJECTED = 'this agent was rejected by an operator';
+
+/** Maximum characters of the reason in a status. */
+const MOST_REASON = 512;
 
 /** Minimum milliseconds between two attribute reports of a connection. */
 const ATTRIBUTES_EVERY = 10_000;
@@ -87,7 +92,8 @@ export class AgentGateway implements Service {
   }
 
   async start(): Promise<void> {
-    const { registry, enrolment } = this.options;
+    const { registry, enrolment, contests } = this.options;
+    await contests.load();
     this.heartbeat = setInterval(() => {
       registry.heartbeat();
       this.work.start(this.flush());
@@ -208,7 +214,8 @@ export class AgentGateway implements Service {
   }
 
   private async hello(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
-    connection.setVersion(hello.protocol_version);
+    connection.greeted(hello);
+    if (this.isTurnedAway(connection)) return;
     if (!(await this.claim(connection))) return;
     const { enrolment_token: _, ...known } = hello;
     this.hellos.set(connection, known);
@@ -228,17 +235,28 @@ export class AgentGateway implements Service {
     this.work.start(this.options.presence.tokenRefused(connection, REFUSAL_TEXT[verdict]));
   }
 
+  /** Closes the connection of a machine that an operator has decided against. Returns true then. */
+  private isTurnedAway(connection: AgentConnection): boolean {
+    const { contests } = this.options;
+    const { nodeId, machine } = connection;
+    const refusal = machine === null ? null : contests.refusalOf(nodeId, machine);
+    if (machine === null || refusal === null) return false;
+    connection.close(CLOSE.duplicate, refusal);
+    this.work.start(contests.noticed(nodeId, machine));
+    return true;
+  }
+
   /**
    * Registers the connection before anything is looked up about its key, so that an operator's decision in the
    * meantime finds it. Returns false, with the connection closed, when an older one is alive; a dead one is
    * terminated.
    */
   private async claim(connection: AgentConnection): Promise<boolean> {
-    const { presence, registry } = this.options;
+    const { registry } = this.options;
     for (let older = registry.get(connection.nodeId); older; older = registry.get(connection.nodeId)) {
       if (await answersPing(older, this.timeouts.answer)) {
         connection.close(CLOSE.duplicate, 'another agent with the same key is connected');
-        this.work.start(presence.duplicated(connection));
+        this.work.start(this.collided(older, connection));
         return false;
       }
       older.terminate();
@@ -248,19 +266,32 @@ export class AgentGateway implements Service {
     return true;
   }
 
-  /** Sends the agent its status, according to its current record. */
+  /** Records two live connections with one key: a cloned machine, or a stolen key. */
+  private async collided({ machine: holder, nodeId }: AgentConnection, newer: AgentConnection): Promise<void> {
+    const { contests, presence } = this.options;
+    const { machine: newcomer } = newer;
+    await presence.duplicated(newer);
+    if (holder !== null && newcomer !== null) await contests.collided(nodeId, { holder, newcomer });
+  }
+
+  /** Sends the agent its status, according to its current record. An agent that several machines claim waits like a pending one. */
   private async sendStatus(connection: AgentConnection, hello: AgentMessageOf<'hello'>): Promise<void> {
     await this.departures.get(connection.nodeId)?.catch(() => undefined);
     const agent = await lasting(connection, () => this.options.presence.arrived(connection, hello));
     if (agent === null)
       return connection.close(CLOSE.goingAway, 'the record of this agent was deleted, so it enrols again');
     if (agent.status === 'rejected') return connection.close(CLOSE.rejected, REJECTED);
-    const status = agent.status === 'approved' ? 'approved' : 'pending';
+    const { registry, contests } = this.options;
+    const hold = agent.status === 'approved' ? registry.holdOf(connection.nodeId) : null;
+    const { machine } = connection;
+    if (hold !== null && machine !== null) this.work.start(contests.noticed(connection.nodeId, machine));
+    const status = agent.status === 'approved' && hold === null ? 'approved' : 'pending';
     // A concurrent approval or revocation wins.
     if (!connection.become(status)) return;
     if (status === 'approved') this.options.approvedKeys?.add(connection.publicKey);
     const name = status === 'approved' ? agent.name : null;
-    connection.send({ type: 'status', status, protocol_version: hello.protocol_version, name });
+    const reason = hold === null ? {} : { reason: hold.slice(0, MOST_REASON) };
+    connection.send({ type: 'status', status, protocol_version: hello.protocol_version, name, ...reason });
   }
 
   private failed(connection: AgentConnection, fault: Fault): void {

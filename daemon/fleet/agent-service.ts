@@ -25,6 +25,7 @@ import {
   updateAgent,
 } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
+import type { Contests, Machine } from './contests.js';
 import type { ShownAgents } from './shown-agents.js';
 
 /** Effects of an operator's decision on the agent's connection. */
@@ -37,6 +38,7 @@ interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly registry: ConnectionRegistry;
   readonly connections: AgentConnections;
   readonly shown: Pick<ShownAgents, 'find' | 'list'>;
+  readonly contests: Contests;
   /** Returns the members of an agent about its standing. */
   readonly standingOf: StandingOf;
 }
@@ -121,7 +123,8 @@ export class AgentService {
    * Throws `agent_not_found`, `name_required`, `invalid_name`, `name_taken`, `name_immutable`.
    */
   async setStatus(context: RequestContext, nodeId: string, change: StatusChange): Promise<Agent> {
-    const { uow, connections } = this.options;
+    const { uow, connections, contests } = this.options;
+    let isChanged = false;
     const shown = await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
       const name = change.status === 'approved' ? await approvedName(tx, agent, change.name ?? null) : agent.name;
@@ -135,17 +138,31 @@ export class AgentService {
           metadata: { before: agent.status, public_key: agent.public_key },
         }),
       );
+      await contests.forget(tx, nodeId);
+      isChanged = true;
       return findShownAgent(tx, nodeId);
     });
+    if (isChanged) contests.forgotten(nodeId);
     // Also runs when nothing changed, so that repeating the request repairs an incomplete first attempt.
     if (change.status === 'approved') await connections.approved(nodeId as NodeId);
     else await connections.revoked(nodeId as NodeId);
     return JSON.parse(this.present(shown ?? unknownAgent(nodeId)));
   }
 
+  /**
+   * Decides that the connected machine is the agent when several have its key. Throws `agent_not_found`, and
+   * `agent_not_connected` if `machine` is not the connected one.
+   */
+  async keep(context: RequestContext, nodeId: string, machine: Machine): Promise<Agent> {
+    const { db, connections, contests } = this.options;
+    await contests.keep(context, await requireAgent(db, nodeId), machine);
+    await connections.approved(nodeId as NodeId);
+    return this.get(nodeId);
+  }
+
   /** Removes the record of a rejected agent. Throws `agent_not_found`, `agent_not_rejected`. */
   async remove(context: RequestContext, nodeId: string): Promise<void> {
-    const { uow, connections } = this.options;
+    const { uow, connections, contests } = this.options;
     await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
       if (agent.status !== 'rejected') {
@@ -163,6 +180,7 @@ export class AgentService {
         }),
       );
     });
+    contests.forgotten(nodeId);
     await connections.revoked(nodeId as NodeId);
   }
 
@@ -170,7 +188,9 @@ export class AgentService {
   private present({ node_id, head, tail }: ShownAgent): string {
     const isConnected = this.options.registry.has(node_id as NodeId);
     const standing = JSON.stringify(this.options.standingOf(node_id));
-    return `${head.slice(0, -1)},"connected":${isConnected},${tail.slice(1, -1)},${standing.slice(1)}`;
+    const contest = this.options.contests.shown(node_id);
+    const end = contest === null ? '}' : `,"contest":${JSON.stringify(contest)}}`;
+    return `${head.slice(0, -1)},"connected":${isConnected},${tail.slice(1, -1)},${standing.slice(1, -1)}${end}`;
   }
 }
 
@@ -239,6 +259,10 @@ export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRou
   setAgentStatus: async ({ params, body, context }) => ({
     status: 200,
     body: await agents.setStatus(context, params.node_id, body),
+  }),
+  keepMachine: async ({ params, body, context }) => ({
+    status: 200,
+    body: await agents.keep(context, params.node_id, body),
   }),
   removeAgent: async ({ params, context }) => {
     await agents.remove(context, params.node_id);

@@ -6,6 +6,8 @@ import type { AgentConnection } from './agent-connection.js';
 /** Holds at most one connection per agent, from its hello until it ends. */
 export class ConnectionRegistry implements AgentLink {
   private readonly connections = new Map<NodeId, AgentConnection>();
+  /** Why nothing may be sent to an agent although it may be connected, by agent. */
+  private readonly holds = new Map<NodeId, string>();
 
   get(nodeId: NodeId): AgentConnection | undefined {
     return this.connections.get(nodeId);
@@ -33,7 +35,17 @@ export class ConnectionRegistry implements AgentLink {
   }
 
   isConnected(nodeId: NodeId): boolean {
-    return this.connections.get(nodeId)?.state === 'approved';
+    return this.connections.get(nodeId)?.state === 'approved' && !this.holds.has(nodeId);
+  }
+
+  /** Holds back what would be sent to an agent; null ends that. */
+  hold(nodeId: NodeId, why: string | null): void {
+    if (why === null) this.holds.delete(nodeId);
+    else this.holds.set(nodeId, why);
+  }
+
+  holdOf(nodeId: NodeId): string | null {
+    return this.holds.get(nodeId) ?? null;
   }
 
   send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean {
@@ -60,8 +72,10 @@ export class ConnectionRegistry implements AgentLink {
 
 /** Connections to agents, as the engine uses them. */
 export interface AgentLink {
-  /** Returns true while an approved agent is connected and has received that status. */
+  /** Returns true while an approved agent is connected and has received that status, and is not held. */
   isConnected(nodeId: NodeId): boolean;
+  /** Returns why nothing may be sent to an agent although it may be connected; null without a reason. */
+  holdOf(nodeId: NodeId): string | null;
   /**
    * Sends messages in order to an approved, connected agent. Returns false when there is no such connection, and then
    * sends nothing.

@@ -7,6 +7,7 @@ import { AgentListener, type AgentListenerOptions } from './agent-listener.js';
 import { AgentService, type StandingOf } from './agent-service.js';
 import { ApprovedKeys } from './approved-keys.js';
 import type { ConnectionRegistry } from './connection-registry.js';
+import { Contests } from './contests.js';
 import { Enrolment, pendingLimits } from './enrolment.js';
 import { EnrolmentTokens } from './enrolment-tokens.js';
 import { InstallEndpoint, type InstallPackages } from './install-endpoint.js';
@@ -33,12 +34,14 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
   const shown = new ShownAgents(tools.db);
   const core = { ...tools, uow: shown.forgottenBy(tools.uow) };
   const approvedKeys = new ApprovedKeys(core.db);
+  const contests = new Contests({ ...core, registry: own.registry });
   const gateway = new AgentGateway({
     ...core,
     ...own,
     approvedKeys,
     enrolment: new Enrolment({ ...core, ...own, limits: () => pendingLimits(settings()) }),
-    presence: new Presence(core),
+    presence: new Presence({ ...core, isContested: (nodeId) => contests.isContested(nodeId) }),
+    contests,
   });
   const listener = new AgentListener({
     ...core,
@@ -55,6 +58,6 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     address: () => agentAddress(settings(), listener.address().port),
     reachableHost: () => reachable(settings().agent_host, settings().advertised_host),
   });
-  const agents = new AgentService({ ...core, ...own, connections: gateway, shown });
+  const agents = new AgentService({ ...core, ...own, connections: gateway, shown, contests });
   return { gateway, listener, enrolmentTokens, agents, tags: new TagService(core) };
 }

@@ -20,7 +20,10 @@ import {
 } from './agent-store.js';
 import { lastOf, RepeatedEvents, ReportThrottle, type Summarize } from './report-throttle.js';
 
-type PresenceOptions = Pick<Core, 'clock' | 'uow'>;
+interface PresenceOptions extends Pick<Core, 'clock' | 'uow'> {
+  /** Returns true for an agent that several machines claim. */
+  readonly isContested: (nodeId: string) => boolean;
+}
 
 type Hello = AgentMessageOf<'hello'>;
 
@@ -33,6 +36,8 @@ export class Presence {
   private readonly unknownKeys: RepeatedEvents;
   /** Record of each connection's agent, as of its last recorded arrival. */
   private readonly arrivals = new WeakMap<AgentConnection, AgentRow>();
+  /** Connections of contested agents whose facts are not recorded. */
+  private readonly held = new WeakSet<AgentConnection>();
 
   constructor(options: PresenceOptions) {
     this.options = options;
@@ -65,11 +70,18 @@ export class Presence {
       const agent = await findAgent(tx, connection.nodeId);
       if (agent === null || agent.status === 'rejected' || connection.state === 'closed') return agent;
       this.arrivals.set(connection, agent);
-      if (before === undefined) await this.noteHello(tx, emit, agent, hello);
+      // The facts of a machine count only once it is known to be the agent.
+      const isHeld = agent.status === 'approved' && this.options.isContested(agent.node_id);
+      if (before === undefined || this.held.has(connection)) {
+        if (!isHeld) await this.noteHello(tx, emit, agent, hello);
+      }
+      if (isHeld) this.held.add(connection);
+      else this.held.delete(connection);
       if (agent.status !== 'approved' || before?.status === 'approved') return agent;
       const { remoteAddress: address } = connection;
       const { agent_version, protocol_version, journal_loss: reason } = hello;
-      const summary = `Agent ${agentLabel(agent)} connected from ${address}`;
+      const as = isHeld ? ` as ${hello.hostname}, and waits until an operator decides which machine it is` : '';
+      const summary = `Agent ${agentLabel(agent)} connected from ${address}${as}`;
       const metadata = { address, agent_version, protocol_version };
       this.noteConnection(emit, agentEvent('agent.connected', agent, summary, metadata));
       if (reason !== undefined) {
@@ -109,10 +121,11 @@ export class Presence {
 
   /** Records a refusal. An unsupported protocol version is stored in the agent's record, where operators see it. */
   async refused(connection: AgentConnection, reason: string, version?: number): Promise<void> {
-    await this.report('agent.refused', connection, { reason }, async (tx, agent) => {
+    const note = async (tx: Queryable, agent: AgentRow) => {
       if (version === undefined || version === agent.protocol_version) return;
       await updateAgent(tx, agent.node_id, { protocol_version: version, updated_at: this.options.clock.now() });
-    });
+    };
+    await this.report('agent.refused', connection, { reason }, { note });
   }
 
   /**
@@ -133,9 +146,9 @@ export class Presence {
     await this.report('agent.protocol_violation', connection, { reason });
   }
 
-  /** Reports two live connections with one key: a cloned machine, or a stolen key. */
+  /** Reports two live connections with the key of an agent without an approval; `Contests` reports the others. */
   async duplicated(connection: AgentConnection): Promise<void> {
-    await this.report('agent.duplicate_identity', connection, {});
+    await this.report('agent.duplicate_identity', connection, {}, { isOf: (agent) => agent?.status !== 'approved' });
   }
 
   private async noteHello(tx: Queryable, emit: Emit, agent: AgentRow, hello: Hello): Promise<void> {
@@ -161,19 +174,17 @@ export class Presence {
     if (this.changes.passes(`connection ${event.target.id}`, event)) emit(event);
   }
 
-  /**
-   * Records a throttled event.
-   * @param note further writes for a known agent, made even when the event is throttled
-   */
+  /** Records a throttled event. */
   private async report(
     type: keyof typeof REPORTS,
     connection: AgentConnection,
     metadata: { readonly reason?: string },
-    note?: (tx: Queryable, agent: AgentRow) => Promise<void>,
+    { note, isOf }: ReportOptions = {},
   ): Promise<void> {
     const { nodeId, remoteAddress: address } = connection;
     await this.options.uow.write(async (tx, emit) => {
       const known = await findAgent(tx, nodeId);
+      if (isOf?.(known) === false) return;
       if (known !== null) await note?.(tx, known);
       // Keys cost nothing to make, so agents without an approval are throttled by network.
       const isStranger = known === null || known.status === 'pending';
@@ -184,6 +195,13 @@ export class Presence {
       if (!isStranger || this.unknownKeys.passes(type, event)) emit(event);
     });
   }
+}
+
+interface ReportOptions {
+  /** Makes further writes for a known agent, even when the event is throttled. */
+  readonly note?: (tx: Queryable, agent: AgentRow) => Promise<void>;
+  /** Returns false for an agent that the event is not about. */
+  readonly isOf?: (agent: AgentRow | null) => boolean;
 }
 
 /** Summarises connections by the agent's final state, and attributes by everything that changed. */

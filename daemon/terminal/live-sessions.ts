@@ -124,6 +124,7 @@ const clockLimits = (rules: TerminalRules, hasTerminal: boolean): ClockLimits =>
 export interface TerminalLink {
   /** Reports whether the agent is connected and knows that it is approved. */
   isConnected(nodeId: NodeId): boolean;
+  holdOf(nodeId: NodeId): string | null;
   /** Reports whether the agent is connected and knows messages of this type. */
   supports(nodeId: NodeId, type: OrchestratorMessage['type']): boolean;
   /** Sends messages. Returns false when the agent is not connected. */

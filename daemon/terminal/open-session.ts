@@ -7,6 +7,7 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import { COMMAND_WORDS, type OrchestratorMessageOf } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
+import { notConnected } from '../fleet/not-connected.js';
 import { approvedAgent, operatorRemoved, requireOperator } from './eligibility.js';
 import type { LiveSessions, TerminalLink, TerminalRules } from './live-sessions.js';
 import type { LiveSession } from './session/live-session.js';
@@ -15,7 +16,7 @@ import type { SessionFacts } from './session/session-core.js';
 import { hasEnded } from './session/session-lifecycle.js';
 import type { SessionFactory, SessionParts, Size } from './session-factory.js';
 import { findTerminal, type ResumeKey, type SessionStore, type TerminalRow } from './session-store.js';
-import { notConnected, type StartRequests, tooOld } from './start-requests.js';
+import { type StartRequests, tooOld } from './start-requests.js';
 import type { Tickets } from './tickets.js';
 
 interface SessionOpenerOptions extends Pick<Core, 'db' | 'newId'> {
@@ -110,7 +111,9 @@ export class SessionOpener {
     const { clock, db, link, newId } = this.options;
     const asked = { id: null, nodeId: nodeId as NodeId, nodeName: null, ...program };
     const agent = await this.audited(asked, context, () => approvedAgent(db, nodeId));
-    if (!link.isConnected(agent.nodeId)) throw notConnected(agent.name ?? agent.nodeId);
+    if (!link.isConnected(agent.nodeId)) {
+      throw notConnected(agent.name ?? agent.nodeId, link.holdOf(agent.nodeId));
+    }
     await this.audited({ ...asked, nodeName: agent.name }, context, async () => {
       if (!link.supports(agent.nodeId, 'terminal_open')) throw tooOld(agent.name ?? agent.nodeId);
     });

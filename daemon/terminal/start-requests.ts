@@ -4,6 +4,7 @@ import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault, type FaultOptions } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { type AgentMessageOf, COMMAND_WORDS, type OrchestratorMessageOf } from '../../src/wire/messages.js';
+import { notConnected } from '../fleet/not-connected.js';
 import type { TerminalLink } from './live-sessions.js';
 import type { ProgramFacts } from './session/session-core.js';
 
@@ -62,7 +63,7 @@ export class StartRequests {
     const answer = new Promise<ProgramFacts>((resolve, reject) =>
       this.waiting.set(id, { nodeId, needs, timer, resolve, reject }),
     );
-    if (!link.send(nodeId, [message])) this.fail(id, notConnected(nodeId));
+    if (!link.send(nodeId, [message])) this.fail(id, notConnected(nodeId, null));
     return answer.finally(() => clearTimeout(timer));
   }
 
@@ -83,7 +84,7 @@ export class StartRequests {
 
   /** Fails all requests to an agent that disconnected. */
   failAgent(nodeId: NodeId): void {
-    for (const [id, waiting] of this.waiting) if (waiting.nodeId === nodeId) this.fail(id, notConnected(nodeId));
+    for (const [id, waiting] of this.waiting) if (waiting.nodeId === nodeId) this.fail(id, notConnected(nodeId, null));
   }
 
   private fail(id: string, fault: Fault): void {
@@ -126,9 +127,6 @@ const tooManyWords = (label: string): Fault =>
   );
 
 const CANNOT = { tty: noTty, wait: noWait, more_words: tooManyWords } as const;
-
-export const notConnected = (label: string): Fault =>
-  new Fault('agent_not_connected', `agent ${label} is not connected`, { hint: 'start it, or wait until it is back' });
 
 const timedOut = (timeoutMs: number): Fault =>
   new Fault('agent_timeout', `the agent answered nothing for ${timeoutMs / 1000} s`, {

@@ -14,6 +14,7 @@ import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import { requireAgent } from '../fleet/agent-service.js';
 import { type AgentRow, agentEvent, agentLabel, agentParty, findAgent } from '../fleet/agent-store.js';
+import { notConnected } from '../fleet/not-connected.js';
 import type { HandlersFor } from '../http/handler.js';
 import { findUpgrade, putUpgrade, type UpgradeRow, updateUpgrade, upgradesIn } from './upgrade-store.js';
 
@@ -31,6 +32,7 @@ export interface OfferedPackage {
 interface UpgradesOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: {
     isConnected(nodeId: NodeId): boolean;
+    holdOf(nodeId: NodeId): string | null;
     send(nodeId: NodeId, messages: readonly OrchestratorMessage[]): boolean;
   };
   /** Returns the releases that agents can download now. */
@@ -167,7 +169,9 @@ export class Upgrades implements Service {
     if (agent.status !== 'approved') {
       throw new Fault('agent_not_approved', `agent ${agentLabel(agent)} is ${agent.status}, not approved`);
     }
-    if (!this.options.link.isConnected(agent.node_id as NodeId)) throw notConnected(agent);
+    if (!this.options.link.isConnected(agent.node_id as NodeId)) {
+      throw notConnected(agentLabel(agent), this.options.link.holdOf(agent.node_id as NodeId));
+    }
     return agent;
   }
 
@@ -254,11 +258,6 @@ const isUnderWay = (row: UpgradeRow, now: number): boolean =>
 const inProgress = (agent: AgentRow, { version, state }: UpgradeRow): Fault =>
   new Fault('upgrade_in_progress', `agent ${agentLabel(agent)} is being upgraded to ${version} (${state})`, {
     hint: 'wait until that has ended',
-  });
-
-const notConnected = (agent: AgentRow): Fault =>
-  new Fault('agent_not_connected', `agent ${agentLabel(agent)} is not connected`, {
-    hint: 'start it, or wait until it is back',
   });
 
 const present = (row: UpgradeRow): Upgrade => ({

@@ -329,13 +329,16 @@ class Agent {
           journalLoss: () => readLoss(this.options.dataDir),
           onLossReported: () => forgetLoss(this.options.dataDir),
           onTokenVerdict: (verdict) => enrolment.answered(verdict),
-          onStatus: (status, name) => {
+          onStatus: (status, name, reason) => {
             enrolment.statusReceived(status);
             this.rejections.reset();
             this.state = { ...this.state, name };
             if (status === 'approved') logger.info('connected to the orchestrator', { orchestrator: this.where, name });
-            else logger.info('waiting for approval by an operator', { node_id: this.state.node_id });
-            this.note(status === 'approved' ? 'connected' : 'pending', enrolment.problem);
+            else if (reason === null)
+              logger.info('waiting for approval by an operator', { node_id: this.state.node_id });
+            else logger.error('an operator has to decide which machine is this agent', { reason, hint: COPIED });
+            const problem = reason ?? enrolment.problem;
+            this.note(status === 'approved' ? 'connected' : 'pending', problem, reason === null ? null : COPIED);
           },
         },
         signal,
@@ -357,6 +360,11 @@ class Agent {
     if (code === CLOSE.rejected) {
       this.rejected(reason);
       return REJECTED_PAUSE + this.rejections.next();
+    }
+    if (code === CLOSE.duplicate) {
+      logger.error('the orchestrator turned this machine away', { code, reason, hint: COPIED });
+      this.note('disconnected', reason, COPIED);
+      return null;
     }
     logger.warn('the connection to the orchestrator ended', { code, reason });
     this.note('disconnected', reason === '' ? `closed with code ${code}` : reason);
@@ -402,6 +410,11 @@ class Agent {
     }
   }
 }
+
+/** Advice to a machine that is not the only one with its key. */
+const COPIED =
+  'another machine has the same key: if this machine is a copy, run "orch agent leave" here and enrol it anew; if the other ' +
+  'one is, stop the agent there, and an operator decides with "orch agents keep NAME"';
 
 /** Keeps the agent away from the orchestrator while it is about to be replaced. */
 class Detachment {

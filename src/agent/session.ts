@@ -39,7 +39,8 @@ export interface SessionOptions {
   /** Called when the orchestrator has received the loss. */
   readonly onLossReported?: () => void;
   readonly onTokenVerdict?: (verdict: TokenVerdict) => void;
-  readonly onStatus: (status: 'pending' | 'approved', name: string | null) => void;
+  /** `reason` says why an approved agent is pending again; null otherwise. */
+  readonly onStatus: (status: 'pending' | 'approved', name: string | null, reason: string | null) => void;
 }
 
 /** Intervals of a connection in milliseconds. */
@@ -246,14 +247,15 @@ class Session {
     this.options.engine.begin(head, content);
   }
 
-  private takeStatus({ status, name, protocol_version: version }: OrchestratorMessageOf<'status'>): void {
+  private takeStatus(message: OrchestratorMessageOf<'status'>): void {
+    const { status, name, protocol_version: version, reason } = message;
     if (commonVersion(version) === null) {
       this.end(CLOSE.version, `this agent does not speak protocol version ${version}`);
       return;
     }
     const isNewlyApproved = status === 'approved' && !this.approved;
     this.approved = status === 'approved';
-    this.options.onStatus(status, name);
+    this.options.onStatus(status, name, reason ?? null);
     if (!isNewlyApproved) return;
     if (this.reportsLoss) this.options.onLossReported?.();
     void this.reportInventory();

@@ -21,6 +21,27 @@ export const AgentSchema = closed({
   attributes: StringMap,
   tags: StringMap,
   ...standingMembers,
+  contest: optional(
+    closed(
+      {
+        since: Seconds,
+        machines: Type.Array(
+          closed({
+            hostname: Type.String(),
+            address: Type.String(),
+            last_seen_at: Seconds,
+            connected: Type.Boolean(),
+          }),
+          { description: 'The one that was seen last first' },
+        ),
+      },
+      {
+        description:
+          'Machines that were connected with its key at the same time; nothing is sent to it until an operator has ' +
+          'decided with `keepMachine`. Absent without such a contest',
+      },
+    ),
+  ),
 });
 export type Agent = Type.Static<typeof AgentSchema>;
 
@@ -71,6 +92,21 @@ export const agentRoutes = {
     }),
     answers: { 200: AgentSchema },
     faults: ['agent_not_found', 'name_required', 'invalid_name', 'name_taken', 'name_immutable'],
+  }),
+  keepMachine: route({
+    id: 'keepMachine',
+    summary: 'Decide that the connected machine is the agent when several have its key; the others are turned away',
+    tag: 'agents',
+    method: 'POST',
+    path: '/agents/{node_id}/keep',
+    access: 'operator',
+    params: NodeParams,
+    body: closed({
+      hostname: Type.String({ maxLength: 255, description: 'Host name of the machine to keep, as `contest` names it' }),
+      address: Type.String({ maxLength: 64, description: 'Address of the machine to keep, as `contest` names it' }),
+    }),
+    answers: { 200: AgentSchema },
+    faults: ['agent_not_found', 'agent_not_connected'],
   }),
   removeAgent: route({
     id: 'removeAgent',

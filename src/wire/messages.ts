@@ -210,6 +210,8 @@ const status = closed({
   protocol_version: Type.Integer({ minimum: 1 }),
   /** Name given by an operator; null while pending. */
   name: nullable(Type.String({ maxLength: 64 })),
+  /** Why an approved agent is pending again; absent for an agent that waits for its first approval. */
+  reason: optional(Type.String({ maxLength: 512 })),
 });
 
 /**

@@ -48,7 +48,12 @@ export function commonVersion(theirs: number): number | null {
 
 /** Returns the message without the members that agents of that version refuse: version 1 accepts no unknown member. */
 export function fitTo(version: number, message: OrchestratorMessage): OrchestratorMessage {
-  if (version > 1 || message.type !== 'run') return message;
+  if (version > 1) return message;
+  if (message.type === 'status') {
+    const { reason: _, ...known } = message;
+    return known;
+  }
+  if (message.type !== 'run') return message;
   const { short_results: _, ...known } = message;
   return known;
 }

@@ -74,6 +74,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'agent.returned': 'notify/notification-rules.test.ts',
   'agent.protocol_violation': 'fleet/conduct.test.ts',
   'agent.duplicate_identity': 'fleet/presence.test.ts',
+  'agent.kept': 'fleet/contests.test.ts',
   'agent.upgraded': 'e2e/upgrade-reports.test.ts',
   'enrolment.used': 'fleet/enrolment-tokens.test.ts',
   'state.apply_failed': 'engine/apply.test.ts',

@@ -103,6 +103,14 @@ describe('an apply', () => {
     expect(await codes(nodeId('9'), ['site'])).toBe('agent_not_found');
     expect(await codes('../etc', ['site'])).toBe('agent_not_found');
     expect(await codes(away.nodeId, ['site'])).toBe('agent_not_connected');
+    bench.fleet.holds.set(agent.nodeId, 'several machines have its key');
+    const held = bench.engine.applies.start({ nodeId: agent.nodeId, modules: ['site'], allowRemovals: null, expect: null }, ALICE);
+    expect(await rejection(held)).toMatchObject({
+      code: 'agent_not_connected',
+      message: expect.stringMatching(/^nothing is sent to agent .*, because several machines have its key$/),
+      hint: expect.stringMatching(/^decide which machine it is: orch agents keep /),
+    });
+    bench.fleet.holds.clear();
     expect(await codes(rejected.nodeId, ['site'])).toBe('agent_not_approved');
     expect(await codes(agent.nodeId, ['nothing'])).toBe('module_not_found');
     expect(await codes(agent.nodeId, ['windows'])).toBe('module_not_supported');

@@ -242,20 +242,27 @@ describe('a second connection with the same key', () => {
     expect(await fleet.events('agent.duplicate_identity')).toMatchObject([
       {
         target: { id: agent.nodeId, name: 'web' },
-        summary: 'A second agent with the key of web came from 127.0.0.1',
-        metadata: { address: '127.0.0.1' },
+        summary:
+          'A second agent with the key of web came from 127.0.0.1 as box. ' +
+          'It was refused; if it comes again, nothing is sent to web until an operator decides which machine it is',
+        metadata: { address: '127.0.0.1', hostname: 'box' },
       },
     ]);
     expect(await fleet.story()).not.toContain('agent.disconnected');
   });
 
-  it('raises an alarm for each key, once a minute', async () => {
+  it('raises an alarm for each key, once a day', async () => {
     const fleet = await Fleet.start();
     const [one, two] = [await fleet.approved('one'), await fleet.approved('two')];
     for (const { identity } of [one, one, two, two]) await (await fleet.join(identity)).closed;
     const alarms = await fleet.events('agent.duplicate_identity');
     expect(alarms.map(({ target }) => target.name)).toEqual(['one', 'two']);
-    fleet.clock.advance(60_000);
+    for (const hours of [1, 22]) {
+      fleet.clock.advance(hours * 3_600_000);
+      await (await fleet.join(one.identity)).closed;
+      expect(await fleet.events('agent.duplicate_identity')).toHaveLength(2);
+    }
+    fleet.clock.advance(3_600_000);
     await (await fleet.join(one.identity)).closed;
     expect(await fleet.events('agent.duplicate_identity')).toHaveLength(3);
   });

@@ -521,6 +521,15 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     event_json: 'text?',
     told_at: 'integer?',
   },
+  agent_machines: {
+    node_id: 'text',
+    hostname: 'text',
+    address: 'text',
+    first_at: 'integer',
+    last_at: 'integer',
+    told_at: 'integer?',
+    decision: 'text',
+  },
   login_streaks: { subject: 'text', failures: 'integer', told_at: 'integer?' },
   operator_addresses: { operator_id: 'text', address: 'text', last_login_at: 'integer' },
   maintenance_windows: {

@@ -55,7 +55,14 @@ export class ScriptedFleet implements AgentLink {
   }
 
   isConnected(id: NodeId): boolean {
-    return this.agents.get(id)?.connected === true;
+    return this.agents.get(id)?.connected === true && !this.holds.has(id);
+  }
+
+  /** Reasons why agents are held, by node ID. */
+  readonly holds = new Map<NodeId, string>();
+
+  holdOf(id: NodeId): string | null {
+    return this.holds.get(id) ?? null;
   }
 
   send(id: NodeId, messages: readonly OrchestratorMessage[]): boolean {

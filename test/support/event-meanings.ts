@@ -11,6 +11,7 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'agent.approved': 'An agent was approved, by an operator or by an enrolment token.',
   'agent.rejected': 'A pending agent was rejected, or an approved one revoked.',
   'agent.removed': 'The record of a rejected agent was removed.',
+  'agent.kept': 'An operator decided which of several machines with one key is the agent.',
   'agent.connected': 'An approved agent connected.',
   'agent.disconnected': 'An approved agent disconnected.',
   'agent.returned': 'Agents are back whose absence was reported.',

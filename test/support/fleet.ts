@@ -16,6 +16,7 @@ import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { AgentService, agentHandlers } from '../../daemon/fleet/agent-service.js';
 import { ApprovedKeys } from '../../daemon/fleet/approved-keys.js';
 import { type AgentTraffic, ConnectionRegistry, type EngineMessage } from '../../daemon/fleet/connection-registry.js';
+import { Contests } from '../../daemon/fleet/contests.js';
 import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js';
 import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
 import { InstallEndpoint } from '../../daemon/fleet/install-endpoint.js';
@@ -93,6 +94,7 @@ export class Fleet {
   };
   readonly enrolment: Enrolment;
   readonly presence: Presence;
+  readonly contests: Contests;
   readonly gateway: AgentGateway;
   readonly listener: AgentListener;
   readonly agents: AgentService;
@@ -136,8 +138,10 @@ export class Fleet {
       ageTime: () => clock.now(),
       limits: () => this.limits,
     });
-    this.presence = new Presence({ uow: this.writers.presence, clock });
-    const { enrolment, presence } = this;
+    this.contests = new Contests({ db, uow: this.writers.presence, clock, registry });
+    const isContested = (nodeId: string) => this.contests.isContested(nodeId);
+    this.presence = new Presence({ uow: this.writers.presence, clock, isContested });
+    const { enrolment, presence, contests } = this;
     const logger = this.logger();
     this.approvedKeys = new ApprovedKeys(db);
     this.gateway = new AgentGateway({
@@ -145,6 +149,7 @@ export class Fleet {
       registry,
       enrolment,
       presence,
+      contests,
       traffic,
       onMetrics: () => {
         throw new Fault('protocol_violation', 'nobody has asked');
@@ -161,6 +166,7 @@ export class Fleet {
       uow: this.writers.service,
       registry,
       connections: this.gateway,
+      contests,
       standingOf: () => ({
         standing: null,
         standing_since: null,

@@ -217,6 +217,7 @@ export class Room {
       resumeKey: resumeKeyOf(identity.privateKey),
       link: {
         isConnected: () => this.isLinked,
+        holdOf: () => null,
         supports: () => this.isLinked,
         send: (_, messages) => {
           if (this.isLinked) for (const message of messages) this.agent.receive(message);

@@ -17,6 +17,7 @@ import { agentUpgrades } from './0015-agent-upgrades.js';
 import { convergence } from './0016-convergence.js';
 import { trials } from './0017-trials.js';
 import { calmerNotifications } from './0018-calmer-notifications.js';
+import { copiedAgents } from './0019-copied-agents.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -38,4 +39,5 @@ export const MIGRATIONS: readonly Migration[] = [
   convergence,
   trials,
   calmerNotifications,
+  copiedAgents,
 ];

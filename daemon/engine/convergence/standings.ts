@@ -52,6 +52,7 @@ const OF_AGENT: readonly EventType[] = [
   'agent.rejected',
   'agent.removed',
   'agent.connected',
+  'agent.kept',
   'agent.tags_changed',
   'agent.attributes_changed',
   'state.apply_succeeded',

@@ -29,6 +29,7 @@ import {
   type TableView,
   type View,
 } from '../outcome.js';
+import { contestText } from '../render/contest.js';
 import { standingFields, standingSpan } from '../render/standing.js';
 import { parseTag } from '../tag-arguments.js';
 import { watchList, watchOption } from '../watch-list.js';
@@ -471,7 +472,7 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
   rows: agents.map((agent) => [
     textOrNone(agent.name),
     agentStatus(agent.status),
-    agent.connected ? styled('good', 'yes') : styled('dim', 'no'),
+    connectionSpan(agent),
     standingSpan(agent),
     agent.attributes.hostname ?? agent.initial_hostname,
     textOrNone(platformOf(agent)),
@@ -507,6 +508,7 @@ function agentFields(agent: Agent): FieldsView {
     ['Name', textOrNone(agent.name)],
     ['Status', agentStatus(agent.status)],
     ['Connected', agent.connected ? styled('good', 'yes') : 'no'],
+    ...contestFields(agent),
     ['Last connected', agent.connected_at === 0 ? 'never' : formatTime(agent.connected_at)],
     ...standingFields(agent),
     ['Node ID', groupsOfFour(agent.node_id)],
@@ -517,6 +519,23 @@ function agentFields(agent: Agent): FieldsView {
     ['Tags', formatTags(agent.tags) || NONE],
     ['Updated', formatTime(agent.updated_at)],
   );
+}
+
+/** Returns whether the agent is connected, or that several machines claim to be it. */
+function connectionSpan({ connected, contest }: Agent): Span {
+  if (contest != null) return styled('bad', `${Math.max(contest.machines.length, 2)} machines`);
+  return connected ? styled('good', 'yes') : styled('dim', 'no');
+}
+
+function contestFields(agent: Agent): readonly (readonly [string, Span])[] {
+  const text = contestText(agent);
+  if (text === null) return [];
+  return [
+    [
+      'Held',
+      styled('bad', `${text}: nothing is sent to it until you decide with orch agents keep ${agentName(agent)}`),
+    ],
+  ];
 }
 
 export function agentStatus(status: Agent['status']): Span {

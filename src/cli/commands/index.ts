@@ -104,6 +104,11 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('agents show', 'show one agent with its attributes and tags', async () => (await agents()).showAgent),
   entry('agents approve', 'approve a pending agent', async () => (await agents()).approveAgents),
   entry('agents reject', 'reject a pending agent, or revoke an approved one', async () => (await agents()).rejectAgent),
+  entry(
+    'agents keep',
+    'decide which machine is an agent when several have its key',
+    async () => (await import('./agent-identity.js')).keepMachine,
+  ),
   entry('agents remove', 'remove the record of a rejected agent', async () => (await agents()).removeAgent),
   entry('agents tag', 'add tags to an agent', async () => (await agents()).tagAgent),
   entry('agents untag', 'remove tags from an agent', async () => (await agents()).untagAgent),

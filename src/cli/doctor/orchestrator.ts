@@ -6,13 +6,16 @@ import { connect } from '../../client/http-api-client.js';
 import { logIn, type Signer } from '../../client/login.js';
 import { urlText } from '../../client/server-url.js';
 import { createTransport } from '../../client/transport.js';
+import type { Agent } from '../../contract/agents.js';
 import { CERTIFICATE_SOON_MS, type Status } from '../../contract/status.js';
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
 import { VERSION } from '../../kernel/version.js';
 import type { Context } from '../context.js';
-import { formatDuration, formatTime } from '../format.js';
+import { agentName, formatDuration, formatTime } from '../format.js';
+import { allAgents } from '../list-pages.js';
+import { contestText } from '../render/contest.js';
 import { type DoctorCheck, failure, note, ok, problem, warning } from './check.js';
 import type { OperatorFindings } from './operator.js';
 
@@ -38,7 +41,7 @@ export async function examineOrchestrator(
       certificate(connection, body.certificate_expires_at, clock.now()),
       clockCheck(headers.date, half),
       versionCheck(body.version),
-      await loginCheck(connection, { clock, signal, signer }),
+      ...(await loginChecks(connection, { clock, signal, signer })),
     ];
   } catch (error) {
     return unanswered(connection, isChosen, error);
@@ -165,11 +168,17 @@ interface LoginOptions extends Pick<Context, 'clock' | 'signal'> {
   readonly signer: Signer | null;
 }
 
-/** Logs in with the key and ends that session at once, so that the session of other commands stays as it is. */
-async function loginCheck(connection: Connection, { clock, signal, signer }: LoginOptions): Promise<DoctorCheck> {
+/**
+ * Logs in with the key, looks at the agents, and ends that session at once, so that the session of other commands stays as
+ * it is.
+ */
+async function loginChecks(
+  connection: Connection,
+  { clock, signal, signer }: LoginOptions,
+): Promise<readonly DoctorCheck[]> {
   const { token: fixed } = connection;
   if (fixed === null && signer === null) {
-    return note('login', 'not tried, because no key opens without a question', 'try it: orch login');
+    return [note('login', 'not tried, because no key opens without a question', 'try it: orch login')];
   }
   const warnings: string[] = [];
   const transport = createTransport(connection);
@@ -179,17 +188,19 @@ async function loginCheck(connection: Connection, { clock, signal, signer }: Log
       const api = open({ ...connection, token }, clock);
       try {
         const { operator } = await api.call('getSession', { signal: limit });
+        const contested = contestChecks(await allAgents(api, { signal: limit }));
         if (fixed === null) await api.call('endSession', { signal: limit });
         const found = `${fixed === null ? 'your key' : 'ORCH_TOKEN'} belongs to ${operator.username} (${operator.role})`;
         const [unbound] = warnings;
-        return unbound === undefined ? ok('login', found) : warning('login', `${found}; ${unbound}`, BIND);
+        const login = unbound === undefined ? ok('login', found) : warning('login', `${found}; ${unbound}`, BIND);
+        return [login, ...contested];
       } finally {
         api.close();
       }
     });
   } catch (error) {
-    if (isFault(error, 'rate_limited')) return warning('login', error.message, 'try again in a minute');
-    return failure('login', error);
+    if (isFault(error, 'rate_limited')) return [warning('login', error.message, 'try again in a minute')];
+    return [failure('login', error)];
   } finally {
     transport.close();
   }
@@ -201,5 +212,16 @@ async function loginCheck(connection: Connection, { clock, signal, signer }: Log
     return (await logIn({ transport, url, signer, allowUnbound, warn })).token;
   }
 }
+
+/** Returns a warning for each agent whose key several machines have. */
+const contestChecks = (agents: readonly Agent[]): readonly DoctorCheck[] =>
+  agents.flatMap((agent) => {
+    const text = contestText(agent);
+    if (text === null) return [];
+    const name = agentName(agent);
+    return [
+      warning('agents', `${name}: ${text}; nothing is sent to it`, `decide which it is: orch agents keep ${name}`),
+    ];
+  });
 
 const BIND = 'for a server behind a proxy, set api_spki in its settings';

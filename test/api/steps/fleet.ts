@@ -71,6 +71,11 @@ export async function upgrades(world: World): Promise<void> {
   await world.gives('setAgentStatus', { ...node, body: { status: 'approved', name: 'upgraded' } }, 200);
   const isConnected = async () => (await world.call('getAgent', node)).json.connected;
   await until(isConnected, 'the agent is connected');
+  const { attributes } = (await world.call('getAgent', node)).json;
+  const machine = { hostname: attributes.hostname, address: '127.0.0.1' };
+  await world.gives('keepMachine', { ...node, body: machine }, 200);
+  await world.refuses('keepMachine', { ...node, body: { ...machine, hostname: 'other' } }, 'agent_not_connected');
+  await world.refuses('keepMachine', { ...ABSENT, body: machine }, 'agent_not_found');
   await world.refuses('upgradeAgent', { ...node, body: { version: '9.9.9' } }, 'package_not_found');
   await world.refuses('getAgentUpgrade', ABSENT, 'agent_not_found');
   await world.refuses('getAgentUpgrade', node, 'upgrade_not_found');

@@ -19,6 +19,7 @@ import { insertOperation, insertOperationResults } from '../../../dist/daemon/en
 import { insertRollout, waitingAgent } from '../../../dist/daemon/engine/rollouts/rollout-store.js';
 import { encodeContent, putRunContent } from '../../../dist/daemon/engine/run-contents.js';
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
+import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
 import { setTag } from '../../../dist/daemon/fleet/tag-store.js';
 import { reserveIdempotencyKey } from '../../../dist/daemon/http/idempotency.js';
@@ -370,6 +371,17 @@ await insertDeliveries(
   db,
   notified.map((seq) => ({ channel_id, seq, ...pending, updated_at: start })),
 );
+await replaceMachines(db, node_id, [
+  {
+    node_id,
+    hostname: 'web1-clone',
+    address: '192.0.2.8',
+    first_at: start,
+    last_at: start + 60_000,
+    told_at: start,
+    decision: 'open',
+  },
+]);
 await noteConnected(db, 'f'.repeat(32), start);
 await putLoginStreak(db, { subject: operator_id, failures: 2, told_at: null });
 await noteLoginAddress(db, { operator_id, address: '192.0.2.7', last_login_at: start });

@@ -11,7 +11,7 @@ const COUNT = 200;
 function openings() {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const link = { isConnected: () => true, supports: () => true, send: () => true };
+  const link = { isConnected: () => true, holdOf: () => null, supports: () => true, send: () => true };
   const opening = new StartRequests({ link, timeoutMs: 15_000 });
   const outcomes = new Map<string, string>();
   const ask = (nodeId: NodeId, session_id: string): void => {

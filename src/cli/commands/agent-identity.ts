@@ -1,0 +1,45 @@
+/** The commands of `orch agents` that decide which machine an agent is. */
+import { Fault } from '../../kernel/fault.js';
+import { defineCommand } from '../define-command.js';
+import { agentHandle, agentName } from '../format.js';
+import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import { lines } from '../outcome.js';
+import { machineText } from '../render/contest.js';
+
+/** `orch agents keep`. */
+export const keepMachine = defineCommand({
+  examples: ['orch agents keep web-01'],
+  detail: [
+    'When a machine was copied with its agent, two machines have one key, and nothing is sent to that agent. Stop the agent',
+    'on the copy, wait until the right machine is connected, and keep it: it is the agent from then on, and the others are',
+    'turned away. On a copy, "orch agent leave" makes room for a key of its own. Rejecting and approving the agent forgets',
+    'the decision.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: { node: nodeArgument },
+  run: async (context, { node }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal });
+    const { node_id } = agent;
+    const machines = agent.contest?.machines ?? [];
+    if (machines.length === 0) {
+      const text = `Only one machine has the key of ${agentName(agent)}: there is nothing to decide.`;
+      return { body: agent, names: [agentHandle(agent)], view: lines(text) };
+    }
+    const kept = machines.find(({ connected }) => connected);
+    if (kept === undefined) {
+      throw new Fault('agent_not_connected', `no machine is connected as ${agentName(agent)}`, {
+        hint: 'start the agent on the right machine, and decide when it is connected',
+      });
+    }
+    const others = machines.filter((machine) => machine !== kept).map(machineText);
+    const end = others.length === 0 ? '' : ` Turned away from then on: ${others.join(', ')}.`;
+    await context.prompt.consent(`Is ${machineText(kept)} the machine ${agentName(agent)}?${end}`);
+    const { hostname, address } = kept;
+    const after = await api.call('keepMachine', { params: { node_id }, body: { hostname, address }, signal });
+    const text = `${agentName(after)} is ${machineText(kept)}.${end}`;
+    return { body: after, names: [agentHandle(after)], view: lines(text) };
+  },
+});

@@ -1,0 +1,69 @@
+/** The commands that decide which machine an agent is. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import { expectGolden, runOrch, transcript } from '../support/cli.js';
+import { agents, readings, web1 } from '../support/cli-world.js';
+import { type FakeApi, loggedIn, startFakeApi } from '../support/fake-api.js';
+
+const held: Agent = {
+  ...web1,
+  contest: {
+    since: web1.updated_at,
+    machines: [
+      { hostname: 'web1-clone', address: '192.0.2.2', last_seen_at: web1.updated_at, connected: false },
+      { hostname: 'web-01', address: '192.0.2.1', last_seen_at: web1.updated_at, connected: true },
+    ],
+  },
+};
+
+let api: FakeApi;
+let sent: unknown[];
+
+beforeAll(async () => {
+  api = await startFakeApi();
+});
+beforeEach(() => {
+  sent = [];
+  api.answer({
+    ...readings,
+    listAgents: { body: agents.map((agent) => (agent === web1 ? held : agent)) },
+    getAgent: { body: held },
+    keepMachine: ({ body }) => {
+      sent.push(body);
+      return { body: web1 };
+    },
+  });
+});
+afterAll(async () => {
+  await api.stop();
+  expect(api.violations).toEqual([]);
+});
+
+async function golden(name: string, argv: readonly string[]): Promise<number> {
+  const ran = await runOrch(argv, { env: { ...loggedIn(api), NO_COLOR: '1' } });
+  expectGolden(name, transcript(argv, ran));
+  return ran.status;
+}
+
+describe('an agent whose key two machines have', () => {
+  it('is marked in lists and details', async () => {
+    expect(await golden('agents-held', ['agents'])).toBe(0);
+    expect(await golden('agents-show-held', ['agents', 'show', 'web-01'])).toBe(0);
+  });
+
+  it('is kept by consent, with the machine that was shown', async () => {
+    expect(await golden('agents-keep-no-terminal', ['agents', 'keep', 'web-01'])).toBe(64);
+    expect(sent).toEqual([]);
+    expect(await golden('agents-keep', ['agents', 'keep', 'web-01', '--yes'])).toBe(0);
+    expect(sent).toEqual([{ hostname: 'web-01', address: '192.0.2.1' }]);
+  });
+
+  it('is not kept while none of them is connected, and needs no decision without them', async () => {
+    const away = held.contest?.machines.map((machine) => ({ ...machine, connected: false })) ?? [];
+    const contest = { since: web1.updated_at, machines: away };
+    api.answer({ ...readings, listAgents: { body: [{ ...web1, contest }] } });
+    expect(await golden('agents-keep-away', ['agents', 'keep', 'web-01', '--yes'])).not.toBe(0);
+    api.answer(readings);
+    expect(await golden('agents-keep-nothing', ['agents', 'keep', 'web-01', '--yes'])).toBe(0);
+  });
+});
