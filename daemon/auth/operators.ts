@@ -8,13 +8,13 @@ import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { isName } from '../../src/kernel/ids.js';
+import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { Database, NewRow, Queryable } from '../database/schema.js';
 import {
   countActiveAdmins,
   findActiveOperator,
-  findActiveOperatorByName,
   findOperator,
   hasNoOperators,
   isRole,
@@ -209,9 +209,13 @@ export function checkOperator({ publicKey, username, role }: NewOperator): Check
 async function refuseDuplicate(tx: Transaction<Database>, { publicKey, username }: Checked): Promise<void> {
   const ofKey = await findActiveOperator(tx, operatorIdOf(publicKey));
   if (ofKey) throw keyInUse(ofKey.username);
-  if (await findActiveOperatorByName(tx, username)) {
-    throw new Fault('operator_exists', `there is an operator ${username} already`, { hint: 'choose another username' });
-  }
+  const like = new LookAlikes((await listOperators(tx)).map((row) => row.username)).like(username);
+  if (like === null) return;
+  const message =
+    like === username
+      ? `there is an operator ${username} already`
+      : `the username ${JSON.stringify(username)} looks like that of the operator ${like}`;
+  throw new Fault('operator_exists', message, { hint: 'choose another username' });
 }
 
 async function readBack(tx: Transaction<Database>, operatorId: string): Promise<Operator> {

@@ -50,6 +50,7 @@ export const EVENT_SEVERITY = {
   'agent.approved': 'notice',
   'agent.rejected': 'notice',
   'agent.kept': 'warning',
+  'agent.renamed': 'notice',
   'agent.removed': 'notice',
   'agent.connected': 'info',
   'agent.disconnected': 'notice',

@@ -235,6 +235,17 @@ export class AgentGateway implements Service {
     this.work.start(this.options.presence.tokenRefused(connection, REFUSAL_TEXT[verdict]));
   }
 
+  /** Tells a connected agent its new name. */
+  async renamed(nodeId: NodeId): Promise<void> {
+    const { registry, presence } = this.options;
+    const connection = registry.get(nodeId);
+    const hello = connection && this.hellos.get(connection);
+    if (connection?.state !== 'approved' || hello === undefined) return;
+    const name = await presence.renamed(connection);
+    if (name === null) return;
+    connection.send({ type: 'status', status: 'approved', protocol_version: hello.protocol_version, name });
+  }
+
   /** Closes the connection of a machine that an operator has decided against. Returns true then. */
   private isTurnedAway(connection: AgentConnection): boolean {
     const { contests } = this.options;

@@ -6,6 +6,7 @@ import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { isName } from '../../src/kernel/ids.js';
+import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
@@ -18,8 +19,8 @@ import {
   agentParty,
   deleteAgent,
   findAgent,
-  findAgentByName,
   findShownAgent,
+  otherAgentNames,
   placeOfAgent,
   type ShownAgent,
   updateAgent,
@@ -32,6 +33,7 @@ import type { ShownAgents } from './shown-agents.js';
 interface AgentConnections {
   approved(nodeId: NodeId): Promise<void>;
   revoked(nodeId: NodeId): Promise<void>;
+  renamed(nodeId: NodeId): Promise<void>;
 }
 
 interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
@@ -150,6 +152,33 @@ export class AgentService {
   }
 
   /**
+   * Gives an approved agent another name, and tells it. Records of the past keep the earlier one. Throws `agent_not_found`,
+   * `agent_not_approved`, `invalid_name`, `name_taken`.
+   */
+  async rename(context: RequestContext, nodeId: string, given: string): Promise<Agent> {
+    const { uow, connections, clock } = this.options;
+    const shown = await uow.write(async (tx, emit) => {
+      const agent = await requireAgent(tx, nodeId);
+      if (agent.status !== 'approved' || agent.name === null) throw notApproved(agent);
+      const name = given.normalize('NFC');
+      if (name === agent.name) return findShownAgent(tx, nodeId);
+      await requireFreeName(tx, agent, name);
+      await updateAgent(tx, nodeId, { name, updated_at: clock.now() });
+      emit(
+        eventOfRequest(context, {
+          type: 'agent.renamed',
+          target: agentParty({ node_id: nodeId, name }),
+          summary: `${context.actor.name} renamed agent ${agent.name} to ${name}`,
+          metadata: { before: agent.name, after: name },
+        }),
+      );
+      return findShownAgent(tx, nodeId);
+    });
+    await connections.renamed(nodeId as NodeId);
+    return JSON.parse(this.present(shown ?? unknownAgent(nodeId)));
+  }
+
+  /**
    * Decides that the connected machine is the agent when several have its key. Throws `agent_not_found`, and
    * `agent_not_connected` if `machine` is not the connected one.
    */
@@ -226,22 +255,37 @@ async function approvedName(tx: Queryable, agent: AgentRow, given: string | null
   }
   if (name === agent.name) return name;
   if (agent.name !== null) {
-    throw new Fault('name_immutable', `this agent is ${JSON.stringify(agent.name)} and keeps that name`, {
-      hint: 'approve it without a name, or reject and remove it and let it enrol again',
+    throw new Fault('name_immutable', `this agent is ${JSON.stringify(agent.name)}, and an approval does not rename it`, {
+      hint: `approve it without a name, and rename it: orch agents rename ${agent.name} ${name}`,
     });
   }
+  return requireFreeName(tx, agent, name);
+}
+
+/** Returns the name if the agent can have it. Throws `invalid_name`, `name_taken`. */
+async function requireFreeName(tx: Queryable, { node_id }: AgentRow, name: string): Promise<string> {
   if (!isName(name)) {
     throw new Fault('invalid_name', `${JSON.stringify(name)} is no name for an agent`, {
       hint: 'use 1 to 64 letters, digits, "-" or "_", beginning with a letter',
     });
   }
-  if ((await findAgentByName(tx, name)) !== null) {
-    throw new Fault('name_taken', `another agent is already named ${JSON.stringify(name)}`, {
-      hint: 'choose another name, or reject and remove the agent that has it',
-    });
-  }
-  return name;
+  const like = new LookAlikes(await otherAgentNames(tx, node_id)).like(name);
+  if (like === null) return name;
+  const isSame = like === name;
+  const message = isSame
+    ? `another agent is already named ${JSON.stringify(name)}`
+    : `${JSON.stringify(name)} looks like ${JSON.stringify(like)}, which is the name of another agent`;
+  throw new Fault('name_taken', message, {
+    hint: `choose another name, or ${isSame ? 'reject and remove' : 'rename'} the agent that has it`,
+    data: { name: like },
+  });
 }
+
+const notApproved = (agent: AgentRow): Fault =>
+  new Fault('agent_not_approved', `agent ${agentLabel(agent)} is ${agent.status}, so it is not renamed`, {
+    hint: 'it gets its name when it is approved: orch agents approve NODE --name NAME',
+    data: { status: agent.status },
+  });
 
 /** Handlers of the agent routes. */
 export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRoutes> => ({
@@ -259,6 +303,10 @@ export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRou
   setAgentStatus: async ({ params, body, context }) => ({
     status: 200,
     body: await agents.setStatus(context, params.node_id, body),
+  }),
+  renameAgent: async ({ params, body, context }) => ({
+    status: 200,
+    body: await agents.rename(context, params.node_id, body.name),
   }),
   keepMachine: async ({ params, body, context }) => ({
     status: 200,

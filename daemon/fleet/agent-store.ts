@@ -3,6 +3,7 @@ import { type OrderByItemBuilder, type SqlBool, sql, type Updateable } from 'kys
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
 import type { DomainEvent, EventType, Party } from '../core/domain-event.js';
 import { chunks } from '../database/batches.js';
@@ -45,11 +46,10 @@ export async function findAgentByName(db: Queryable, name: string): Promise<Agen
   return row === undefined ? null : columns.decode(row);
 }
 
-/** Returns the names of agents that begin with `start`. */
-async function agentNamesFrom(db: Queryable, start: string): Promise<ReadonlySet<string>> {
-  const query = db.selectFrom('agents').select('name').where('name', '>=', start);
-  const rows = await query.where('name', '<', `${start}\u{10ffff}`).execute();
-  return new Set(rows.flatMap(({ name }) => name ?? []));
+/** Returns the names of all agents except one. */
+export async function otherAgentNames(db: Queryable, nodeId: string): Promise<readonly string[]> {
+  const query = db.selectFrom('agents').select('name').where('name', 'is not', null).where('node_id', '!=', nodeId);
+  return (await query.execute()).flatMap(({ name }) => name ?? []);
 }
 
 /** Returns false when there is no such agent. */
@@ -398,15 +398,17 @@ function nameOfHostname(hostname: string): string {
   return cut(named, MAX_LENGTH);
 }
 
-/** Returns a free name derived from the host name, with the lowest number appended that makes it unique. */
-export async function freeNameOf(tx: Queryable, hostname: string): Promise<string> {
+/**
+ * Returns a free name for an agent, derived from the host name, with the lowest number appended that makes it unlike all
+ * other names.
+ */
+export async function freeNameOf(tx: Queryable, nodeId: string, hostname: string): Promise<string> {
   const name = nameOfHostname(hostname);
-  // The number may shorten the name, so every candidate begins with this prefix.
-  const taken = await agentNamesFrom(tx, cut(name, MAX_LENGTH - 8));
+  const taken = new LookAlikes(await otherAgentNames(tx, nodeId));
   for (let number = 1; ; number += 1) {
     const suffix = number === 1 ? '' : `-${number}`;
     const candidate = cut(name, MAX_LENGTH - suffix.length) + suffix;
-    if (!taken.has(candidate)) return candidate;
+    if (taken.like(candidate) === null) return candidate;
   }
 }
 

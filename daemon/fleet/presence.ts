@@ -99,6 +99,16 @@ export class Presence {
     });
   }
 
+  /** Takes the new name of a connected agent for its later events. Returns the name, or null. */
+  async renamed(connection: AgentConnection): Promise<string | null> {
+    return this.options.uow.write(async (tx) => {
+      const agent = await findAgent(tx, connection.nodeId);
+      if (agent === null || !this.arrivals.has(connection)) return null;
+      this.arrivals.set(connection, agent);
+      return agent.name;
+    });
+  }
+
   async left(connection: AgentConnection): Promise<void> {
     const now = this.options.clock.now();
     await this.options.uow.write(async (tx, emit) => {

@@ -97,7 +97,7 @@ interface Redemption {
 export async function redeem(tx: Queryable, emit: Emit, redemption: Redemption): Promise<void> {
   const { token, approves, agent, hostname, address, now } = redemption;
   if (!(await takeTokenUse(tx, token.token_id, now))) throw new Error('a token without uses was about to be redeemed');
-  const name = approves ? await freeNameOf(tx, hostname) : null;
+  const name = approves ? await freeNameOf(tx, agent.node_id, hostname) : null;
   const named = { node_id: agent.node_id, name };
   await updateAgent(tx, agent.node_id, {
     enrolment_token_id: token.token_id,

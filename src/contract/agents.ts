@@ -88,10 +88,22 @@ export const agentRoutes = {
     params: NodeParams,
     body: closed({
       status: Type.Enum(['approved', 'rejected']),
-      name: optional(Type.String({ description: 'Required at the first approval, then immutable' })),
+      name: optional(Type.String({ description: 'Required at the first approval; `renameAgent` changes it' })),
     }),
     answers: { 200: AgentSchema },
     faults: ['agent_not_found', 'name_required', 'invalid_name', 'name_taken', 'name_immutable'],
+  }),
+  renameAgent: route({
+    id: 'renameAgent',
+    summary: 'Give an approved agent another name; records of the past keep the earlier one',
+    tag: 'agents',
+    method: 'PUT',
+    path: '/agents/{node_id}/name',
+    access: 'operator',
+    params: NodeParams,
+    body: closed({ name: Type.String() }),
+    answers: { 200: AgentSchema },
+    faults: ['agent_not_found', 'agent_not_approved', 'invalid_name', 'name_taken'],
   }),
   keepMachine: route({
     id: 'keepMachine',

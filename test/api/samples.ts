@@ -44,6 +44,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     removeOperator: { params: { operator_id: 'f'.repeat(32) } },
     listAgents: { query: { status: 'approved', filter: 'platform=linux', limit: '2', after: agents.away } },
     getAgent: node,
+    renameAgent: { ...away, body: { name: 'sample' } },
     keepMachine: { ...away, body: { hostname: 'away', address: '127.0.0.1' } },
     setAgentStatus: { ...away, body: { status: 'approved', name: 'away' } },
     removeAgent: away,

@@ -28,6 +28,10 @@ beforeEach(() => {
     ...readings,
     listAgents: { body: agents.map((agent) => (agent === web1 ? held : agent)) },
     getAgent: { body: held },
+    renameAgent: ({ body }) => {
+      sent.push(body);
+      return { body: { ...web1, name: 'frontend-01' } };
+    },
     keepMachine: ({ body }) => {
       sent.push(body);
       return { body: web1 };
@@ -44,6 +48,13 @@ async function golden(name: string, argv: readonly string[]): Promise<number> {
   expectGolden(name, transcript(argv, ran));
   return ran.status;
 }
+
+describe('a new name', () => {
+  it('is given to the agent', async () => {
+    expect(await golden('agents-rename', ['agents', 'rename', 'web-01', 'frontend-01'])).toBe(0);
+    expect(sent).toEqual([{ name: 'frontend-01' }]);
+  });
+});
 
 describe('an agent whose key two machines have', () => {
   it('is marked in lists and details', async () => {

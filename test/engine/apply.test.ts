@@ -104,7 +104,10 @@ describe('an apply', () => {
     expect(await codes('../etc', ['site'])).toBe('agent_not_found');
     expect(await codes(away.nodeId, ['site'])).toBe('agent_not_connected');
     bench.fleet.holds.set(agent.nodeId, 'several machines have its key');
-    const held = bench.engine.applies.start({ nodeId: agent.nodeId, modules: ['site'], allowRemovals: null, expect: null }, ALICE);
+    const held = bench.engine.applies.start(
+      { nodeId: agent.nodeId, modules: ['site'], allowRemovals: null, expect: null },
+      ALICE,
+    );
     expect(await rejection(held)).toMatchObject({
       code: 'agent_not_connected',
       message: expect.stringMatching(/^nothing is sent to agent .*, because several machines have its key$/),

@@ -173,12 +173,12 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Add `--name NAME`.',
   },
   name_taken: {
-    cause: 'Another agent has this name.',
-    mend: 'Choose another name, or remove the other agent.',
+    cause: 'Another agent has this name, or one that looks like it.',
+    mend: 'Choose another name, or rename or remove the other agent.',
   },
   name_immutable: {
-    cause: 'The agent has a name, which cannot change.',
-    mend: 'Keep the name, or reject and remove the agent and approve it anew.',
+    cause: 'The agent has a name, which an approval does not change.',
+    mend: 'Approve it without a name, and rename it with orch agents rename.',
   },
   invalid_name: {
     cause: 'The name has a wrong form.',

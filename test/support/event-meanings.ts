@@ -12,6 +12,7 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'agent.rejected': 'A pending agent was rejected, or an approved one revoked.',
   'agent.removed': 'The record of a rejected agent was removed.',
   'agent.kept': 'An operator decided which of several machines with one key is the agent.',
+  'agent.renamed': 'An operator gave an agent another name.',
   'agent.connected': 'An approved agent connected.',
   'agent.disconnected': 'An approved agent disconnected.',
   'agent.returned': 'Agents are back whose absence was reported.',

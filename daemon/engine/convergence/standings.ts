@@ -53,6 +53,7 @@ const OF_AGENT: readonly EventType[] = [
   'agent.removed',
   'agent.connected',
   'agent.kept',
+  'agent.renamed',
   'agent.tags_changed',
   'agent.attributes_changed',
   'state.apply_succeeded',

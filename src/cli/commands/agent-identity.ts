@@ -1,10 +1,33 @@
-/** The commands of `orch agents` that decide which machine an agent is. */
+/** The commands of `orch agents` about what an agent is: its name, and which machine it is. */
 import { Fault } from '../../kernel/fault.js';
-import { defineCommand } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { agentHandle, agentName } from '../format.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { lines } from '../outcome.js';
 import { machineText } from '../render/contest.js';
+
+/** `orch agents rename`. */
+export const renameAgent = defineCommand({
+  examples: ['orch agents rename web-01 frontend-01'],
+  detail: [
+    'Tags, assignments, secrets and what was applied belong to the key of the agent, so they stay. Records of the past keep the',
+    'earlier name. A module that uses agent.name makes the agent behind. A name that looks like that of another agent, such as',
+    'WEB-01 for web-01, is refused.',
+  ],
+  access: 'operator',
+  args: { node: nodeArgument, name: argument('NAME', 'the new name') },
+  run: async (context, { node, name }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const agent = await resolveNode(api, node, { signal });
+    const after = await api.call('renameAgent', { params: { node_id: agent.node_id }, body: { name }, signal });
+    return {
+      body: after,
+      names: [agentHandle(after)],
+      view: lines(`Renamed ${agentName(agent)} to ${agentName(after)}.`),
+    };
+  },
+});
 
 /** `orch agents keep`. */
 export const keepMachine = defineCommand({

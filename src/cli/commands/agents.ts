@@ -124,7 +124,7 @@ export const approveAgents = defineCommand({
     ),
   },
   options: {
-    name: text('NAME', 'name of the agent; cannot be changed later'),
+    name: text('NAME', 'name of the agent; orch agents rename changes it'),
     allPending: flag('ask about each pending agent; the hostname becomes the name'),
   },
   run: async (context, { node, name, allPending }) => {
@@ -365,8 +365,8 @@ async function approveOne(context: Context, api: ApiClient, approval: Approval) 
     throw new Fault('name_required', `${agent.node_id} has no name yet`, { hint: 'add --name NAME' });
   }
   if (agent.name !== null && name !== undefined && name !== agent.name) {
-    throw new Fault('name_immutable', `this agent is ${agent.name} and keeps that name`, {
-      hint: 'approve it without --name, or reject and remove it, and enrol it again',
+    throw new Fault('name_immutable', `this agent is ${agent.name}, and an approval does not rename it`, {
+      hint: `approve it without --name, and rename it: orch agents rename ${agent.name} ${name}`,
     });
   }
   await present(context, approval);

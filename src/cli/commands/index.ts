@@ -104,6 +104,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('agents show', 'show one agent with its attributes and tags', async () => (await agents()).showAgent),
   entry('agents approve', 'approve a pending agent', async () => (await agents()).approveAgents),
   entry('agents reject', 'reject a pending agent, or revoke an approved one', async () => (await agents()).rejectAgent),
+  entry('agents rename', 'give an agent another name', async () => (await import('./agent-identity.js')).renameAgent),
   entry(
     'agents keep',
     'decide which machine is an agent when several have its key',

@@ -74,6 +74,11 @@ export async function upgrades(world: World): Promise<void> {
   const { attributes } = (await world.call('getAgent', node)).json;
   const machine = { hostname: attributes.hostname, address: '127.0.0.1' };
   await world.gives('keepMachine', { ...node, body: machine }, 200);
+  await world.refuses('renameAgent', { params: { node_id: pending }, body: { name: 'renamed' } }, 'agent_not_approved');
+  await world.refuses('renameAgent', { ...ABSENT, body: { name: 'renamed' } }, 'agent_not_found');
+  await world.refuses('renameAgent', { ...node, body: { name: '-' } }, 'invalid_name');
+  await world.refuses('renameAgent', { ...node, body: { name: 'WEB-01' } }, 'name_taken');
+  await world.gives('renameAgent', { ...node, body: { name: 'renamed' } }, 200);
   await world.refuses('keepMachine', { ...node, body: { ...machine, hostname: 'other' } }, 'agent_not_connected');
   await world.refuses('keepMachine', { ...ABSENT, body: machine }, 'agent_not_found');
   await world.refuses('upgradeAgent', { ...node, body: { version: '9.9.9' } }, 'package_not_found');
