@@ -255,9 +255,13 @@ async function approvedName(tx: Queryable, agent: AgentRow, given: string | null
   }
   if (name === agent.name) return name;
   if (agent.name !== null) {
-    throw new Fault('name_immutable', `this agent is ${JSON.stringify(agent.name)}, and an approval does not rename it`, {
-      hint: `approve it without a name, and rename it: orch agents rename ${agent.name} ${name}`,
-    });
+    throw new Fault(
+      'name_immutable',
+      `this agent is ${JSON.stringify(agent.name)}, and an approval does not rename it`,
+      {
+        hint: `approve it without a name, and rename it: orch agents rename ${agent.name} ${name}`,
+      },
+    );
   }
   return requireFreeName(tx, agent, name);
 }

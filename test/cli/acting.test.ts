@@ -965,7 +965,7 @@ describe('orch agents', () => {
     const before = api.requests.length;
     expect(await run([...again, '--name', 'web-09'])).toMatchObject({
       status: 1,
-      stderr: expect.stringContaining('this agent is web-01 and keeps that name'),
+      stderr: expect.stringContaining('this agent is web-01, and an approval does not rename it'),
     });
     expect(api.requests.slice(before)).not.toContain(asked);
     expect((await run([...again, '--name', 'web-01'])).status).toBe(0);

@@ -205,7 +205,7 @@ describe('completion', () => {
 
   it.each([
     ['ag', ['agents', 'agent']],
-    ['agents ', ['list', 'show', 'approve', 'reject', 'remove', 'tag', 'untag', 'upgrade']],
+    ['agents ', ['list', 'show', 'approve', 'reject', 'rename', 'keep', 'remove', 'tag', 'untag', 'upgrade']],
     ['agents --st', ['--status', '--standing']],
     ['agents --status o', ['online', 'offline', 'on_trial']],
     ['agents --status offline,be', ['offline,behind']],

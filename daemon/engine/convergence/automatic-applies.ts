@@ -118,7 +118,14 @@ export class AutomaticApplies {
     standings.onEvaluated((evaluated) => this.consider(evaluated));
     this.unsubscribe = [
       bus.subscribe(
-        ['agent.approved', 'agent.kept', 'agent.renamed', 'agent.connected', 'agent.tags_changed', 'agent.attributes_changed'],
+        [
+          'agent.approved',
+          'agent.kept',
+          'agent.renamed',
+          'agent.connected',
+          'agent.tags_changed',
+          'agent.attributes_changed',
+        ],
         ({ target }: RecordedEvent) => void this.arrived.add(target.id),
       ),
       bus.subscribe(['agent.disconnected', 'agent.rejected', 'agent.removed'], ({ target }) => {

@@ -10,9 +10,9 @@ import { machineText } from '../render/contest.js';
 export const renameAgent = defineCommand({
   examples: ['orch agents rename web-01 frontend-01'],
   detail: [
-    'Tags, assignments, secrets and what was applied belong to the key of the agent, so they stay. Records of the past keep the',
-    'earlier name. A module that uses agent.name makes the agent behind. A name that looks like that of another agent, such as',
-    'WEB-01 for web-01, is refused.',
+    'Tags, assignments, secrets and what was applied belong to the key of the agent, so they stay. Records of the past',
+    'keep the earlier name. A module that uses agent.name makes the agent behind. A name that looks like that of another',
+    'agent, such as WEB-01 for web-01, is refused.',
   ],
   access: 'operator',
   args: { node: nodeArgument, name: argument('NAME', 'the new name') },
