@@ -324,8 +324,8 @@ describe('orch serve restore', () => {
     await done('rollouts', 'cancel', id);
     await agentBack();
     const path = sandbox.path('site.orch.yaml');
-    writeFileSync(path, readFileSync(path, 'utf8').replace('"old"', '"new"'));
-    await done('module', 'push', path);
+    const content = readFileSync(path, 'utf8').replace('"old"', '"new"');
+    await done('api', 'POST', '/modules', '--data', JSON.stringify({ name: 'site', content }));
     await until(() => readFileSync(file, 'utf8') === 'new', 'the new content is applied');
     expect(await server.stop()).toBe(0);
 
