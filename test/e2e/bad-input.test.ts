@@ -11,7 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
@@ -214,12 +214,27 @@ describe('what is in the way on the machine', () => {
     expect(await applyFile('device', '/dev/null')).toMatchObject({ status: 'failed', error: { code: 'wrong_type' } });
   });
 
-  it.skipIf(!existsSync('/sys/kernel') || process.getuid?.() !== 0)(
-    'a read-only file system is a failure (needs root and /sys/kernel)',
+  it.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(
+    'a read-only file system is a failure (skipped without root on Linux)',
     async () => {
-      const found = await applyFile('readonly', '/sys/kernel/orch-test');
-      expect(found?.status).toBe('failed');
-      expect(found?.error?.code).toMatch(/read_only|permission_denied/);
+      const mount = `${site}/read-only`;
+      mkdirSync(mount);
+      spawnSync('mount', ['-t', 'tmpfs', '-o', 'ro,size=1m', 'orch-test', mount]);
+      onTestFinished(() => void spawnSync('umount', [mount]));
+      expect(await applyFile('readonly', `${mount}/file`)).toMatchObject({
+        status: 'failed',
+        error: { code: expect.stringMatching(/read_only|permission_denied/) },
+      });
+    },
+  );
+
+  it.skipIf(!existsSync('/sys/kernel'))(
+    'a file system of the kernel is a failure (skipped without /sys/kernel)',
+    async () => {
+      expect(await applyFile('kernel', '/sys/kernel/orch-test')).toMatchObject({
+        status: 'failed',
+        error: { code: 'wrong_type', message: expect.stringContaining('files cannot be made in /sys/kernel') },
+      });
     },
   );
 });

@@ -71,6 +71,8 @@ const AT_ONCE: readonly EventType[] = [
   'orchestrator.restored',
   'orchestrator.clock_jumped',
   'orchestrator.store_damaged',
+  'orchestrator.certificate_expiring',
+  'orchestrator.certificate_expired',
   'audit.events_lost',
 ];
 const IN_THEIR_TIME: readonly EventType[] = ['agent.disconnected', 'operator.login', 'operator.login_failed'];
