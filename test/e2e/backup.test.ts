@@ -310,45 +310,6 @@ describe('orch serve restore', () => {
     await agentBack();
   });
 
-  it('starts no rollout that was cancelled since, and brings no machine back to older content by itself', async () => {
-    expect((await apply('old')).status).toBe(0);
-    await done('assignments', 'create', 'sites', '-m', 'site', '--selector', 'platform=linux', '--mode', 'enforce');
-    await agent?.stop();
-    await until(async () => !(await connected()), 'the agent is away');
-    const [{ node_id = '' } = {}] = await sandbox.json<Agent[]>(['agents', 'list']);
-    const order = { agents: [node_id], modules: ['site'], when_online_secs: 3600, wait: false };
-    const body = ['--data', JSON.stringify(order)];
-    const { rollout_id: id } = await sandbox.json<Rollout>(['api', 'POST', '/rollouts/apply', ...body]);
-    const made = await makeBackup(sandbox.path('wednesday.db'));
-
-    await done('rollouts', 'cancel', id);
-    await agentBack();
-    const path = sandbox.path('site.orch.yaml');
-    const content = readFileSync(path, 'utf8').replace('"old"', '"new"');
-    await done('api', 'POST', '/modules', '--data', JSON.stringify({ name: 'site', content }));
-    await until(() => readFileSync(file, 'utf8') === 'new', 'the new content is applied');
-    expect(await server.stop()).toBe(0);
-
-    const { stdout } = await done('serve', 'restore', made.file, '--yes', ...here);
-    expect(stdout).toContain(`orch rollouts resume ${id}`);
-    expect(stdout).toContain('orch assignments resume sites');
-    await serve();
-    await agentBack();
-    const state = async () => (await sandbox.json<RolloutDetail>(['rollouts', 'show', id])).state;
-    expect(await state()).toBe('halted');
-    expect((await orch('drift', 'web-01')).stdout).toContain(file);
-    expect(await sandbox.json<Assignment>(['assignments', 'show', 'sites'])).toMatchObject({
-      stopped_reason: 'a backup was restored',
-    });
-    expect(await state()).toBe('halted');
-    expect(readFileSync(file, 'utf8')).toBe('new');
-
-    await done('rollouts', 'cancel', id);
-    await done('assignments', 'resume', 'sites');
-    expect(await sandbox.json<Assignment>(['assignments', 'show', 'sites'])).toMatchObject({ stopped_reason: null });
-    await done('assignments', 'remove', 'sites', '--yes');
-  });
-
   it('says what will be gone, and asks', async () => {
     expect(await server.stop()).toBe(0);
     const before = contents();
@@ -560,6 +521,47 @@ describe('a data directory that was copied back by hand', () => {
     expect(readFileSync(file, 'utf8')).toBe('seven');
     expect((await events('orchestrator.restored'))[0]).toMatchObject({ metadata: { by: 'new_epoch' } });
     expect(await verify()).toBe(0);
+  });
+});
+
+describe('a backup with work under way', () => {
+  it('starts no rollout that was cancelled since, and brings no machine back to older content by itself', async () => {
+    expect((await apply('old')).status).toBe(0);
+    await done('assignments', 'create', 'sites', '-m', 'site', '--selector', 'platform=linux', '--mode', 'enforce');
+    await agent?.stop();
+    await until(async () => !(await connected()), 'the agent is away');
+    const [{ node_id = '' } = {}] = await sandbox.json<Agent[]>(['agents', 'list']);
+    const order = { agents: [node_id], modules: ['site'], when_online_secs: 3600, wait: false };
+    const body = ['--data', JSON.stringify(order)];
+    const { rollout_id: id } = await sandbox.json<Rollout>(['api', 'POST', '/rollouts/apply', ...body]);
+    const made = await makeBackup(sandbox.path('wednesday.db'));
+
+    await done('rollouts', 'cancel', id);
+    await agentBack();
+    const path = sandbox.path('site.orch.yaml');
+    const content = readFileSync(path, 'utf8').replace('"old"', '"new"');
+    await done('api', 'POST', '/modules', '--data', JSON.stringify({ name: 'site', content }));
+    await until(() => readFileSync(file, 'utf8') === 'new', 'the new content is applied');
+    expect(await server.stop()).toBe(0);
+
+    const { stdout } = await done('serve', 'restore', made.file, '--yes', ...here);
+    expect(stdout).toContain(`orch rollouts resume ${id}`);
+    expect(stdout).toContain('orch assignments resume sites');
+    await serve();
+    await agentBack();
+    const state = async () => (await sandbox.json<RolloutDetail>(['rollouts', 'show', id])).state;
+    expect(await state()).toBe('halted');
+    expect((await orch('drift', 'web-01')).stdout).toContain(file);
+    expect(await sandbox.json<Assignment>(['assignments', 'show', 'sites'])).toMatchObject({
+      stopped_reason: 'a backup was restored',
+    });
+    expect(await state()).toBe('halted');
+    expect(readFileSync(file, 'utf8')).toBe('new');
+
+    await done('rollouts', 'cancel', id);
+    await done('assignments', 'resume', 'sites');
+    expect(await sandbox.json<Assignment>(['assignments', 'show', 'sites'])).toMatchObject({ stopped_reason: null });
+    await done('assignments', 'remove', 'sites', '--yes');
   });
 });
 
