@@ -138,9 +138,17 @@ async function lockCheck(run: RunStatement, { pid }: StoreServerOptions): Promis
       ? ok(name, 'no orchestrator uses the database')
       : problem(name, `process ${pid} runs and does not hold the database`, 'see the log: journalctl -u orch-serve');
   }
+  const { place, isOwnRole, role, pid: process } = holder;
+  if (!isOwnRole) {
+    return warning(
+      name,
+      `the role ${role} holds the lock of the store in process ${process} of the server`,
+      'let no other role connect to this database: revoke connect on database … from public',
+    );
+  }
   return pid === null
-    ? warning(name, `another process uses the database: ${holder}`, 'stop it before an orchestrator starts here')
-    : ok(name, `held by ${holder}`);
+    ? warning(name, `another process uses the database: ${place}`, 'stop it before an orchestrator starts here')
+    : ok(name, `held by ${place}`);
 }
 
 async function sessionCheck(

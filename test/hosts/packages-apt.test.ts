@@ -353,7 +353,7 @@ describeHosts(
 
       it('are planned although the sources cannot be read, when an earlier resource mends them', async () => {
         const path = '/etc/apt/sources.list.d/broken.list';
-        await sh(`echo deb nonsense >${path}`);
+        await sh(`apt-get remove -y mta; echo deb nonsense >${path}`);
         const mended = entry('file-unix', { path, content: '# none\n' });
         expect(await foretold(mended, apt('mta'))).toEqual([`${path} update changed`, 'mta create changed']);
       });
