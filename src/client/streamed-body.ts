@@ -4,7 +4,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { Fault } from '../kernel/fault.js';
 import { faultOfProblem, mediaTypeOf, parseJson } from './http-messages.js';
 import { urlText } from './server-url.js';
-import type { TransportAnswer } from './transport.js';
+import { refuseTooLarge, type TransportAnswer } from './transport.js';
 import { notOurs } from './unreachable.js';
 
 interface OpenEventsOptions {
@@ -87,6 +87,7 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>, url: URL): A
       yield* valueIn(rest, url);
       rest = next;
     }
+    refuseTooLarge(rest.length);
   }
   yield* valueIn(rest + decoder.end(), url);
 }
@@ -149,6 +150,7 @@ async function* readTextLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator
     // A CR at the end may be the first half of CR LF.
     const parts = (rest + text).split(/\r\n|\n|\r(?!$)/);
     rest = parts.pop() ?? '';
+    refuseTooLarge(rest.length);
     yield* parts;
   }
   if (rest.endsWith('\r')) yield rest.slice(0, -1);

@@ -50,11 +50,27 @@ export interface Transport {
   close(): void;
 }
 
-/** Reads the whole body as text. */
+/** Maximum bytes of an answer, and characters of a line of a stream, that are kept in memory. */
+const MAX_TEXT = 256 * 1024 * 1024;
+
+/** Reads the whole body as text. Throws Fault `unreachable` for a body that is too large to keep. */
 export async function textOf({ body }: TransportAnswer): Promise<string> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
+  let length = 0;
+  for await (const chunk of body) {
+    length += chunk.length;
+    refuseTooLarge(length);
+    chunks.push(chunk);
+  }
   return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
+/** Throws Fault `unreachable` for a text that is too large to keep: the sender is no orchestrator, or a hostile one. */
+export function refuseTooLarge(length: number): void {
+  if (length <= MAX_TEXT) return;
+  throw new Fault('unreachable', `the server answers with more than ${MAX_TEXT / 1024 / 1024} MiB`, {
+    hint: 'check the address, and any proxy in between',
+  });
 }
 
 /** Time limits for the connection and for the TLS handshake after it. */
@@ -186,8 +202,8 @@ interface TrustedAgentOptions extends Omit<TrustedSocketOptions, 'signal' | 'onR
   readonly closing: AbortSignal;
 }
 
-export /** A pool of verified connections. It has no TLS session cache, so each connection makes a full handshake. */
-class TrustedAgent extends HttpsAgent {
+/** A pool of verified connections. It has no TLS session cache, so each connection makes a full handshake. */
+export class TrustedAgent extends HttpsAgent {
   private readonly trusted: TrustedAgentOptions;
   private readonly spkis = new WeakMap<object, Buffer>();
 

@@ -1,9 +1,11 @@
 import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/kernel/fault.js';
 import { isUlid } from '../../src/kernel/ids.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import { clientOf, faultOf, pinned, result, startServer } from '../support/client.js';
+import { clientOf, faultOf, pinned, result, startServer, type TestServer } from '../support/client.js';
+import { until } from '../support/until.js';
 
 describe('a call', () => {
   it('fills path, query and body, and gives the body of the answer', async () => {
@@ -233,6 +235,41 @@ async function flaky(breaks: number): Promise<{ url: string; keys: (string | und
   return { url: `http://127.0.0.1:${address.port}`, keys, server };
 }
 
+describe('an answer without an end', () => {
+  it.each(['application/json', 'application/x-ndjson'])(
+    'of %s is given up before it fills the memory',
+    async (type) => {
+      const block = Buffer.alloc(4 * 1024 * 1024, ' ');
+      let isOpen = true;
+      const server = createServer((_, response) => {
+        response.setHeader('content-type', type);
+        response.on('close', () => {
+          isOpen = false;
+        });
+        const send = () => isOpen && response.write(block, send);
+        send();
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      onTestFinished(() => {
+        server.closeAllConnections();
+        server.close();
+      });
+      const { port } = server.address() as AddressInfo;
+      const client = clientOf(`http://127.0.0.1:${port}`, { token: 't' });
+      const body = { modules: [] };
+      const asked =
+        type === 'application/json'
+          ? client.call('listAgents')
+          : (async () => {
+              for await (const _ of client.stream('planAgent', { params: { node_id: 'a' }, body }));
+            })();
+      const fault = await faultOf(asked);
+      expect(fault).toMatchObject({ code: 'unreachable', message: 'the server answers with more than 256 MiB' });
+      await until(() => !isOpen, 'the connection is closed');
+    },
+  );
+});
+
 describe('a connection that breaks before the answer', () => {
   const apply = { params: { node_id: 'a' }, body: { modules: [] } };
 
@@ -264,10 +301,11 @@ describe('a connection that breaks before the answer', () => {
 
   it('leaves an apply that was done once', async () => {
     let runs = 0;
-    const server = await startServer({
+    const server: TestServer = await startServer({
       handlers: {
-        applyAgent: async () => {
+        applyAgent: async ({ context }) => {
           runs += 1;
+          await server.begin(context);
           return { status: 200, body: result };
         },
       },

@@ -21,7 +21,7 @@ import { verifySignature } from '../../src/identity/proof-of-key.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { authorize, clock, storedKeys, tlsFiles } from './http.js';
+import { authorize, clock, type StoredKeys, storedKeys, tlsFiles } from './http.js';
 
 export interface ClientOptions extends Partial<Omit<Connection, 'url'>> {
   readonly signer?: () => Promise<Signer>;
@@ -97,6 +97,8 @@ export interface TestServer {
   readonly sessions: Map<string, Operator>;
   /** Requests by route, in order. */
   readonly seen: string[];
+  /** Commits something for a request, so that its key is kept. */
+  readonly begin: StoredKeys['begin'];
 }
 
 export interface TestServerOptions {
@@ -201,6 +203,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
       },
     ]),
   ) as unknown as HandlersFor<Served>;
+  const idempotency = await storedKeys();
   const api = createApiServer({
     contract: SERVED,
     handlers: counted,
@@ -210,7 +213,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
       return operator ? { operator, expiresAt: 9_999_999_999 } : null;
     },
     authorize,
-    idempotency: await storedKeys(),
+    idempotency,
     logger: silentLogger,
     clock,
     newRequestId: () => ulid(),
@@ -222,7 +225,13 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
   });
   await api.start();
   onTestFinished(() => api.stop());
-  return { api, url: `${tls ? 'https' : 'http'}://127.0.0.1:${api.address().port}`, sessions, seen };
+  return {
+    api,
+    url: `${tls ? 'https' : 'http'}://127.0.0.1:${api.address().port}`,
+    sessions,
+    seen,
+    begin: idempotency.begin,
+  };
 }
 
 /** An empty directory that goes away with the test. */
