@@ -14,7 +14,15 @@ describe('modules', () => {
     await modules.upload({ name: 'site', content: second }, ALICE);
 
     const by = ALICE.actor.id;
-    expect(uploaded).toEqual({ name: 'site', uploaded_at: 1772366400, uploaded_by: by, changed: true, warnings: [] });
+    expect(uploaded).toEqual({
+      name: 'site',
+      revision: 1,
+      sha256: createHash('sha256').update(first).digest('hex'),
+      uploaded_at: 1772366400,
+      uploaded_by: by,
+      changed: true,
+      warnings: [],
+    });
     expect(await modules.get('site')).toEqual({
       name: 'site',
       uploaded_at: 1772366402,
