@@ -221,9 +221,10 @@ export class ApplyRun {
   /** Carries out the steps that end the agent. Returns false when there are none, or when one fails; they stay owed then. */
   private async carryOutDeferred(): Promise<boolean> {
     const { run, createHost, signal, logger } = this.options;
-    const host = createHost(signal);
     const steps = this.deferred;
+    if (steps.length === 0) return false;
     this.deferred = [];
+    const host = createHost(signal);
     for (const { command, items = [] } of steps) {
       const result = await host.run({ ...command, argv: [...command.argv, ...items] });
       if (exitedWith(result, 0)) continue;
@@ -231,7 +232,7 @@ export class ApplyRun {
       logger.error('the agent cannot restart itself; the next apply tries again', { run_id: run.id, reason: message });
       return false;
     }
-    return steps.length > 0;
+    return true;
   }
 
   /** Resolves with true once the agent is told to stop, and with false if that does not come. */
