@@ -236,7 +236,7 @@ async function checkExecs(fleet: Fleet, ledger: Ledger, violated: Violated): Pro
   const done = ledger.execs.filter(({ ended }) => ended.status === 0);
   const pattern = `^exec-\\S+ ${Number(linesOf('x').trim().split(' ').at(-1))}$`;
   const { stdout, status, stderr } = await fleet.cli(['term', 'grep', pattern, '--limit', '1000', '-o', 'json']);
-  if (done.length > 0 && status !== 0) violated(`orch term grep ended with ${status}: ${stderr}`);
+  if (done.length > 0 && status !== 0) violated(`orch term grep ended with ${status}: ${stderr} ${stdout.slice(-400)}`);
   for (const { marker } of done) {
     if (!stdout.includes(`${marker} `))
       violated(`the recording of ${marker} does not hold its last line: ${stdout.slice(0, 600)} ${stderr}`);

@@ -136,10 +136,13 @@ export class Disk {
   /**
    * Leaves what a power cut may leave. Synced bytes survive. Of each sector that was written since, and of each name that was made,
    * replaced or removed since, the old state or the new one survives, at random. Call it when the programs were killed.
+   * @param whole directory below the root whose files keep exactly what was synced
    */
-  cutPower(random: Random): void {
+  cutPower(random: Random, whole: string): void {
     const durable = durableNames(readFileSync(join(this.images, 'names'), 'utf8'));
-    const present = new Map(filesBelow(this.root).map((path) => [path, fileAt(path)]));
+    const all = new Map(filesBelow(this.root).map((path) => [path, fileAt(path)]));
+    const isWhole = (path: string) => path.startsWith(`${join(this.root, whole)}/`);
+    const present = new Map([...all].filter(([path]) => !isWhole(path)));
     const kept = new Map<string, { readonly bytes: Buffer; readonly mode: number }>();
     for (const [path, { inode, mode }] of durable) {
       const image = join(this.images, inode);
@@ -155,8 +158,10 @@ export class Disk {
       kept.set(path, (former && kept.get(former)) || { bytes: torn(readIfThere(image), bytes, random), mode });
       if (former !== undefined) kept.delete(former);
     }
-    for (const path of durable.keys()) if (!present.has(path) && random.next() < 0.5) kept.delete(path);
-    for (const path of present.keys()) rmSync(path);
+    for (const path of durable.keys()) {
+      if (!present.has(path) && !isWhole(path) && random.next() < 0.5) kept.delete(path);
+    }
+    for (const path of all.keys()) rmSync(path);
     for (const [path, { bytes, mode }] of kept) {
       mkdirSync(dirname(path), { recursive: true });
       writeFileSync(path, bytes);

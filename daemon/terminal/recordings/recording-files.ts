@@ -149,8 +149,8 @@ export async function undoCompression(path: string): Promise<void> {
   try {
     await pipeline(await openCastFile(compressed), target.createWriteStream({ flush: true }));
     await rename(unfinished, path);
-    await rm(compressed);
     await syncDirectory(dirname(path));
+    await rm(compressed);
   } catch (error) {
     await rm(unfinished, { force: true });
     throw error;
