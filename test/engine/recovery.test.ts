@@ -221,6 +221,16 @@ describe('results', () => {
 });
 
 describe('a restart of the orchestrator', () => {
+  it('on a full disk follows an apply that was under way', async () => {
+    const bench = await openBench();
+    const { agent, id } = await underWay(bench, 1);
+    bench.isStoreBroken = true;
+    await bench.restart();
+    bench.isStoreBroken = false;
+    await finish(bench, agent, id);
+    expect(await stateOf(bench, id)).toBe('succeeded');
+  });
+
   it.each([
     ['half an hour back', -30 * MINUTE],
     ['a year ahead and back again', 365 * 24 * 60 * MINUTE],

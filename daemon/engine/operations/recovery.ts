@@ -1,5 +1,5 @@
 /** Resumes stored applies that are in progress when the orchestrator starts, and enforces deadlines of applies. */
-import { Fault } from '../../../src/kernel/fault.js';
+import { Fault, isFault } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
 import type { Core } from '../../core/core.js';
 import { findAgent } from '../../fleet/agent-store.js';
@@ -15,7 +15,7 @@ import { LiveOperation, type LiveOperations, outcomeOf } from './live-operations
 import type { OperationDriver } from './operation-driver.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
-import { ACTIVE_STATES, parseState, transition } from './operation-state.js';
+import { ACTIVE_STATES, type OperationState, parseState, transition } from './operation-state.js';
 import {
   findOperation,
   listOperationResults,
@@ -40,7 +40,7 @@ export class Recovery {
   }
 
   async run(): Promise<void> {
-    const { db, epoch, leases, records, driver } = this.options;
+    const { db, epoch, leases, driver } = this.options;
     await epoch.load(db);
     const active = await listActiveRollouts(db);
     const overriding = new Set(active.flatMap(({ rollout_id, order }) => (order.outsideWindow ? [rollout_id] : [])));
@@ -51,8 +51,19 @@ export class Recovery {
       const operation = await restore(this.options, row, outsideWindow);
       const type = row.epoch < epoch.current ? 'put_back' : 'restarted';
       const next = transition(operation.state, { type });
-      if (next !== operation.state) await records.saveState(operation, next);
+      if (next !== operation.state) await this.enter(operation, next);
       driver.adopt(operation, leases.restore(operation.nodeId, operation.id));
+    }
+  }
+
+  /** Stores the state. On a full disk it is stored later, because the next start would come to the same state again. */
+  private async enter(operation: LiveOperation, state: OperationState): Promise<void> {
+    try {
+      await this.options.records.saveState(operation, state);
+    } catch (error) {
+      if (!isFault(error, 'store_unavailable')) throw error;
+      operation.state = state;
+      operation.unsaved = true;
     }
   }
 }
