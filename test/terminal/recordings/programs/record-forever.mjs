@@ -11,7 +11,7 @@ const clock = { now: () => Date.now(), monotonic: () => performance.now() };
 const recordings = createRecordings({ dataDir, clock, logger, maxBytes: 2 ** 30, minFreeBytes: 0 });
 const head = {
   ...{ sessionId, openedAt: Number(openedAt), cols: 80, rows: 24, term: 'xterm', shell: '/bin/sh', command: null },
-  ...{ nodeId: 'ab', nodeName: 'web-01', operator: 'ada' },
+  ...{ nodeId: 'ab', nodeName: 'web-01', operator: 'ada', kept: null },
 };
 const events = {
   onDurable: (offset) => process.stdout.write(`${offset}\n`),
