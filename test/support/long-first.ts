@@ -2,8 +2,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ON_POSTGRES } from './postgres-suites.js';
 
-/** Directories of slow tests, which start processes and machines. */
-const LONG = /\/test\/(faults|hosts|e2e)\//;
+/** Slow tests, which start processes and machines. */
+const LONG = /\/test\/(faults\/|hosts\/|e2e\/|benchmarks\.)/;
 
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
