@@ -1,7 +1,11 @@
 /** Small requests beside other work, which show how long that work makes everybody wait. */
+import { setTimeout as wait } from 'node:timers/promises';
 import type { LoadTarget } from './http-load.js';
 import type { Orchestrator } from './orchestrator.js';
 import type { Program } from './programs.js';
+
+/** Minimum milliseconds of a measurement, so that it has requests. */
+const LEAST = 100;
 
 export class Probe {
   private readonly load: Program;
@@ -24,14 +28,14 @@ export class Probe {
   }
 
   /**
-   * Returns the milliseconds of every request that was made while `work` ran.
+   * Returns the milliseconds of every request that was made while `work` ran, for at least `LEAST`.
    * @param fresh makes every fourth request on a new connection
    */
   async during(work: () => Promise<unknown>, fresh = false): Promise<readonly number[]> {
     await this.load.ask({ do: 'probe', targets: this.targets, fresh });
     const end = () => this.load.ask<readonly number[]>({ do: 'endProbe' });
     try {
-      await work();
+      await Promise.all([work(), wait(LEAST)]);
     } catch (error) {
       await end();
       throw error;
