@@ -1,6 +1,6 @@
 /**
- * The certificate that the API serves: read again when its files change, and watched for its end, because nobody
- * notices a renewal that failed before the clients do.
+ * The certificate that the API serves. It is read again when its files change. Its expiry is watched, because a failed
+ * renewal otherwise shows only when clients refuse the certificate.
  */
 import { X509Certificate } from 'node:crypto';
 import { statSync } from 'node:fs';

@@ -52,7 +52,7 @@ export interface Recorder {
   discard(): Promise<void>;
 }
 
-/** What is kept of the output of commands on pipes: all, text alone, or nothing. The rest is recorded as size and hash. */
+/** Kept output of commands on pipes: all, text alone, or none. The rest is recorded as size and hash. */
 export const KEPT_OUTPUT = ['all', 'text', 'none'] as const;
 export type KeptOutput = (typeof KEPT_OUTPUT)[number];
 
@@ -68,7 +68,7 @@ export interface RecordingHead {
   readonly nodeId: string;
   readonly nodeName: string | null;
   readonly operator: string;
-  /** What is kept of the output of a command on pipes; null for a terminal, of which all is kept. */
+  /** Kept output of a command on pipes; null for a terminal, whose whole output is kept. */
   readonly kept: KeptOutput | null;
 }
 

@@ -32,7 +32,7 @@ interface RecordingWriterOptions extends Pick<Core, 'clock'> {
   readonly events: WriterEvents;
   /** Maximum size of the file in bytes. */
   readonly maxBytes: number;
-  /** What is kept of the output of a command on pipes; null for a terminal. */
+  /** Kept output of a command on pipes; null for a terminal. */
   readonly kept: KeptOutput | null;
   /** Returns a description of the problem with the disk, or null; called periodically. */
   readonly diskProblem: () => Promise<string | null>;

@@ -1,4 +1,4 @@
-/** Keeps the results of wanted resources until no removal of the run can change them any more. */
+/** Keeps the results of wanted resources until the removals of the run are done. */
 import type { RunItem } from '../../wire/messages.js';
 import { NO_NOTES, type Notes } from './ledger.js';
 import type { OnResults } from './run.js';

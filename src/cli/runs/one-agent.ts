@@ -64,7 +64,7 @@ export async function confirmAndApply(context: Context, api: ApiClient, choice: 
 
 interface AppliedRun {
   readonly run: FinishedRun;
-  /** What has become of the files. */
+  /** Outcome for each file. */
   readonly lines: readonly string[];
 }
 
