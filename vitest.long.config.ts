@@ -2,34 +2,48 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import { MINUTES_ON_HOSTS } from './test/support/long-suites.js';
 import { LONG_ON_POSTGRES, ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
 
-const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfiguration>> = {
-  sqlite: {
-    extends: true,
-    test: {
-      name: 'on SQLite',
-      include: [
-        'test/long/**/*.test.ts',
-        ...MINUTES_ON_HOSTS,
-        'test/api/fuzz.test.ts',
-        'test/cli/terminal/prediction/predicted-echo.test.ts',
-        'test/faults/releases.test.ts',
-      ],
-      env: { ORCH_TEST_STORE: 'sqlite' },
-    },
+const stores = testStores('both');
+
+/** A part of the long tests, which ends within 40 minutes: npm run test:long -- --project NAME */
+const part = (name: string, include: readonly string[]): TestProjectInlineConfiguration => ({
+  extends: true,
+  test: { name, include: [...include], globalSetup: ['./test/support/built.ts'], env: { ORCH_TEST_STORE: 'sqlite' } },
+});
+
+const onPostgres = (name: string, suites: typeof LONG_ON_POSTGRES.random): TestProjectInlineConfiguration => ({
+  extends: true,
+  test: {
+    name,
+    include: [...suites.include],
+    exclude: [...suites.exclude],
+    globalSetup: ['./test/support/built.ts', './test/support/postgres-setup.ts'],
+    maxWorkers: 2,
+    env: { ORCH_TEST_STORE: 'postgres' },
   },
-  postgres: {
-    extends: true,
-    test: {
-      name: ON_POSTGRES,
-      include: [...LONG_ON_POSTGRES.include],
-      globalSetup: ['./test/support/built.ts', './test/support/postgres-setup.ts'],
-      maxWorkers: 2,
-      env: { ORCH_TEST_STORE: 'postgres' },
-    },
-  },
+});
+
+const PARTS: Readonly<Record<'sqlite' | 'postgres', readonly TestProjectInlineConfiguration[]>> = {
+  sqlite: [
+    part('machines', [
+      ...MINUTES_ON_HOSTS,
+      'test/long/agent-upgrade.test.ts',
+      'test/long/install-*.test.ts',
+      'test/long/postgres-lost-machine.test.ts',
+    ]),
+    part('terminals', ['test/long/terminal-*.test.ts', 'test/cli/terminal/prediction/predicted-echo.test.ts']),
+    part('load', [
+      'test/api/fuzz.test.ts',
+      'test/faults/releases.test.ts',
+      'test/long/bare-fleet.test.ts',
+      'test/long/crash.test.ts',
+      'test/long/rollout-kills.test.ts',
+      'test/long/soak.test.ts',
+    ]),
+  ],
+  postgres: [onPostgres('random on PostgreSQL', LONG_ON_POSTGRES.random), onPostgres(ON_POSTGRES, LONG_ON_POSTGRES.above)],
 };
 
-/** Suites that take minutes, and all random cases on PostgreSQL, of which `npm test` draws a few: `npm run test:long`. */
+/** Suites that take minutes, and on PostgreSQL the suites that `npm test` leaves out there, or of which it draws a few cases. */
 export default defineConfig({
   test: {
     setupFiles: ['./test/support/listed-suites.ts'],
@@ -41,6 +55,6 @@ export default defineConfig({
       ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '2000',
       ORCH_PREDICTION_RUNS: process.env.ORCH_PREDICTION_RUNS ?? '1000',
     },
-    projects: testStores('both').map((store) => PROJECTS[store]),
+    projects: stores.flatMap((store) => PARTS[store]),
   },
 });

@@ -11,5 +11,6 @@ checkBeforeUse(() => {
   const { testPath } = expect.getState();
   if (testPath === undefined) return;
   const suite = relative(root, testPath);
-  if (!isListed(suite)) throw new Error(`${suite} uses a store: add it to ON_BOTH in test/support/postgres-suites.ts`);
+  if (!isListed(suite))
+    throw new Error(`${suite} uses a store: add it to BELOW or ABOVE in test/support/postgres-suites.ts`);
 });

@@ -1,6 +1,7 @@
 /**
- * The stores that tests run on, and the suites that run on PostgreSQL. Every suite that uses a store runs on both stores, unless it
- * is named here with a reason. The first use of a store in any other suite throws (`store.ts`).
+ * The stores that tests run on, and the suites that run on PostgreSQL: in CI those about what is stored, in `npm run test:long` the
+ * others that use a store. Some never do, and are named with a reason. The first use of a store in any other suite throws
+ * (`store.ts`).
  */
 import { noPostgres } from './postgres.js';
 
@@ -10,11 +11,27 @@ export const ON_POSTGRES = 'on PostgreSQL';
 const suites = (...names: readonly string[]): readonly string[] =>
   names.map((name) => (name.endsWith('.ts') ? `test/${name}` : `test/${name}/**/*.test.ts`));
 
-/** Suites that use a store, but for those below. */
-const ON_BOTH = suites(
+/** A way through the whole product. */
+const WHOLE = suites('e2e/first-loop.test.ts', 'e2e/rollouts.test.ts', 'e2e/trials.test.ts');
+
+/** Suites about what is stored. They and those of the whole product run on both stores in CI. */
+const BELOW = suites(
   'api',
   'audit',
   'auth',
+  'core',
+  'database',
+  'engine',
+  'fleet',
+  'http/idempotency.test.ts',
+  'maintenance',
+  'metrics',
+  'notify',
+  'secrets',
+);
+
+/** Suites about what stands above the store: commands, terminals, bodies, packages. On PostgreSQL they run in `npm run test:long`. */
+const ABOVE = suites(
   'cli/login.test.ts',
   'cli/operator-rotate.test.ts',
   'cli/output.test.ts',
@@ -25,20 +42,12 @@ const ON_BOTH = suites(
   'client/real-login.test.ts',
   'client/ssh-agent.test.ts',
   'client/trust.test.ts',
-  'core',
-  'database',
   'discovery/sending.test.ts',
   'e2e',
-  'engine',
   'faults/releases.test.ts',
   'faults/rounds.test.ts',
-  'fleet',
   'http',
-  'maintenance',
-  'metrics',
-  'notify',
   'packages',
-  'secrets',
   'terminal/recordings/strays.test.ts',
   'terminal/recordings/transcripts.test.ts',
   'terminal/relay',
@@ -119,13 +128,20 @@ const NEVER = [...WITHOUT_STORE, ...SQLITE_SUITES, ...MACHINES, ...OWN_SERVER];
 /** Suites that draw histories or requests at random: as long as all others of their directory. */
 const RANDOM = suites('api/fuzz.test.ts', 'engine/model.test.ts', 'engine/rollout-model.test.ts');
 
-/** Faults on PostgreSQL take a minute a round: `npm run test:faults`. */
-const FAULT_ROUNDS = process.env.ORCH_FAULT_ROUNDS === undefined ? suites('faults/rounds.test.ts') : [];
+/** Faults on PostgreSQL take a minute a round: `npm run test:faults`, which names the files that it runs. */
+const FAULT_ROUNDS =
+  process.env.ORCH_FAULT_ROUNDS === undefined ? [] : suites('faults/rounds.test.ts', 'faults/releases.test.ts');
 
-/** Suites on PostgreSQL. */
-export const SUITES_ON_POSTGRES = { include: ON_BOTH, exclude: [...NEVER, ...FAULT_ROUNDS] };
-/** Suites on PostgreSQL of `npm run test:long`. */
-export const LONG_ON_POSTGRES = { include: RANDOM };
+/** Suites on PostgreSQL of `npm test`, or the rounds of `npm run test:faults`. */
+export const SUITES_ON_POSTGRES = { include: [...WHOLE, ...BELOW, ...FAULT_ROUNDS], exclude: NEVER };
+/** Suites on PostgreSQL of `npm run test:long`, by part. */
+export const LONG_ON_POSTGRES = {
+  random: { include: RANDOM, exclude: suites() },
+  above: {
+    include: ABOVE,
+    exclude: [...NEVER, ...WHOLE, ...suites('http/idempotency.test.ts', 'faults/rounds.test.ts')],
+  },
+};
 
 /** Random cases on PostgreSQL in `npm test`, unless the caller says how many; `npm run test:long` draws as many as on SQLite. */
 export const FEWER_RANDOM_CASES = {
@@ -135,7 +151,7 @@ export const FEWER_RANDOM_CASES = {
 
 /** Returns whether a suite may use the store of the run: it runs on both, or a list says why it does not. */
 export function isListed(path: string): boolean {
-  return [...ON_BOTH, ...NEVER, ...suites('long', 'bench')].some((one) => {
+  return [...WHOLE, ...BELOW, ...ABOVE, ...NEVER, ...suites('long', 'bench')].some((one) => {
     const [directory = '', rest] = one.split('**');
     return rest === undefined ? path === one : path.startsWith(directory);
   });
