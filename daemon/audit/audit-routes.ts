@@ -7,6 +7,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import { isUlid } from '../../src/kernel/ids.js';
 import { nearest } from '../../src/language/nearest.js';
 import { EVENT_SEVERITY } from '../core/domain-event.js';
+import { tagged } from '../core/entity-tag.js';
 import type { Database } from '../database/schema.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { parseTimestamp } from '../http/parse-timestamp.js';
@@ -31,10 +32,13 @@ export const auditHandlers = (services: AuditServices): HandlersFor<Routes> => (
     }
     return { status: 200, body: { deleted: await services.pruning.prune(before, context, signal) } };
   },
-  getAuditRetention: async () => ({ status: 200, body: { retention_days: await services.retention.days() } }),
+  getAuditRetention: async () => {
+    const body = { retention_days: await services.retention.days() };
+    return { status: 200, ...tagged(body, body) };
+  },
   setAuditRetention: async ({ body, context }) => {
     await services.retention.set(body.retention_days, context);
-    return { status: 200, body };
+    return { status: 200, ...tagged(body, body) };
   },
   verifyAudit: async ({ query, signal }) => {
     const since = query.since ?? null;

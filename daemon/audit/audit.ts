@@ -1,6 +1,7 @@
 /** Wires the services of the audit log: checkpoints, pruning, retention, verification and feed. */
 import type { Core } from '../core/core.js';
 import { AUDIT_LOG, eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import { requireMatch } from '../core/entity-tag.js';
 import { getMetaJson, setMetaJson } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { AuditFeed } from './audit-feed.js';
@@ -62,6 +63,7 @@ export class AuditRetention {
   async set(days: number | null, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const before = await this.days(tx);
+      requireMatch(context, 'the retention', { retention_days: before });
       await setMetaJson(tx, KEY, days);
       emit(
         eventOfRequest(context, {

@@ -177,6 +177,8 @@ export interface RequestContext {
   readonly requestId: string;
   /** Address of the client; null for the orchestrator itself. */
   readonly address: string | null;
+  /** Tags of the states of which the request may replace one, or `*`; absent or null without that condition. See `requireMatch`. */
+  readonly ifMatch?: readonly string[] | null;
 }
 
 /** Returns the event with the request's actor, and with `request_id` in its metadata. */

@@ -10,6 +10,7 @@ import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import { requireMatch, tagged } from '../core/entity-tag.js';
 import type { Queryable } from '../database/schema.js';
 import { type HandlersFor, JsonText } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
@@ -28,6 +29,7 @@ import {
 import type { ConnectionRegistry } from './connection-registry.js';
 import type { Contests, Machine } from './contests.js';
 import type { ShownAgents } from './shown-agents.js';
+import { type Tags, tagsOf } from './tag-store.js';
 
 /** Effects of an operator's decision on the agent's connection. */
 interface AgentConnections {
@@ -129,6 +131,7 @@ export class AgentService {
     let isChanged = false;
     const shown = await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
+      await refuseChanged(tx, context, agent);
       const name = change.status === 'approved' ? await approvedName(tx, agent, change.name ?? null) : agent.name;
       if (agent.status === change.status && agent.name === name) return findShownAgent(tx, nodeId);
       await updateAgent(tx, nodeId, { status: change.status, name, updated_at: this.options.clock.now() });
@@ -159,6 +162,7 @@ export class AgentService {
     const { uow, connections, clock } = this.options;
     const shown = await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
+      await refuseChanged(tx, context, agent);
       if (agent.status !== 'approved' || agent.name === null) throw notApproved(agent);
       const name = given.normalize('NFC');
       if (name === agent.name) return findShownAgent(tx, nodeId);
@@ -194,6 +198,7 @@ export class AgentService {
     const { uow, connections, contests } = this.options;
     await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
+      await refuseChanged(tx, context, agent);
       if (agent.status !== 'rejected') {
         throw new Fault('agent_not_rejected', `agent ${agentLabel(agent)} is ${agent.status}, so it is not removed`, {
           hint: 'reject it first, which also closes its connection',
@@ -233,6 +238,22 @@ const isSelected = (selector: Selector, agent: Agent): boolean =>
 /** Returns the record of an agent. Throws `agent_not_found`. */
 export async function requireAgent(db: Queryable, nodeId: string): Promise<AgentRow> {
   return (await findAgent(db, nodeId)) ?? unknownAgent(nodeId);
+}
+
+/** Returns what a change of an agent can replace. */
+const contentOf = ({ name, status }: Pick<AgentRow, 'name' | 'status'>, tags: Tags) => ({
+  name,
+  status,
+  tags: { ...tags },
+});
+
+/** Throws `precondition_failed` when the request was made for another state of the agent. */
+export const requireAgentMatch = (context: RequestContext, agent: AgentRow, tags: Tags): void =>
+  requireMatch(context, `agent ${agentLabel(agent)}`, contentOf(agent, tags));
+
+/** Reads the tags, which most requests do not need, and throws as `requireAgentMatch`. */
+async function refuseChanged(tx: Queryable, context: RequestContext, agent: AgentRow): Promise<void> {
+  if (context.ifMatch) requireAgentMatch(context, agent, await tagsOf(tx, agent.node_id));
 }
 
 /** Throws `agent_not_found`. */
@@ -291,6 +312,9 @@ const notApproved = (agent: AgentRow): Fault =>
     data: { status: agent.status },
   });
 
+/** Returns an agent with its tag. */
+const shown = (agent: Agent) => tagged(agent, contentOf(agent, agent.tags));
+
 /** Handlers of the agent routes. */
 export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRoutes> => ({
   listAgents: async ({ query }) => {
@@ -303,14 +327,18 @@ export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRou
     if (page.length <= limit || last === undefined) return { status: 200, body };
     return { status: 200, body, headers: linkTo('/agents', { ...query, limit, after: last.node_id }) };
   },
-  getAgent: async ({ params }) => ({ status: 200, body: new JsonText<Agent>(await agents.getText(params.node_id)) }),
+  getAgent: async ({ params }) => {
+    const text = await agents.getText(params.node_id);
+    const agent: Agent = JSON.parse(text);
+    return { status: 200, ...tagged(new JsonText<Agent>(text), contentOf(agent, agent.tags)) };
+  },
   setAgentStatus: async ({ params, body, context }) => ({
     status: 200,
-    body: await agents.setStatus(context, params.node_id, body),
+    ...shown(await agents.setStatus(context, params.node_id, body)),
   }),
   renameAgent: async ({ params, body, context }) => ({
     status: 200,
-    body: await agents.rename(context, params.node_id, body.name),
+    ...shown(await agents.rename(context, params.node_id, body.name)),
   }),
   keepMachine: async ({ params, body, context }) => ({
     status: 200,

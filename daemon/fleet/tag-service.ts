@@ -7,7 +7,7 @@ import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
-import { requireAgent } from './agent-service.js';
+import { requireAgent, requireAgentMatch } from './agent-service.js';
 import { agentLabel, agentParty, listed, updateAgent } from './agent-store.js';
 import { distinctTags, removeTag, replaceTags, setTag, type Tags, tagsOf } from './tag-store.js';
 
@@ -54,6 +54,7 @@ export class TagService {
     await this.options.uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
       const before = await tagsOf(tx, nodeId);
+      requireAgentMatch(context, agent, before);
       await work(tx);
       const after = await tagsOf(tx, nodeId);
       if (Object.keys(after).length > MAX_TAGS) throw tooManyTags();

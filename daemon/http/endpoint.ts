@@ -103,7 +103,9 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     const operatorId = exchange.session.operator.operator_id;
     const isSecret = route.secretAnswer === true;
     const { requestId } = exchange;
-    return await idempotent.run({ operatorId, key, requestId, route: route.id, content: input, isSecret }, run);
+    const ifMatch = headers['if-match'];
+    const content = ifMatch === undefined ? input : { ...input, ifMatch };
+    return await idempotent.run({ operatorId, key, requestId, route: route.id, content, isSecret }, run);
   }
 }
 

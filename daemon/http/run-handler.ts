@@ -7,6 +7,7 @@ import type { Core } from '../core/core.js';
 import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { Exchange } from './exchange.js';
 import type { Events } from './handler.js';
+import { ifMatchOf } from './if-match.js';
 import { answerRenderer, faultOfError, pieceChecker, type Rendered, renderFault } from './rendered.js';
 import type { Input } from './request-input.js';
 import type { EventStream, LineStream } from './streams.js';
@@ -26,12 +27,16 @@ class AnyCall implements Input {
   readonly events: Events<unknown> | null;
   private readonly exchange: Exchange;
 
-  constructor(exchange: Exchange, { params, query, body }: Input, outlets: Pick<AnyCall, 'stream' | 'events'>) {
+  constructor(
+    exchange: Exchange,
+    { params, query, body }: Input,
+    { ifMatch, ...outlets }: Pick<AnyCall, 'stream' | 'events'> & Pick<RequestContext, 'ifMatch'>,
+  ) {
     const { session, requestId, address, token } = exchange;
     this.params = params;
     this.query = query;
     this.body = body;
-    this.context = { actor: actorOf(session?.operator), requestId, address };
+    this.context = { actor: actorOf(session?.operator), requestId, address, ifMatch };
     this.operator = session?.operator ?? null;
     this.token = token;
     this.stream = outlets.stream;
@@ -93,7 +98,8 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
   return async (exchange: Exchange, input: Input, { lines, events }: StreamTargets): Promise<Rendered> => {
     const { requestId } = exchange;
     try {
-      const outlets = { stream: lines && write(lines), events: events && eventsOf(events) };
+      const ifMatch = ifMatchOf(exchange.request.headers['if-match'], route);
+      const outlets = { stream: lines && write(lines), events: events && eventsOf(events), ifMatch };
       return render(await handler(new AnyCall(exchange, input, outlets)));
     } catch (error) {
       const fault = checkedFault(faultOfError(error, route.faults));

@@ -10,6 +10,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import { parseSelector } from '../../src/language/selector.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import { requireMatch, tagged } from '../core/entity-tag.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
@@ -101,6 +102,7 @@ export class MaintenanceWindows {
     const now = clock.now();
     const { view, windows } = await uow.write(async (tx, emit) => {
       const before = await requireWindow(tx, id);
+      requireMatch(context, `the maintenance window ${id}`, contentOf(windowView(before, now)));
       const ends_at = given.ends_at == null ? before.ends_at : given.ends_at * 1000;
       const row = { ...before, ends_at, reason: given.reason ?? before.reason };
       if (row.ends_at === before.ends_at && row.reason === before.reason) {
@@ -132,6 +134,7 @@ export class MaintenanceWindows {
     const now = clock.now();
     const windows = await uow.write(async (tx, emit) => {
       const row = await requireWindow(tx, id);
+      requireMatch(context, `the maintenance window ${id}`, contentOf(windowView(row, now)));
       const due = transitionsUntil(now, [row]);
       const isUnderWay = recordedState(due, row) === 'started';
       emitTransitions(isUnderWay ? [...due, { row, told: 'ended', at: now }] : due, emit, context);
@@ -210,16 +213,25 @@ const windowOver = ({ window_id, ends_at }: WindowRow): Fault =>
     hint: 'make a new one: orch maintenance start --for 1h --reason WHY',
   });
 
+/** Returns what a change of a window can replace. */
+const contentOf = ({ id, ends_at, reason }: MaintenanceWindow) => ({ id, ends_at, reason });
+
+/** Returns a window with its tag. */
+const shown = (window: MaintenanceWindow) => tagged(window, contentOf(window));
+
 /** Handlers of the maintenance window routes. */
 export const maintenanceWindowHandlers = (
   windows: MaintenanceWindows,
 ): HandlersFor<typeof maintenanceWindowRoutes> => ({
   listMaintenanceWindows: async () => ({ status: 200, body: await windows.list() }),
-  createMaintenanceWindow: async ({ body, context }) => ({ status: 201, body: await windows.create(body, context) }),
-  getMaintenanceWindow: async ({ params }) => ({ status: 200, body: await windows.get(params.id) }),
+  createMaintenanceWindow: async ({ body, context }) => ({
+    status: 201,
+    ...shown(await windows.create(body, context)),
+  }),
+  getMaintenanceWindow: async ({ params }) => ({ status: 200, ...shown(await windows.get(params.id)) }),
   updateMaintenanceWindow: async ({ params, body, context }) => ({
     status: 200,
-    body: await windows.update(params.id, body, context),
+    ...shown(await windows.update(params.id, body, context)),
   }),
   removeMaintenanceWindow: async ({ params, context }) => {
     await windows.remove(params.id, context);

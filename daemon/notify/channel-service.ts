@@ -15,6 +15,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
+import { requireMatch, type Tagged, tagged } from '../core/entity-tag.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
@@ -67,15 +68,15 @@ export class ChannelService {
    * Returns the channel, its secrets masked. Throws `channel_not_found`.
    * @param isFull true for a reader who may change channels
    */
-  async get(id: string, isFull: boolean): Promise<Channel> {
-    return this.view(await requireChannel(this.options.db, id), isFull);
+  async get(id: string, isFull: boolean): Promise<Tagged<Channel>> {
+    return this.shown(await requireChannel(this.options.db, id), isFull);
   }
 
   /** Creates a channel and returns it. Throws `channel_exists`, and `invalid_body` also for an address that is never allowed. */
   async create(
     { channel_type, name, config, events, min_severity }: CreateChannel,
     context: RequestContext,
-  ): Promise<Channel> {
+  ): Promise<Tagged<Channel>> {
     const { uow, clock, newId, cipher } = this.options;
     const read = readConfig(channel_type, config, null);
     this.requireReachable(read);
@@ -102,19 +103,20 @@ export class ChannelService {
       await insertChannel(tx, row);
       emit(channelEvent('channel.created', `created the ${channel_type} channel ${name}`, { row, context }));
     });
-    return this.view(row);
+    return this.shown(row);
   }
 
   /**
    * Changes a channel and returns it. Absent members stay; a configuration replaces the old one and enables the channel.
-   * Throws `channel_not_found`, `channel_exists`, `invalid_body`.
+   * Throws `channel_not_found`, `channel_exists`, `invalid_body`, `precondition_failed`.
    */
-  async update(id: string, given: UpdateChannel, context: RequestContext): Promise<Channel> {
+  async update(id: string, given: UpdateChannel, context: RequestContext): Promise<Tagged<Channel>> {
     const { uow, clock, noteDue } = this.options;
     return uow.write(async (tx, emit) => {
       const before = await requireChannel(tx, id);
+      requireMatch(context, `the channel ${before.name}`, contentOf(before));
       const { row, changed } = this.changed(before, given);
-      if (changed.length === 0) return this.view(before);
+      if (changed.length === 0) return this.shown(before);
       if (row.name !== before.name) await requireFreeName(tx, row.name);
       const { channel_id: _id, ...change } = row;
       await updateChannel(tx, id, change);
@@ -131,7 +133,7 @@ export class ChannelService {
           },
         ),
       );
-      return this.view(row);
+      return this.shown(row);
     });
   }
 
@@ -139,6 +141,7 @@ export class ChannelService {
   async remove(id: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const row = await requireChannel(tx, id);
+      requireMatch(context, `the channel ${row.name}`, contentOf(row));
       await deleteChannel(tx, id);
       emit(channelEvent('channel.deleted', `deleted the channel ${row.name}`, { row, context }));
     });
@@ -194,11 +197,24 @@ export class ChannelService {
     if (refusal !== null) throw invalidConfig([{ path: `/config/${destination.member}`, message: refusal }]);
   }
 
+  private shown(row: ChannelRow, isFull = true): Tagged<Channel> {
+    return tagged(this.view(row, isFull), contentOf(row));
+  }
+
   private view(row: ChannelRow, isFull = true): Channel {
     const { cipher, clock } = this.options;
     return channelView(row, { cipher, now: clock.now(), isFull });
   }
 }
+
+/** Returns what a change of a channel can replace; the version rises with each new configuration. */
+const contentOf = ({ channel_id, row_version, name, events, min_severity }: ChannelRow) => ({
+  channel_id,
+  row_version,
+  name,
+  events,
+  min_severity,
+});
 
 async function requireFreeName(db: Queryable, name: string): Promise<void> {
   const other = await findChannelByName(db, name);
@@ -218,14 +234,14 @@ export const channelHandlers = ({
   tester,
 }: Pick<Notify, 'channels' | 'tester'>): HandlersFor<typeof channelRoutes> => ({
   listChannels: async ({ operator }) => ({ status: 200, body: await channels.list(mayChange(operator)) }),
-  createChannel: async ({ body, context }) => ({ status: 201, body: await channels.create(body, context) }),
+  createChannel: async ({ body, context }) => ({ status: 201, ...(await channels.create(body, context)) }),
   getChannel: async ({ params, operator }) => ({
     status: 200,
-    body: await channels.get(params.id, mayChange(operator)),
+    ...(await channels.get(params.id, mayChange(operator))),
   }),
   updateChannel: async ({ params, body, context }) => ({
     status: 200,
-    body: await channels.update(params.id, body, context),
+    ...(await channels.update(params.id, body, context)),
   }),
   removeChannel: async ({ params, context }) => {
     await channels.remove(params.id, context);

@@ -15,6 +15,7 @@ import { isSecretName } from '../../src/kernel/ids.js';
 import type { JsonObject } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import { requireMatch, type Tagged, tagged } from '../core/entity-tag.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { parseTimestamp } from '../http/parse-timestamp.js';
@@ -51,15 +52,15 @@ export class SecretService {
   }
 
   /** Returns a secret without its value. Throws `secret_not_found`. */
-  async get(name: string): Promise<Secret> {
-    return secretView(await requireSecret(this.options.db, name));
+  async get(name: string): Promise<Tagged<Secret>> {
+    return shown(await requireSecret(this.options.db, name));
   }
 
   /**
    * Creates a secret and returns it.
    * Throws `invalid_name`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secret_exists`.
    */
-  async create(given: CreateSecret, context: RequestContext): Promise<Secret> {
+  async create(given: CreateSecret, context: RequestContext): Promise<Tagged<Secret>> {
     checkName(given.name);
     checkValue(given.value);
     const { uow } = this.options;
@@ -76,19 +77,21 @@ export class SecretService {
         }),
       );
     });
-    return secretView(row);
+    return shown(row);
   }
 
   /**
    * Changes a secret and returns it. Absent members stay and null clears a member, but never the value. Idempotent.
-   * Throws `secret_not_found`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secrets_locked`.
+   * Throws `secret_not_found`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secrets_locked`,
+   * `precondition_failed`.
    */
-  async update(name: string, given: UpdateSecret, context: RequestContext): Promise<Secret> {
+  async update(name: string, given: UpdateSecret, context: RequestContext): Promise<Tagged<Secret>> {
     if (typeof given.value === 'string') checkValue(given.value);
     const change = readChange(given);
     const { uow, clock, keyring } = this.options;
     return uow.write(async (tx, emit) => {
       const before = await requireSecret(tx, name);
+      requireMatch(context, `the secret ${name}`, contentOf(before));
       const { row, changed } = applyChange(before, {
         change,
         value: given.value ?? null,
@@ -96,7 +99,7 @@ export class SecretService {
         clock,
         keyring,
       });
-      if (changed.length === 0) return secretView(before);
+      if (changed.length === 0) return shown(before);
       await updateSecret(tx, row.secret_id, withoutKeys(row));
       emit(
         eventOfRequest(context, {
@@ -106,15 +109,16 @@ export class SecretService {
           metadata: { changed, ...detailsOf(row) },
         }),
       );
-      return secretView(row);
+      return shown(row);
     });
   }
 
   /** Deletes a secret. Resources that were applied with it stay. Throws `secret_not_found`. */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
-      const { secret_id } = await requireSecret(tx, name);
-      await deleteSecret(tx, secret_id);
+      const row = await requireSecret(tx, name);
+      requireMatch(context, `the secret ${name}`, contentOf(row));
+      await deleteSecret(tx, row.secret_id);
       emit(
         eventOfRequest(context, {
           type: 'secret.deleted',
@@ -163,6 +167,11 @@ export class SecretService {
   }
 }
 
+/** Returns what a change of a secret can replace; its version rises with each of them. */
+const contentOf = ({ secret_id, row_version }: SecretRow) => ({ secret_id, row_version });
+
+const shown = (row: SecretRow): Tagged<Secret> => tagged(secretView(row), contentOf(row));
+
 const withoutKeys = ({ secret_id: _id, name: _name, ...rest }: SecretRow) => rest;
 
 function detailsOf(row: SecretRow): JsonObject {
@@ -191,11 +200,11 @@ interface SecretHandlersOptions {
 /** Returns the route handlers of secrets. */
 export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): HandlersFor<typeof secretRoutes> => ({
   listSecrets: async () => ({ status: 200, body: await secrets.list() }),
-  createSecret: async ({ body, context }) => ({ status: 201, body: await secrets.create(body, context) }),
-  getSecret: async ({ params }) => ({ status: 200, body: await secrets.get(params.name) }),
+  createSecret: async ({ body, context }) => ({ status: 201, ...(await secrets.create(body, context)) }),
+  getSecret: async ({ params }) => ({ status: 200, ...(await secrets.get(params.name)) }),
   updateSecret: async ({ params, body, context }) => ({
     status: 200,
-    body: await secrets.update(params.name, body, context),
+    ...(await secrets.update(params.name, body, context)),
   }),
   removeSecret: async ({ params, context }) => {
     await secrets.remove(params.name, context);

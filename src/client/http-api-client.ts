@@ -137,7 +137,7 @@ class HttpApiClient implements ApiClient {
   }
 
   async raw(method: string, path: string, request: RawRequest = {}): Promise<RawAnswer> {
-    const { body, headers = {}, idempotencyKey, signal } = request;
+    const { body, headers = {}, idempotencyKey, ifMatch, signal } = request;
     const payload = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
     const full = fullPath(path);
     const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
@@ -147,6 +147,7 @@ class HttpApiClient implements ApiClient {
       headers: {
         ...(payload === undefined ? acceptHeaders : jsonHeaders),
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+        ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
         ...Object.fromEntries(lower),
       },
       body: payload,

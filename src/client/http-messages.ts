@@ -12,6 +12,7 @@ export interface AnyInput {
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
   readonly idempotencyKey?: string | undefined;
+  readonly ifMatch?: string | undefined;
 }
 
 export function buildRequest(route: RouteCall, input: AnyInput, accept: string): TransportRequest {
@@ -24,6 +25,7 @@ export function buildRequest(route: RouteCall, input: AnyInput, accept: string):
       ...(body === undefined ? acceptHeaders : jsonHeaders),
       accept,
       ...(key === undefined ? {} : { 'idempotency-key': key }),
+      ...(input.ifMatch === undefined ? {} : { 'if-match': input.ifMatch }),
     },
     body,
     signal: input.signal,

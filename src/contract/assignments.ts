@@ -67,6 +67,7 @@ export const assignmentRoutes = {
     method: 'POST',
     path: '/assignments',
     access: 'operator',
+    tagged: true,
     body: closed({
       name: Type.String(),
       modules: moduleNames,
@@ -84,6 +85,7 @@ export const assignmentRoutes = {
     method: 'GET',
     path: '/assignments/{name}',
     access: 'viewer',
+    tagged: true,
     params,
     answers: { 200: AssignmentDetailSchema },
     faults: ['assignment_not_found'],
@@ -95,6 +97,7 @@ export const assignmentRoutes = {
     method: 'PUT',
     path: '/assignments/{name}',
     access: 'operator',
+    tagged: true,
     params,
     body: closed({
       modules: optional(moduleNames),
@@ -123,6 +126,7 @@ export const assignmentRoutes = {
     method: 'DELETE',
     path: '/assignments/{name}',
     access: 'operator',
+    tagged: true,
     params,
     answers: { 204: null },
     faults: ['assignment_not_found'],

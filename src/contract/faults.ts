@@ -1,6 +1,7 @@
 /** HTTP statuses and titles of all fault codes. Every command loads it, so it has no schemas. */
 
 import type { FaultCode } from '../kernel/fault.js';
+import { takesIfMatch } from './route.js';
 
 interface FaultEntry {
   readonly status: number;
@@ -193,6 +194,7 @@ export function generalFaults(route: {
   readonly access: string;
   readonly params?: unknown;
   readonly method: string;
+  readonly tagged?: boolean;
 }): readonly FaultCode[] {
   const codes: FaultCode[] = [
     'bad_request',
@@ -213,6 +215,7 @@ export function generalFaults(route: {
   const isPublic = route.access === 'public';
   if (!isRead) codes.push('unsupported_media_type', 'body_too_large');
   if (!isRead && !isPublic) codes.push('idempotency_conflict');
+  if (takesIfMatch(route)) codes.push('precondition_failed');
   // Only the public documents and the health work without the store.
   if (!isRead || !isPublic) codes.push('store_unavailable');
   return codes;

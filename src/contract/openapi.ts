@@ -5,7 +5,7 @@ import { canonicalJson, type JsonObject } from '../kernel/json.js';
 import { API_BASE } from './contract.js';
 import { FAULTS, generalFaults } from './faults.js';
 import { COMPONENT_SCHEMAS, schemaWriter, type WriteSchema } from './openapi-schema.js';
-import type { Access, RouteSpec } from './route.js';
+import { type Access, type RouteSpec, takesIfMatch } from './route.js';
 import { ProblemSchema } from './shapes.js';
 
 interface OpenApiOptions {
@@ -132,8 +132,16 @@ const LAST_EVENT_ID = {
   schema: { type: 'string' },
 };
 
+const IF_MATCH = {
+  name: 'If-Match',
+  in: 'header',
+  description:
+    'The ETag of what the change was made for, or a list of them: the request fails with 412 when somebody else has changed it since. Weak tags never match',
+  schema: { type: 'string' },
+};
+
 function parametersOf(
-  { access, events, method, params, query, secretAnswer }: RouteSpec,
+  { access, events, method, params, query, secretAnswer, tagged }: RouteSpec,
   write: WriteSchema,
 ): readonly JsonObject[] {
   return [
@@ -150,6 +158,7 @@ function parametersOf(
       schema: write(withoutNull(schema)),
     })),
     ...(method !== 'GET' && access !== 'public' ? [secretAnswer ? ONE_TIME_KEY : IDEMPOTENCY_KEY] : []),
+    ...(takesIfMatch({ method, tagged }) ? [IF_MATCH] : []),
     ...(events ? [LAST_EVENT_ID] : []),
   ];
 }
@@ -273,6 +282,11 @@ const COMPONENT_HEADERS: JsonObject = {
     description: 'Seconds to wait before the next attempt, when known',
     schema: { type: 'integer', format: 'int64', minimum: 0 },
   },
+  EntityTag: {
+    description:
+      'Tag of what a write can replace, for its If-Match. What the orchestrator adds by itself, such as matched agents, does not change it',
+    schema: text,
+  },
   Replayed: {
     description:
       'There when the request was not done, because this is the answer of the first one with its Idempotency-Key',
@@ -288,8 +302,9 @@ const replayed = ({ access, method }: Pick<RouteSpec, 'access' | 'method'>): Jso
   method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {};
 
 /** Returns the headers of a successful answer. */
-const headersOfAnswer = ({ access, method, headers = {} }: RouteSpec): JsonObject => ({
+const headersOfAnswer = ({ access, answers, method, headers = {}, tagged }: RouteSpec): JsonObject => ({
   ...ALWAYS,
+  ...(tagged && !(204 in answers) ? { ETag: reference('EntityTag') } : {}),
   ...replayed({ access, method }),
   ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),
 });

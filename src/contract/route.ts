@@ -37,6 +37,8 @@ export interface RouteSpec {
   readonly mediaType?: string;
   /** Descriptions of additional headers of successful answers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** What it addresses can be replaced: answers have its ETag, and `takesIfMatch` writes check it. */
+  readonly tagged?: true;
   /** Schema of one line of the `application/x-ndjson` stream, for clients that accept it. */
   readonly stream?: TSchema;
   /** Schema of an event's data. The answer is an endless `text/event-stream`. */
@@ -46,6 +48,10 @@ export interface RouteSpec {
   /** Faults in addition to those of every route with this access and shape. */
   readonly faults: readonly FaultCode[];
 }
+
+/** Returns true for a route that replaces or deletes what has an ETag. */
+export const takesIfMatch = ({ method, tagged }: { readonly method: string; readonly tagged?: boolean }): boolean =>
+  tagged === true && (method === 'PUT' || method === 'DELETE');
 
 /** Declares a route and keeps its literal types. */
 export const route = <const R extends RouteSpec>(spec: R): R => spec;

@@ -38,6 +38,7 @@ const windows = [
 ];
 
 let api: FakeApi;
+let shown = windows;
 let sent: unknown;
 
 beforeAll(async () => {
@@ -45,7 +46,7 @@ beforeAll(async () => {
     listOperators: { body: operators },
     listMaintenanceWindows: { body: windows },
     getMaintenanceWindow: ({ params }) => {
-      const found = windows.find(({ id }) => id === params.id);
+      const found = shown.find(({ id }) => id === params.id);
       return found
         ? { body: found }
         : { problem: 'maintenance_window_not_found', detail: `there is no maintenance window ${params.id}` };
@@ -141,9 +142,11 @@ describe('orch maintenance', () => {
     await golden('end-which', ['maintenance', 'end'], 64);
     api.answer({ listMaintenanceWindows: { body: [scheduled] } });
     await golden('end-none', ['maintenance', 'end'], 1);
-    api.answer({ listMaintenanceWindows: { body: [{ ...active, starts_at: now }] } });
+    shown = [{ ...active, starts_at: now }];
+    api.answer({ listMaintenanceWindows: { body: shown } });
     await run(['maintenance', 'end']);
     expect(sent).toEqual({ ends_at: now + 1 });
+    shown = windows;
     api.answer({ listMaintenanceWindows: { body: windows } });
   });
 

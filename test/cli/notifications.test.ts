@@ -104,6 +104,7 @@ beforeEach(() => {
   api.answer({
     ...readings,
     listChannels: { body: [ops, team, phone, chat] },
+    getChannel: ({ params: { id } }) => ({ body: [ops, team, phone, chat].find((one) => one.id === id) }),
     listDeliveries: { body: deliveries },
     createChannel: taking(ops),
     updateChannel: taking(ops),

@@ -58,7 +58,7 @@ const assignment = (name: string, selector: string, modules: readonly string[], 
   stopped_reason: null,
 });
 
-const entry = (name: string) => ({ name, uploaded_at: 0, uploaded_by: 'aaaa' });
+const entry = (name: string) => ({ name, uploaded_at: 1_740_000_000, uploaded_by: 'aaaa' });
 
 /** An orchestrator with modules and assignments, which keeps what it is sent. */
 function having(modules: Readonly<Record<string, string>>, assignments: readonly Assignment[]) {
@@ -84,6 +84,7 @@ function having(modules: Readonly<Record<string, string>>, assignments: readonly
       return { status: 204, body: undefined };
     },
     listAssignments: () => ({ body: [...assigned.values()] }),
+    getAssignment: ({ params: { name = '' } }) => ({ body: { ...assigned.get(name), agents: [] } }),
     createAssignment: ({ body }) => {
       const { name, selector, modules: names, description } = body as Assignment;
       assigned.set(name, assignment(name, selector, names, description ?? ''));

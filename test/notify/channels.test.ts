@@ -442,7 +442,7 @@ describe('the key of the secrets', () => {
     await notify.close();
     const again = await openNotify({ directory: notify.directory, clock: notify.clock });
     onTestFinished(() => again.close());
-    expect((await again.channels.get(id, true)).config).toEqual({ url: receiver.url, secret: '********' });
+    expect((await again.channels.get(id, true)).body.config).toEqual({ url: receiver.url, secret: '********' });
   });
 
   it('is missed at the start when there are channels and no secrets', async () => {
@@ -464,7 +464,7 @@ describe('the key of the secrets', () => {
       .updateTable('channels')
       .set({ sealed: Buffer.alloc(80).toString('base64') })
       .execute();
-    expect((await notify.channels.get(id, true)).config).toEqual({});
+    expect((await notify.channels.get(id, true)).body.config).toEqual({});
     const failed = await rejection(notify.tester.test(id, ADA, new AbortController().signal));
     expect(failed).toMatchObject({ code: 'delivery_failed', data: { reason: 'secrets_locked' } });
     await notify.channels.update(id, { config: { url: receiver.url } }, ADA);

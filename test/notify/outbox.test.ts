@@ -29,8 +29,8 @@ const every = (state: Delivery['state']) => (all: readonly Delivery[]) =>
   all.length > 0 && all.every((one) => one.state === state);
 /** Waits until the channel is paused, and returns it. */
 async function pausedOnce(notify: NotifyBench, id: string): Promise<Channel> {
-  await until(async () => (await notify.channels.get(id, true)).paused_until !== null, 'the channel is paused');
-  return notify.channels.get(id, true);
+  await until(async () => (await notify.channels.get(id, true)).body.paused_until !== null, 'the channel is paused');
+  return (await notify.channels.get(id, true)).body;
 }
 
 const attempts = (count: number) => (all: readonly Delivery[]) => all[0]?.attempts === count;
@@ -84,7 +84,7 @@ describe('a delivery', () => {
     await notify.emit(apply());
     await notify.deliveriesOnce(id, every('delivered'));
     expect(receiver.requests[0]?.headers).not.toHaveProperty('webhook-signature');
-    expect(await notify.channels.get(id, true)).toMatchObject({
+    expect((await notify.channels.get(id, true)).body).toMatchObject({
       last_attempt: { delivered: true, status_code: 200, error: null, at: notify.clock.now() / 1000 },
     });
   });
@@ -170,7 +170,7 @@ describe('a delivery', () => {
     await notify.pass(seconds * SECOND);
     await notify.deliveriesOnce(id, (all) => all.length === 2 && every('delivered')(all));
     expect(receiver.requests).toHaveLength(3);
-    expect(await notify.channels.get(id, true)).toMatchObject({ paused_until: null });
+    expect((await notify.channels.get(id, true)).body).toMatchObject({ paused_until: null });
   });
 
   it('comes in the order of the events to a receiver that takes one at a time', async () => {
@@ -191,7 +191,7 @@ describe('a delivery', () => {
       await notify.pass(10);
     }
     for (let round = 0; round < 11; round += 1) {
-      await until(async () => (await notify.channels.get(id, true)).paused_until !== null, 'it is paused');
+      await until(async () => (await notify.channels.get(id, true)).body.paused_until !== null, 'it is paused');
       await notify.pass(SECOND);
     }
     await notify.deliveriesOnce(id, every('delivered'));
@@ -232,7 +232,7 @@ describe('a delivery', () => {
       if (end === 'test') await notify.tester.test(id, ADA, new AbortController().signal);
       else await notify.channels.update(id, { config: { url: quick.url } }, ADA);
       await notify.deliveriesOnce(id, every('delivered'));
-      expect(await notify.channels.get(id, true)).toMatchObject({ paused_until: null });
+      expect((await notify.channels.get(id, true)).body).toMatchObject({ paused_until: null });
     }
     expect(quick.requests).toHaveLength(1);
   });
@@ -442,7 +442,7 @@ describe('a channel', () => {
     const { id: otherId } = await notify.channel('webhook', { url: other.url }, 'fine');
     await notify.emit(apply());
     await notify.deliveriesOnce(id, every('failed'));
-    expect(await notify.channels.get(id, true)).toMatchObject({ disabled_at: notify.clock.now() / 1000 });
+    expect((await notify.channels.get(id, true)).body).toMatchObject({ disabled_at: notify.clock.now() / 1000 });
     await notify.deliveriesOnce(otherId, (all) => all.length === 2 && every('delivered')(all));
     expect(other.requests.map(({ body }) => JSON.parse(body).summary)).toContain(
       'The channel old was disabled: its address is gone (410). Give it another one.',
@@ -451,7 +451,7 @@ describe('a channel', () => {
     await notify.deliveriesOnce(otherId, (all) => all.length === 3 && every('delivered')(all));
     expect(receiver.requests).toHaveLength(1);
     receiver.answer(status(200));
-    const changed = await notify.channels.update(id, { config: { url: `${receiver.url}/new` } }, ADA);
+    const { body: changed } = await notify.channels.update(id, { config: { url: `${receiver.url}/new` } }, ADA);
     expect(changed.disabled_at).toBeNull();
     await notify.emit(apply());
     await notify.deliveriesOnce(id, (all) => all[0]?.state === 'delivered');

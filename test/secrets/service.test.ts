@@ -10,7 +10,10 @@ const NODE = '3f'.repeat(16);
 describe('a secret', () => {
   it('is shown without its value, which is nowhere in the store', async () => {
     const bench = await openSecrets();
-    const created = await bench.service.create({ name: 'DB_PASSWORD', value: VALUE, description: 'of the shop' }, ADA);
+    const { body: created } = await bench.service.create(
+      { name: 'DB_PASSWORD', value: VALUE, description: 'of the shop' },
+      ADA,
+    );
     expect(created).toEqual({
       name: 'DB_PASSWORD',
       description: 'of the shop',
@@ -20,7 +23,7 @@ describe('a secret', () => {
       updated_at: '2026-03-01T12:00:00.000Z',
       updated_by: ADA.actor.id,
     });
-    expect(await bench.service.get('DB_PASSWORD')).toEqual(created);
+    expect((await bench.service.get('DB_PASSWORD')).body).toEqual(created);
     expect(await bench.service.list()).toEqual([created]);
     await bench.service.update('DB_PASSWORD', { description: null }, ADA);
     const bytes = bench.bytes();
@@ -38,7 +41,7 @@ describe('a secret', () => {
     const expires_at = '2026-04-01T00:00:00+02:00';
     await bench.service.create({ name: 'T', value: VALUE, description: 'd', expires_at, restriction }, ADA);
     bench.clock.advance(1000);
-    const changed = await bench.service.update('T', { description: 'other' }, ADA);
+    const { body: changed } = await bench.service.update('T', { description: 'other' }, ADA);
     expect(changed).toMatchObject({
       description: 'other',
       expires_at: '2026-03-31T22:00:00.000Z',
@@ -46,7 +49,7 @@ describe('a secret', () => {
       updated_at: '2026-03-01T12:00:01.000Z',
     });
     const clear: UpdateSecret = { value: null, description: null, expires_at: null, restriction: null };
-    const cleared = await bench.service.update('T', clear, ADA);
+    const { body: cleared } = await bench.service.update('T', clear, ADA);
     expect(cleared).toMatchObject({ description: null, expires_at: null });
     expect(cleared).not.toHaveProperty('restriction');
     const row = await findSecret(bench.db, 'T');
@@ -58,9 +61,9 @@ describe('a secret', () => {
 
   it('that is set to what it is stays as it is', async () => {
     const bench = await openSecrets();
-    const created = await bench.service.create({ name: 'T', value: VALUE }, ADA);
+    const { body: created } = await bench.service.create({ name: 'T', value: VALUE }, ADA);
     bench.clock.advance(1000);
-    expect(await bench.service.update('T', { value: VALUE, restriction: {} }, ADA)).toEqual(created);
+    expect((await bench.service.update('T', { value: VALUE, restriction: {} }, ADA)).body).toEqual(created);
     expect(bench.events).toHaveLength(1);
   });
 

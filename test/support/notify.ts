@@ -99,8 +99,8 @@ export async function openNotify(options: NotifyBenchOptions = {}): Promise<Noti
       uow.write(async (_tx, emit) => {
         for (const one of all) emit(event(one));
       }),
-    channel: (channel_type, config, name = channel_type) =>
-      notify.channels.create({ channel_type, name, config: { ...config } }, ADA),
+    channel: async (channel_type, config, name = channel_type) =>
+      (await notify.channels.create({ channel_type, name, config: { ...config } }, ADA)).body,
     deliveriesOnce: async (id, condition) => {
       let all: readonly Delivery[] = [];
       await until(async () => {

@@ -1,12 +1,16 @@
 /** HTTP handlers of assignments. */
-import type { assignmentRoutes } from '../../../src/contract/assignments.js';
+import type { Assignment, assignmentRoutes } from '../../../src/contract/assignments.js';
+import { tagged } from '../../core/entity-tag.js';
 import type { HandlersFor } from '../../http/handler.js';
 import { assignmentRolloutHandlers, type RolloutServices } from '../rollouts/rollout-routes.js';
-import type { Assignments } from './assignments.js';
+import { type Assignments, contentOf } from './assignments.js';
 
 interface AssignmentServices extends RolloutServices {
   readonly assignments: Assignments;
 }
+
+/** Returns an assignment with its tag. */
+const shown = <A extends Assignment>(assignment: A) => tagged(assignment, contentOf(assignment));
 
 export const assignmentHandlers = ({
   assignments,
@@ -15,16 +19,18 @@ export const assignmentHandlers = ({
   listAssignments: async () => ({ status: 200, body: await assignments.list() }),
   createAssignment: async ({ body, context }) => ({
     status: 201,
-    body: await assignments.create(
-      { ...body, description: body.description ?? null, mode: body.mode ?? 'manual' },
-      context,
+    ...shown(
+      await assignments.create(
+        { ...body, description: body.description ?? null, mode: body.mode ?? 'manual' },
+        context,
+      ),
     ),
   }),
-  getAssignment: async ({ params }) => ({ status: 200, body: await assignments.get(params.name) }),
+  getAssignment: async ({ params }) => ({ status: 200, ...shown(await assignments.get(params.name)) }),
   updateAssignment: async ({ params, body, context }) => {
     const { modules = null, selector = null, description = null, mode = null } = body;
     const change = { modules, selector, description, mode };
-    return { status: 200, body: await assignments.update(params.name, change, context) };
+    return { status: 200, ...shown(await assignments.update(params.name, change, context)) };
   },
   removeAssignment: async ({ params, context }) => {
     await assignments.remove(params.name, context);

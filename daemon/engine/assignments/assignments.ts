@@ -8,6 +8,7 @@ import { isModuleName } from '../../../src/kernel/ids.js';
 import { parseSelector } from '../../../src/language/selector.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
+import { requireMatch } from '../../core/entity-tag.js';
 import type { Queryable } from '../../database/schema.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { listModules } from '../operations/apply-events.js';
@@ -98,13 +99,14 @@ export class Assignments {
   }
 
   /**
-   * Changes an assignment; emits no event when nothing differs. Throws `assignment_not_found`, `invalid_selector` or
-   * `unknown_module`.
+   * Changes an assignment; emits no event when nothing differs. Throws `assignment_not_found`, `invalid_selector`,
+   * `unknown_module` or `precondition_failed`.
    */
   async update(name: string, change: AssignmentChange, context: RequestContext): Promise<Assignment> {
     if (change.selector !== null) parseSelector(change.selector);
     return this.options.uow.write(async (tx, emit) => {
       const before = await requireAssignment(tx, name);
+      requireMatch(context, `assignment ${name}`, contentOf(before));
       if (change.modules !== null) await refuseUnknownModules(tx, change.modules);
       const after = changed(before, change);
       const fields = fieldsThatDiffer(before, after);
@@ -148,6 +150,7 @@ export class Assignments {
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const row = await requireAssignment(tx, name);
+      requireMatch(context, `assignment ${name}`, contentOf(row));
       await deleteAssignment(tx, name);
       await setAssignmentsRevision(tx, this.options.newId());
       emit(
@@ -187,7 +190,8 @@ export async function assignmentsOfModule(db: Queryable, module: string): Promis
   return rows.filter(({ modules }) => modules.includes(module)).map(({ name }) => name);
 }
 
-const contentOf = (row: AssignmentRow) => ({
+/** Returns what a change of an assignment can replace. */
+export const contentOf = (row: Pick<AssignmentRow, 'modules' | 'selector' | 'description' | 'mode'>) => ({
   modules: row.modules,
   selector: row.selector,
   description: row.description,

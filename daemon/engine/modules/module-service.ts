@@ -12,6 +12,7 @@ import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
+import { requireMatch, tagged } from '../../core/entity-tag.js';
 import type { Queryable } from '../../database/schema.js';
 import type { HandlersFor } from '../../http/handler.js';
 import { assignmentsOfModule } from '../assignments/assignments.js';
@@ -125,11 +126,13 @@ export class ModuleService {
   }
 
   /**
-   * Deletes a module. Its resources stay on agents until their next apply removes them. Throws `module_not_found` or
-   * `module_in_use`.
+   * Deletes a module. Its resources stay on agents until their next apply removes them. Throws `module_not_found`,
+   * `module_in_use` or `precondition_failed`.
    */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
+      const [current] = await findModuleHeads(tx, [name]);
+      if (current !== undefined) requireMatch(context, `module ${name}`, contentOf(current));
       await refuseInUse(tx, name);
       if (!(await deleteModule(tx, name))) throw moduleNotFound(name);
       await setModulesRevision(tx, this.options.newId());
@@ -143,6 +146,9 @@ export class ModuleService {
     });
   }
 }
+
+/** Returns what a new revision of a module replaces. */
+const contentOf = ({ sha256 }: Pick<ModuleHead, 'sha256'>) => ({ sha256 });
 
 /** Throws `precondition_failed` unless the current revision is the one to replace. */
 function refuseOther(name: string, current: ModuleHead | undefined, replaces: string): void {
@@ -178,7 +184,10 @@ const entryOf = (row: { readonly name: string; readonly uploaded_at: number; rea
 export const moduleHandlers = (modules: ModuleService): HandlersFor<typeof moduleRoutes> => ({
   listModules: async () => ({ status: 200, body: await modules.list() }),
   uploadModule: async ({ body, context }) => ({ status: 201, body: await modules.upload(body, context) }),
-  getModule: async ({ params, query }) => ({ status: 200, body: await modules.get(params.name, query.revision) }),
+  getModule: async ({ params, query }) => {
+    const body = await modules.get(params.name, query.revision);
+    return { status: 200, ...tagged(body, contentOf(body)) };
+  },
   listModuleRevisions: async ({ params }) => ({
     status: 200,
     body: { revisions: await modules.revisions(params.name) },

@@ -16,6 +16,7 @@ import {
   type TableView,
 } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
+import { assignmentDifferences } from '../sync/sync-plan.js';
 
 export const assignmentArgument = argument('ASSIGNMENT', 'name of the assignment', 'assignment');
 
@@ -153,11 +154,21 @@ export const editAssignment = defineCommand({
     const api = await context.api();
     const modules = module.length === 0 ? null : [...module];
     const body = { modules, selector: selector ?? null, description: description ?? null, ...modeBody(mode) };
-    const assignment = await api.call('updateAssignment', { params: { name }, body, signal: context.signal });
+    const request = { params: { name }, signal: context.signal };
+    const { body: before, headers } = await api.callWithHeaders('getAssignment', request);
+    const assignment = await api.call('updateAssignment', { ...request, body, ifMatch: headers.etag });
     const next = `Preview the changes with: orch plan --assignment ${name}`;
-    return { body: assignment, names: [name], view: lines(`Changed assignment ${name}. ${next}`) };
+    return {
+      body: assignment,
+      names: [name],
+      view: lines(...changedLines(before, assignment), `Changed assignment ${name}. ${next}`),
+    };
   },
 });
+
+/** Returns what a change has replaced, one line for each field. */
+const changedLines = (before: Assignment, after: Assignment): readonly string[] =>
+  assignmentDifferences(after, before).map((one) => `${one.field}: ${one.before || '-'} -> ${one.after || '-'}`);
 
 /** `orch assignments resume`. */
 export const resumeAssignment = defineCommand({

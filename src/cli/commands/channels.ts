@@ -137,7 +137,8 @@ export const updateChannel = defineCommand({
   run: async (context, { channel: given, name, events, minSeverity, ...input }) => {
     const { signal } = context;
     const api = await context.api();
-    const before = await findChannel(api, given, signal);
+    const { id } = await findChannel(api, given, signal);
+    const { body: before, headers } = await api.callWithHeaders('getChannel', { params: { id }, signal });
     const changes = await givenConfig(context, before.channel_type, input);
     const filter = filterOf(events, minSeverity);
     if (name === undefined && changes === null && Object.keys(filter).length === 0) {
@@ -146,7 +147,7 @@ export const updateChannel = defineCommand({
     // The orchestrator replaces masked values by the stored ones.
     const config = changes === null || input.config !== undefined ? changes : { ...before.config, ...changes };
     const body = { name: name ?? null, config: config === null ? null : { ...config }, ...filter };
-    const channel = await api.call('updateChannel', { params: { id: before.id }, body, signal });
+    const channel = await api.call('updateChannel', { params: { id }, body, ifMatch: headers.etag, signal });
     const nameOf = await operatorNames(context, api);
     return {
       body: channel,

@@ -139,14 +139,12 @@ export const endMaintenance = defineCommand({
   run: async (context, input) => {
     const { signal, clock } = context;
     const api = await context.api();
-    const { id, starts_at } = requireActive(
-      input.id === undefined
-        ? await onlyActive(api, signal)
-        : await api.call('getMaintenanceWindow', { params: { id: input.id }, signal }),
-    );
+    const params = { id: input.id ?? (await onlyActive(api, signal)).id };
+    const { body: before, headers } = await api.callWithHeaders('getMaintenanceWindow', { params, signal });
+    const { id, starts_at } = requireActive(before);
     // A window lasts at least one second.
     const body = { ends_at: Math.max(toSeconds(clock.now()), starts_at + 1) };
-    const window = await api.call('updateMaintenanceWindow', { params: { id }, body, signal });
+    const window = await api.call('updateMaintenanceWindow', { params, body, ifMatch: headers.etag, signal });
     const done = window.status === 'active' ? `ends at ${formatTime(window.ends_at)}` : 'has ended';
     return { body: window, names: [id], view: lines(`The maintenance window ${id} ${done}.`) };
   },
@@ -162,10 +160,11 @@ export const removeWindow = defineCommand({
   run: async (context, { id }) => {
     const api = await context.api();
     const request = { params: { id }, signal: context.signal };
-    const { status, reason, starts_at, ends_at } = await api.call('getMaintenanceWindow', request);
+    const { body: before, headers } = await api.callWithHeaders('getMaintenanceWindow', request);
+    const { status, reason, starts_at, ends_at } = before;
     const times = `${status}, ${formatTime(starts_at)} until ${formatTime(ends_at)}`;
     await context.prompt.consent(`Delete the maintenance window "${reason}" (${times})?`);
-    await api.call('removeMaintenanceWindow', request);
+    await api.call('removeMaintenanceWindow', { ...request, ifMatch: headers.etag });
     return { names: [id], view: lines(`Deleted ${id}.`) };
   },
 });

@@ -1,5 +1,5 @@
 /** The commands of `orch secrets`. */
-import type { ApiClient } from '../../client/api-client.js';
+import type { ApiClient, FullAnswer } from '../../client/api-client.js';
 import type { NewRestriction, Secret, SecretUsage } from '../../contract/secrets.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
@@ -47,7 +47,8 @@ export const setSecret = defineCommand({
     const expires =
       input.expires === undefined ? undefined : parseAhead(input.expires, '--expires', context.clock.now());
     const api = await context.api();
-    const before = await find(api, name, context.signal);
+    const found = await find(api, name, context.signal);
+    const before = found?.body ?? null;
     const details = {
       ...(input.description === undefined ? {} : { description: input.description || null }),
       ...(expires === undefined ? {} : { expires_at: expires }),
@@ -60,7 +61,12 @@ export const setSecret = defineCommand({
     const secret =
       before === null
         ? await api.call('createSecret', { body: { name, value: value ?? '', ...details }, signal })
-        : await api.call('updateSecret', { params: { name }, body: { value, ...details }, signal });
+        : await api.call('updateSecret', {
+            params: { name },
+            body: { value, ...details },
+            ifMatch: found?.headers.etag,
+            signal,
+          });
     const nameOf = await operatorNames(context, api);
     const done = before === null ? `Created ${name}.` : `Changed ${name}.`;
     return { body: secret, names: [name], view: stack(lines(done), secretFields(secret, nameOf)) };
@@ -118,9 +124,9 @@ export const removeSecret = defineCommand({
   },
 });
 
-async function find(api: ApiClient, name: string, signal: AbortSignal): Promise<Secret | null> {
+async function find(api: ApiClient, name: string, signal: AbortSignal): Promise<FullAnswer<'getSecret'> | null> {
   try {
-    return await api.call('getSecret', { params: { name }, signal });
+    return await api.callWithHeaders('getSecret', { params: { name }, signal });
   } catch (error) {
     if (isFault(error, 'secret_not_found')) return null;
     throw error;

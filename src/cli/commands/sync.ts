@@ -2,17 +2,19 @@
 
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
+import type { Assignment } from '../../contract/assignments.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { matches, parseSelector } from '../../language/selector.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, flag } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { count } from '../format.js';
+import { count, formatTime } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { allowAutomaticOption, consentToReach, type Reach, reached, reachLines, reachOf } from '../modules/reach.js';
 import { uploadFile } from '../modules/send-modules.js';
 import { type Line, linesOf, type Style, stackOf, styled, type View } from '../outcome.js';
+import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
 import { refuseConflicts, refuseMissingModules } from '../sync/sync-check.js';
 import { readSync } from '../sync/sync-files.js';
@@ -69,11 +71,21 @@ export const command = defineCommand({
     return {
       body: { has_changes: actions.length > 0, actions: actions.map((action) => stepOf(action, status)), extra },
       names: actions.map(({ name }) => name),
-      view: syncView(plan, { isDone: !isPlan, verbose: context.globals.verbose }),
+      view: syncView(plan, {
+        isDone: !isPlan,
+        verbose: context.globals.verbose,
+        nameOf: await uploaders(context, api, plan),
+      }),
       exitStatus: detailedExitcode && actions.length > 0 ? EXIT.changes : EXIT.done,
     };
   },
 });
+
+/** Returns the names of those who uploaded what a sync replaces; nothing is asked for without such modules. */
+async function uploaders(context: Context, api: ApiClient, { actions }: SyncPlan): Promise<NameOfOperator> {
+  const isAsked = actions.some((action) => action.kind === 'module' && action.action === 'update');
+  return isAsked ? operatorNames(context, api) : (id) => id;
+}
 
 /** Returns whom the changed modules reach. A new module reaches no machine before an assignment names it. */
 async function reachesOf(context: Context, api: ApiClient, actions: readonly SyncAction[]): Promise<readonly Reach[]> {
@@ -134,7 +146,8 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
   const params = { name: action.name };
   if (action.action === 'delete') {
     const id = action.kind === 'module' ? 'removeModule' : 'removeAssignment';
-    await api.call(id, { params, signal });
+    const ifMatch = action.kind === 'assignment' ? await tagOf(context, api, action.stored) : undefined;
+    await api.call(id, { params, ifMatch, signal });
     return;
   }
   if (action.kind === 'module') {
@@ -150,8 +163,23 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
   } else {
     // Null would keep the old description.
     const body = { modules: [...modules], selector, description: description ?? '', mode };
-    await api.call('updateAssignment', { params, body, signal });
+    const ifMatch = action.stored === null ? undefined : await tagOf(context, api, action.stored);
+    await api.call('updateAssignment', { params, body, ifMatch, signal });
   }
+}
+
+/** Returns the tag of an assignment that is as the plan was made for. Throws `precondition_failed` for another. */
+async function tagOf({ signal }: Context, api: ApiClient, planned: Assignment): Promise<string | undefined> {
+  const { name } = planned;
+  const { body, headers } = await api.callWithHeaders('getAssignment', { params: { name }, signal });
+  const changes = assignmentDifferences(planned, body);
+  if (changes.length === 0) return headers.etag;
+  const what = changes
+    .map(({ field, before, after }) => `${field} from ${after || '-'} to ${before || '-'}`)
+    .join(', ');
+  throw new Fault('precondition_failed', `somebody has changed its ${what} since this sync was planned`, {
+    hint: 'look at the plan again: orch sync DIR --plan',
+  });
 }
 
 const VERBS: Readonly<Record<SyncAction['action'], string>> = {
@@ -187,6 +215,7 @@ export interface SyncViewOptions {
   readonly isDone: boolean;
   /** True to show the text diffs of modules. */
   readonly verbose: boolean;
+  readonly nameOf: NameOfOperator;
 }
 
 export function syncView(plan: SyncPlan, options: SyncViewOptions): View {
@@ -209,9 +238,9 @@ export function syncView(plan: SyncPlan, options: SyncViewOptions): View {
   ]);
 }
 
-function sectionLines(title: string, actions: readonly SyncAction[], { verbose }: SyncViewOptions): readonly Line[] {
+function sectionLines(title: string, actions: readonly SyncAction[], options: SyncViewOptions): readonly Line[] {
   if (actions.length === 0) return [];
-  return [styled('accent', title), ...actions.flatMap((action) => actionLines(action, verbose))];
+  return [styled('accent', title), ...actions.flatMap((action) => actionLines(action, options))];
 }
 
 const SIGNS: Readonly<Record<SyncAction['action'], readonly [sign: string, style: Style]>> = {
@@ -220,23 +249,28 @@ const SIGNS: Readonly<Record<SyncAction['action'], readonly [sign: string, style
   delete: ['-', 'bad'],
 };
 
-function actionLines(action: SyncAction, verbose: boolean): readonly Line[] {
+function actionLines(action: SyncAction, options: SyncViewOptions): readonly Line[] {
   const [sign, style] = SIGNS[action.action];
   const path = pathOf(action);
   const head: Line = [
     styled(style, `  ${sign} ${action.name}`),
     ...(path === null ? [] : [styled('dim', `  (${path})`)]),
   ];
-  return [head, ...detailLines(action, verbose)];
+  return [head, ...detailLines(action, options)];
 }
 
-function detailLines(action: SyncAction, verbose: boolean): readonly Line[] {
+function detailLines(action: SyncAction, { verbose, nameOf }: SyncViewOptions): readonly Line[] {
   if (action.action === 'delete') return [];
   if (action.kind === 'module') {
-    if (!verbose || action.stored === null) return [];
     const { name, file, stored } = action;
+    if (stored === null) return [];
+    const { revision, uploaded_by, uploaded_at } = stored;
+    const text = `replaces revision ${revision}, uploaded by ${nameOf(uploaded_by)} ${formatTime(uploaded_at)}`;
+    const replaced = indented(styled('dim', text));
+    if (!verbose) return [replaced];
     const before = { label: `${name} revision ${stored.revision}`, text: stored.content };
-    return textDiffLines(textDiff(before, { label: file.path, text: file.source })).map(indented);
+    const diff = textDiffLines(textDiff(before, { label: file.path, text: file.source }));
+    return [replaced, ...diff.map(indented)];
   }
   const { file, stored } = action;
   if (stored === null)

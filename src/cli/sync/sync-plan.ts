@@ -21,7 +21,8 @@ export type SyncAction =
       readonly file: SourceAssignment;
       readonly stored: Assignment | null;
     }
-  | { readonly kind: 'assignment' | 'module'; readonly action: 'delete'; readonly name: string };
+  | { readonly kind: 'assignment'; readonly action: 'delete'; readonly name: string; readonly stored: Assignment }
+  | { readonly kind: 'module'; readonly action: 'delete'; readonly name: string };
 
 /** Modules and assignments of the orchestrator before the sync. */
 export interface Stored {
@@ -56,19 +57,19 @@ export function planSync(source: SyncSource, stored: Stored, prune: boolean): Sy
   const assignments = source.assignments.flatMap((file) =>
     assignmentAction(file, stored.assignments.find(({ name }) => name === file.name) ?? null),
   );
-  const surplus = [
-    ...withoutFile('assignment', stored.assignments, source.assignments),
+  const surplus: readonly SyncAction[] = [
+    ...withoutFile(stored.assignments, source.assignments).map(
+      (one) => ({ kind: 'assignment', action: 'delete', name: one.name, stored: one }) as const,
+    ),
     ...withoutFile(
-      'module',
       stored.moduleNames.map((name) => ({ name })),
       source.modules,
-    ),
+    ).map(({ name }) => ({ kind: 'module', action: 'delete', name }) as const),
   ];
-  const deletions = prune ? surplus.map((one) => ({ ...one, action: 'delete' as const })) : [];
   const changes = [...modules, ...assignments];
   return {
-    actions: [...changes, ...deletions],
-    extra: prune ? [] : surplus,
+    actions: prune ? [...changes, ...surplus] : changes,
+    extra: prune ? [] : surplus.map(({ kind, name }) => ({ kind, name })),
     unchanged: source.modules.length + source.assignments.length - changes.length,
   };
 }
@@ -88,7 +89,7 @@ function assignmentAction(file: SourceAssignment, stored: Assignment | null): re
 }
 
 /** A file without a mode means the standard one, because a directory is everything that is declared. */
-export const modeOf = ({ mode }: SourceAssignment) => mode ?? 'manual';
+export const modeOf = ({ mode }: Pick<SourceAssignment, 'mode'>) => mode ?? 'manual';
 
 interface Difference {
   readonly field: 'modules' | 'selector' | 'description' | 'mode';
@@ -97,7 +98,10 @@ interface Difference {
 }
 
 /** Returns the differing fields. The order of modules counts, because they are applied in it. */
-export function assignmentDifferences(file: SourceAssignment, stored: Assignment): readonly Difference[] {
+export function assignmentDifferences(
+  file: Pick<SourceAssignment, 'modules' | 'selector' | 'mode'> & { readonly description?: string | null | undefined },
+  stored: Assignment,
+): readonly Difference[] {
   const before = { ...stored, modules: stored.modules.join(' '), description: stored.description ?? '' };
   const after = { ...file, modules: file.modules.join(' '), description: file.description ?? '', mode: modeOf(file) };
   const fields = ['modules', 'selector', 'description', 'mode'] as const;
@@ -106,11 +110,10 @@ export function assignmentDifferences(file: SourceAssignment, stored: Assignment
   );
 }
 
-const withoutFile = <K extends 'assignment' | 'module'>(
-  kind: K,
-  stored: readonly { readonly name: string }[],
+function withoutFile<T extends { readonly name: string }>(
+  stored: readonly T[],
   files: readonly { readonly name: string }[],
-): readonly { readonly kind: K; readonly name: string }[] => {
+): readonly T[] {
   const wanted = new Set(files.map(({ name }) => name));
-  return stored.flatMap(({ name }) => (wanted.has(name) ? [] : [{ kind, name }]));
-};
+  return stored.filter(({ name }) => !wanted.has(name));
+}
