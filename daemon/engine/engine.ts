@@ -108,7 +108,11 @@ export class Engine implements Service {
     const followers = new Followers({ assignments, contents });
     const records = new OperationRecords({ ...options, epoch, trials: new Trials({ ...options, followers }) });
     const observations = new Observations({ link, clock, limits });
-    const driver = new OperationDriver({ logger, link, live, sessions, records, feed, windows: options.windows });
+    const driver = new OperationDriver({
+      ...{ logger, link, live, sessions, records, feed },
+      windows: options.windows,
+      onRolloutApply: (rolloutId, nodeId) => void this.rollouts.applyEnded(rolloutId, nodeId),
+    });
     const operations = { db, clock, limits, link, live, sessions, records, feed, driver, contents };
     const guard = new RemovalGuard({ db, assignments, limit: options.removalGuard });
     const shared = { ...options, guard, gate, leases, lanes, desiredSets, observations, contents };

@@ -10,7 +10,7 @@
 export interface WaveTally {
   /** Agents that may start now. */
   readonly ready: number;
-  /** Offline agents that may be back soon; the wave waits for them. */
+  /** Offline agents that may be back soon, and agents that another operation has; the wave waits for them. */
   readonly awaited: number;
   /** Offline agents that may return later. They hold nothing up. */
   readonly away: number;
@@ -40,6 +40,8 @@ export interface WalkView {
   readonly waves: readonly WaveTally[];
   /** Number of waves that are behind the walk; the wave at this index is the current one. */
   readonly passed: number;
+  /** Agents that count as failed because they fell silent, and may still be at work; absent means none. */
+  readonly silent?: number;
   /** Agents that the slow start allows in flight. */
   readonly window: number;
   /** End of the soak of the current wave in monotonic milliseconds; null before it has begun. */
@@ -70,7 +72,7 @@ export const firstWindow = ({ hasCanaries, maxFailures }: WalkBounds, waves: num
 
 /** Returns the next step of a walk that is neither paused nor halted. */
 export function nextStep(view: WalkView): WalkStep {
-  const { bounds, waves, passed, window } = view;
+  const { bounds, waves, passed, silent = 0, window } = view;
   const running = sum(waves, ({ running: count }) => count);
   const waiting = sum(waves, ({ ready, awaited, away }) => ready + awaited + away);
   const broken = brokenBound(view);
@@ -81,7 +83,7 @@ export function nextStep(view: WalkView): WalkStep {
   }
   const open = waves.slice(0, passed + 1);
   const ready = sum(open, (wave) => wave.ready);
-  const count = Math.min(ready, Math.min(bounds.concurrency, window, mayFail(view)) - running);
+  const count = Math.min(ready, Math.min(bounds.concurrency - silent, window, mayFail(view)) - running);
   if (count > 0) return { do: 'start', count };
   if (running > 0 || ready > 0 || sum(open, ({ awaited }) => awaited) > 0) return WAIT;
   const wave = waves[passed];

@@ -539,21 +539,131 @@ describe('agents that change during a rollout', () => {
 });
 
 describe('two rollouts', () => {
-  it('that meet on one machine apply to it one at a time, and the second says why it did not', async () => {
+  it('that meet on one machine apply to it one at a time, and the second waits without an alarm', async () => {
     const { bench, agents } = await fleet(2);
     const first = await begin(bench);
     const second = await begin(bench, {}, BOB);
+    const { agents: waiting } = await get(bench, second);
+    expect(waiting.map(({ state, error }) => [state, error?.code])).toEqual([
+      ['waiting', 'operation_in_progress'],
+      ['waiting', 'operation_in_progress'],
+    ]);
     await work(bench, ...agents);
     await becomes(bench, first, ['succeeded', 'succeeded']);
-    const { agents: missed } = await get(bench, second);
-    expect(missed.map(({ state, error }) => [state, error?.code])).toEqual([
-      ['failed', 'operation_in_progress'],
-      ['failed', 'operation_in_progress'],
-    ]);
-    await bench.engine.rollouts.retry(second, BOB);
-    await bench.settle();
+    await pass(bench, 1_000);
     await becomes(bench, second, ['succeeded', 'succeeded']);
+    await reaches(bench, second, { state: 'succeeded', reason: null });
     expect(agents.map(runsOf)).toEqual([2, 2]);
+    expect(bench.events.filter(({ type }) => type === 'rollout.failed')).toEqual([]);
+  });
+
+  it('that wait can be cancelled, and wait again after a restart', async () => {
+    const { bench, agents } = await fleet(1);
+    const first = await begin(bench);
+    const second = await begin(bench, {}, BOB);
+    const third = await begin(bench, {}, BOB);
+    await bench.engine.rollouts.cancel(third, BOB);
+    await becomes(bench, third, ['skipped']);
+    await restart(bench, agents);
+    await becomes(bench, second, ['waiting']);
+    await work(bench, ...agents);
+    await becomes(bench, first, ['succeeded']);
+    await pass(bench, 1_000);
+    await becomes(bench, second, ['succeeded']);
+    expect(agents.map(runsOf)).toEqual([2]);
+  });
+
+  it('fail in the end when the other operation does not end', async () => {
+    const { bench } = await fleet(1);
+    await begin(bench);
+    const second = await begin(bench, {}, BOB);
+    for (let ticks = 0; ticks < 600; ticks += 1) await bench.engine.tick();
+    await reaches(bench, second, { state: 'failed', agents: [{ error: { code: 'operation_in_progress' } }] });
+  });
+});
+
+describe('an agent that falls silent in its apply', () => {
+  const told = (bench: Bench) =>
+    bench.events.map(({ type }) => type).filter((type) => /^rollout[.](?!applied)/.test(type));
+
+  /** An agent at work that loses its connection, until it counts as lost. */
+  async function silence(bench: Bench, agent: ScriptedAgent | undefined): Promise<ScriptedAgent> {
+    if (agent === undefined) throw new Error('no agent');
+    await bench.disconnect(agent);
+    await pass(bench, 61_000);
+    return agent;
+  }
+
+  async function back(bench: Bench, agent: ScriptedAgent): Promise<void> {
+    agent.connect();
+    await work(bench, agent);
+    await pass(bench, 1_000);
+  }
+
+  it('counts as in flight, and its end corrects what was said', async () => {
+    const { bench, agents } = await fleet(3);
+    const id = await begin(bench, { concurrency: 1 });
+    const silent = await silence(bench, agents[0]);
+    await reaches(bench, id, { agents: [{ state: 'failed', error: { code: 'agent_timeout' } }, {}, {}] });
+    for (let minute = 0; minute < 5; minute += 1) await pass(bench, MINUTE);
+    expect(agents.map(({ isBusy }) => isBusy)).toEqual([true, false, false]);
+    await back(bench, silent);
+    expect(agents.map(({ isBusy }) => isBusy)).toEqual([false, true, false]);
+    await work(bench, ...agents);
+    await reaches(bench, id, { state: 'succeeded', reason: null, counts: { succeeded: 3, failed: 0 } });
+    expect(told(bench)).toEqual(['rollout.succeeded']);
+  });
+
+  it('holds the others up for a quarter of an hour at most', async () => {
+    const { bench, agents } = await fleet(2);
+    await begin(bench, { concurrency: 1 });
+    await silence(bench, agents[0]);
+    await pass(bench, 14 * MINUTE);
+    expect(agents[1]?.isBusy).toBe(false);
+    await pass(bench, MINUTE);
+    expect(agents[1]?.isBusy).toBe(true);
+  });
+
+  it.each([
+    ['at once', async () => undefined],
+    ['after a restart', async (bench: Bench, agents: readonly ScriptedAgent[]) => restart(bench, agents.slice(1))],
+  ])('corrects a rollout that has ended, %s', async (_when, between) => {
+    const { bench, agents } = await fleet(2);
+    const id = await begin(bench);
+    const silent = await silence(bench, agents[0]);
+    await work(bench, agents[1]);
+    await reaches(bench, id, { state: 'failed', reason: '1 agent did not succeed' });
+    await between(bench, agents);
+    await back(bench, silent);
+    await reaches(bench, id, { state: 'succeeded', reason: null, counts: { succeeded: 2, failed: 0 } });
+    expect(told(bench)).toEqual(['rollout.failed', 'rollout.succeeded']);
+    expect(bench.events.at(-1)?.summary).toContain('web-1 was silent, and has reported its end');
+  });
+
+  it('starts nothing in a rollout that has halted because of it', async () => {
+    const { bench, agents } = await fleet(2);
+    const id = await begin(bench, { canary: 1 });
+    const silent = await silence(bench, agents[0]);
+    await reaches(bench, id, { state: 'halted' });
+    await back(bench, silent);
+    const reason = '1 of 1 canary agents did not succeed; later web-1 reported that it has succeeded';
+    await reaches(bench, id, { state: 'halted', reason, agents: [{ state: 'succeeded' }, { state: 'waiting' }] });
+    await bench.engine.rollouts.resume(id, ALICE);
+    await work(bench, ...agents);
+    await reaches(bench, id, { state: 'succeeded', counts: { succeeded: 2 } });
+  });
+
+  it('corrects a rollout also when its operation had been given up', async () => {
+    const { bench, agents } = await fleet(1);
+    const [agent] = agents;
+    if (agent === undefined) throw new Error('no agent');
+    const id = await begin(bench);
+    await bench.disconnect(agent);
+    await bench.restart();
+    await pass(bench, 16 * MINUTE);
+    await reaches(bench, id, { state: 'failed', agents: [{ state: 'failed', error: { code: 'interrupted' } }] });
+    await back(bench, agent);
+    await reaches(bench, id, { state: 'succeeded', agents: [{ state: 'succeeded', error: null }] });
   });
 });
 
@@ -565,7 +675,8 @@ describe('the operator of a rollout', () => {
     await work(bench, ...agents);
     await reaches(bench, mine, { state: 'halted', reason: 'operator alice was removed' });
     await becomes(bench, mine, ['succeeded', 'waiting', 'waiting']);
-    expect((await get(bench, theirs)).reason).toBe('1 of 1 canary agents did not succeed');
+    await pass(bench, 1_000);
+    await reaches(bench, theirs, { state: 'succeeded' });
   });
 });
 

@@ -111,6 +111,30 @@ describe('a rollout that reverts', () => {
     expect(first?.error?.message).toContain('it could not be reverted');
   });
 
+  it('says so when the revert of an agent that fell silent ends after all', async () => {
+    const { bench, agents } = await fleet(2);
+    const [silent, failing] = agents;
+    if (silent === undefined || failing === undefined) throw new Error('no agent');
+    failing.mishaps.set('/new', 'fail');
+    failing.diligent = false;
+    const id = await begin(bench, { maxFailures: 1, onFailure: 'revert' });
+    await reaches(bench, id, { counts: { succeeded: 1, running: 1 } });
+    silent.diligent = false;
+    failing.diligent = true;
+    await reaches(bench, id, { state: 'reverting', counts: { reverted: 1 } });
+    await bench.disconnect(silent);
+    bench.clock.advance(61_000);
+    await bench.engine.tick();
+    const failed = '1 agent has failed; 1 of 2 agents could not be reverted';
+    await reaches(bench, id, { state: 'failed', reason: failed, counts: { reverted: 1, failed: 1 } });
+    silent.diligent = true;
+    silent.connect();
+    await reaches(bench, id, { state: 'reverted', counts: { reverted: 2, failed: 0 } });
+    expect(agents.map(contentOf)).toEqual([OLD, OLD]);
+    expect((await bench.engine.rollouts.get(id)).reason).toContain('later web-1 reported that it has reverted');
+    expect(bench.eventTypes('rollout.').slice(-3)).toEqual(['rollout.halted', 'rollout.failed', 'rollout.reverted']);
+  });
+
   it('reverts the wave of the agent that did not return in time, not a later one', async () => {
     const { bench, agents } = await fleet(4);
     if (agents[0]) await bench.disconnect(agents[0]);

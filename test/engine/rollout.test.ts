@@ -171,19 +171,12 @@ describe('a rollout', () => {
   it('keeps the failure of one agent with it', async () => {
     const { bench, agents } = await fleet(4);
     agents[1]?.mishaps.set('/site', 'fail');
-    // Busy with something else.
-    const busy = agents[2];
-    if (busy === undefined) throw new Error('no agent');
-    busy.diligent = false;
-    const other = await bench.start(busy, []);
     const result = await apply(bench);
-    expect(statuses(result)).toEqual(['succeeded', 'failed', 'failed', 'succeeded']);
+    expect(statuses(result)).toEqual(['succeeded', 'failed', 'succeeded', 'succeeded']);
     expect(result.results[1]).toMatchObject({
       error: { code: expect.any(String), message: expect.stringContaining('/site: ') },
       summary: { failed: 1 },
     });
-    expect(result.results[2]).toMatchObject({ operation_id: null, error: { code: 'operation_in_progress' } });
-    expect(result.results[2]?.error?.message).toContain(other);
   });
 
   it('names the modules of the request beside those of the assignments', async () => {

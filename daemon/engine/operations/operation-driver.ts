@@ -24,6 +24,8 @@ interface OperationDriverOptions extends Pick<Core, 'logger'> {
   readonly records: OperationRecords;
   readonly feed: OperationFeed;
   readonly windows: ApplyWindows;
+  /** Called after an apply of a rollout has ended, or an interrupted one after all. */
+  readonly onRolloutApply: (rolloutId: string, nodeId: NodeId) => void;
 }
 
 /** Async methods must be called in the lane of the agent. */
@@ -97,6 +99,8 @@ export class OperationDriver {
     this.leases.get(operation.id)?.release();
     this.leases.delete(operation.id);
     feed.publish(operation.id, 'changed');
+    const { rolloutId } = operation.facts;
+    if (rolloutId !== null) this.options.onRolloutApply(rolloutId, operation.nodeId);
     logger.info('an apply ended', { operation_id: operation.id, node_id: operation.nodeId, state: next.state });
   }
 

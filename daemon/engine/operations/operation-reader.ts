@@ -263,6 +263,11 @@ export class OperationReader {
     return { ...end, error: await this.firstFailure(operationId, signal) };
   }
 
+  /** Returns true for an apply in progress. */
+  isActive(operationId: string): boolean {
+    return this.options.live.get(operationId)?.isActive ?? false;
+  }
+
   /** Returns why an apply failed whose own error is null: its first resource that failed; null if the store does not say. */
   private async firstFailure(operationId: string, signal: AbortSignal): Promise<EndedOperation['error']> {
     const { resources } = await throughOutages(

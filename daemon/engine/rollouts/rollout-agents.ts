@@ -2,8 +2,8 @@
 import type { WaveTally } from '../../../src/kernel/walk.js';
 import type { RolloutAgentRow, RolloutAgentState, RolloutCounts } from './rollout-store.js';
 
-/** Where a waiting agent is: ready to start, or offline. */
-type Place = 'ready' | 'awaited' | 'away';
+/** Where a waiting agent is: ready to start, offline, or at work for another operation. */
+type Place = 'ready' | 'awaited' | 'away' | 'busy';
 
 /** An agent of a rollout. `RolloutAgents` changes it and counts it. */
 export interface RolloutMember {
@@ -17,9 +17,11 @@ export interface RolloutMember {
   readonly isRevoked: boolean;
   /** True once it has been found offline: it must not start when the time for its return is over. */
   readonly wasAbsent: boolean;
+  /** Number of ticks for which it was busy with another operation. */
+  readonly busyTicks: number;
 }
 
-type MemberChange = Partial<Pick<RolloutMember, 'row' | 'place' | 'isStarting' | 'isRevoked'>>;
+type MemberChange = Partial<Pick<RolloutMember, 'row' | 'place' | 'isStarting' | 'isRevoked' | 'busyTicks'>>;
 
 type Counted<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -31,6 +33,9 @@ export class RolloutAgents {
   private readonly queues: number[][];
   private readonly heads: number[];
   private readonly offline = new Set<RolloutMember>();
+  private readonly occupied = new Set<RolloutMember>();
+  /** Agents that fell silent in their apply, with the monotonic milliseconds until which they count as in flight. */
+  private readonly unheard = new Map<RolloutMember, number>();
   private readonly totals: Counted<RolloutCounts>;
 
   constructor(rows: readonly RolloutAgentRow[], waves: number) {
@@ -41,6 +46,7 @@ export class RolloutAgents {
       isStarting: false,
       isRevoked: false,
       wasAbsent: false,
+      busyTicks: 0,
     }));
     this.byNode = new Map(this.all.map((agent) => [agent.row.node_id, agent]));
     this.tallies = Array.from({ length: waves }, emptyTally);
@@ -77,6 +83,33 @@ export class RolloutAgents {
     return [...this.offline];
   }
 
+  /** Waiting agents that another operation has. */
+  get busy(): readonly RolloutMember[] {
+    return [...this.occupied];
+  }
+
+  /** Number of agents that fell silent, and still count as in flight. */
+  get silent(): number {
+    return this.unheard.size;
+  }
+
+  /** Lets an agent of which nothing is heard count as in flight until a time in monotonic milliseconds. */
+  noteSilent(agent: RolloutMember, until: number): void {
+    this.unheard.set(agent, until);
+  }
+
+  /** Notes that the end of an agent's apply is known, or not awaited any more. */
+  noteHeard(agent: RolloutMember): void {
+    this.unheard.delete(agent);
+  }
+
+  /** Gives up agents whose time is over. Returns true if there were some. */
+  giveUpSilent(now: number): boolean {
+    const over = [...this.unheard].filter(([, until]) => now >= until);
+    for (const [agent] of over) this.unheard.delete(agent);
+    return over.length > 0;
+  }
+
   inStates(...states: readonly RolloutAgentState[]): readonly RolloutMember[] {
     return this.all.filter(({ row }) => states.includes(row.state));
   }
@@ -86,7 +119,9 @@ export class RolloutAgents {
     Object.assign(agent, change);
     this.count(agent, 1);
     const isWaiting = agent.row.state === 'waiting' && !agent.isStarting;
-    if (isWaiting && agent.place !== 'ready') {
+    if (isWaiting && agent.place === 'busy') this.occupied.add(agent);
+    else this.occupied.delete(agent);
+    if (isWaiting && agent.place !== 'ready' && agent.place !== 'busy') {
       Object.assign(agent, { wasAbsent: true });
       this.offline.add(agent);
     } else this.offline.delete(agent);
@@ -124,7 +159,8 @@ export class RolloutAgents {
 function kindOf({ row, place, isStarting }: RolloutMember): keyof WaveTally {
   switch (row.state) {
     case 'waiting':
-      return isStarting ? 'running' : place;
+      if (isStarting) return 'running';
+      return place === 'busy' ? 'awaited' : place;
     case 'running':
     case 'succeeded':
       return row.state;

@@ -17,7 +17,9 @@ import type { Leases } from '../leases.js';
 import type { CurrentModules, SentModule } from '../modules/current-modules.js';
 import { sourcesOfRollout } from '../modules/source-store.js';
 import type { OperationReader } from '../operations/operation-reader.js';
+import { findRevert } from '../operations/operation-store.js';
 import type { Verifications } from '../verifications.js';
+import { correctedWord, heardRow, IN_FLIGHT_WHEN_SILENT, isUnknown, revertedAfterAll } from './late-ends.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
 import { RolloutDeadlines } from './rollout-deadlines.js';
 import { boundsOf } from './rollout-pace.js';
@@ -40,7 +42,7 @@ import {
   updateRolloutAgents,
 } from './rollout-store.js';
 import { headOf, stateEvent } from './rollout-target.js';
-import { RolloutTicks } from './rollout-ticks.js';
+import { RolloutTicks, retriesAfter } from './rollout-ticks.js';
 import { failedChecks } from './wave-checks.js';
 import { revertAgents } from './wave-reverts.js';
 
@@ -187,6 +189,7 @@ export class RolloutRun {
       const { operation_id: id } = agent.row;
       if (this.row.state === 'cancelled' && id !== null) this.uncancelled.set(id, { ...this.context(), actor: SYSTEM });
     }
+    for (const agent of this.agents.inStates('failed')) if (isUnknown(agent.row)) this.noteUnknown(agent);
     this.wake();
   }
 
@@ -290,8 +293,10 @@ export class RolloutRun {
   tick(): void {
     this.ticks.tick();
     for (const [operationId, context] of this.uncancelled) void this.cancelAgain(operationId, context);
+    for (const agent of this.agents.busy) this.tryBusy(agent);
+    const isGivenUp = this.agents.giveUpSilent(this.tools.clock.monotonic());
     const isCheckDue = this.deadlines.isSoaked && this.checking === null;
-    if (isCheckDue || !this.isSaved || this.isStalled || this.agents.absent.length > 0) {
+    if (isCheckDue || isGivenUp || !this.isSaved || this.isStalled || this.agents.absent.length > 0) {
       this.isStalled = false;
       this.wake();
     }
@@ -499,7 +504,8 @@ export class RolloutRun {
     const { bounds, window } = this;
     const { soakEnd } = this.deadlines;
     const { passed } = this.row;
-    return { bounds, waves: this.agents.waves, passed, window, soakEnd, now: this.tools.clock.monotonic() };
+    const { waves, silent } = this.agents;
+    return { bounds, waves, passed, silent, window, soakEnd, now: this.tools.clock.monotonic() };
   }
 
   /** Starts as many agents as the walk allows. An offline agent gets its place or its end instead. */
@@ -612,6 +618,8 @@ export class RolloutRun {
     } else if (isFault(error, 'store_unavailable')) {
       this.isStalled = true;
       this.agents.makeReady(agent);
+    } else if (isFault(error, 'operation_in_progress') && agent.busyTicks < retriesAfter(error.code)) {
+      this.awaitOther(agent, { code: error.code, message: error.message, hint: error.hint ?? null });
     } else {
       this.conclude(agent, this.failure(agent, error));
     }
@@ -626,12 +634,97 @@ export class RolloutRun {
     try {
       const end = await this.ended(operationId);
       refuseStale(end);
-      this.conclude(agent, rowWithResult(agent.row, finishedResult(agent.row, end)));
+      // Something that the orchestrator did not begin, such as an apply on the machine itself.
+      const isBusy = end.error?.code === 'operation_in_progress' && agent.busyTicks < retriesAfter(end.error.code);
+      if (isBusy && end.error !== null) this.awaitOther(agent, { ...end.error, hint: null });
+      else this.conclude(agent, rowWithResult(agent.row, finishedResult(agent.row, end)));
     } catch (error) {
       if (this.tools.shutdown.aborted) return;
       this.conclude(agent, this.failure(agent, error));
+      this.noteUnknown(agent);
     }
     this.wake();
+  }
+
+  /** Lets an agent wait for the end of another operation, which its row names. */
+  private awaitOther(agent: RolloutMember, error: NonNullable<RolloutAgentRow['error']>): void {
+    const row = { ...agent.row, state: 'waiting', operation_id: null, summary: null, error } as const;
+    this.agents.change(agent, { row, place: 'busy', isStarting: false });
+    this.unsaved.add(agent);
+  }
+
+  private tryBusy(agent: RolloutMember): void {
+    this.agents.change(agent, { busyTicks: agent.busyTicks + 1 });
+    const { node_id } = agent.row;
+    const isTaken = isNodeId(node_id) && this.tools.leases.isBusy(node_id);
+    if (isTaken && agent.busyTicks < retriesAfter('operation_in_progress')) return;
+    this.agents.makeReady(agent);
+    this.wake();
+  }
+
+  /** Lets an agent whose end is not known count as in flight, for a time. */
+  private noteUnknown(agent: RolloutMember): void {
+    const { operation_id: operationId } = agent.row;
+    if (operationId === null || !isUnknown(agent.row)) return;
+    if (this.tools.operations.isActive(operationId)) {
+      this.agents.noteSilent(agent, this.tools.clock.monotonic() + IN_FLIGHT_WHEN_SILENT);
+    } else if (agent.row.error?.code === 'agent_timeout') void this.correctSoon(agent.row.node_id);
+  }
+
+  private async correctSoon(nodeId: string): Promise<void> {
+    try {
+      await this.tools.lanes.enter(this.id, () => this.correct(nodeId));
+    } catch (error) {
+      this.tools.logger.error('a rollout could not be corrected', {
+        rollout_id: this.id,
+        node_id: nodeId,
+        reason: messageOf(error),
+      });
+    }
+  }
+
+  /** Returns true if an apply of this agent counts as failed because its end was not known. */
+  gaveUp(nodeId: string): boolean {
+    const agent = this.agents.ofNode(nodeId);
+    return agent !== undefined && isUnknown(agent.row);
+  }
+
+  /**
+   * Corrects what the rollout says of an agent that it gave up, because its apply, or the one that reverts it, has ended. Nothing
+   * begins by that: a rollout that halted or ended stays so. Must be called in the lane.
+   */
+  async correct(nodeId: string): Promise<void> {
+    const { db, operations, shutdown } = this.tools;
+    const agent = this.agents.ofNode(nodeId);
+    if (agent === undefined || !isUnknown(agent.row)) return;
+    const applied = agent.row.operation_id;
+    if (applied === null) return;
+    const revert = await findRevert(db, { rolloutId: this.id, nodeId, applied });
+    if (operations.isActive(revert ?? applied)) return;
+    this.agents.noteHeard(agent);
+    const end = await operations.ended(revert ?? applied, shutdown);
+    const after = revert === null ? heardRow(agent.row, end) : revertedAfterAll(agent.row, end);
+    if (after === null) return;
+    this.conclude(agent, after);
+    const word = correctedWord(this.row, after, this.leftUndone());
+    if (word !== null) {
+      this.progress(word);
+      const { state, reason } = word;
+      if (state === 'succeeded' || state === 'reverted') {
+        const told = `${after.name ?? nodeId} was silent, and has reported its end`;
+        this.events.push(stateEvent(this.record(), `rollout.${state}`, { actor: SYSTEM, reason: reason ?? told }));
+      }
+    }
+    this.wake();
+  }
+
+  /** Returns the number of agents that keep a rollout from having succeeded, or a wave from being reverted. */
+  private leftUndone(): number {
+    const failed = this.agents.inStates('failed', 'unreachable');
+    if (this.row.pace.onFailure !== 'revert') return failed.length;
+    return this.agents
+      .inStates('succeeded', 'failed')
+      .filter(({ row }) => row.wave === this.row.passed + 1 && isApplied(row)).length;
   }
 
   /** Waits for the end of an apply. Throws `agent_timeout` on silence, except while agents come back after a restart. */

@@ -8,6 +8,7 @@ import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../../database/schema.js';
+import { ACTIVE_STATES } from '../operations/operation-state.js';
 
 /** The content that a rollout applies to each agent. */
 export interface RolloutOrder {
@@ -142,6 +143,44 @@ export async function listActiveRollouts(db: Queryable): Promise<readonly Rollou
     .execute();
   return rows.map(rolloutOf);
 }
+
+/** Patterns of stored errors that say that the end of an apply is not known. */
+const UNKNOWN_END = ['%"code":"agent_timeout"%', '%"code":"interrupted"%'] as const;
+
+/** Returns whether a rollout counts an agent as failed because the end of its apply was not known. */
+export async function wasGivenUp(db: Queryable, rolloutId: string, nodeId: string): Promise<boolean> {
+  const row = await givenUp(db)
+    .select('position')
+    .where('rollout_id', '=', rolloutId)
+    .where('node_id', '=', nodeId)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Returns the agents that rollouts gave up although all their applies have known ends by now. */
+export const listHeardAgents = (db: Queryable): Promise<readonly Pick<RolloutAgentRow, 'rollout_id' | 'node_id'>[]> =>
+  givenUp(db)
+    .select(['rollout_id', 'node_id'])
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('operations')
+            .select('operation_id')
+            .whereRef('operations.rollout_id', '=', 'rollout_agents.rollout_id')
+            .whereRef('operations.node_id', '=', 'rollout_agents.node_id')
+            .whereRef('operations.operation_id', '>=', 'rollout_agents.operation_id')
+            .where('operations.state', 'in', ['interrupted', ...ACTIVE_STATES]),
+        ),
+      ),
+    )
+    .execute();
+
+const givenUp = (db: Queryable) =>
+  db
+    .selectFrom('rollout_agents')
+    .where('state', '=', 'failed')
+    .where('operation_id', 'is not', null)
+    .where(({ eb, or }) => or(UNKNOWN_END.map((pattern) => eb('error_json', 'like', pattern))));
 
 /** Returns the rollouts that have not ended, whether they run, are paused or halted. */
 export const listUnfinishedRollouts = (

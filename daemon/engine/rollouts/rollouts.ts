@@ -30,6 +30,7 @@ import {
   findRollout,
   insertRollout,
   listActiveRollouts,
+  listHeardAgents,
   listRolloutAgents,
   listRollouts,
   type RolloutRow,
@@ -37,6 +38,7 @@ import {
   rolloutAgentView,
   rolloutRecord,
   waitingAgent,
+  wasGivenUp,
 } from './rollout-store.js';
 import { RolloutStream } from './rollout-stream.js';
 import {
@@ -131,6 +133,7 @@ export class Rollouts {
       else await this.haltUnlessAllowed(run);
       run.start();
     }
+    for (const { rollout_id, node_id } of await listHeardAgents(db)) void this.applyEnded(rollout_id, node_id);
   }
 
   /** Starts no further agent; running applies continue on their agents. */
@@ -155,6 +158,27 @@ export class Rollouts {
   /** Notes that an agent was rejected or removed. */
   agentRevoked(nodeId: string): void {
     for (const run of this.runs.values()) run.agentRevoked(nodeId);
+  }
+
+  /**
+   * Notes that an apply of a rollout has ended. That corrects a rollout which gave the agent up, also one that is over. Never
+   * rejects.
+   */
+  async applyEnded(rolloutId: string, nodeId: string): Promise<void> {
+    const known = this.runs.get(rolloutId);
+    if (known !== undefined && !known.gaveUp(nodeId)) return;
+    try {
+      if (known === undefined && !(await wasGivenUp(this.options.db, rolloutId, nodeId))) return;
+      await this.inLane(rolloutId, async () => {
+        const run = await this.open(rolloutId);
+        await run.correct(nodeId);
+        this.keep(run);
+      });
+    } catch (error) {
+      if (this.shutdown.signal.aborted) return;
+      const { logger } = this.options;
+      logger.error('a rollout could not be corrected', { rollout_id: rolloutId, reason: messageOf(error) });
+    }
   }
 
   /** Halts the rollouts of a removed operator; running applies continue. Never rejects. */

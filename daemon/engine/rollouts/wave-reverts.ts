@@ -58,7 +58,7 @@ async function revertedRow(row: RolloutAgentRow, requester: Requester, tools: Re
   } catch (error) {
     // A revert that the store could not take is tried again as a whole.
     if (!isFault(error) || error.code === 'store_unavailable') throw error;
-    return notReverted(row, error.message);
+    return notReverted(row, error.message, error.code);
   }
 }
 
@@ -101,11 +101,12 @@ async function beginRevert(
   }
 }
 
-const notReverted = (row: RolloutAgentRow, why: string): RolloutAgentRow => ({
+const notReverted = (row: RolloutAgentRow, why: string, code?: string): RolloutAgentRow => ({
   ...row,
   state: 'failed',
   error: {
-    code: row.error?.code ?? 'rollout_stopped',
+    // The end of a revert that is not known may become known.
+    code: code === 'agent_timeout' ? code : (row.error?.code ?? 'rollout_stopped'),
     message: `it could not be reverted: ${why}`,
     hint: `go back by hand: orch apply ${row.name ?? row.node_id} --to OPERATION`,
   },
