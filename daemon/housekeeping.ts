@@ -88,7 +88,7 @@ export function createHousekeeping(core: Core, parts: HousekeepingParts): Housek
     logger: core.logger,
     jobs: [
       { name: 'work that a full disk has put off', run: () => parts.late() },
-      { name: 'failed logins', run: () => auth.failures.flush() },
+      { name: 'counted logins', run: () => auth.flush() },
       { name: 'expired sessions', run: () => auth.sessions.prune() },
       { name: 'expired enrolment tokens', run: () => fleet.enrolmentTokens.prune() },
       { name: 'expired secrets', run: () => secrets.service.emitExpired() },

@@ -409,7 +409,7 @@ class AssembledOrchestrator implements Orchestrator {
     logger.info('the orchestrator stops');
     for (const service of [...this.services].reverse()) await service.stop();
     try {
-      await this.auth.failures.flush(true);
+      await this.auth.flush(true);
       await this.record('orchestrator.stopped', 'The orchestrator stopped');
       await this.clockWatch.stop();
     } finally {

@@ -5,15 +5,19 @@ import { FailedLogins } from './failed-logins.js';
 import { Login } from './login.js';
 import { Operators } from './operators.js';
 import { RateLimiter } from './rate-limiter.js';
+import { SessionEvents } from './session-events.js';
 import { Sessions } from './sessions.js';
 
 export interface Auth {
   readonly login: Login;
   readonly sessions: Sessions;
   readonly operators: Operators;
-  /** Audit of failed logins: call `flush` once a minute, and `flush(true)` at shutdown. */
-  readonly failures: FailedLogins;
+  /** Stores the counts of logins that share an audit event: call it once a minute, and with true at shutdown. */
+  readonly flush: (everything?: boolean) => Promise<void>;
 }
+
+/** Rotations of one operator's key within a minute: each leaves a record of the earlier key. */
+const ROTATIONS = 30;
 
 /**
  * Creates the parts. Login limits are read once, the lifetime of a session at each login.
@@ -25,7 +29,12 @@ export function createAuth(
   { serverSpki }: { readonly serverSpki: () => Uint8Array | null },
 ): Auth {
   const { clock, settings } = core;
-  const sessions = new Sessions({ ...core, lifetimeMs: () => settings().session_token_expiry_secs * 1000 });
+  const sessionEvents = new SessionEvents(core);
+  const sessions = new Sessions({
+    ...core,
+    sessionEvents,
+    lifetimeMs: () => settings().session_token_expiry_secs * 1000,
+  });
   const failures = new FailedLogins(core);
   const limiter = (limit: number, what: string) => new RateLimiter({ clock, limit, what });
   const login = new Login({
@@ -33,9 +42,19 @@ export function createAuth(
     serverSpki,
     sessions,
     failures,
+    sessionEvents,
     challenges: new ChallengeStore(clock),
     failedRequests: limiter(settings()['limits.login_per_minute'], 'failed login requests from this address'),
     rejections: limiter(settings()['limits.failed_login_per_minute'], 'failed logins with this key'),
   });
-  return { login, sessions, operators: new Operators({ ...core, sessions }), failures };
+  const rotations = limiter(ROTATIONS, 'rotations of this operator');
+  return {
+    login,
+    sessions,
+    operators: new Operators({ ...core, sessions, rotations }),
+    flush: async (everything) => {
+      await failures.flush(everything);
+      await sessionEvents.flush(everything);
+    },
+  };
 }

@@ -12,12 +12,14 @@ import type { ChallengeStore } from './challenge-store.js';
 import type { FailedLogins, LoginFailure } from './failed-logins.js';
 import { findActiveOperator, type OperatorRow, partyOfOperator } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
+import type { SessionEvents } from './session-events.js';
 import type { IssuedToken, Sessions } from './sessions.js';
 
 interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
   readonly challenges: ChallengeStore;
-  readonly sessions: Pick<Sessions, 'issue' | 'issueUnstored'>;
+  readonly sessions: Pick<Sessions, 'forget' | 'issue' | 'issueUnstored'>;
   readonly failures: FailedLogins;
+  readonly sessionEvents: SessionEvents;
   /** Limit on failed challenges and verifications, by network. No limit ever refuses a successful login. */
   readonly failedRequests: RateLimiter;
   /** Limit on failed verifications, by network and key. */
@@ -106,15 +108,24 @@ export class Login {
    * memory until the store takes it.
    */
   private async open(key: PublicKeyHex, context: LoginContext): Promise<IssuedToken | null> {
-    const { db, uow, sessions } = this.options;
+    const { db, uow, sessions, sessionEvents } = this.options;
     const { address } = context;
+    let counted: Party | null = null;
     try {
-      return await uow.write(async (tx, emit) => {
+      const issued = await uow.write(async (tx, emit) => {
         const operator = await findActiveOperator(tx, operatorIdOf(key));
         if (!operator) return null;
-        emit(loginEvent(operator, context));
+        const party = partyOfOperator(operator);
+        const event = sessionEvents.single({ type: 'operator.login', party, context });
+        counted = event === null ? party : null;
+        if (event !== null) emit(event);
         return sessions.issue(tx, operator, address);
       });
+      if (counted !== null) {
+        sessions.forget();
+        sessionEvents.count({ type: 'operator.login', party: counted, context });
+      }
+      return issued;
     } catch (error) {
       if (!isFault(error, 'store_unavailable')) throw error;
       // Throws as well while the store cannot even be read.

@@ -26,10 +26,13 @@ import {
   putOperator,
   revokeUnusedTokens,
 } from './operator-store.js';
+import type { RateLimiter } from './rate-limiter.js';
 import type { Sessions } from './sessions.js';
 
 interface OperatorsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly sessions: Pick<Sessions, 'revokeAllOf'>;
+  /** Limit on rotations of keys, by user name. */
+  readonly rotations: RateLimiter;
 }
 
 interface NewOperator {
@@ -125,6 +128,7 @@ export class Operators {
         enrolment_tokens: await revokeUnusedTokens(tx, now, formerId),
       };
       const { username, role } = operatorOfRow(former);
+      this.options.rotations.take(username);
       const row = this.rowOf({ publicKey, username, role }, { bootstrap: former.bootstrap, added_by: formerId });
       await putOperator(tx, row);
       const added = addedEvent(row, earlier, context);

@@ -5,11 +5,12 @@ import type { Operator } from '../../src/contract/operators.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
-import { type DomainEvent, eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import type { DomainEvent, Party, RequestContext } from '../core/domain-event.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
 import { unauthenticated } from './auth-routes.js';
 import { findActiveOperator, type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
+import type { SessionEvents } from './session-events.js';
 import { UnstoredSessions } from './unstored-sessions.js';
 
 const PREFIX = 'orch_st_';
@@ -26,6 +27,7 @@ const AHEAD_MS = 5 * 60_000;
 interface SessionsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'randomBytes' | 'uow'> {
   /** Returns the lifetime of newly issued tokens in milliseconds. */
   readonly lifetimeMs: () => number;
+  readonly sessionEvents: SessionEvents;
 }
 
 interface Session {
@@ -59,6 +61,7 @@ export class Sessions {
   async issue(tx: Transaction<Database>, operator: OperatorRow, address: string | null): Promise<IssuedToken> {
     const { row, issued } = this.newSession(operator, address);
     await insertSession(tx, row);
+    await deleteOldestSessions(tx, operator.operator_id);
     return issued;
   }
 
@@ -69,6 +72,11 @@ export class Sessions {
   issueUnstored(operator: OperatorRow, address: string | null, event: DomainEvent): IssuedToken | null {
     const { row, issued } = this.newSession(operator, address);
     return this.unstored.keep({ session: row, event }) ? issued : null;
+  }
+
+  /** Reads sessions anew: call it after a change of sessions without an event. */
+  forget(): void {
+    this.known.forget();
   }
 
   /** Stores sessions that the store has refused, as far as it takes them now. Call it periodically. */
@@ -108,13 +116,19 @@ export class Sessions {
   async revoke(token: string, context: RequestContext): Promise<void> {
     const hash = hashOf(token);
     if (this.unstored.end(hash)) return;
-    await this.options.uow.write(async (tx, emit) => {
+    const { uow, sessionEvents } = this.options;
+    let counted: Party | null = null;
+    await uow.write(async (tx, emit) => {
       const found = await findSession(tx, hash);
       if (!found) throw unauthenticated();
       await deleteSession(tx, hash);
-      const target = partyOfOperator(found.operator);
-      emit(eventOfRequest(context, { type: 'operator.logout', target, summary: `${target.name} logged out` }));
+      const party = partyOfOperator(found.operator);
+      const event = sessionEvents.single({ type: 'operator.logout', party, context });
+      counted = event === null ? party : null;
+      if (event !== null) emit(event);
     });
+    this.forget();
+    if (counted !== null) sessionEvents.count({ type: 'operator.logout', party: counted, context });
   }
 
   /**
@@ -210,6 +224,17 @@ interface SessionOfOperator {
 
 async function insertSession(db: Queryable, session: NewRow<'sessions'>): Promise<void> {
   await db.insertInto('sessions').values(session).execute();
+}
+
+/** Sessions of one operator; a further one ends the oldest. */
+const SESSIONS = 1_000;
+
+async function deleteOldestSessions(db: Queryable, operatorId: string): Promise<void> {
+  const own = db.selectFrom('sessions').select('token_hash').where('operator_id', '=', operatorId);
+  const oldest = await own.orderBy('created_at', 'desc').limit(SESSIONS).offset(SESSIONS).execute();
+  if (oldest.length === 0) return;
+  const hashes = oldest.map(({ token_hash }) => token_hash);
+  await db.deleteFrom('sessions').where('token_hash', 'in', hashes).execute();
 }
 
 /** Returns the session and its active operator, or null. The session may be expired. */

@@ -64,7 +64,7 @@ export const operatorRoutes = {
       }),
     }),
     answers: { 200: OperatorSchema },
-    faults: ['invalid_public_key', 'invalid_key_proof', 'operator_exists'],
+    faults: ['invalid_public_key', 'invalid_key_proof', 'operator_exists', 'rate_limited'],
   }),
   getOperator: route({
     id: 'getOperator',

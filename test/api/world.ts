@@ -1,5 +1,7 @@
 /** A running orchestrator with operators of each role and agents of each standing, one of them real and connected. */
 import type { KeyObject } from 'node:crypto';
+import { CONTRACT } from '../../src/contract/contract.js';
+import { type RouteSpec, takesIfMatch } from '../../src/contract/route.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { generateKey } from '../../src/identity/private-key.js';
@@ -142,9 +144,21 @@ export class World {
   /** The body of an answer with that status, or with another media type than JSON the answer's text. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   async gives(id: string, call: Call, status: number): Promise<any> {
+    await this.changesNothingOfOthers(id, call);
     const answer = await this.call(id, call);
     if (answer.status === status) return answer.json ?? answer.text;
     throw new Error(`${id} answered ${answer.status}, not ${status}: ${answer.text}`);
+  }
+
+  /** What replaces something is refused first with the tag of another state. */
+  private async changesNothingOfOthers(id: string, call: Call): Promise<void> {
+    const route = Object.values<RouteSpec>(CONTRACT).find((one) => one.id === id);
+    if (route === undefined || !takesIfMatch(route) || this.seen.get(id)?.has('precondition_failed')) return;
+    await this.refuses(
+      id,
+      { ...call, headers: { ...call.headers, 'if-match': '"of-another"' } },
+      'precondition_failed',
+    );
   }
 
   async refuses(id: string, call: Call, code: string): Promise<Answer> {

@@ -2,14 +2,11 @@ import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { isBoundNonce, signNonce } from '../../src/identity/login-binding.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import { addOperator, audited, HERE, HOUR, logIn, type Scene, scene } from '../support/auth.js';
+import { addOperator, audited, HERE, HOUR, logIn, metadataOf, type Scene, scene } from '../support/auth.js';
 import { rejection } from '../support/database.js';
 import { newIdentity, SMALL_ORDER_KEYS, withTorsion } from '../support/identity.js';
 
 const sign = (identity: Scene['alice'], nonce: string) => signNonce(identity.privateKey, Buffer.from(nonce, 'hex'));
-
-const metadataOf = async (s: Scene, type: string) =>
-  (await audited(s, type)).map(({ metadata_json }) => JSON.parse(metadata_json));
 
 describe('logging in', () => {
   it('gives a token for a signed nonce', async () => {
@@ -301,22 +298,22 @@ describe('failed logins', () => {
     const s = await scene();
     for (let n = 0; n < 3; n += 1) await fail(s);
     const counts = async () => (await metadataOf(s, 'operator.login_failed')).map(({ count }) => count);
-    await s.failures.flush();
+    await s.flush();
     expect(await counts()).toEqual([1]);
     s.clock.advance(60_000);
-    await s.failures.flush();
-    await s.failures.flush();
+    await s.flush();
+    await s.flush();
     expect(await counts()).toEqual([1, 2]);
     await fail(s);
-    await s.failures.flush(true);
-    await s.failures.flush(true);
+    await s.flush(true);
+    await s.flush(true);
     expect(await counts()).toEqual([1, 2, 1]);
   });
 
   it('of strangers and of the rate limit are counted together, whatever they made up', async () => {
     const s = await scene({ loginsPerMinute: 10 });
     for (let n = 0; n < 20; n += 1) await rejection(s.login.challenge(newIdentity().publicKey, HERE));
-    await s.failures.flush(true);
+    await s.flush(true);
     const events = await metadataOf(s, 'operator.login_failed');
     expect(events.map(({ reason, count }) => [reason, count])).toEqual([
       ['unknown_operator', 1],
@@ -332,7 +329,7 @@ describe('failed logins', () => {
     expect(await fail(s)).toMatchObject({ code: 'signature_verification_failed' });
     expect(s.logger.lines).toMatchObject([{ level: 'warn', message: 'failed logins could not be audited yet' }]);
     await s.db.schema.alterTable('away').renameTo('audit_events').execute();
-    await s.failures.flush();
+    await s.flush();
     expect(await audited(s, 'operator.login_failed')).toHaveLength(1);
   });
 });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { insertEnrolmentToken, listEnrolmentTokens } from '../../daemon/fleet/enrolment-tokens.js';
 import { operatorIdOf } from '../../src/identity/key-object.js';
+import { proveRotation } from '../../src/identity/key-rotation.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { addOperator, audited, contextOf, emptyScene, logIn, scene } from '../support/auth.js';
 import { rejection } from '../support/database.js';
@@ -220,5 +221,24 @@ describe('removing an operator', () => {
     ]);
     await addOperator(s, 'bob');
     expect((await s.operators.list()).map(({ username }) => username)).toEqual(['alice', 'robert', 'bob']);
+  });
+
+  it('leaves no endless row of earlier keys by rotating', async () => {
+    const s = await scene();
+    let { identity, operator } = { identity: s.alice, operator: s.admin };
+    const rotate = async () => {
+      const next = newIdentity();
+      const proof = proveRotation(identity.publicKey, next.privateKey);
+      operator = await s.operators.rotateKey(operator, { publicKey: next.publicKey, proof }, contextOf(operator));
+      identity = next;
+    };
+    for (let n = 0; n < 30; n += 1) await rotate();
+    expect(await rejection(rotate())).toMatchObject({
+      code: 'rate_limited',
+      data: { retry_after: expect.any(Number) },
+    });
+    expect(await s.operators.list(true)).toHaveLength(31);
+    s.clock.advance(60_000);
+    await rotate();
   });
 });

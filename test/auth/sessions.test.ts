@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { AdminRecovery } from '../../daemon/auth/admin-recovery.js';
 import { createAuth } from '../../daemon/auth/auth.js';
-import { audited, contextOf, HOUR, logIn, type Scene, scene } from '../support/auth.js';
+import { audited, contextOf, HERE, HOUR, logIn, metadataOf, type Scene, scene } from '../support/auth.js';
 import { gated, rejection } from '../support/database.js';
 import { newIdentity } from '../support/identity.js';
 import { itOnSqlite } from '../support/store.js';
@@ -59,6 +59,45 @@ describe('a session', () => {
     expect(await s.sessions.authenticate(other.token)).not.toBeNull();
     expect(await rejection(s.sessions.revoke(mine.token, s.context))).toMatchObject({ code: 'unauthenticated' });
     expect(await audited(s, 'operator.logout')).toMatchObject([{ actor_name: 'alice', summary: 'alice logged out' }]);
+  });
+
+  it('leaves few events when somebody logs in and out all the time, and none is left out', async () => {
+    const s = await scene();
+    for (let n = 0; n < 40; n += 1) {
+      const { token } = await logIn(s, s.alice);
+      await s.sessions.revoke(token, s.context);
+      expect(await s.sessions.authenticate(token)).toBeNull();
+    }
+    const counts = async (type: 'operator.login' | 'operator.logout') =>
+      (await metadataOf(s, type)).map(({ count = 1 }) => count);
+    expect(await counts('operator.login')).toEqual(Array(10).fill(1));
+    s.clock.advance(60_000);
+    await s.flush();
+    await s.flush();
+    for (const type of ['operator.login', 'operator.logout'] as const) {
+      expect(await counts(type)).toEqual([...Array(10).fill(1), 30]);
+    }
+    expect((await audited(s, 'operator.login')).at(-1)).toMatchObject({ summary: 'alice logged in 30 more times' });
+    await logIn(s, s.alice);
+    expect(await counts('operator.login')).toHaveLength(12);
+  });
+
+  it('of another network always has an event of its own, so that a new address is told', async () => {
+    const s = await scene();
+    for (let n = 0; n < 20; n += 1) await logIn(s, s.alice);
+    await logIn(s, s.alice, { ...HERE, address: '198.51.100.9' });
+    expect((await metadataOf(s, 'operator.login')).at(-1)).toMatchObject({ address: '198.51.100.9' });
+  });
+
+  it('ends the oldest of an operator who has a thousand', async () => {
+    const s = await scene();
+    const first = await logIn(s, s.alice);
+    s.clock.advance(1);
+    const second = await logIn(s, s.alice);
+    s.clock.advance(1);
+    for (let n = 0; n < 999; n += 1) await logIn(s, s.alice);
+    expect(await s.sessions.authenticate(first.token)).toBeNull();
+    expect(await s.sessions.authenticate(second.token)).not.toBeNull();
   });
 
   it('is for its exact token alone', async () => {

@@ -59,12 +59,20 @@ export async function addOperator({ operators, context }: Scene, username: strin
   return { ...identity, operator };
 }
 
-export async function logIn({ login }: Pick<Auth, 'login'>, { privateKey, publicKey }: Identity) {
-  const nonce = await login.challenge(publicKey, HERE);
-  return login.verify(publicKey, signNonce(privateKey, Buffer.from(nonce, 'hex')), HERE);
+export async function logIn(
+  { login }: Pick<Auth, 'login'>,
+  { privateKey, publicKey }: Identity,
+  from: typeof HERE = HERE,
+) {
+  const nonce = await login.challenge(publicKey, from);
+  return login.verify(publicKey, signNonce(privateKey, Buffer.from(nonce, 'hex')), from);
 }
 
 /** What was audited under a type, oldest first. */
 export async function audited({ db }: Pick<Scene, 'db'>, type: string): Promise<readonly AuditRow[]> {
   return (await readAuditChain(db, 0, 10_000)).filter(({ event_type }) => event_type === type);
 }
+
+/** Metadata of what was audited under a type, oldest first. */
+export const metadataOf = async (s: Pick<Scene, 'db'>, type: string) =>
+  (await audited(s, type)).map(({ metadata_json }) => JSON.parse(metadata_json));

@@ -4,9 +4,9 @@ import type { EventType } from '../../daemon/core/domain-event.js';
 export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'operator.added': 'An operator was added.',
   'operator.removed': 'An operator was removed, and its sessions ended.',
-  'operator.login': 'An operator logged in.',
+  'operator.login': 'An operator logged in. More than ten a minute from one network are counted in one event.',
   'operator.login_failed': 'A login failed. Repeated failures of the same kind are counted in one event.',
-  'operator.logout': 'An operator ended a session.',
+  'operator.logout': 'An operator ended a session. More than ten a minute are counted in one event.',
   'agent.pending': 'An unknown agent waits for approval, or one that waited was forgotten.',
   'agent.approved': 'An agent was approved, by an operator or by an enrolment token.',
   'agent.rejected': 'A pending agent was rejected, or an approved one revoked.',
