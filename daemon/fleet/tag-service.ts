@@ -2,6 +2,7 @@
 import type { tagRoutes } from '../../src/contract/agents.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/ids.js';
+import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import { escapePointer } from '../../src/kernel/validator.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
@@ -57,6 +58,7 @@ export class TagService {
       requireAgentMatch(context, agent, before);
       await work(tx);
       const after = await tagsOf(tx, nodeId);
+      await refuseLookAlikes(tx, before, after);
       if (Object.keys(after).length > MAX_TAGS) throw tooManyTags();
       const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])]
         .filter((key) => before[key] !== after[key])
@@ -112,6 +114,24 @@ export function requireTags(tags: Tags): void {
 /** Validates a body that is one tag. Throws `invalid_tag`. */
 function requireTag({ key, value }: { readonly key: string; readonly value: string }): void {
   refuse(problemsOf(key, value, { key: '/key', value: '/value' }));
+}
+
+/**
+ * Throws `invalid_tag` for a new key in letters beyond ASCII that people take for one in use: a selector would silently miss the
+ * agent. Other keys are not looked at, because reading all keys takes long in a large fleet.
+ */
+async function refuseLookAlikes(tx: Queryable, before: Tags, after: Tags): Promise<void> {
+  const strange = Object.keys(after).filter((key) => !(key in before) && /[^\u0000-\u007f]/.test(key));
+  if (strange.length === 0) return;
+  const inUse = [...(await distinctTags(tx)).keys()].filter((key) => !strange.includes(key));
+  const known = new LookAlikes(inUse);
+  refuse(
+    strange.flatMap((key) => {
+      const like = known.like(key);
+      const message = `the key ${JSON.stringify(key)} looks like ${JSON.stringify(like)}, which is in use, and is another`;
+      return like === null ? [] : [{ path: `/tags/${escapePointer(key)}`, message }];
+    }),
+  );
 }
 
 const tooManyTags = (): Fault => new Fault('invalid_tag', `an agent has at most ${MAX_TAGS} tags`);

@@ -13,6 +13,7 @@ import type { Operator } from '../../src/contract/operators.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../src/kernel/json.js';
+import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import { requireMatch, type Tagged, tagged } from '../core/entity-tag.js';
@@ -30,7 +31,6 @@ import {
   configOrNull,
   deleteChannel,
   deliveryView,
-  findChannelByName,
   insertChannel,
   listChannels,
   requireChannel,
@@ -99,7 +99,7 @@ export class ChannelService {
       min_severity: min_severity ?? 'info',
     };
     await uow.write(async (tx, emit) => {
-      await requireFreeName(tx, name);
+      await requireFreeName(tx, name, null);
       await insertChannel(tx, row);
       emit(channelEvent('channel.created', `created the ${channel_type} channel ${name}`, { row, context }));
     });
@@ -117,7 +117,7 @@ export class ChannelService {
       requireMatch(context, `the channel ${before.name}`, contentOf(before));
       const { row, changed } = this.changed(before, given);
       if (changed.length === 0) return this.shown(before);
-      if (row.name !== before.name) await requireFreeName(tx, row.name);
+      if (row.name !== before.name) await requireFreeName(tx, row.name, id);
       const { channel_id: _id, ...change } = row;
       await updateChannel(tx, id, change);
       // Pending retries were scheduled because of the old configuration, so they are due now.
@@ -216,10 +216,17 @@ const contentOf = ({ channel_id, row_version, name, events, min_severity }: Chan
   min_severity,
 });
 
-async function requireFreeName(db: Queryable, name: string): Promise<void> {
-  const other = await findChannelByName(db, name);
-  if (other === null) return;
-  throw new Fault('channel_exists', `there is a channel named ${JSON.stringify(name)} already`, {
+/** Throws `channel_exists` for the name of another channel, and for one that people take for it. */
+async function requireFreeName(db: Queryable, name: string, own: string | null): Promise<void> {
+  const others = (await listChannels(db)).filter(({ channel_id }) => channel_id !== own);
+  const like = new LookAlikes(others.map((one) => one.name)).like(name);
+  const other = others.find((one) => one.name === name) ?? others.find((one) => one.name === like);
+  if (other === undefined) return;
+  const message =
+    other.name === name
+      ? `there is a channel named ${JSON.stringify(name)} already`
+      : `the name ${JSON.stringify(name)} looks like that of the channel ${JSON.stringify(other.name)}`;
+  throw new Fault('channel_exists', message, {
     hint: 'change that one with: orch channels update, or take another name',
     data: { id: other.channel_id },
   });

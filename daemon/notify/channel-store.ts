@@ -29,17 +29,6 @@ export async function findChannel(db: Queryable, channelId: string): Promise<Cha
   return (await db.selectFrom('channels').selectAll().where('channel_id', '=', channelId).executeTakeFirst()) ?? null;
 }
 
-/** Returns the oldest channel of that name; stores from before names were unique may hold several. */
-export async function findChannelByName(db: Queryable, name: string): Promise<ChannelRow | null> {
-  const query = db
-    .selectFrom('channels')
-    .selectAll()
-    .where('name', '=', name)
-    .orderBy('created_at')
-    .orderBy('channel_id');
-  return (await query.executeTakeFirst()) ?? null;
-}
-
 export async function insertChannel(db: Queryable, row: NewRow<'channels'>): Promise<void> {
   await db.insertInto('channels').values(row).execute();
 }

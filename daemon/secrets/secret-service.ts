@@ -13,6 +13,7 @@ import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isSecretName } from '../../src/kernel/ids.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import { requireMatch, type Tagged, tagged } from '../core/entity-tag.js';
@@ -67,6 +68,8 @@ export class SecretService {
     const row = this.newRow(given, context);
     await uow.write(async (tx, emit) => {
       if ((await findSecret(tx, row.name)) !== null) throw secretExists(row.name);
+      const like = new LookAlikes((await listSecrets(tx)).map((one) => one.name)).like(row.name);
+      if (like !== null) throw looksLike(row.name, like);
       await insertSecret(tx, row);
       emit(
         eventOfRequest(context, {
@@ -190,6 +193,12 @@ async function requireSecret(db: Queryable, name: string): Promise<SecretRow> {
 
 const secretExists = (name: string): Fault =>
   new Fault('secret_exists', `there is a secret "${name}" already`, { hint: 'change it instead' });
+
+const looksLike = (name: string, like: string): Fault =>
+  new Fault('secret_exists', `the name "${name}" looks like that of the secret "${like}"`, {
+    hint: 'choose a name that people can tell apart from it',
+    data: { name: like },
+  });
 
 interface SecretHandlersOptions {
   readonly secrets: SecretService;

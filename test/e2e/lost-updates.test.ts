@@ -145,6 +145,27 @@ describe('If-Match', () => {
   });
 });
 
+describe('a name that people take for another', () => {
+  const refusedLike = (name: string) => ({ status: 409, body: { detail: expect.stringContaining(`"${name}"`) } });
+
+  it('is refused for assignments, secrets and channels, and told for modules', async () => {
+    const web = { modules: ['site'], selector: 'role=web' };
+    expect(await send('POST', '/assignments', { ...web, name: 'WEB' })).toMatchObject(refusedLike('web'));
+    expect(await send('POST', '/secrets', { name: 'T0KEN', value: 'x' })).toMatchObject(refusedLike('TOKEN'));
+    const channel = { channel_type: 'webhook', config: { url: 'https://hooks.example.org/x' } };
+    const other = await send('POST', '/channels', { ...channel, name: 'other' });
+    expect(await send('POST', '/channels', { ...channel, name: 'оps' })).toMatchObject(refusedLike('ops'));
+    expect(await send('PUT', `/channels/${other.body.id}`, { name: 'Ops' })).toMatchObject(refusedLike('ops'));
+    expect(await send('PUT', `/channels/${other.body.id}`, { name: 'Other' })).toMatchObject({ status: 200 });
+    const content = 'name: Site\nsupports: [{platform: linux}]\nresources: []\n';
+    const { status, body } = await send('POST', '/modules', { name: 'Site', content });
+    expect([status, body.warnings]).toEqual([
+      201,
+      [{ path: '/name', line: 1, column: 7, message: 'the name looks like that of the module "site"' }],
+    ]);
+  });
+});
+
 describe('orch', () => {
   it('shows what an edit replaces', async () => {
     await send('PUT', '/assignments/web', { selector: 'role=web', description: 'shop' });

@@ -23,6 +23,15 @@ async function tagged(tags: Readonly<Record<string, string>> = {}) {
 }
 
 describe('tags', () => {
+  it('have no key in other letters that looks like one in use, because selectors would miss the agent', async () => {
+    const { set, now } = await tagged({ role: 'web' });
+    const refused = await set('rоle', 'db');
+    expect(refused).toMatchObject({ status: 400, json: { code: 'invalid_tag' } });
+    expect(refused.json.detail).toContain('looks like "role", which is in use');
+    expect(await set('роль', 'db')).toMatchObject({ status: 204 });
+    expect(await now()).toEqual({ role: 'web', роль: 'db' });
+  });
+
   it('are replaced, set and removed, each with what was there before in the audit log', async () => {
     const { nodeId, fleet, replace, set, remove, now, changes } = await tagged();
     fleet.clock.advance(4_000);

@@ -5,6 +5,7 @@ import type { AssignmentMode } from '../../../src/kernel/assignment-modes.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isModuleName } from '../../../src/kernel/ids.js';
+import { LookAlikes } from '../../../src/kernel/look-alikes.js';
 import { parseSelector } from '../../../src/language/selector.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
@@ -83,6 +84,7 @@ export class Assignments {
     };
     await this.options.uow.write(async (tx, emit) => {
       if ((await findAssignment(tx, name)) !== null) throw assignmentExists(name);
+      refuseLookAlike(name, await listAssignments(tx));
       await refuseUnknownModules(tx, modules);
       await insertAssignment(tx, row);
       await setAssignmentsRevision(tx, this.options.newId());
@@ -241,6 +243,16 @@ const assignmentExists = (name: string): Fault =>
   new Fault('assignment_exists', `there is an assignment "${name}" already`, {
     hint: `change it: orch assignments edit ${name}`,
   });
+
+/** Throws `assignment_exists` for a name that people take for that of another assignment. */
+function refuseLookAlike(name: string, others: readonly AssignmentRow[]): void {
+  const like = new LookAlikes(others.map((one) => one.name)).like(name);
+  if (like === null) return;
+  throw new Fault('assignment_exists', `the name "${name}" looks like that of the assignment "${like}"`, {
+    hint: 'choose a name that people can tell apart from it',
+    data: { name: like },
+  });
+}
 
 const invalidName = (name: string): Fault =>
   new Fault('invalid_name', `${JSON.stringify(name)} is no name for an assignment`, {

@@ -10,6 +10,8 @@ import type {
 import { NO_REVISION } from '../../../src/contract/run-targets.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
+import { LookAlikes } from '../../../src/kernel/look-alikes.js';
+import type { Position } from '../../../src/language/diagnostic.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch, tagged } from '../../core/entity-tag.js';
@@ -102,12 +104,14 @@ export class ModuleService {
    * Throws `invalid_module` with every mistake, and `precondition_failed` when the current revision is not the one to replace.
    */
   async upload({ name, content, replaces }: Upload, context: RequestContext): Promise<Uploaded> {
-    const { definition, sha256, warnings } = await checkUpload(this.options.parser, { name, content });
+    const { definition, sha256, place, ...checked } = await checkUpload(this.options.parser, { name, content });
     const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
+    let { warnings } = checked;
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);
       if (current?.sha256 === sha256) return { ...current, changed: false };
       if (replaces != null) refuseOther(name, current, replaces);
+      warnings = current === undefined ? await lookAlikeWarnings(tx, name, place, checked.warnings) : checked.warnings;
       const revision = await publishRevision(
         { tx, emit, newId: this.options.newId },
         { name, sha256, content, definition, ...uploaded },
@@ -145,6 +149,18 @@ export class ModuleService {
       );
     });
   }
+}
+
+/** Returns warnings, with one more if people take the name of a new module for that of another. */
+async function lookAlikeWarnings(
+  db: Queryable,
+  name: string,
+  place: Position,
+  others: readonly Warning[],
+): Promise<readonly Warning[]> {
+  const like = new LookAlikes((await listModules(db)).map((one) => one.name)).like(name);
+  if (like === null) return others;
+  return [...others, { path: '/name', ...place, message: `the name looks like that of the module "${like}"` }];
 }
 
 /** Returns what a new revision of a module replaces. */

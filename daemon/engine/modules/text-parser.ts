@@ -37,6 +37,8 @@ interface CheckedModule {
   /** SHA-256 of the text in UTF-8, in hex. */
   readonly sha256: string;
   readonly warnings: readonly Warning[];
+  /** Where the text has its name. */
+  readonly place: Position;
 }
 
 /** Returns the SHA-256 of a text in UTF-8, in hex. */
@@ -59,6 +61,7 @@ export async function checkUpload(
     definition,
     sha256: digestOf(content),
     warnings: found.filter(({ severity }) => severity === 'warning').map(({ detail }) => detail),
+    place,
   };
 }
 
