@@ -16,6 +16,7 @@ import type { Core } from '../core/core.js';
 import type { AgentPeer } from './agent-listener.js';
 import type { FrameLimit } from './frame-limit.js';
 import { IgnoredBudget } from './ignored-budget.js';
+import { Outbox } from './outbox.js';
 
 /**
  * State of an open connection: `fresh` before its hello is processed, `pending` until an operator decides, then
@@ -61,6 +62,7 @@ export class AgentConnection {
   private readonly liveness: Liveness;
   private readonly ignored: IgnoredBudget;
   private readonly queue: AgentMessage[] = [];
+  private readonly outbox: Outbox;
   private events: ConnectionEvents | undefined;
   private current: ConnectionState = 'fresh';
   private hasHello = false;
@@ -81,6 +83,7 @@ export class AgentConnection {
     this.decode = options.decode;
     this.liveness = new Liveness(options.clock);
     this.ignored = new IgnoredBudget(options.clock);
+    this.outbox = new Outbox(options.clock);
   }
 
   get state(): ConnectionState {
@@ -91,6 +94,7 @@ export class AgentConnection {
   open(events: ConnectionEvents): void {
     this.events = events;
     this.limit(LINK_LIMITS.pendingFrame, () => this.fail(tooMuch()));
+    this.transport.on('drain', () => this.writeOn());
     this.socket.on('message', (data, isBinary) => this.take(data, isBinary));
     this.socket.on('ping', () => this.liveness.recordMessage());
     this.socket.on('pong', () => this.liveness.recordMessage());
@@ -133,16 +137,32 @@ export class AgentConnection {
   }
 
   /**
-   * Sends a message. Returns false when the connection is closed, the peer does not know the message, or its backlog
-   * exceeded the limit and the connection was terminated.
+   * Sends a message, as soon as the agent has read most of those before. Returns false when the connection is closed, the peer
+   * does not know the message, or its backlog exceeded the limit and the connection was terminated.
    */
   send(message: OrchestratorMessage): boolean {
     if (!this.supports(message.type) || this.current === 'closed' || this.socket.readyState !== this.socket.OPEN)
       return false;
-    this.socket.send(encode(fitTo(this.version, message)));
-    if (this.socket.bufferedAmount <= LINK_LIMITS.unsent) return true;
+    if (this.outbox.isEmpty && this.socket.bufferedAmount <= LINK_LIMITS.ahead) {
+      this.write(message);
+      return true;
+    }
+    if (this.outbox.add(message)) return true;
     this.terminate();
     return false;
+  }
+
+  private write(message: OrchestratorMessage): void {
+    this.socket.send(encode(fitTo(this.version, message)));
+  }
+
+  /** Writes messages that wait, until enough of them wait in the socket. */
+  private writeOn(): void {
+    while (this.socket.readyState === this.socket.OPEN && this.socket.bufferedAmount <= LINK_LIMITS.ahead) {
+      const message = this.outbox.next();
+      if (message === undefined) return;
+      this.write(message);
+    }
   }
 
   /** Sends messages in order with one write, until one cannot be sent; returns false then. */
@@ -162,7 +182,7 @@ export class AgentConnection {
 
   /** Pings when a ping is due, and terminates a connection that was silent for too long. */
   beat(): void {
-    if (this.liveness.isDead()) this.terminate();
+    if (this.liveness.isDead() || this.outbox.isStalled()) this.terminate();
     else if (this.liveness.isPingDue()) this.ping();
   }
 
@@ -193,6 +213,7 @@ export class AgentConnection {
     this.current = 'closed';
     clearTimeout(this.slowdown);
     this.queue.length = 0;
+    this.outbox.clear();
     this.liveness.ended();
     this.events?.closed(last);
   }

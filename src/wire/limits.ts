@@ -21,8 +21,12 @@ export const LINK_LIMITS = {
   pendingFrame: 16 * 1024,
   /** Time after which a connection without hello is closed. */
   helloDeadline: 5_000,
-  /** Unsent bytes beyond which a connection is cut, because its peer reads too slowly. */
+  /** Bytes of frames that wait in the socket of an agent. Further messages are written only when these have gone out. */
+  ahead: 4 * 1024 * 1024,
+  /** Approximate bytes of messages to an agent that are not written yet. An agent that reads nothing is cut off beyond it. */
   unsent: 256 * 1024 * 1024,
+  /** Milliseconds without any progress after which an agent that does not read its messages is cut off. */
+  stalledAfter: 60_000,
   pingInterval: 15_000,
   deadAfter: 45_000,
   /** Approximate size of the parts of a run, so that one frame never blocks the link for long. */

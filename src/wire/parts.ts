@@ -71,7 +71,7 @@ const messagesOf = (head: RunHead, content: RunContent, parts: readonly RunConte
  * have room. Measuring 10,000 resources as JSON takes seven times as long, in one turn of the event loop: the benchmark row of
  * the longest wait during an apply.
  */
-function roughSize(value: unknown): number {
+export function roughSize(value: unknown): number {
   if (typeof value === 'string') return value.length + 3;
   if (typeof value !== 'object' || value === null) return 8;
   let size = 2;
