@@ -640,6 +640,22 @@ describe('an agent that falls silent in its apply', () => {
     expect(bench.events.at(-1)?.summary).toContain('web-1 was silent, and has reported its end');
   });
 
+  it('is one less of those that did not succeed', async () => {
+    const { bench, agents } = await fleet(3);
+    agents[2]?.mishaps.set('/site', 'fail');
+    const id = await begin(bench);
+    const silent = await silence(bench, agents[0]);
+    await work(bench, agents[1], agents[2]);
+    await reaches(bench, id, { state: 'failed', reason: '2 agents did not succeed' });
+    await back(bench, silent);
+    await reaches(bench, id, {
+      state: 'failed',
+      reason: '1 agent did not succeed',
+      counts: { succeeded: 2, failed: 1 },
+    });
+    expect(told(bench)).toEqual(['rollout.failed']);
+  });
+
   it('starts nothing in a rollout that has halted because of it', async () => {
     const { bench, agents } = await fleet(2);
     const id = await begin(bench, { canary: 1 });

@@ -25,18 +25,33 @@ export const revertedAfterAll = (row: RolloutAgentRow, { status }: EndedOperatio
 
 /**
  * Returns what an ended or halted rollout says instead, after an agent was corrected; null if its word stays.
- * @param left agents that did not succeed, or were not reverted, in a rollout that was
+ * @param left agents that did not succeed, or in a rollout that reverts, agents of its wave that are not reverted
  */
 export function correctedWord(
-  row: Pick<RolloutRow, 'state' | 'reason' | 'pace' | 'finished_at'>,
+  { state, reason, pace, finished_at }: Pick<RolloutRow, 'state' | 'reason' | 'pace' | 'finished_at'>,
   after: RolloutAgentRow,
   left: number,
 ): Pick<RolloutRow, 'state' | 'reason'> | null {
-  const name = after.name ?? after.node_id;
-  const what = after.state === 'succeeded' || after.state === 'reverted' ? after.state : 'failed';
-  const reason = `${row.reason ?? 'it ended'}; later ${name} reported that it has ${what}`;
-  if (row.state === 'halted') return { state: 'halted', reason };
-  if (row.state !== 'failed' || row.finished_at === null) return null;
-  if (left > 0) return { state: 'failed', reason };
-  return row.pace.onFailure === 'revert' ? { state: 'reverted', reason } : { state: 'succeeded', reason: null };
+  const told = reason ?? '';
+  if (state === 'halted') {
+    const end = after.state === 'succeeded' ? 'succeeded' : 'failed';
+    const before = told.replace(LATER, '');
+    return { state, reason: `${before}; later ${after.name ?? after.node_id} reported that it has ${end}` };
+  }
+  if (state !== 'failed' || finished_at === null) return null;
+  if (pace.onFailure !== 'revert') {
+    if (left === 0) return { state: 'succeeded', reason: null };
+    return { state, reason: `${left === 1 ? '1 agent' : `${left} agents`} did not succeed` };
+  }
+  const why = told.replace(NOT_REVERTED, '');
+  if (left === 0) return { state: 'reverted', reason: why };
+  return { state, reason: told.replace(NOT_REVERTED, (_, all) => notReverted(left, all)) };
 }
+
+/** Returns the end of the reason of a rollout that could not revert some agents of its wave. */
+export const notReverted = (left: number, all: number | string): string =>
+  `; ${left} of ${all} agents could not be reverted`;
+
+const NOT_REVERTED = /; \d+ of (\d+) agents could not be reverted$/;
+/** What an earlier correction has said; only the last one is kept. */
+const LATER = /; later .* reported that it has \w+$/;

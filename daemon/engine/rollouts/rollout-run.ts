@@ -19,7 +19,14 @@ import { sourcesOfRollout } from '../modules/source-store.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import { findRevert } from '../operations/operation-store.js';
 import type { Verifications } from '../verifications.js';
-import { correctedWord, heardRow, IN_FLIGHT_WHEN_SILENT, isUnknown, revertedAfterAll } from './late-ends.js';
+import {
+  correctedWord,
+  heardRow,
+  IN_FLIGHT_WHEN_SILENT,
+  isUnknown,
+  notReverted,
+  revertedAfterAll,
+} from './late-ends.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
 import { RolloutDeadlines } from './rollout-deadlines.js';
 import { boundsOf } from './rollout-pace.js';
@@ -217,6 +224,7 @@ export class RolloutRun {
     });
     this.row = row;
     for (const { agent, row: after } of changed) {
+      this.agents.change(agent, { busyTicks: 0 });
       if (after.state === 'waiting') this.agents.makeReady(agent, after);
       else this.agents.change(agent, { row: after });
       this.unsaved.delete(agent);
@@ -481,7 +489,7 @@ export class RolloutRun {
     const left = agents.filter(({ row }) => row.state !== 'reverted').length;
     const hasReverted = this.agents.inStates('reverted').some(({ row }) => row.wave === this.row.passed + 1);
     if (left > 0) {
-      this.finish({ state: 'failed', reason: `${why}; ${left} of ${agents.length} agents could not be reverted` });
+      this.finish({ state: 'failed', reason: `${why}${notReverted(left, agents.length)}` });
     } else if (hasReverted) this.finish({ state: 'reverted' });
     else this.finish({ state: 'failed', reason: `${why}; there was nothing to revert` });
   }
@@ -709,10 +717,10 @@ export class RolloutRun {
     const word = correctedWord(this.row, after, this.leftUndone());
     if (word !== null) {
       this.progress(word);
-      const { state, reason } = word;
+      const { state } = word;
       if (state === 'succeeded' || state === 'reverted') {
         const told = `${after.name ?? nodeId} was silent, and has reported its end`;
-        this.events.push(stateEvent(this.record(), `rollout.${state}`, { actor: SYSTEM, reason: reason ?? told }));
+        this.events.push(stateEvent(this.record(), `rollout.${state}`, { actor: SYSTEM, reason: told }));
       }
     }
     this.wake();
