@@ -196,6 +196,19 @@ describe('orch sync', () => {
     expect(writes()).toEqual([]);
   });
 
+  it('changes no assignment that somebody has changed since it was planned', async () => {
+    const { assigned } = world();
+    const changed = { ...assigned.get('web'), selector: 'role=shop', agents: [] };
+    api.answer({ getAssignment: { body: changed } });
+    const { status, stderr } = await run(['sync', site, '--yes']);
+    expect(status).toBe(6);
+    expect(stderr).toContain(
+      'assignment web could not be updated: somebody has changed its selector from role=www to role=shop since this sync was planned',
+    );
+    expect(stderr).toContain('look at the plan again: orch sync DIR --plan');
+    expect(assigned.get('web')?.selector).toBe('role=www');
+  });
+
   it('says how far it came when something fails, and goes on from there', async () => {
     world();
     api.answer({ createAssignment: { problem: 'store_unavailable', detail: 'the disk is full' } });
