@@ -211,7 +211,8 @@ describe('a running orchestrator', () => {
     const known = [...elsewhere, 'orchestrator.stopped'];
     const types = Object.keys(EVENT_SEVERITY).filter((type) => !known.includes(type));
     expect(types.filter((type) => !raised.has(type))).toEqual([]);
-    expect(elsewhere.filter((type) => raised.has(type))).toEqual([]);
+    // An agent that is rejected here may dial once more before its record is removed, and is refused then.
+    expect(elsewhere.filter((type) => raised.has(type) && type !== 'agent.refused')).toEqual([]);
   });
 
   it.each(Object.entries(RAISED_ELSEWHERE))('tells of %s in %s', (type, file) => {
