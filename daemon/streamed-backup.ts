@@ -2,7 +2,6 @@
  * A backup over the control socket. The orchestrator answers the request with size and hash of the copy and then its
  * bytes. The command confirms that it has stored them, and gets the report once the audit log has the backup.
  */
-
 import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -28,11 +27,20 @@ export async function sendCopy(socket: Socket, copy: string, { bytes, sha256 }: 
   socket.write(`${JSON.stringify({ ok: true, result: { bytes, sha256 } })}\n`);
   for await (const part of createReadStream(copy)) {
     if (!socket.writable) throw gone();
-    if (!socket.write(part)) await Promise.race([once(socket, 'drain'), once(socket, 'close')]);
+    if (!socket.write(part)) await drained(socket);
   }
   const said = await new SocketReader(socket).line();
   if (said !== STORED) throw gone();
   socket.setTimeout(0);
+}
+
+/** Resolves once the socket takes more, is closed or broken. */
+async function drained(socket: Socket): Promise<void> {
+  const wait = new AbortController();
+  const { signal } = wait;
+  await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal })]).catch(() => undefined);
+  // The listeners of the event that did not come would stay, and pile up.
+  wait.abort();
 }
 
 const gone = (): Fault =>

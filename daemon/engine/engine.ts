@@ -187,6 +187,7 @@ export class Engine implements Service {
     this.leases.tick();
     this.observations.tick();
     this.rollouts.tick();
+    this.standings.tick();
     void this.automatic.tick();
     for (const operation of this.live.all()) {
       try {

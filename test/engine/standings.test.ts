@@ -74,6 +74,18 @@ describe('the standing of an agent', () => {
     expect(standing_reason).toMatch(/\/a/);
   });
 
+  it('is evaluated again by itself after a full disk', async () => {
+    const { bench, agent } = await assigned();
+    await bench.apply(agent, []);
+    expect(await standingOf(bench, agent)).toMatchObject({ standing: 'in_sync' });
+    await bench.upload('web', { '/a': '2' });
+    bench.isStoreBroken = true;
+    await bench.engine.standings.idle();
+    expect(bench.engine.standings.of(agent.nodeId)).toMatchObject({ standing: 'in_sync' });
+    bench.isStoreBroken = false;
+    expect(await standingOf(bench, agent)).toMatchObject({ standing: 'behind' });
+  });
+
   it('is drifted after a check that found differences, until an apply', async () => {
     const { bench, agent } = await assigned();
     await bench.apply(agent, []);

@@ -6,8 +6,9 @@ import { until } from '../support/orch.js';
 import { type TEST_STORE, urlOf } from '../support/store-urls.js';
 import { psql } from '../support/test-databases.js';
 import type { Allowed } from './checks.js';
-import { AGENTS, type Fleet, fakeTime, type Side } from './fleet.js';
-import type { Ledger } from './load.js';
+import { type Fleet, fakeTime } from './fleet.js';
+import type { Ledger } from './ledger.js';
+import { AGENTS, MACHINES, type Side } from './machines.js';
 import type { Random } from './random.js';
 
 export interface Strike {
@@ -200,12 +201,12 @@ async function startUnmounted({ fleet, ledger, random }: Strike): Promise<void> 
   await aWhile(random);
 }
 
-const either = (random: Random): Side => (random.next() < 0.5 ? 'a1' : 'a2');
+const oneOf = (random: Random): Side => MACHINES[random.between(0, MACHINES.length - 1)] ?? 'a1';
 
 export const FAULTS: readonly Fault[] = [
   { name: 'kill -9 of the orchestrator', stores: BOTH, strike: (on) => kill(on, 'serve') },
-  { name: 'kill -9 of an agent', strike: (on) => kill(on, either(on.random)) },
-  { name: 'kill -9 of both ends', stores: BOTH, strike: (on) => kill(on, 'serve', ...AGENTS) },
+  { name: 'kill -9 of an agent', strike: (on) => kill(on, oneOf(on.random)) },
+  { name: 'kill -9 of both ends', stores: BOTH, strike: (on) => kill(on, 'serve', ...MACHINES) },
   {
     name: 'kill -9 of the terminal host',
     strike: async ({ fleet, random }) => {
@@ -230,11 +231,11 @@ export const FAULTS: readonly Fault[] = [
     strike: (on) => cutPower(on, 'a1'),
   },
   { name: 'a full disk at the orchestrator', strike: (on) => breakDisk(on, 'serve', 'fill') },
-  { name: 'a full disk at an agent', strike: (on) => breakDisk(on, either(on.random), 'fill') },
+  { name: 'a full disk at an agent', strike: (on) => breakDisk(on, oneOf(on.random), 'fill') },
   { name: 'syncs that fail at the orchestrator', strike: (on) => breakDisk(on, 'serve', 'failSyncs') },
-  { name: 'syncs that fail at an agent', strike: (on) => breakDisk(on, either(on.random), 'failSyncs') },
+  { name: 'syncs that fail at an agent', strike: (on) => breakDisk(on, oneOf(on.random), 'failSyncs') },
   { name: 'a read-only disk at the orchestrator', strike: (on) => breakDisk(on, 'serve', 'turnReadOnly') },
-  { name: 'a read-only disk at an agent', strike: (on) => breakDisk(on, either(on.random), 'turnReadOnly') },
+  { name: 'a read-only disk at an agent', strike: (on) => breakDisk(on, oneOf(on.random), 'turnReadOnly') },
   {
     name: 'a clock that is hours ahead at the orchestrator',
     missing: withoutFakeTime,
@@ -253,7 +254,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'a clock that is years off at an agent',
     missing: withoutFakeTime,
-    strike: (on) => moveClock(on, either(on.random), on.random.between(-10, 10) * YEAR),
+    strike: (on) => moveClock(on, oneOf(on.random), on.random.between(-10, 10) * YEAR),
   },
   { name: 'a damaged write-ahead log', strike: (on) => damageServe(on, 'orch.db-wal', 'SIGKILL') },
   { name: 'a damaged page of the store', strike: damageStore },

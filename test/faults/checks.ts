@@ -4,8 +4,12 @@ import { join } from 'node:path';
 import type { Answer } from '../api/api-request.js';
 import type { Call } from '../api/world.js';
 import { until } from '../support/orch.js';
-import { AGENTS, type AgentName, type Fleet } from './fleet.js';
-import { contentOf, type Fate, type Ledger, linesOf, moduleOf, OWNER, secretContent } from './load.js';
+import { checkEnforced } from './enforced.js';
+import type { Fleet } from './fleet.js';
+import type { Fate, Ledger } from './ledger.js';
+import { contentOf, linesOf, moduleOf, OWNER, secretContent } from './load.js';
+import { AGENTS, type AgentName } from './machines.js';
+import { countIn, linesIn } from './witness.js';
 
 interface Ended {
   readonly operation_id: string;
@@ -31,7 +35,9 @@ export async function check(fleet: Fleet, ledger: Ledger, allowed: Allowed = {})
     await checkScripts({ fleet, ledger, agent, ends, hasLostJournal, violated });
     await checkConvergence(fleet, ledger, agent, violated, hasLostJournal);
   }
+  await checkEnforced(fleet, ledger, violated);
   await checkExecs(fleet, ledger, violated);
+  for (const sentence of await fleet.receiver.check(fleet.world)) violated(sentence);
 }
 
 type Violated = (sentence: string) => void;
@@ -118,11 +124,6 @@ async function checkRollouts(fleet: Fleet, ledger: Ledger, violated: Violated): 
 
 /** A rollout whose canary failed has halted: an operator would have to resume it. */
 const ENDED = ['succeeded', 'failed', 'cancelled', 'reverted', 'halted'];
-
-const linesIn = (path: string): readonly string[] =>
-  existsSync(path) ? readFileSync(path, 'utf8').split('\n').filter(Boolean) : [];
-
-const countIn = (lines: readonly string[], line: string): number => lines.filter((one) => one === line).length;
 
 interface CheckedAgent {
   readonly fleet: Fleet;

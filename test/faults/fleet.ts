@@ -1,17 +1,17 @@
-/** An orchestrator and two agents as real processes, each on a disk and with a clock of its own, that can be killed and started. */
+/** An orchestrator and three agents as real processes, each on a disk and with a clock of its own, that can be killed and started. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { World } from '../api/world.js';
 import { type Finished, type Running, until } from '../support/orch.js';
 import { TEST_SHELL } from '../support/test-shell.js';
 import { compileFaults, Disk } from './disk.js';
+import { enforce } from './enforced.js';
 import { moduleOf, SECRET, SECRET_VALUE, SHARED, sharedModule } from './load.js';
+import { AGENTS, type AgentName, MACHINES, type MachineName, type Side } from './machines.js';
+import { Receiver } from './receiver.js';
 
-export const AGENTS = ['a1', 'a2'] as const;
-export type AgentName = (typeof AGENTS)[number];
-export type Side = 'serve' | AgentName;
-const SIDES: readonly Side[] = ['serve', ...AGENTS];
+const SIDES: readonly Side[] = ['serve', ...MACHINES];
 
 /** The library of Debian's package `faketime`; null where it is not installed. */
 export const fakeTime: string | null = ((): string | null => {
@@ -27,14 +27,20 @@ export const fakeTime: string | null = ((): string | null => {
   return null;
 })();
 
-/** A command that ended well was recorded whole; the disks of this fleet are smaller than what is usually kept free. */
-const RECORDING = ['--terminal-record', 'required', '--terminal-disk-floor-bytes', '65536'];
+const SETTINGS = [
+  // A command that ended well was recorded whole; the disks of this fleet are smaller than what is usually kept free.
+  ...['--terminal-record', 'required', '--terminal-disk-floor-bytes', '65536'],
+  // Machines are looked at often, and repaired as often as they need it.
+  ...['--drift-interval', '2', '--drift-skip-recently-applied', '0', '--enforce-max-repairs', '1000'],
+  ...['--notifications-allow-networks', '127.0.0.0/8', '--notifications-allow-http'],
+];
 
 export class Fleet {
   readonly world = new World();
   readonly disks: Readonly<Record<Side, Disk>>;
-  readonly nodes: Record<AgentName, string> = { a1: '', a2: '' };
-  private readonly agents: Partial<Record<AgentName, Running>> = {};
+  readonly receiver = new Receiver();
+  readonly nodes: Record<MachineName, string> = { a1: '', a2: '', a3: '' };
+  private readonly agents: Partial<Record<MachineName, Running>> = {};
   private address = '';
   private publicKey = '';
   private ports: readonly string[] = [];
@@ -43,10 +49,10 @@ export class Fleet {
   constructor() {
     const library = compileFaults(this.path());
     const disk = (side: Side) => new Disk(this.path(side), library, 512);
-    this.disks = { serve: disk('serve'), a1: disk('a1'), a2: disk('a2') };
+    this.disks = { serve: disk('serve'), a1: disk('a1'), a2: disk('a2'), a3: disk('a3') };
     for (const side of SIDES) this.setClock(side, 0);
     writeFileSync(this.path('agent.yaml'), `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n`);
-    for (const name of AGENTS) mkdirSync(this.path('witness', name), { recursive: true });
+    for (const name of MACHINES) mkdirSync(this.path('witness', name), { recursive: true });
   }
 
   path(...parts: readonly string[]): string {
@@ -54,12 +60,12 @@ export class Fleet {
   }
 
   /** Directory that the agent manages. */
-  site(name: AgentName): string {
+  site(name: MachineName): string {
     return this.path(name, 'site');
   }
 
   /** Directory that scripts append to; no fault reaches it. */
-  witness(name: AgentName): string {
+  witness(name: MachineName): string {
     return this.path('witness', name);
   }
 
@@ -74,7 +80,8 @@ export class Fleet {
   /** Starts everything for the first time and approves the agents. */
   async begin(): Promise<void> {
     await this.startServe();
-    for (const name of AGENTS) {
+    await this.receiver.begin(this.world);
+    for (const name of MACHINES) {
       const { nodeId, agent } = await this.world.startAgent(`${name}/data`, this.env(name));
       this.nodes[name] = nodeId;
       this.agents[name] = agent;
@@ -85,7 +92,7 @@ export class Fleet {
     await this.assign();
   }
 
-  /** Assigns to each agent its own module, and to both the one that rollouts apply. */
+  /** Makes the modules that operators apply by name, and assigns those of rollouts and of the enforced machine. */
   private async assign(): Promise<void> {
     await this.world.gives('createSecret', { body: { name: SECRET, value: SECRET_VALUE } }, 201);
     const upload = (name: string, content: string) =>
@@ -93,18 +100,18 @@ export class Fleet {
     const assign = (name: string, selector: string) =>
       this.world.gives('createAssignment', { body: { name, selector, modules: [name] } }, 201);
     await upload(SHARED, sharedModule(this, 'begin'));
-    await assign(SHARED, 'load=any');
+    await assign(SHARED, `load in (${AGENTS.join(',')})`);
     for (const name of AGENTS) {
-      const tag = { params: { node_id: this.nodes[name], key: 'load' }, body: { value: 'any' } };
+      const tag = { params: { node_id: this.nodes[name], key: 'load' }, body: { value: name } };
       await this.world.gives('setTag', tag, 204);
       await upload(`load-${name}`, moduleOf(this, name, 'begin'));
-      await assign(`load-${name}`, `load=any,agent.name=${name}`);
     }
+    await enforce(this);
   }
 
   async startServe(more: readonly string[] = []): Promise<void> {
     await this.world.start(
-      [...this.ports, '--agent-port', this.portOf(this.address), ...RECORDING, ...more],
+      [...this.ports, '--agent-port', this.portOf(this.address), ...SETTINGS, ...more],
       this.env('serve'),
     );
     const { agent_address, public_key, api_url } = this.world.ready;
@@ -156,7 +163,7 @@ export class Fleet {
     return id ?? '';
   }
 
-  startAgent(name: AgentName): void {
+  startAgent(name: MachineName): void {
     const key = ['--orchestrator-key', this.publicKey, '--data-dir', this.path(name, 'data')];
     this.agents[name] = this.world.sandbox.start(['agent', 'connect', this.address, ...key], this.env(name));
   }
@@ -199,7 +206,7 @@ export class Fleet {
     await settled;
   }
 
-  /** Starts what does not run, and waits until both agents are connected. */
+  /** Starts what does not run, and waits until all agents are connected. */
   async allBack(): Promise<void> {
     for (const side of SIDES) {
       this.disks[side].heal();
@@ -214,8 +221,8 @@ export class Fleet {
     await until(async () => {
       const agents = await this.world.gives('listAgents', {}, 200);
       const connected = agents.filter((agent: { connected: boolean }) => agent.connected);
-      return connected.length === AGENTS.length;
-    }, 'both agents are connected');
+      return connected.length === MACHINES.length;
+    }, 'all agents are connected');
   }
 
   /** Moves the clock of a side by seconds; the monotonic clock goes on. */
@@ -235,14 +242,15 @@ export class Fleet {
 
   async dispose(): Promise<void> {
     await this.end('serve');
-    for (const name of AGENTS) await this.end(name);
+    for (const name of MACHINES) await this.end(name);
+    this.receiver.dispose();
     for (const disk of Object.values(this.disks)) disk.dispose();
-    // A warning about listeners of one socket was seen here in some rounds. It is printed, because it breaks no promise.
-    await this.world.sandbox.dispose().catch((error: unknown) => process.stderr.write(`faults: ${String(error)}\n`));
+    await this.world.sandbox.dispose();
   }
 
-  /** Copies a directory of a program that does not run, modes and times included. */
+  /** Copies a directory of a program that does not run, modes and times included, in place of what is at `to`. */
   copy(from: string, to: string): void {
+    rmSync(to, { recursive: true, force: true });
     execFileSync('cp', ['-a', from, to]);
   }
 
@@ -250,6 +258,8 @@ export class Fleet {
     const env: NodeJS.ProcessEnv = {
       ...this.disks[side].env({ keepsImages: this.keepsImages }),
       ORCH_AGENT_CONFIG: this.path('agent.yaml'),
+      // A warning of the runtime then names its place.
+      NODE_OPTIONS: '--trace-warnings',
     };
     if (fakeTime === null) return env;
     return {

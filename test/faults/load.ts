@@ -1,80 +1,10 @@
-/** Work that goes on while faults happen, and a ledger of what was asked, acknowledged and refused. */
-import type { Answer } from '../api/api-request.js';
-import type { Call } from '../api/world.js';
-import type { Finished } from '../support/orch.js';
-import { AGENTS, type AgentName, type Fleet } from './fleet.js';
-
-/** How a write was answered; `unknown` when the connection broke before the answer. */
-export type Fate = 'acknowledged' | 'refused' | 'unknown';
-
-export interface Apply {
-  readonly agent: AgentName;
-  /** Content of the managed file, and the name that the scripts write down. */
-  readonly value: string;
-  readonly fate: Fate;
-  readonly id: string | null;
-}
-
-/** A rollout of the module that both agents share. */
-export interface RolloutAsked {
-  readonly value: string;
-  readonly fate: Fate;
-  readonly id: string | null;
-}
-
-export interface Exec {
-  readonly agent: AgentName;
-  readonly marker: string;
-  readonly ended: Finished;
-}
-
-export class Ledger {
-  readonly secrets = new Map<string, Fate>();
-  readonly channels = new Map<string, Fate>();
-  readonly tags = new Map<string, { acknowledged: number; attempted: number }>();
-  readonly applies: Apply[] = [];
-  readonly rollouts: RolloutAsked[] = [];
-  readonly execs: Exec[] = [];
-  /** Operations whose results were compared with what ran. */
-  readonly compared = new Set<string>();
-  /** Promises that were broken, one sentence each. */
-  readonly violations: string[] = [];
-  /** Text of the newest checkpoint of the audit log, as an operator keeps it elsewhere. */
-  checkpoint: string | null = null;
-  /** Rises when something acknowledged is forgotten: what began before counts for nothing, however late it ends. */
-  era = 0;
-  private count = 0;
-
-  /** Returns a function that forgets what was acknowledged from now on, for a store that is put back to this moment. */
-  mark(): () => void {
-    const secrets = new Map(this.secrets);
-    const channels = new Map(this.channels);
-    const tags = this.tags.get('a1')?.acknowledged ?? 0;
-    const applies = new Set(this.applies);
-    const rollouts = new Set(this.rollouts);
-    return () => {
-      this.era += 1;
-      this.checkpoint = null;
-      for (const name of this.secrets.keys()) this.secrets.set(name, secrets.get(name) ?? 'unknown');
-      for (const name of this.channels.keys()) this.channels.set(name, channels.get(name) ?? 'unknown');
-      const kept = this.tags.get('a1');
-      if (kept !== undefined) kept.acknowledged = tags;
-      this.applies.forEach((apply, index) => {
-        if (!applies.has(apply)) this.applies[index] = { ...apply, fate: 'unknown', id: null };
-      });
-      this.rollouts.forEach((rollout, index) => {
-        if (!rollouts.has(rollout)) this.rollouts[index] = { ...rollout, fate: 'unknown', id: null };
-      });
-      this.execs.length = 0;
-    };
-  }
-
-  /** A name that was not used before. */
-  fresh(prefix: string): string {
-    this.count += 1;
-    return `${prefix}-${this.count}`;
-  }
-}
+/** Work that goes on while faults happen. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { EnforcedLoad } from './enforced.js';
+import type { Fleet } from './fleet.js';
+import type { Ledger } from './ledger.js';
+import { AGENTS, type AgentName } from './machines.js';
+import { type Ask, askOf } from './requests.js';
 
 /** Lines that an exec prints, half of them after a while. */
 const EXEC_LINES = 20;
@@ -145,12 +75,14 @@ export const sharedModule = (fleet: Fleet, value: string): string =>
 export class Load {
   private readonly fleet: Fleet;
   private readonly ledger: Ledger;
+  private readonly ask: Ask;
   private isStopped = false;
   private readonly loops: Promise<void>[] = [];
 
   constructor(fleet: Fleet, ledger: Ledger) {
     this.fleet = fleet;
     this.ledger = ledger;
+    this.ask = askOf(fleet, ledger);
   }
 
   begin(): void {
@@ -161,6 +93,8 @@ export class Load {
       this.loop(() => this.exec(agent));
     }
     this.loop(() => this.rollout());
+    const enforced = new EnforcedLoad(this.fleet, this.ledger, this.ask);
+    this.loop((round) => enforced.step(round));
   }
 
   /** Waits until what was begun has ended. */
@@ -173,7 +107,7 @@ export class Load {
     const run = async () => {
       for (let round = 0; !this.isStopped; round += 1) {
         await step(round);
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await sleep(100);
       }
     };
     this.loops.push(run());
@@ -215,7 +149,7 @@ export class Load {
     const call = { params: { name: SHARED }, body: { wait: false, canary: 1 } };
     const { fate, answer } = await this.ask('applyAssignment', call);
     this.ledger.rollouts.push({ value, fate, id: fate === 'acknowledged' ? answer?.json.rollout_id : null });
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await sleep(1_000);
   }
 
   private async apply(agent: AgentName): Promise<void> {
@@ -231,7 +165,7 @@ export class Load {
     const id = asked.fate === 'acknowledged' ? asked.answer?.json.operation_id : null;
     this.ledger.applies.push({ agent, value, fate: asked.fate, id });
     // The next one is refused while this one runs; that is a part of the load too.
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await sleep(300);
   }
 
   private async exec(agent: AgentName): Promise<void> {
@@ -240,20 +174,5 @@ export class Load {
     const { era } = this.ledger;
     const ended = await this.fleet.cli(['exec', agent, '--', 'sh', '-c', text]);
     if (era === this.ledger.era) this.ledger.execs.push({ agent, marker, ended });
-  }
-
-  /** Sends a request; an answer that breaks the API's own document is a violation. */
-  private async ask(id: string, call: Call): Promise<{ readonly fate: Fate; readonly answer: Answer | null }> {
-    const { era } = this.ledger;
-    try {
-      const answer = await this.fleet.world.call(id, call);
-      if (era !== this.ledger.era) return { fate: 'unknown', answer };
-      return { fate: answer.status < 300 ? 'acknowledged' : 'refused', answer };
-    } catch (error) {
-      if (String(error).includes('broke the document')) this.ledger.violations.push(String(error));
-      // The programs that are killed are away for a moment.
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      return { fate: 'unknown', answer: null };
-    }
   }
 }

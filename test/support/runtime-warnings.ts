@@ -1,6 +1,7 @@
 /** Warnings that Node itself prints, such as of listeners that pile up: people take them for faults of `orch`. */
 
-const WARNING = /\(node:\d+\) (?:\[\w+\] )?\w*Warning\b.*/;
+/** The warning, and the calls that led to it when the program was started with `--trace-warnings`. */
+const WARNING = /\(node:\d+\) (?:\[\w+\] )?\w*Warning\b.*(?:\n\s+at .*)*/;
 
 /** Throws when the output of one of our programs holds one. */
 export function refuseRuntimeWarnings(output: string): void {

@@ -104,6 +104,8 @@ export class Standings {
   private readonly marked = new Set<string>();
   private isAllMarked = false;
   private isStopped = false;
+  /** True from a failed evaluation to the next one that succeeds. */
+  private hasFailed = false;
   private pass: Promise<void> | null = null;
   private turn: Promise<void> = Promise.resolve();
   private listener: ((evaluated: EvaluatedAgent) => void) | null = null;
@@ -202,32 +204,50 @@ export class Standings {
     });
   }
 
+  /** Looks again at the agents whose last evaluation failed. Called once a second. */
+  tick(): void {
+    if (this.isMarked) this.begin();
+  }
+
+  private get isMarked(): boolean {
+    return this.isAllMarked || this.marked.size > 0;
+  }
+
   private begin(): void {
     if (this.pass !== null || this.isStopped) return;
-    this.pass = this.run().finally(() => {
+    this.pass = this.run().then((isDone) => {
       this.pass = null;
-      if (this.isAllMarked || this.marked.size > 0) this.begin();
+      if (isDone && this.isMarked) this.begin();
     });
   }
 
-  /** Evaluates the marked agents. Never rejects. */
-  private async run(): Promise<void> {
+  /** Evaluates the marked agents. Returns false when the store failed, and they stay marked. Never rejects. */
+  private async run(): Promise<boolean> {
     const { db, logger } = this.options;
     // Lets a burst of events mark all of its agents first, and the caller of the first one go on.
     await setImmediate();
+    const isAllMarked = this.isAllMarked;
+    let ids: readonly string[] = [];
     try {
-      if (this.isAllMarked) {
+      if (isAllMarked) {
         this.isAllMarked = false;
         for (const nodeId of await listApprovedIds(db)) this.marked.add(nodeId);
         for (const nodeId of this.rows.keys()) this.marked.add(nodeId);
       }
-      const ids = [...this.marked].slice(0, PAGE);
+      ids = [...this.marked].slice(0, PAGE);
       for (const id of ids) this.marked.delete(id);
       await this.evaluatePage(ids);
     } catch (error) {
-      // The agents are looked at again after their next event.
-      logger.error('the standing of agents could not be evaluated', { reason: messageOf(error) });
+      for (const id of ids) this.marked.add(id);
+      this.isAllMarked ||= isAllMarked;
+      if (!this.hasFailed) {
+        logger.error('the standing of agents could not be evaluated, it is tried again', { reason: messageOf(error) });
+      }
+      this.hasFailed = true;
+      return false;
     }
+    this.hasFailed = false;
+    return true;
   }
 
   private async evaluatePage(ids: readonly string[]): Promise<void> {
