@@ -35,6 +35,10 @@ export class Ledger {
   readonly execs: Exec[] = [];
   /** Values of the enforced module, in the order in which they were published. */
   readonly kept: { readonly value: string; readonly fate: Fate }[] = [];
+  /** Values of the module that rollouts apply, as they were uploaded. */
+  readonly shared: string[] = [];
+  /** Values that were current when a store was put back: the machines have gone on, and are brought back to them. */
+  readonly mayRunAgain = new Set<string>();
   /** Operations whose results were compared with what ran. */
   readonly compared = new Set<string>();
   /** Promises that were broken, one sentence each. */
@@ -52,7 +56,10 @@ export class Ledger {
     const tags = this.tags.get('a1')?.acknowledged ?? 0;
     const applies = new Set(this.applies);
     const rollouts = new Set(this.rollouts);
+    // The answer to the newest upload may be under way.
+    const shared = this.shared.slice(-2);
     return () => {
+      for (const value of shared) this.mayRunAgain.add(value);
       this.era += 1;
       this.checkpoint = null;
       for (const name of this.secrets.keys()) this.secrets.set(name, secrets.get(name) ?? 'unknown');

@@ -142,6 +142,7 @@ export class Load {
 
   private async rollout(): Promise<void> {
     const value = this.ledger.fresh('shared');
+    this.ledger.shared.push(value);
     const uploaded = await this.ask('uploadModule', {
       body: { name: SHARED, content: sharedModule(this.fleet, value) },
     });
