@@ -4,7 +4,8 @@ import { isFault } from '../../../src/kernel/fault.js';
 import { WakeSignal } from '../../core/event-bus.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { RolloutMember } from './rollout-agents.js';
-import type { RolloutRun, RunWatcher } from './rollout-run.js';
+import type { RunWatcher } from './rollout-progress.js';
+import type { RolloutRun } from './rollout-run.js';
 
 type Write = (line: RolloutEvent) => Promise<void>;
 

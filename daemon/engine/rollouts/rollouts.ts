@@ -23,8 +23,9 @@ import type { Verifications } from '../verifications.js';
 import { emptyCounts } from './rollout-agents.js';
 import { assignWaves, checkPace, type RequestedPace, resolvePace } from './rollout-pace.js';
 import { type PlanWatcher, planAgents } from './rollout-plans.js';
+import type { RunWatcher } from './rollout-progress.js';
 import { rolloutView } from './rollout-results.js';
-import { type AgentChange, RolloutRun, type RunTools, type RunWatcher } from './rollout-run.js';
+import { RolloutRun } from './rollout-run.js';
 import {
   countRollouts,
   findRollout,
@@ -50,6 +51,7 @@ import {
   type RolloutTarget,
   requestedEvent,
 } from './rollout-target.js';
+import type { RunTools } from './run-tools.js';
 
 interface RolloutsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
@@ -336,53 +338,28 @@ export class Rollouts {
   }
 
   /** Starts no other agent until the rollout is resumed. Throws `rollout_not_found`, `rollout_finished` or `rollout_in_progress`. */
-  async pause(id: string, reason: string | null, context: RequestContext): Promise<RolloutRecord> {
-    return this.change(id, async (run) => {
-      if (run.state === 'paused' || run.state === 'halted') return;
-      if (run.state === 'reverting') throw inProgress(run, 'is being reverted');
-      if (run.state !== 'running') throw finished(run);
-      const event = requestedEvent(run.record(), 'rollout.paused', { context, reason });
-      await run.command({ progress: { state: 'paused', reason }, event });
-    });
+  pause(id: string, reason: string | null, context: RequestContext): Promise<RolloutRecord> {
+    const event = (record: RolloutRecord) => requestedEvent(record, 'rollout.paused', { context, reason });
+    return this.change(id, (run) => run.command({ do: 'pause', reason }, event));
   }
 
   /**
    * Continues a paused or halted rollout on behalf of the caller. Failures that halted it no longer count. Throws
    * `rollout_not_found` or `rollout_finished`.
    */
-  async resume(id: string, context: RequestContext): Promise<RolloutRecord> {
-    return this.change(id, async (run) => {
-      if (run.state === 'running' || run.state === 'reverting') return;
-      if (run.state !== 'paused' && run.state !== 'halted') throw finished(run);
-      const isHalted = run.state === 'halted';
-      const failed = isHalted ? run.agents.inStates('failed', 'unreachable') : [];
-      const agents = failed.map((agent): AgentChange => ({ agent, row: { forgiven: 1 } }));
-      const event = requestedEvent(run.record(), 'rollout.resumed', { context, reason: null });
-      const progress = { state: 'running', reason: null, actor: context.actor, passed: run.firstOpenWave() } as const;
-      await run.command({ progress, agents, event });
-    });
+  resume(id: string, context: RequestContext): Promise<RolloutRecord> {
+    const event = (record: RolloutRecord) => requestedEvent(record, 'rollout.resumed', { context, reason: null });
+    return this.change(id, (run) => run.command({ do: 'resume', actor: context.actor }, event));
   }
 
   /**
    * Applies again to the failed, unreachable and skipped agents of an ended or halted rollout, on behalf of the caller. Throws
    * `rollout_not_found`, `rollout_in_progress`, or `rollout_finished` when every agent has succeeded.
    */
-  async retry(id: string, context: RequestContext): Promise<RolloutRecord> {
-    return this.change(id, async (run) => {
-      if (['running', 'paused', 'reverting'].includes(run.state)) throw inProgress(run, `is ${run.state}`);
-      if (run.state === 'cancelled' && run.agents.inFlight > 0) throw inProgress(run, 'still has agents in flight');
-      const again = run.agents.inStates('failed', 'unreachable', 'skipped', 'reverted');
-      if (again.length === 0 && run.state !== 'halted') {
-        throw new Fault('rollout_finished', `rollout ${id} has nothing to retry: no agent failed or was left out`);
-      }
-      const row = { state: 'waiting', forgiven: 0, operation_id: null, summary: null, error: null } as const;
-      const event = requestedEvent(run.record(), 'rollout.retried', { context, reason: null });
-      await run.command({
-        progress: run.retried(again, context.actor),
-        agents: again.map((agent) => ({ agent, row })),
-        event,
-      });
-    });
+  retry(id: string, context: RequestContext): Promise<RolloutRecord> {
+    const event = (record: RolloutRecord) => requestedEvent(record, 'rollout.retried', { context, reason: null });
+    const { actor } = context;
+    return this.change(id, (run) => run.command({ do: 'retry', actor, expiresAt: run.retryExpiry() }, event));
   }
 
   /**
@@ -390,13 +367,10 @@ export class Rollouts {
    * `rollout_finished`, or `rollout_in_progress` while it is reverted.
    */
   async cancel(id: string, context: RequestContext): Promise<string[]> {
+    const reason = `${context.actor.name} cancelled the rollout`;
     const run = await this.inLane(id, async () => {
       const found = await this.open(id);
-      if (found.isOver) throw finished(found);
-      if (found.state === 'cancelled') return found;
-      if (found.state === 'reverting') throw inProgress(found, 'is being reverted');
-      const reason = `${context.actor.name} cancelled the rollout`;
-      await found.command(found.cancelled(reason, cancelledEvent(headOf(found.record()), context)));
+      await found.command({ do: 'cancel', reason }, (record) => cancelledEvent(headOf(record), context));
       return this.keep(found);
     });
     const cancelled: string[] = [];
@@ -495,18 +469,3 @@ export class Rollouts {
 
 const rolloutNotFound = (id: string): Fault =>
   new Fault('rollout_not_found', `there is no rollout "${id}"`, { hint: 'see what there is: orch rollouts list' });
-
-const finished = (run: RolloutRun): Fault =>
-  new Fault('rollout_finished', `rollout ${run.id} has ended: it is ${run.state}`, {
-    hint: `see what it did: orch rollouts show ${run.id}`,
-    data: { rollout_id: run.id, state: run.state },
-  });
-
-const inProgress = (run: RolloutRun, what: string): Fault =>
-  new Fault('rollout_in_progress', `rollout ${run.id} ${what}`, {
-    hint:
-      run.state === 'reverting'
-        ? `wait for it: orch rollouts watch ${run.id}`
-        : `wait for it, or cancel it: orch rollouts cancel ${run.id}`,
-    data: { rollout_id: run.id, state: run.state },
-  });

@@ -1,0 +1,28 @@
+/** What the parts of a rollout in memory work with. */
+import type { Core } from '../../core/core.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import type { Applies } from '../applies.js';
+import type { Lanes, Places } from '../lanes.js';
+import type { Leases } from '../leases.js';
+import type { CurrentModules } from '../modules/current-modules.js';
+import type { OperationReader } from '../operations/operation-reader.js';
+import type { Verifications } from '../verifications.js';
+
+export interface RunTools extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
+  readonly link: AgentLink;
+  readonly leases: Leases;
+  readonly applies: Applies;
+  readonly operations: OperationReader;
+  /** Runs the health checks of what was applied last to an agent. */
+  readonly verify: Verifications['verify'];
+  /** Prepares the modules that a rollout carries as texts. */
+  readonly revive: CurrentModules['revive'];
+  /** One lane per rollout: its commands and its steps do not overlap. */
+  readonly lanes: Lanes;
+  /** Limits how many applies of all rollouts are resolved and stored at a time. */
+  readonly starting: Places;
+  /** Aborted when the orchestrator stops. */
+  readonly shutdown: AbortSignal;
+  /** Monotonic milliseconds until which offline agents are expected back, because the orchestrator has just started. */
+  readonly returnsBy: number;
+}
