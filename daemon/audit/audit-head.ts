@@ -4,6 +4,7 @@
  */
 import { closeSync, constants, fdatasync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncDirectory } from '../../src/disk/durable.js';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { findAuditCut, findAuditRow, lastAuditRow } from '../core/audit-store.js';
 import type { Core } from '../core/core.js';
@@ -231,14 +232,5 @@ export class AuditHead {
     this.hasFailed = true;
     const { file, logger } = this.options;
     logger.error('the end of the audit log could not be noted beside the store', { file, reason: messageOf(error) });
-  }
-}
-
-function syncDirectory(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }

@@ -1,17 +1,8 @@
 /** Checks the target file of a backup and moves the finished copy into place. */
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
-import { dirname, isAbsolute, join } from 'node:path';
+import { chmodSync, lstatSync, mkdirSync, realpathSync, rmSync } from 'node:fs';
+import { dirname, isAbsolute } from 'node:path';
 import * as Type from 'typebox';
+import { renameDurably } from '../../src/disk/durable.js';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { closed } from '../../src/kernel/schema.js';
 
@@ -72,8 +63,7 @@ export function makeWorkplace(file: string): string {
 export function putInPlace(copy: string, file: string): void {
   try {
     chmodSync(copy, 0o600);
-    renameSync(copy, file);
-    syncPath(join(file, '..'));
+    renameDurably(copy, file);
   } catch (cause) {
     throw notWritable(file, cause);
   }
@@ -110,13 +100,3 @@ export const BackupReportSchema = closed({
   keys: Type.Array(Type.String()),
 });
 export type BackupReport = Type.Static<typeof BackupReportSchema>;
-
-/** Calls fsync on a file, or on a directory to make its entries durable. */
-export function syncPath(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}

@@ -4,11 +4,11 @@ import { createReadStream, createWriteStream, existsSync, openSync, statSync } f
 import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { syncFile } from '../../src/disk/durable.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { MIGRATIONS } from '../database/migrations/index.js';
-import { syncPath } from './backup-target.js';
 import { damageOf, isDamage, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 
 /**
@@ -36,7 +36,7 @@ export async function copyIn(
   });
   try {
     await pipeline(createReadStream(file, { fd }), hashing, createWriteStream(to, { flags: 'wx', mode: 0o600 }));
-    syncPath(to);
+    syncFile(to);
   } catch (cause) {
     if (systemCodeOf(cause) === 'ENOSPC') {
       throw new Fault('disk_full', `there is no room for a copy of ${file} at ${to}`, {

@@ -2,6 +2,7 @@
 import { existsSync, linkSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { syncDirectory } from '../../src/disk/durable.js';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
@@ -24,7 +25,7 @@ import { isPostgresUrl, parsePostgresUrl } from '../database/postgres/postgres-u
 import type { Queryable } from '../database/schema.js';
 import { STORE_FILE, serverOf } from '../database/store-location.js';
 import { NOTE_KEY } from './backup-note.js';
-import { makeWorkplace, syncPath } from './backup-target.js';
+import { makeWorkplace } from './backup-target.js';
 import { checkStore, copyIn } from './check-backup.js';
 import { headOf, requireIntactChain, requireSameHead } from './copied-chain.js';
 import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
@@ -298,7 +299,7 @@ function putNewFile(staged: string, file: string): void {
     if (statSync(file, { throwIfNoEntry: false })?.size === 0) rmSync(file);
     linkSync(staged, file);
     rmSync(staged);
-    syncPath(dirname(file));
+    syncDirectory(dirname(file));
   } catch (cause) {
     if (systemCodeOf(cause) === 'EEXIST') throw occupied(file, 'move it away, or name another place');
     throw new Fault('store_unavailable', `the copy cannot be put at ${file}: ${messageOf(cause)}`, { cause });

@@ -2,8 +2,9 @@
  * Remembers, outside the data directory, which data directories are separate mounts. When such a directory is empty and
  * no longer a separate file system, it is not mounted, and the first start in it is refused.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { replaceFile } from '../../src/disk/durable.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
@@ -67,11 +68,7 @@ export class DirectoryMemory {
 
   private write(known: ReadonlyMap<string, string>): void {
     mkdirSync(dirname(this.file), { recursive: true, mode: 0o700 });
-    const temporary = `${this.file}.new`;
-    writeFileSync(temporary, `${JSON.stringify(Object.fromEntries([...known].slice(-MOST)), null, 2)}\n`, {
-      mode: 0o600,
-    });
-    renameSync(temporary, this.file);
+    replaceFile(this.file, `${JSON.stringify(Object.fromEntries([...known].slice(-MOST)), null, 2)}\n`);
   }
 }
 

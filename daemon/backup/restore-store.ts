@@ -1,7 +1,8 @@
 /** `orch serve restore`: replaces the store of a stopped orchestrator with a backup. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { renameDurably, syncDirectory, syncFile } from '../../src/disk/durable.js';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
@@ -14,7 +15,6 @@ import { findFormerKeys } from '../secrets/open-keyring.js';
 import { listRecordings } from '../terminal/recordings/recording-files.js';
 import { unknownAmong } from '../terminal/recordings/stray-recordings.js';
 import { IDENTITY_KEY, NOTE_KEY } from './backup-note.js';
-import { syncPath } from './backup-target.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
 import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
@@ -178,7 +178,7 @@ export function requireClosed(staged: string): void {
       hint: 'free some space there; nothing was changed',
     });
   }
-  syncPath(staged);
+  syncFile(staged);
 }
 
 export type Present = StoreFacts | 'unreadable' | 'none';
@@ -246,24 +246,24 @@ export function swapStore({ dataDir, staged, stamp }: Swap): string | null {
   const place = join(dataDir, STORE_FILE);
   if (!existsSync(place)) {
     for (const end of BESIDE) rmSync(`${place}${end}`, { force: true });
-    putThere(staged, place, dataDir);
+    renameDurably(staged, place);
     return null;
   }
   const kept = join(dataDir, `${KEPT}${stamp}`);
   linkSync(place, kept);
   const beside = BESIDE.filter((end) => existsSync(`${place}${end}`));
   for (const end of beside) linkSync(`${place}${end}`, `${kept}${end}`);
-  syncPath(dataDir);
+  syncDirectory(dataDir);
   if (beside.length > 0) {
     // A store that still has its log is damaged and opens neither before nor after this. Without its log it might open in
     // a state that it never had, so a placeholder takes its name first.
     const nothing = `${staged}.none`;
     writeFileSync(nothing, `The store was moved to ${kept}; see: orch serve restore --help\n`, { mode: 0o600 });
-    putThere(nothing, place, dataDir);
+    renameDurably(nothing, place);
     for (const end of beside) rmSync(`${place}${end}`);
-    syncPath(dataDir);
+    syncDirectory(dataDir);
   }
-  putThere(staged, place, dataDir);
+  renameDurably(staged, place);
   return kept;
 }
 
@@ -275,9 +275,4 @@ export function forgetUnfinishedSwap(dataDir: string): void {
     const path = join(dataDir, name);
     if (statSync(path).ino === place.ino) rmSync(path);
   }
-}
-
-function putThere(file: string, place: string, dataDir: string): void {
-  renameSync(file, place);
-  syncPath(dataDir);
 }

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { createReadStream, readdirSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { syncFile } from '../../src/disk/durable.js';
 import { type BackupNote, NOTE_KEY } from './backup-note.js';
-import { syncPath } from './backup-target.js';
 import { damageOf, readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 
 export interface SealOptions {
@@ -32,7 +32,7 @@ export async function sealCopy({ file, note }: SealOptions): Promise<SealedCopy>
   if (facts === null) throw new Error('the copy is no store');
   const beside = readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}-`));
   if (beside.length > 0) throw new Error(`the copy is not whole without ${beside.join(', ')}`);
-  syncPath(file);
+  syncFile(file);
   return { bytes: statSync(file).size, sha256: await sha256Of(file), schema: facts.schema, last: facts.last };
 }
 

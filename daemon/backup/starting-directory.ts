@@ -1,7 +1,8 @@
 /** Checks a data directory at startup, so that a lost disk or key is not mistaken for a first start. */
 import type { KeyObject } from 'node:crypto';
-import { existsSync, renameSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import { renameDurably } from '../../src/disk/durable.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadKey, loadOrCreateKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
@@ -49,7 +50,7 @@ export function examineDirectory(
     });
   }
   if (!newStore && !isThere && (keys.length > 0 || hasLog)) throw lostStore(dataDir);
-  if (newStore && hasLog) renameSync(log, `${log}.lost`);
+  if (newStore && hasLog) renameDurably(log, `${log}.lost`);
   return { isFirst: !isThere && keys.length === 0, mayBeEmpty: newStore || keys.length === 0 };
 }
 

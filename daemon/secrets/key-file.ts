@@ -1,6 +1,7 @@
 /** Reads and writes `secrets.key`, the private file beside the store with the sealing keys and the hash key of secrets. */
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { renameDurably } from '../../src/disk/durable.js';
 import { createPrivateFile, readPrivateFile } from '../../src/identity/private-file.js';
 import { Fault, isFault, systemCodeOf } from '../../src/kernel/fault.js';
 
@@ -39,13 +40,7 @@ export function replaceKeyFile(file: string, keys: SecretKeys): void {
   const temporary = `${file}.new`;
   rmSync(temporary, { force: true });
   createPrivateFile(temporary, print(keys));
-  renameSync(temporary, file);
-  const directory = openSync(dirname(file), 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
+  renameDurably(temporary, file);
 }
 
 /** Returns the paths of kept key files beside the key file (`secrets.key.1`), ascending by number. */

@@ -14,6 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncDirectory } from '../disk/durable.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { canonicalJson } from '../kernel/json.js';
 import { isTainted } from '../resources/tainted-body.js';
@@ -298,16 +299,6 @@ export class Journal implements Ledger {
 
 function writeFully(descriptor: number, data: Buffer): void {
   for (let at = 0; at < data.length; ) at += writeSync(descriptor, data, at);
-}
-
-function syncDirectory(path: string): void {
-  if (process.platform === 'win32') return;
-  const descriptor = openSync(path, constants.O_RDONLY);
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 function writeFault(file: string, cause: unknown): Fault {

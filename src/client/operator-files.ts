@@ -1,7 +1,8 @@
 /** The operator's files: their places by the XDG rules, and private writes (mode 0600 in a directory of mode 0700). */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { replaceFile } from '../disk/durable.js';
 import { accountHome } from '../identity/account-home.js';
 import { asOwnerOf } from '../identity/as-owner.js';
 import { Fault } from '../kernel/fault.js';
@@ -48,18 +49,11 @@ export function requireState(env: Environment): void {
 
 /** Replaces a file atomically. With sudo the file and its directories become those of the home's owner. Throws the system's error. */
 export function writeOwnFile(path: string, content: string): void {
-  asOwnerOf(path, () => replaceFile(path, content));
-}
-
-function replaceFile(path: string, content: string): void {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.new`;
-  makeOwnDirectory(dirname(path));
-  try {
-    writeFileSync(temporary, content, { mode: 0o600, flag: 'wx', flush: true });
-    renameSync(temporary, path);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
+  asOwnerOf(path, () => {
+    makeOwnDirectory(dirname(path));
+    // Several commands may write at a time.
+    replaceFile(path, content, { temporary: `${path}.${randomBytes(6).toString('hex')}.new` });
+  });
 }
 
 /**

@@ -3,9 +3,7 @@ import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
-  fchmodSync,
   fstatSync,
-  fsyncSync,
   linkSync,
   openSync,
   readFileSync,
@@ -13,9 +11,9 @@ import {
   rmSync,
   type Stats,
   statSync,
-  writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { createFile, syncDirectory } from '../disk/durable.js';
 import { Fault, messageOf, shellWord, systemCodeOf } from '../kernel/fault.js';
 import { asOwnerOf } from './as-owner.js';
 
@@ -57,7 +55,7 @@ function createDurably(path: string, content: string): void {
   const directory = dirname(resolve(path));
   const temporary = join(directory, `.${basename(path)}.${randomBytes(8).toString('hex')}.new`);
   try {
-    writeDurably(temporary, content);
+    createFile(temporary, content, 0o600);
     linkSync(temporary, path);
     rmSync(temporary);
     syncDirectory(directory);
@@ -93,28 +91,6 @@ function requirePrivate(path: string, stats: Stats, anyOwner: boolean): void {
 
 const isOwnersPlace = (path: string, { uid }: Stats): boolean =>
   statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.uid === uid;
-
-function writeDurably(path: string, content: string): void {
-  const descriptor = openSync(path, 'wx', 0o600);
-  try {
-    // An unusual umask removes even the owner's rights.
-    fchmodSync(descriptor, 0o600);
-    writeFileSync(descriptor, content);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-function syncDirectory(path: string): void {
-  if (process.platform === 'win32') return;
-  const descriptor = openSync(path, constants.O_RDONLY);
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}
 
 function unreadable(path: string, cause: unknown): Fault {
   const reasons: Readonly<Record<string, string>> = {

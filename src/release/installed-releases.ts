@@ -5,21 +5,18 @@
 import { verify } from 'node:crypto';
 import {
   chmodSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   realpathSync,
-  renameSync,
   rmSync,
   symlinkSync,
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { renameDurably } from '../disk/durable.js';
 import { keyObjectOf } from '../identity/key-object.js';
 import { Fault, systemCodeOf } from '../kernel/fault.js';
 import type { PublicKeyHex } from '../kernel/ids.js';
@@ -105,8 +102,7 @@ export function switchRelease(directory: string | null, { current }: ReleasePlac
   const next = `${current}.new`;
   rmSync(next, { force: true });
   symlinkSync(relative(realOf(dirname(current)), realOf(directory)), next);
-  renameSync(next, current);
-  syncDirectory(dirname(current));
+  renameDurably(next, current);
 }
 
 /** Returns a path without symbolic links, as `/opt` is one on some systems; the path itself when nothing is there. */
@@ -115,15 +111,6 @@ export function realOf(path: string): string {
     return realpathSync(path);
   } catch {
     return path;
-  }
-}
-
-function syncDirectory(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Installs and removes a unit: a package brings its own, and elsewhere it is written where the operator's units are. */
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { replaceFile, syncDirectory } from '../disk/durable.js';
 import { Fault, messageOf } from '../kernel/fault.js';
 import { lastLogLines, type Systemctl } from './systemd.js';
 
@@ -29,7 +30,7 @@ export async function startUnit({ systemctl, places }: ServiceTools, name: strin
   const isPackaged = existsSync(packaged) && readFileSync(packaged, 'utf8') === text;
   return attempt(name, async () => {
     if (isPackaged) rmSync(own, { force: true });
-    else replace(own, text);
+    else replaceFile(own, text, { mode: 0o644 });
     await systemctl('daemon-reload');
     await systemctl('enable', name);
     await systemctl('restart', name);
@@ -52,22 +53,6 @@ export async function stopUnit({ systemctl, places }: ServiceTools, name: string
     await systemctl('daemon-reload');
   });
   return path;
-}
-
-/** Replaces a file atomically and durably, readable for everyone. */
-function replace(path: string, text: string): void {
-  writeFileSync(`${path}.new`, text, { mode: 0o644, flush: true });
-  renameSync(`${path}.new`, path);
-  syncDirectory(dirname(path));
-}
-
-function syncDirectory(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 async function attempt<T>(name: string, work: () => Promise<T>): Promise<T> {

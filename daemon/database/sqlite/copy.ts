@@ -1,7 +1,7 @@
 /** Copies the open store to other files. */
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { closeSync, openSync, rmSync } from 'node:fs';
 import type { Database as Connection } from 'better-sqlite3';
+import { renameDurably, syncFile } from '../../../src/disk/durable.js';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 
 /**
@@ -21,9 +21,8 @@ export async function sealPartial(file: string, write: (partial: string) => Prom
   try {
     rmSync(partial, { force: true });
     await write(partial);
-    sync(partial);
-    renameSync(partial, file);
-    sync(dirname(file));
+    syncFile(partial);
+    renameDurably(partial, file);
   } catch (cause) {
     rmSync(partial, { force: true });
     if (isFault(cause)) throw cause;
@@ -46,13 +45,4 @@ export async function copyTo(connection: Connection, file: string, signal: Abort
       return STEP;
     },
   });
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
 }

@@ -3,7 +3,8 @@
  * loss until it was reported to the orchestrator.
  */
 import { existsSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { syncDirectory } from '../../disk/durable.js';
 import { isFault } from '../../kernel/fault.js';
 import { type JournalContent, journalFile, readJournal, salvageJournal } from './read-journal.js';
 
@@ -91,5 +92,6 @@ function keepAside(file: string): string {
   } catch {
     renameSync(file, kept);
   }
+  syncDirectory(dirname(file));
   return kept;
 }

@@ -22,6 +22,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { syncDirectory } from '../../disk/durable.js';
 import { Fault, isFault, systemCodeOf } from '../../kernel/fault.js';
 import type { Exposure } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
@@ -34,7 +35,7 @@ import { bestReach, type HeldEntry, type Reach, SafeWalk } from '../host/safe-wa
 import { ScriptDirectories } from '../host/script-directory.js';
 import { Staging } from '../host/staging.js';
 import { Temporaries } from '../host/temporaries.js';
-import { readOwnFile, snapshotDirectory, syncDirectory } from './snapshot-record.js';
+import { readOwnFile, snapshotDirectory } from './snapshot-record.js';
 
 interface Owned {
   readonly uid: number;

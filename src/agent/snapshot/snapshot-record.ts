@@ -2,20 +2,9 @@
  * The record of a snapshot in the agent's data directory: what an apply replaces, and whether it is to be put back. The agent and
  * the service beside it read it, and whoever holds the data directory writes it.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { replaceFile, syncDirectory } from '../../disk/durable.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { CheckReport } from '../../resources/checks/check.js';
 import type { Restored } from '../../resources/restored.js';
@@ -106,17 +95,7 @@ export function makeSnapshotDirectory(dataDir: string): string {
 /** Replaces the record durably. */
 export function writeSnapshot(dataDir: string, record: SnapshotRecord): void {
   const directory = snapshotDirectory(dataDir);
-  const path = join(directory, FILE);
-  rmSync(`${path}.new`, { force: true });
-  const descriptor = openSync(`${path}.new`, CREATE, 0o600);
-  try {
-    writeFileSync(descriptor, JSON.stringify(record));
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(`${path}.new`, path);
-  syncDirectory(directory);
+  replaceFile(join(directory, FILE), JSON.stringify(record));
 }
 
 /** Deletes the snapshot with everything that it holds. */
@@ -126,7 +105,6 @@ export function deleteSnapshot(dataDir: string): void {
 }
 
 const NOFOLLOW = constants.O_NOFOLLOW ?? 0;
-const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | NOFOLLOW;
 
 /** Reads a file of a snapshot. Throws the system's error, or an error for one of another user. */
 export function readOwnFile(path: string): Buffer {
@@ -148,13 +126,3 @@ function isOwnDirectory(path: string): boolean {
 }
 
 const isOwn = (uid: number): boolean => process.geteuid === undefined || uid === process.geteuid();
-
-export function syncDirectory(path: string): void {
-  if (process.platform === 'win32') return;
-  const descriptor = openSync(path, constants.O_RDONLY);
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-}

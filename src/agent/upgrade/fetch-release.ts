@@ -1,12 +1,13 @@
 /** Brings a release onto the disk: downloads its tarball from the agent port, unpacks it, checks it and starts its command once. */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, createWriteStream, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, createWriteStream, mkdirSync, rmSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { connect, type SecureContext, type TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
+import { renameDurably } from '../../disk/durable.js';
 import { requirePinned } from '../../identity/pin.js';
 import { peerEd25519Key } from '../../identity/proof-of-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
@@ -16,7 +17,6 @@ import { type OwnRelease, ownRelease } from '../../release/own-release.js';
 import { PACKAGE_PATH } from '../../wire/limits.js';
 import type { OrchestratorMessageOf } from '../../wire/messages.js';
 import { formatAddress, type OrchestratorAddress } from '../link/orchestrator-address.js';
-import { syncDirectory } from '../snapshot/snapshot-record.js';
 
 export type WantedRelease = Pick<OrchestratorMessageOf<'upgrade'>, 'version' | 'sha256' | 'size'>;
 
@@ -76,8 +76,7 @@ export async function fetchRelease(options: FetchOptions): Promise<string> {
     await check(staging, options);
     // After a power cut the link must not name a release of empty files, which could not even be rolled back.
     await run('sync', ['--file-system', staging], { timeout: SYNC_MS });
-    renameSync(staging, directory);
-    syncDirectory(releases);
+    renameDurably(staging, directory);
     return directory;
   } catch (cause) {
     if (options.signal.aborted) throw new Fault('cancelled', 'the agent stops', { cause });

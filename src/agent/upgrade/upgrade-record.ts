@@ -2,11 +2,11 @@
  * The record of the agent's last upgrade in its data directory. The agent and the trial of the new release write it in turns; it
  * is deleted once the orchestrator knows how the upgrade ended.
  */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { replaceFile, syncDirectory } from '../../disk/durable.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { UpgradeState } from '../../wire/messages.js';
-import { syncDirectory } from '../snapshot/snapshot-record.js';
 
 /** What the trial of a release has to know. */
 interface Trial {
@@ -56,18 +56,10 @@ export function readUpgrade(dataDir: string): UpgradeRecord | null {
 
 /** Replaces the record durably. */
 export function writeUpgrade(dataDir: string, record: UpgradeRecord): void {
-  const path = join(dataDir, FILE);
-  const descriptor = openSync(`${path}.new`, 'w', 0o600);
-  try {
-    writeFileSync(descriptor, `${JSON.stringify(record, null, 2)}\n`);
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
-  renameSync(`${path}.new`, path);
-  syncDirectory(dataDir);
+  replaceFile(join(dataDir, FILE), `${JSON.stringify(record, null, 2)}\n`);
 }
 
 export function forgetUpgrade(dataDir: string): void {
   rmSync(join(dataDir, FILE), { force: true });
+  syncDirectory(dataDir);
 }

@@ -1,6 +1,6 @@
 /** `orch operator rotate`: replaces the operator's own key. */
 import { type KeyObject, randomUUID } from 'node:crypto';
-import { existsSync, renameSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Connection } from '../../client/connection.js';
@@ -9,6 +9,7 @@ import type { Signer } from '../../client/login.js';
 import { expandHome, profilesPath, requireState, standardKeyPath } from '../../client/operator-files.js';
 import { loadProfiles, type Profiles, requireProfile, saveProfiles, withProfile } from '../../client/profiles.js';
 import { urlText } from '../../client/server-url.js';
+import { renameDurably } from '../../disk/durable.js';
 import { publicKeyOfKeyObject } from '../../identity/key-object.js';
 import { proveRotation } from '../../identity/key-rotation.js';
 import { signNonce } from '../../identity/login-binding.js';
@@ -187,8 +188,8 @@ interface Placing {
 async function putInPlace({ warn }: Context, { connection, profiles, target }: Placing): Promise<void> {
   const { written, final, kept } = target;
   if (kept !== null) {
-    if (existsSync(final)) renameSync(final, kept);
-    renameSync(written, final);
+    if (existsSync(final)) renameDurably(final, kept);
+    renameDurably(written, final);
     return;
   }
   const { profile } = connection;
