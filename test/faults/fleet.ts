@@ -35,6 +35,9 @@ const SETTINGS = [
   ...['--notifications-allow-networks', '127.0.0.0/8', '--notifications-allow-http'],
 ];
 
+/** Milliseconds. Commands follow outages for a minute and more by themselves. */
+const LONGEST_COMMAND = 150_000;
+
 export class Fleet {
   readonly world = new World();
   readonly disks: Readonly<Record<Side, Disk>>;
@@ -69,12 +72,12 @@ export class Fleet {
     return this.path('witness', name);
   }
 
-  /** Runs a command of the operator's. */
+  /** Runs a command of the operator's. One that goes on long after everything is back is ended, and has the status null. */
   cli(args: readonly string[]): Promise<Finished> {
     const { api_url, tls_fingerprint } = this.world.ready;
     const key = this.world.people.admin.key.export({ type: 'pkcs8', format: 'pem' }).toString();
     const env = { ORCH_URL: api_url, ORCH_TLS_FINGERPRINT: tls_fingerprint, ORCH_KEY: key };
-    return this.world.sandbox.orch(args, { env });
+    return this.world.sandbox.orch(args, { env, killAfterMs: LONGEST_COMMAND });
   }
 
   /** Starts everything for the first time and approves the agents. */

@@ -174,6 +174,9 @@ export class Load {
     const text = `echo ${marker} >>'${this.fleet.witness(agent)}/commands'; i=0; while [ $i -lt ${EXEC_LINES} ]; do echo ${marker} $i; i=$((i+1)); [ $i = 10 ] && sleep 1; done; true`;
     const { era } = this.ledger;
     const ended = await this.fleet.cli(['exec', agent, '--', 'sh', '-c', text]);
+    if (ended.status === null) {
+      this.ledger.violations.push(`the command ${marker} does not end: ${ended.stdout.slice(-200)} ${ended.stderr}`);
+    }
     if (era === this.ledger.era) this.ledger.execs.push({ agent, marker, ended });
   }
 }

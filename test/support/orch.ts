@@ -71,10 +71,10 @@ export class Sandbox {
     return { ORCH_SERVE_STORE: url };
   }
 
-  /** Runs `orch` to its end, without a terminal. Throws when the runtime printed a warning. */
+  /** Runs `orch` to its end, without a terminal; one that is killed has the status null. Throws when the runtime printed a warning. */
   async orch(
     args: readonly string[],
-    options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv } = {},
+    options: { readonly input?: string; readonly env?: NodeJS.ProcessEnv; readonly killAfterMs?: number } = {},
   ): Promise<Finished> {
     const child = spawn(process.execPath, [this.program, ...args], {
       env: { ...this.env, ...this.storeOf(args), ...options.env },
@@ -90,7 +90,10 @@ export class Sandbox {
     });
     child.stdin.on('error', () => undefined);
     child.stdin.end(options.input ?? '');
+    const timer =
+      options.killAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGKILL'), options.killAfterMs);
     const status = await new Promise<number | null>((resolve) => child.on('close', (code) => resolve(code)));
+    clearTimeout(timer);
     refuseRuntimeWarnings(stderr);
     return { status, stdout, stderr };
   }

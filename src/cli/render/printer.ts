@@ -8,6 +8,7 @@ import { type Globals, isForPrograms } from '../global-options.js';
 import { type Line, type Outcome, styled, type View } from '../outcome.js';
 import { loadPaint, type Paint, spansOf, wantsColor } from './paint.js';
 import { renderView } from './render-view.js';
+import { tableWriter } from './table-writer.js';
 import { escapeJson, sanitize } from './terminal-text.js';
 import type { WatchedList } from './watched-list.js';
 
@@ -86,7 +87,12 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
     if (!view) return [];
     const wide = globals.output === 'wide';
     const columns = wide ? null : columnsOf(stdout);
-    return renderView(view, { paint: await loadPaint(color), wide, columns });
+    return renderView(view, {
+      paint: await loadPaint(color),
+      wide,
+      columns,
+      writeTable: await tableWriter(view, columns),
+    });
   };
   let watched: Pick<WatchedList, 'next'> | null = null;
   /** Returns what a watched list prints for its present state. */
@@ -142,7 +148,9 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
       else await err.write(asLines(renderFailure(error, globals.verbose).map((line) => errorPaint.line(line))));
     },
     present: async (view) => {
-      await err.write(asLines(renderView(view, { paint: errorPaint, wide: false, columns: columnsOf(stderr) })));
+      const columns = columnsOf(stderr);
+      const writeTable = await tableWriter(view, columns);
+      await err.write(asLines(renderView(view, { paint: errorPaint, wide: false, columns, writeTable })));
     },
     note: (line) => {
       if (forPeople) void err.write(`${errorPaint.line(line)}\n`);

@@ -13,27 +13,50 @@ import {
 import { type Paint, plainText, spansOf } from './paint.js';
 import { cutToWidth, sanitize, widthOf } from './terminal-text.js';
 
+/** Writes a table that was fitted to the terminal as painted lines; null if it cannot. */
+export type WriteTable = (columns: readonly FittedColumn[], paint: Paint) => readonly string[] | null;
+
+interface RenderOptions extends TableOptions {
+  readonly paint: Paint;
+  /** Writes tables that are not empty [default: like all other lines]. */
+  readonly writeTable?: WriteTable | undefined;
+}
+
 /** Renders a view as painted lines. */
-export const renderView = (view: View, { paint, ...options }: RenderOptions): readonly string[] =>
-  viewLines(view, options).map((line) => paint.line(line));
+export function renderView(view: View, { paint, writeTable, ...options }: RenderOptions): readonly string[] {
+  const line = (one: Line): string => paint.line(one);
+  if (writeTable === undefined) return viewLines(view, options).map(line);
+  const table = (one: TableView): readonly string[] =>
+    (one.rows.length === 0 ? null : writeTable(fittedColumns(one, options), paint)) ??
+    tableLines(one, options).map(line);
+  return layOut<string>(view, { line, table });
+}
 
 /** Lays out a view as lines that are not painted yet. */
-export function viewLines(view: View, options: TableOptions): readonly Line[] {
+export const viewLines = (view: View, options: TableOptions): readonly Line[] =>
+  layOut<Line>(view, { line: (one) => one, table: (one) => tableLines(one, options) });
+
+interface Leaves<T> {
+  line(line: Line): T;
+  table(view: TableView): readonly T[];
+}
+
+function layOut<T>(view: View, leaves: Leaves<T>): readonly T[] {
   switch (view.kind) {
     case 'table':
-      return tableLines(view, options);
+      return leaves.table(view);
     case 'fields':
-      return fieldLines(view);
+      return fieldLines(view).map(leaves.line);
     case 'lines':
-      return view.lines;
+      return view.lines.map(leaves.line);
     case 'stack': {
-      const parts = view.views.map((part) => viewLines(part, options));
+      const parts = view.views.map((part) => layOut(part, leaves));
       const filled = parts.filter((part) => part.length > 0);
-      return filled.flatMap((part, index) => (index === 0 ? part : ['', ...part]));
+      return filled.flatMap((part, index) => (index === 0 ? part : [leaves.line(''), ...part]));
     }
     case 'headed': {
-      const body = viewLines(view.body, options);
-      return body.length === 0 ? [] : [view.head, ...body];
+      const body = layOut(view.body, leaves);
+      return body.length === 0 ? [] : [leaves.line(view.head), ...body];
     }
     default:
       return assertNever(view);
@@ -53,23 +76,20 @@ export interface TableOptions {
   readonly columns: number | null;
 }
 
-interface RenderOptions extends TableOptions {
-  readonly paint: Paint;
-}
-
-const GAP = 2;
+/** Columns between two columns of a table. */
+export const GAP = 2;
 /** Minimum width of a cut column. */
 const NARROWEST = 6;
 
-/** A column with its cells from top to bottom and its uncut width. */
-interface Shown {
+/** A column with its cells from top to bottom, the title first, and its width. */
+export interface FittedColumn {
   readonly column: Column;
   readonly cells: readonly Cell[];
   readonly width: number;
 }
 
 /** A sanitised cell. */
-interface Cell {
+export interface Cell {
   readonly text: string;
   readonly width: number;
   /** Style; undefined for plain text. */
@@ -77,16 +97,9 @@ interface Cell {
 }
 
 /** Lays out a table in time linear in its cells; an empty table gives its sentence. */
-function tableLines(view: TableView, { wide, columns }: TableOptions): readonly Line[] {
+function tableLines(view: TableView, options: TableOptions): readonly Line[] {
   if (view.rows.length === 0) return [view.empty];
-  const natural = view.columns.flatMap((column, index): Shown | readonly [] => {
-    if (column.wide && !wide) return [];
-    const cells = view.rows.map((row) => cellOf(row[index] ?? ''));
-    const title = cellOf(styled('dim', column.title));
-    const width = cells.reduce((most, cell) => Math.max(most, cell.width), title.width);
-    return { column, cells: view.titles === false ? cells : [title, ...cells], width };
-  });
-  const shown = columns === null ? natural : fitTo(natural, columns);
+  const shown = fittedColumns(view, options);
   const count = shown[0]?.cells.length ?? 0;
   return Array.from({ length: count }, (_, row) =>
     trimmedEnd(
@@ -99,18 +112,35 @@ function tableLines(view: TableView, { wide, columns }: TableOptions): readonly 
   );
 }
 
+/** Returns the columns of a table that fit, each no wider than it may be. */
+function fittedColumns(view: TableView, { wide, columns }: TableOptions): readonly FittedColumn[] {
+  const natural = view.columns.flatMap((column, index): FittedColumn | readonly [] => {
+    if (column.wide && !wide) return [];
+    const cells = view.rows.map((row) => cellOf(row[index] ?? ''));
+    const title = cellOf(styled('dim', column.title));
+    const width = cells.reduce((most, cell) => Math.max(most, cell.width), title.width);
+    return { column, cells: view.titles === false ? cells : [title, ...cells], width };
+  });
+  return columns === null ? natural : fitTo(natural, columns);
+}
+
+/** Returns the text of a cell, cut to the width of its column. */
+export const cutCell = ({ text, width, style }: Cell, columns: number): Span => {
+  const cut = width > columns ? cutToWidth(text, columns) : text;
+  return style === undefined ? cut : styled(style, cut);
+};
+
 function cellOf(span: Span): Cell {
-  const text = sanitize(plainText(span));
-  return { text, width: widthOf(text), style: typeof span === 'string' ? undefined : span.style };
+  const text = sanitize(plainText(span)).trimEnd();
+  return { text, width: widthOf(text), style: typeof span === 'string' || text === '' ? undefined : span.style };
 }
 
 function padded(
   cell: Cell,
   { width, column }: { readonly width: number; readonly column: Column },
 ): readonly [Span, Span] {
-  const text = cell.width > width ? cutToWidth(cell.text, width) : cell.text;
-  const padding = ' '.repeat(width - (cell.width > width ? widthOf(text) : cell.width));
-  const span = cell.style === undefined ? text : styled(cell.style, text);
+  const span = cutCell(cell, width);
+  const padding = ' '.repeat(width - (cell.width > width ? widthOf(plainText(span)) : cell.width));
   return column.right ? [padding, span] : [span, padding];
 }
 
@@ -128,7 +158,7 @@ function trimmedEnd(spans: readonly Span[]): readonly Span[] {
  * Cuts columns until a row fits. If that is not enough, drops columns from the right, cuttable ones first. The
  * first column always stays.
  */
-function fitTo(natural: readonly Shown[], available: number): readonly Shown[] {
+function fitTo(natural: readonly FittedColumn[], available: number): readonly FittedColumn[] {
   let left = natural;
   for (;;) {
     const widths = narrow(left, available);
@@ -141,7 +171,7 @@ function fitTo(natural: readonly Shown[], available: number): readonly Shown[] {
 }
 
 /** Shrinks the widest cuttable column until the row fits. Returns null if no column can shrink further. */
-function narrow(shown: readonly Shown[], available: number): readonly number[] | null {
+function narrow(shown: readonly FittedColumn[], available: number): readonly number[] | null {
   const widths = shown.map(({ width }) => width);
   let excess = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - available;
   while (excess > 0) {
