@@ -70,6 +70,37 @@ function loadedBy(file: string): readonly string[] {
   );
 }
 
+/** Files that a file names when it is compiled, types included, without what it loads later. */
+function importedBy(file: string): readonly string[] {
+  return [...withoutComments(file).matchAll(/\bfrom\s*'(\.[^']+)'/g)]
+    .map(([, specifier]) => relative(root, join(root, dirname(file), specifier as string)).replace(/\.js$/, '.ts'))
+    .filter((path) => files.includes(path));
+}
+
+/** Returns the groups of nodes of which each reaches each other (Tarjan's strongly connected components), of two and more. */
+function circlesOf(edges: ReadonlyMap<string, readonly string[]>): readonly (readonly string[])[] {
+  const numbers = new Map<string, number>();
+  const open: string[] = [];
+  const circles: string[][] = [];
+  const visit = (node: string): number => {
+    const number = numbers.size;
+    numbers.set(node, number);
+    let low = number;
+    open.push(node);
+    for (const next of edges.get(node) ?? []) {
+      if (!numbers.has(next)) low = Math.min(low, visit(next));
+      else if (open.includes(next)) low = Math.min(low, numbers.get(next) ?? low);
+    }
+    if (low === number) {
+      const circle = open.splice(open.indexOf(node));
+      if (circle.length > 1) circles.push(circle);
+    }
+    return low;
+  };
+  for (const node of edges.keys()) if (!numbers.has(node)) visit(node);
+  return circles;
+}
+
 describe('the house', () => {
   it('has a room for every file', () => {
     expect(files.length).toBeGreaterThan(20);
@@ -109,6 +140,18 @@ describe('the house', () => {
     };
     for (const file of files) visit(file, []);
     expect(circles).toEqual([]);
+  });
+
+  it('has few circles of types: those of a kind and its plans, and of terminal sessions', () => {
+    const edges = new Map(files.map((file) => [file, importedBy(file)]));
+    const first = circlesOf(edges).map((circle) => circle.toSorted()[0]);
+    expect(first.toSorted()).toEqual([
+      'daemon/terminal/live-sessions.ts',
+      'src/resources/service-launchd.ts',
+      'src/resources/service-systemd.ts',
+      'src/resources/service-windows.ts',
+      'src/resources/unix/linux-user-commands.ts',
+    ]);
   });
 
   it('keeps the pure rooms free of the platform', () => {

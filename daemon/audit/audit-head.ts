@@ -10,8 +10,8 @@ import { findAuditCut, findAuditRow, lastAuditRow } from '../core/audit-store.js
 import type { Core } from '../core/core.js';
 import { getMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
+import type { ChainPlace } from './chain-place.js';
 import { type AuditKey, checkpointText, isSignedWith, type Mark, parseCheckpoint, signMark } from './checkpoint.js';
-import type { ChainPlace } from './verify-chain.js';
 
 /** File name in the data directory. */
 export const AUDIT_HEAD_FILE = 'audit.head';

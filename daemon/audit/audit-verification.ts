@@ -5,10 +5,10 @@ import { GENESIS } from '../core/audit-log.js';
 import { checkpointsBetween, findAuditCut, lastAuditSeq, newestCheckpoints } from '../core/audit-store.js';
 import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
+import type { ChainPlace } from './chain-place.js';
 import { type AuditKey, checkpointText, isSignedWith, type Mark, markOfRow, signMark } from './checkpoint.js';
 import {
   brokenChain,
-  type ChainPlace,
   type ChainSlice,
   cutTail,
   foreignCheckpoint,

@@ -4,7 +4,7 @@
  */
 import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import type { AuditMarkRow } from '../core/audit-store.js';
-import type { ChainPlace } from './verify-chain.js';
+import type { ChainPlace } from './chain-place.js';
 
 /** A checkpoint, or a cut: the last pruned event, which the first remaining event is chained to. */
 type MarkKind = 'checkpoint' | 'cut';

@@ -5,16 +5,11 @@ import { toTimestamp } from '../../src/kernel/clock.js';
 import { GENESIS, hashOf } from '../core/audit-log.js';
 import { type AuditRow, findAuditCut, readAuditChain } from '../core/audit-store.js';
 import type { Queryable } from '../database/schema.js';
+import type { ChainPlace } from './chain-place.js';
 import type { Mark } from './checkpoint.js';
 
 /** Rows checked before yielding to the event loop; they take a few milliseconds. */
 const SLICE = 200;
-
-/** A place in the chain, such as one recorded in a checkpoint. */
-export interface ChainPlace {
-  readonly seq: number;
-  readonly hash: string;
-}
 
 /** The first event that is not intact. `altered` may also mean that the previous event was altered. */
 interface ChainBreak {

@@ -6,6 +6,7 @@ import { assertNever, Fault } from '../../src/kernel/fault.js';
 import type { HandlersFor } from '../http/handler.js';
 import type { Auth } from './auth.js';
 import { parseHexKey } from './login.js';
+import { unauthenticated } from './unauthenticated.js';
 
 export const authHandlers = ({
   login,
@@ -57,10 +58,6 @@ export const operatorHandlers = ({ operators }: Pick<Auth, 'operators'>): Handle
     return { status: 204, body: undefined };
   },
 });
-
-/** Returns the fault of a request without a valid session. */
-export const unauthenticated = (): Fault =>
-  new Fault('unauthenticated', 'the request has no valid session token', { hint: 'log in with: orch login' });
 
 /**
  * Checks that a route with this `access` may be called; `operator` is null without a valid session. Throws

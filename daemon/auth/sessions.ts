@@ -8,9 +8,9 @@ import type { Core } from '../core/core.js';
 import type { DomainEvent, Party, RequestContext } from '../core/domain-event.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
-import { unauthenticated } from './auth-routes.js';
 import { findActiveOperator, type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
 import type { SessionEvents } from './session-events.js';
+import { unauthenticated } from './unauthenticated.js';
 import { UnstoredSessions } from './unstored-sessions.js';
 
 const PREFIX = 'orch_st_';

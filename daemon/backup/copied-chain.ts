@@ -1,7 +1,8 @@
 /** Proves that a copied store has the audit chain of its original. */
 import type { Database as Connection } from 'better-sqlite3';
 import { Fault } from '../../src/kernel/fault.js';
-import { brokenChain, type ChainPlace, verifyChain } from '../audit/verify-chain.js';
+import type { ChainPlace } from '../audit/chain-place.js';
+import { brokenChain, verifyChain } from '../audit/verify-chain.js';
 import { lastAuditRow } from '../core/audit-store.js';
 import type { Queryable } from '../database/schema.js';
 

@@ -18,6 +18,7 @@ import { IDENTITY_KEY, NOTE_KEY } from './backup-note.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
 import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
+import type { Present, RestoreTarget } from './restore-target.js';
 import { openServerTarget } from './server-store.js';
 import { requireOwnDirectory } from './starting-directory.js';
 import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
@@ -71,19 +72,6 @@ export interface Restored extends RestorePlan, EpochReset {
 
 /** Subdirectory of the data directory in which the new store is prepared. */
 const STAGING = 'restoring';
-
-/** Where a prepared store is put. */
-export interface RestoreTarget {
-  readonly place: string;
-  /** Returns the facts of the present store. */
-  present(): Promise<Present>;
-  /**
-   * Replaces the present store with the staged one: an interruption at any point leaves one of the two in place, complete.
-   * Returns the name under which the present store is kept; null when there is none.
-   */
-  put(staged: string): Promise<string | null>;
-  close(): Promise<void>;
-}
 
 /**
  * Restores a backup and returns a report. Throws `data_dir_locked` while an orchestrator runs, and the faults of its
@@ -180,8 +168,6 @@ export function requireClosed(staged: string): void {
   }
   syncFile(staged);
 }
-
-export type Present = StoreFacts | 'unreadable' | 'none';
 
 /** Returns the facts of the present store. Merges its write-ahead log, so that the store can be moved as one file. */
 async function readPresent(dataDir: string): Promise<Present> {

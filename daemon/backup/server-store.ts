@@ -2,14 +2,14 @@
 
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
-import type { StoreLocation } from '../database/database.js';
 import { fillPostgres, isSchemaUsed } from '../database/postgres/fill-postgres.js';
 import { postgresSchemaVersion } from '../database/postgres/migrate-postgres.js';
 import { type HeldPostgres, holdPostgres } from '../database/postgres/open-postgres.js';
 import type { RunStatement } from '../database/postgres/postgres-dialect.js';
+import type { StoreLocation } from '../database/store-location.js';
 import { headOf, requireSameHead } from './copied-chain.js';
 import { FACTS, factsOf, type StoreFacts, withRawStore } from './raw-store.js';
-import type { Present, RestoreTarget } from './restore-store.js';
+import type { Present, RestoreTarget } from './restore-target.js';
 
 export type StoreServer = NonNullable<StoreLocation['server']>;
 

@@ -7,9 +7,9 @@ import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadKey, loadOrCreateKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { hasNoOperators } from '../auth/operator-store.js';
-import type { StoreLocation } from '../database/database.js';
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
+import type { StoreLocation } from '../database/store-location.js';
 import { STORE_FILE } from '../database/store-location.js';
 import { IDENTITY_KEY } from './backup-note.js';
 

@@ -4,6 +4,8 @@
  * 32 zero bytes.
  */
 import { createHash } from 'node:crypto';
+import type { Clock } from '../../src/kernel/clock.js';
+import type { NewId } from '../../src/kernel/ids.js';
 import { canonicalJson } from '../../src/kernel/json.js';
 import { idAbove } from '../../src/kernel/rising-ids.js';
 import type { Queryable } from '../database/schema.js';
@@ -19,7 +21,6 @@ import {
   noteAuditTurn,
 } from './audit-store.js';
 import { JUMP_MS } from './clock-trust.js';
-import type { Core } from './core.js';
 import { type DomainEvent, EVENT_SEVERITY, type Party } from './domain-event.js';
 
 export const GENESIS_HASH = '0'.repeat(64);
@@ -57,7 +58,9 @@ export async function readChainHead(db: Queryable): Promise<ChainHead> {
   return { seq, hash, id: last?.id ?? '', timestamp: Math.max(time, last?.timestamp ?? 0) };
 }
 
-export interface AppendOptions extends Pick<Core, 'clock' | 'newId'> {
+export interface AppendOptions {
+  readonly clock: Clock;
+  readonly newId: NewId;
   readonly head: ChainHead;
 }
 

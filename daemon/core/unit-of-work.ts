@@ -3,8 +3,7 @@ import type { Transaction } from 'kysely';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Database, Queryable } from '../database/schema.js';
 import { runDirectly, storeDriverOf } from '../database/store-driver.js';
-import { appendEvents, type ChainHead, type RecordedEvent, readChainHead } from './audit-log.js';
-import type { Core } from './core.js';
+import { type AppendOptions, appendEvents, type ChainHead, type RecordedEvent, readChainHead } from './audit-log.js';
 import type { DomainEvent } from './domain-event.js';
 
 /** Adds an event to the open transaction. */
@@ -19,7 +18,8 @@ export interface UnitOfWork {
   write<T>(work: (tx: Transaction<Database>, emit: Emit) => Promise<T>): Promise<T>;
 }
 
-interface TransactionalWriterOptions extends Pick<Core, 'clock' | 'db' | 'newId'> {
+interface TransactionalWriterOptions extends Pick<AppendOptions, 'clock' | 'newId'> {
+  readonly db: Queryable;
   /** Called with each event after its commit, in log order, before the caller's promise resolves. Must not throw. */
   readonly publish: (event: RecordedEvent) => void;
   /** Called with the head of the log after each commit, before the callers' promises resolve. Must not throw. */

@@ -6,24 +6,10 @@ import type { Logger } from '../../src/kernel/logger.js';
 import type { Migration } from './migrations/migration.js';
 import type { OpenDatabase } from './open-database.js';
 import { openPostgres } from './postgres/open-postgres.js';
-import type { PasswordSource } from './postgres/postgres-password.js';
 import { openSqlite } from './sqlite/open-sqlite.js';
+import type { StoreLocation } from './store-location.js';
 
 export type { OpenDatabase } from './open-database.js';
-
-/** Where a store is. */
-export interface StoreLocation {
-  /** Path of the SQLite file; for a store on PostgreSQL, the path that it would have: copies before migrations are put beside it. */
-  readonly file: string;
-  /** The server that holds the store; null for the file. */
-  readonly server: {
-    readonly url: string;
-    readonly password: PasswordSource;
-    readonly readers: number;
-    /** Unique name of this process. */
-    readonly processName: string;
-  } | null;
-}
 
 export interface OpenDatabaseOptions extends StoreLocation {
   readonly logger: Logger;

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Settings } from '../../src/settings/serve.js';
-import type { StoreLocation } from './database.js';
+import type { PasswordSource } from './postgres/postgres-password.js';
 
 /** File name of the store in the data directory. */
 export const STORE_FILE = 'orch.db';
@@ -33,3 +33,17 @@ export const serverOf = (
   readers,
   processName: `orch-${randomBytes(8).toString('hex')}`,
 });
+
+/** Where a store is. */
+export interface StoreLocation {
+  /** Path of the SQLite file; for a store on PostgreSQL, the path that it would have: copies before migrations are put beside it. */
+  readonly file: string;
+  /** The server that holds the store; null for the file. */
+  readonly server: {
+    readonly url: string;
+    readonly password: PasswordSource;
+    readonly readers: number;
+    /** Unique name of this process. */
+    readonly processName: string;
+  } | null;
+}

@@ -9,24 +9,9 @@ import { DISCOVERY, encodePacket, isDiscoveryHost, signedBytes } from '../../src
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { HandlersFor } from '../http/handler.js';
-import { type AgentPlace, broadcastRoutes, hostOf, type InterfaceAddress } from './route-of-packet.js';
+import type { DiscoveryNetwork, DiscoveryTarget, PacketChannel } from './discovery-network.js';
+import { type AgentPlace, broadcastRoutes, hostOf } from './route-of-packet.js';
 import { systemNetwork } from './system-network.js';
-
-/** An open channel for packets; the caller must `close` it. */
-export interface PacketChannel {
-  /** Local address from which packets are sent. */
-  readonly from: string;
-  send(packet: Uint8Array): Promise<void>;
-  close(): void;
-}
-
-/** The networks of this machine. */
-export interface DiscoveryNetwork {
-  interfaces(): readonly InterfaceAddress[];
-  broadcast(route: { readonly from: string; readonly host: string; readonly port: number }): Promise<PacketChannel>;
-  /** Opens a channel to one host. Rejects for a host that is unknown, unreachable or not a single machine. */
-  unicast(target: DiscoveryTarget): Promise<PacketChannel>;
-}
 
 interface DiscoveryOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
   readonly network: DiscoveryNetwork;
@@ -186,12 +171,6 @@ export const discoveryHandlers = (discovery: Discovery): HandlersFor<typeof disc
     return { status: 200, body: { sent: true, targets: [...targets] } };
   },
 });
-
-/** Address of the agent that a discovery packet is for. */
-interface DiscoveryTarget {
-  readonly host: string;
-  readonly port: number;
-}
 
 const BRACKETED = /^\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]{1,32})?)\]:(\d{1,5})$/;
 const PLAIN = /^([A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9.])?):(\d{1,5})$/;

@@ -2,7 +2,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { networkInterfaces } from 'node:os';
-import type { DiscoveryNetwork, PacketChannel } from './discovery.js';
+import type { DiscoveryNetwork, PacketChannel } from './discovery-network.js';
 import { isUnicast } from './route-of-packet.js';
 
 export const systemNetwork: DiscoveryNetwork = {

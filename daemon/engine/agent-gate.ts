@@ -7,11 +7,15 @@ import { type AgentRow, findAgent } from '../fleet/agent-store.js';
 import type { AgentLink } from '../fleet/connection-registry.js';
 import { notConnected } from '../fleet/not-connected.js';
 import { type AgentInputs, readAgentInputs } from './agent-inputs.js';
-import type { LiveOperations } from './operations/live-operations.js';
+
+interface LateReports {
+  /** Returns an operation that has ended, and of which the agent has not reported everything. */
+  late(nodeId: NodeId): { readonly id: string } | undefined;
+}
 
 interface AgentGateOptions extends Pick<Core, 'db'> {
   readonly link: AgentLink;
-  readonly live: LiveOperations;
+  readonly live: LateReports;
 }
 
 export class AgentGate {

@@ -7,10 +7,7 @@ import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';
 import { agentLabel, type KnownAgent } from './agent-gate.js';
-import { agentParty } from './operations/apply-events.js';
-
-/** Keyed hashes of values, by secret name: they reveal whether two values are equal, and nothing about the values. */
-export type SecretHashes = Readonly<Record<string, string>>;
+import { agentParty } from './operations/operation-party.js';
 
 /** Secrets as of one moment. */
 export interface ResolvedSecrets {

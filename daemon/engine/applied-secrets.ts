@@ -6,8 +6,8 @@ import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { ResourceResult } from '../../src/resources/result.js';
-import type { SecretHashes } from './agent-secrets.js';
 import { type AppliedResourceRow, hasSecrets, secretHashesOf } from './applied-resource-store.js';
+import type { SecretHashes } from './secret-hashes.js';
 
 /** Leading digits of a hash that are shown to operators, as in a mask. */
 const TAG_DIGITS = 4;

@@ -9,6 +9,7 @@ import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentGate, agentLabel, agentNotFound, type KnownAgent } from './agent-gate.js';
+import type { AgentSessions } from './agent-sessions.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
@@ -24,7 +25,6 @@ import { findOperation, operationNotFound } from './operations/operation-store.j
 import { splitPlanHash } from './plans.js';
 import type { RemovalGuard } from './removal-guard.js';
 import { runContent } from './run-content.js';
-import type { AgentSessions } from './traffic.js';
 import { endedTrial, triedSources } from './trials.js';
 
 interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {

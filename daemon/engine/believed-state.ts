@@ -9,7 +9,6 @@ import { keyParts, keyText, resourceKey } from '../../src/resources/resource-key
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable } from '../database/schema.js';
 import { noteAppliedState } from '../fleet/agent-store.js';
-import type { SecretHashes } from './agent-secrets.js';
 import {
   type AppliedResourceKey,
   type AppliedResourceRow,
@@ -23,6 +22,7 @@ import {
 } from './applied-resource-store.js';
 import { inSlices } from './lanes.js';
 import type { LiveOperation } from './operations/live-operations.js';
+import type { SecretHashes } from './secret-hashes.js';
 
 interface FinishedApply extends ReportedApply {
   readonly nodeId: string;

@@ -24,7 +24,7 @@ import {
 import { type DriftResult, isDrifted } from './drift-results.js';
 import { findDrift, latestDriftResult } from './drift-store.js';
 import type { Lanes } from './lanes.js';
-import { agentParty } from './operations/apply-events.js';
+import { agentParty } from './operations/operation-party.js';
 
 /** Returns the results with the excuses that hold for the agent at `now` (Unix milliseconds) in the place of earlier ones. */
 export async function excused(

@@ -15,7 +15,7 @@ import type { DriftTable, Queryable, Row } from '../database/schema.js';
 import { jsonStrings } from '../database/sql-json.js';
 import { type DriftResult, isDrifted, resultView } from './drift-results.js';
 import type { Observed } from './observations.js';
-import type { OperationError } from './operations/operation-state.js';
+import type { OperationError } from './operations/operation-error.js';
 import { deleteUnusedContents } from './run-contents.js';
 
 interface DriftValues {

@@ -37,7 +37,7 @@ import {
 import { inSlices, type Lanes } from './lanes.js';
 import type { Leases } from './leases.js';
 import { Observation, type Observations, underLease } from './observations.js';
-import { agentParty } from './operations/apply-events.js';
+import { agentParty } from './operations/operation-party.js';
 import type { DecodedContent, RunContents } from './run-contents.js';
 
 interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {

@@ -6,10 +6,10 @@ import type { DesiredCheck } from '../../src/resources/checks/check.js';
 import type { DesiredResource } from '../../src/resources/desired.js';
 import type { Queryable } from '../database/schema.js';
 import { agentLabel, type KnownAgent } from './agent-gate.js';
-import type { SecretHashes } from './agent-secrets.js';
 import { parseState, statusOf } from './operations/operation-state.js';
 import { findOperation, type OperationRow, operationNotFound } from './operations/operation-store.js';
 import type { RunContents } from './run-contents.js';
+import type { SecretHashes } from './secret-hashes.js';
 
 /** What an apply brings back: the desired state of the operation with this ID, or nothing. */
 export type ApplyTarget = string | { readonly nothing: true };

@@ -7,6 +7,7 @@ import type { Party } from '../core/domain-event.js';
 import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
 import { AgentGate } from './agent-gate.js';
 import type { AgentSecrets } from './agent-secrets.js';
+import { AgentSessions } from './agent-sessions.js';
 import { Applies } from './applies.js';
 import type { ApplyWindows } from './apply-windows.js';
 import { CurrentAssignments } from './assignments/assignment-store.js';
@@ -40,7 +41,7 @@ import { RemovalGuard } from './removal-guard.js';
 import { Rollouts } from './rollouts/rollouts.js';
 import { RunContents } from './run-contents.js';
 import { StateReader } from './state.js';
-import { AgentSessions, Traffic } from './traffic.js';
+import { Traffic } from './traffic.js';
 import { Trials } from './trials.js';
 import { Verifications } from './verifications.js';
 

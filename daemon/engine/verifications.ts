@@ -8,14 +8,14 @@ import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
+import type { AgentSessions } from './agent-sessions.js';
 import type { Leases } from './leases.js';
 import { Observation, type Observations, underLease } from './observations.js';
-import { agentParty } from './operations/apply-events.js';
 import { reportedChecks } from './operations/operation-checks.js';
-import type { OperationError } from './operations/operation-state.js';
+import type { OperationError } from './operations/operation-error.js';
+import { agentParty } from './operations/operation-party.js';
 import { newestApplied, type OperationRow } from './operations/operation-store.js';
 import type { RunContents } from './run-contents.js';
-import type { AgentSessions } from './traffic.js';
 
 interface VerificationsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;

@@ -13,7 +13,7 @@ import {
 } from '../../src/wire/messages.js';
 import { fitTo, isKnown } from '../../src/wire/version.js';
 import type { Core } from '../core/core.js';
-import type { AgentPeer } from './agent-listener.js';
+import type { AgentPeer } from './agent-peer.js';
 import type { FrameLimit } from './frame-limit.js';
 import { IgnoredBudget } from './ignored-budget.js';
 import { Outbox } from './outbox.js';

@@ -10,7 +10,7 @@ import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import type { AgentMessage, AgentMessageOf } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
 import { AgentConnection, type OpenState } from './agent-connection.js';
-import type { AgentPeer } from './agent-listener.js';
+import type { AgentPeer } from './agent-peer.js';
 import type { AgentTraffic, ConnectionRegistry } from './connection-registry.js';
 import type { Contests } from './contests.js';
 import type { Enrolment } from './enrolment.js';

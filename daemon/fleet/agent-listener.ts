@@ -8,7 +8,7 @@ import { createServer, type Server, type ServerOptions } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { type WebSocket, WebSocketServer } from 'ws';
+import { WebSocketServer } from 'ws';
 import { selfSignedEd25519 } from '../../src/identity/certificate.js';
 import { nodeIdOf } from '../../src/identity/key-object.js';
 import { peerEd25519Key } from '../../src/identity/proof-of-key.js';
@@ -18,21 +18,10 @@ import { hostNetworkOf } from '../../src/kernel/ip-network.js';
 import type { Service } from '../../src/kernel/service.js';
 import { CLOSE, LINK_ALPN, LINK_LIMITS, LINK_PATH } from '../../src/wire/limits.js';
 import type { Core } from '../core/core.js';
-import { type FrameLimit, limitFrames } from './frame-limit.js';
+import type { AgentPeer } from './agent-peer.js';
+import { limitFrames } from './frame-limit.js';
 import type { Visitor } from './install-endpoint.js';
 import { type ListenAddress, listen } from './listen.js';
-
-/** An agent's open connection. Its identity comes only from the key proved in the handshake. */
-export interface AgentPeer {
-  readonly socket: WebSocket;
-  /** The stream below the WebSocket. */
-  readonly transport: Duplex;
-  readonly publicKey: PublicKeyHex;
-  readonly nodeId: NodeId;
-  readonly remoteAddress: string;
-  /** Lowers the frame limit below the listener's own; null restores that. */
-  readonly limit: FrameLimit;
-}
 
 /** A second WebSocket endpoint for proved agents, besides the link. */
 interface SharedPortEndpoint {

@@ -18,7 +18,7 @@ import { eventOfRequest, type Party, type RequestContext } from '../core/domain-
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
-import type { InstallPackages } from './install-endpoint.js';
+import type { InstallPackages } from './install-packages.js';
 import { pinOf } from './own-pin.js';
 import { requireTags } from './tag-service.js';
 import type { Tags } from './tag-store.js';

@@ -1,27 +1,13 @@
-/**
- * The plain HTTPS requests on the agent port: `GET /install.sh` for a machine that shows an enrolment token, and
- * `GET /packages/SHA256` for such a machine and for approved agents. Every answer ends its connection.
- */
-import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
 import { findAgent } from './agent-store.js';
-import { type InstallPackage, installScript, placeOfHeader } from './install-script.js';
+import type { InstallPackages } from './install-packages.js';
+import { installScript, placeOfHeader } from './install-script.js';
 import { pinOf } from './own-pin.js';
 import { downloadToken } from './token-redemption.js';
-
-/** Packages that machines may download. */
-export interface InstallPackages {
-  /** Returns the newest one for each processor that machines may get. */
-  newest(): Promise<readonly InstallPackage[]>;
-  /** Opens one for reading; null for an unknown sum. The caller closes it. */
-  open(sha256: string): Promise<{ readonly size: number; readonly handle: FileHandle } | null>;
-  /** Returns the key that signs the releases; null when they are not signed. */
-  releaseKey(): PublicKeyHex | null;
-}
 
 interface InstallEndpointOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   /** Public key of this orchestrator. */

@@ -4,12 +4,7 @@ import type { Operator } from '../../src/contract/operators.js';
 import type { Access } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Exchange } from './exchange.js';
-
-export interface Session {
-  readonly operator: Operator;
-  /** Unix time in seconds. */
-  readonly expiresAt: number;
-}
+import type { Session } from './session.js';
 
 /** Returns the session of a token, or null when it is unknown or expired. */
 export type Authenticate = (token: string) => Promise<Session | null>;

@@ -7,16 +7,16 @@ import {
   bearerToken,
   guardSession,
   requireSession,
-  type Session,
   type SessionGuard,
 } from './access.js';
-import type { HttpLimits } from './api-listener.js';
 import type { Exchange } from './exchange.js';
+import type { HttpLimits } from './http-limits.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
 import { type Rendered, renderFault, sendRendered } from './rendered.js';
 import { readBytes } from './request-body.js';
 import { announcesBody, type Input, inputReader } from './request-input.js';
 import { type AnyHandler, type RunOptions, runner, type StreamTargets } from './run-handler.js';
+import type { Session } from './session.js';
 import { EventStream, isGone, LineStream, wantsLines } from './streams.js';
 
 interface EndpointOptions extends RunOptions {

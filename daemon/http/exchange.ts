@@ -5,7 +5,7 @@ import { TLSSocket } from 'node:tls';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
-import type { Session } from './access.js';
+import type { Session } from './session.js';
 
 export class Exchange {
   readonly request: IncomingMessage;

@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
-import type { HttpLimits } from './api-listener.js';
+import type { HttpLimits } from './http-limits.js';
 import { queryOf, queryReader } from './query-string.js';
 import { bodyReader } from './request-body.js';
 

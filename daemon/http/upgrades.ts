@@ -7,9 +7,9 @@ import { API_BASE } from '../../src/contract/contract.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
-import type { HttpLimits } from './api-listener.js';
 import { sendFault } from './client-error.js';
 import { clientAddress, isPrivate } from './exchange.js';
+import type { HttpLimits } from './http-limits.js';
 import { faultOfError } from './rendered.js';
 import { gateRefusal } from './request-gate.js';
 

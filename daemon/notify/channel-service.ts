@@ -37,10 +37,10 @@ import {
   sealedConfig,
   updateChannel,
 } from './channel-store.js';
+import type { ChannelTester } from './channel-tester.js';
 import { invalidConfig, type ReadConfig } from './channels/channel-kind.js';
 import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
 import { listDeliveries, makeDeliveriesDue } from './delivery-store.js';
-import type { Notify } from './notify.js';
 
 interface ChannelServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly cipher: ChannelCipher;
@@ -235,11 +235,13 @@ async function requireFreeName(db: Queryable, name: string, own: string | null):
 /** Returns true for an operator who may change channels, as their routes require it. */
 const mayChange = ({ role }: Operator): boolean => role === 'admin';
 
+interface ChannelParts {
+  readonly channels: ChannelService;
+  readonly tester: ChannelTester;
+}
+
 /** Returns the route handlers of notification channels. */
-export const channelHandlers = ({
-  channels,
-  tester,
-}: Pick<Notify, 'channels' | 'tester'>): HandlersFor<typeof channelRoutes> => ({
+export const channelHandlers = ({ channels, tester }: ChannelParts): HandlersFor<typeof channelRoutes> => ({
   listChannels: async ({ operator }) => ({ status: 200, body: await channels.list(mayChange(operator)) }),
   createChannel: async ({ body, context }) => ({ status: 201, ...(await channels.create(body, context)) }),
   getChannel: async ({ params, operator }) => ({

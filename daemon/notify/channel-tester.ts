@@ -3,6 +3,7 @@ import type { ChannelTest } from '../../src/contract/channels.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
+import type { Attempt } from './attempt.js';
 import {
   type ChannelRow,
   channelEvent,
@@ -13,7 +14,7 @@ import {
 } from './channel-store.js';
 import { makeDeliveriesDue } from './delivery-store.js';
 import { type Message, messageOf } from './message.js';
-import type { Attempt, Sender } from './sender.js';
+import type { Sender } from './sender.js';
 
 interface ChannelTesterOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly sender: Sender;

@@ -4,6 +4,7 @@ import type { Core } from '../core/core.js';
 import { SYSTEM } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
+import type { Attempt, DeliveryReason } from './attempt.js';
 import { type ChannelRow, channelParty, findChannel, pauseChannel, updateChannel } from './channel-store.js';
 import {
   type DeliveryKey,
@@ -13,7 +14,6 @@ import {
   updateDelivery,
 } from './delivery-store.js';
 import type { NotificationRow } from './notification-store.js';
-import type { Attempt } from './sender.js';
 
 interface DeliveryLogOptions extends Pick<Core, 'clock' | 'uow'> {
   /** Returns a uniform number in [0, 1). */
@@ -156,17 +156,6 @@ async function findPending(tx: Queryable, key: DeliveryKey): Promise<DeliveryRow
   const delivery = await findDelivery(tx, key);
   return delivery?.state === 'pending' ? delivery : null;
 }
-
-/** Reason of a failed delivery attempt. */
-export type DeliveryReason =
-  | 'address_not_allowed'
-  | 'unresolvable'
-  | 'unreachable'
-  | 'tls_failed'
-  | 'timeout'
-  | 'cut_off'
-  | 'refused'
-  | 'secrets_locked';
 
 export class DeliveryProblem extends Error {
   override readonly name = 'DeliveryProblem';

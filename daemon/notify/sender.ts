@@ -2,10 +2,11 @@
 import { isFault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { ChannelCipher } from '../secrets/ciphers.js';
+import type { Attempt, DeliveryReason } from './attempt.js';
 import { pauseOf } from './channel-pause.js';
 import { type ChannelRow, configOf } from './channel-store.js';
 import { CHANNEL_KINDS, typeOf } from './channels/channel-types.js';
-import { DeliveryProblem, type DeliveryReason } from './delivery-log.js';
+import { DeliveryProblem } from './delivery-log.js';
 import type { DialOptions } from './dial.js';
 import { type Message, plainText } from './message.js';
 import { post } from './post.js';
@@ -14,17 +15,6 @@ import type { Reply } from './response-reader.js';
 interface SenderOptions extends Pick<Core, 'clock'> {
   readonly cipher: ChannelCipher;
   readonly network: DialOptions;
-}
-
-export interface Attempt {
-  readonly delivered: boolean;
-  /** HTTP status; null without a response. */
-  readonly status: number | null;
-  readonly reason: DeliveryReason | null;
-  /** Description of the failure; null for a success. */
-  readonly error: string | null;
-  /** Milliseconds for which nothing more may be sent to the channel; null when the receiver did not ask for a pause. */
-  readonly pauseMs: number | null;
 }
 
 export class Sender {

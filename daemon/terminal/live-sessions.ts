@@ -4,7 +4,7 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import type { Settings } from '../../src/settings/serve.js';
 import type { OrchestratorMessage } from '../../src/wire/messages.js';
 import type { Core } from '../core/core.js';
-import type { KeptOutput } from './recordings/recorder.js';
+import type { KeptOutput } from './recordings/recording.js';
 import { LiveSession } from './session/live-session.js';
 import type { ResumeSecrets } from './session/resume.js';
 import { hasTerminal, type SessionFacts } from './session/session-core.js';

@@ -11,12 +11,8 @@ import type { PublicKeyHex } from '../kernel/ids.js';
 import type { Logger } from '../kernel/logger.js';
 import { CLOSE } from '../wire/limits.js';
 import { type AgentState, type LinkState, writeAgentState } from './agent-status.js';
-import {
-  type AddressCandidate,
-  type AddressSource,
-  createAddressSource,
-  type DiscoveryPort,
-} from './discovery/address-source.js';
+import { createAddressSource, type DiscoveryPort } from './discovery/address-source.js';
+import type { AddressCandidate, AddressSource } from './discovery/discovered-address.js';
 import type { EngineReport, RunEngine } from './engine/run-engine.js';
 import { readFacts } from './facts.js';
 import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';

@@ -9,7 +9,8 @@ import { loadProfiles, type Profiles, saveProfiles, withProfile } from '../clien
 import { hostOf, parseServerUrl, sameServer, urlText } from '../client/server-url.js';
 import { wantsPassphrase } from '../identity/private-key.js';
 import { Fault, isFault } from '../kernel/fault.js';
-import type { Context, Env } from './context.js';
+import type { Context } from './context.js';
+import type { Env } from './env.js';
 
 /** Returns the client of the chosen orchestrator. Asks about its certificate on first contact. The caller closes the client. */
 export async function connectApi(context: Context): Promise<ApiClient> {

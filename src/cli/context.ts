@@ -1,17 +1,17 @@
 /** The context of a running command: its environment, streams, prompt, progress and API client. */
 import type { ApiClient } from '../client/api-client.js';
 import type { Clock } from '../kernel/clock.js';
+import type { CliOptions } from './cli-options.js';
+import type { Env } from './env.js';
 import type { Globals } from './global-options.js';
 import type { Interrupt, InterruptWatch } from './interrupts.js';
 import type { Line, View } from './outcome.js';
 import type { Programs } from './programs.js';
-import { createPrompt } from './prompt.js';
-import type { InputStream, OutputStream, Printer } from './render/printer.js';
+import { createPrompt, type Prompt } from './prompt.js';
+import type { Printer } from './render/printer.js';
 import { createProgress, type Progress } from './render/progress.js';
-import type { CliOptions } from './run.js';
+import type { InputStream, OutputStream } from './render/streams.js';
 import { readText } from './text-files.js';
-
-export type Env = Readonly<Record<string, string | undefined>>;
 
 export interface Context {
   readonly env: Env;
@@ -47,22 +47,6 @@ export interface Streams {
   readonly stdin: InputStream;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
-}
-
-/** Questions to the operator at the terminal. */
-export interface Prompt {
-  /** True if standard input and standard error are a terminal. */
-  readonly possible: boolean;
-  /** Asks yes or no. Throws `confirmation_required` with the hint `instead` where there is no terminal. */
-  confirm(question: string, instead: string): Promise<boolean>;
-  /** Asks for consent, which `--yes` gives in advance. Throws `cancelled` on a no, and like `confirm`. */
-  consent(question: string): Promise<void>;
-  /** Asks for a text; an empty answer gives `standard`. Call it only where `possible`. */
-  text(question: string, standard?: string): Promise<string>;
-  /** Asks to choose one of a few words. Call it only where `possible`. */
-  choose<const C extends string>(question: string, choices: readonly C[]): Promise<C>;
-  /** Asks for a text without echoing it. Throws like `confirm`. */
-  secret(question: string, instead: string): Promise<string>;
 }
 
 /** Puts together what a command is given. */

@@ -2,16 +2,16 @@
 import { Fault } from '../kernel/fault.js';
 import { VERSION } from '../kernel/version.js';
 import { nearest } from '../language/nearest.js';
+import type { CliOptions } from './cli-options.js';
 import { createContext, type Session } from './context.js';
-import { listWords } from './define-command.js';
 import { EXIT, exitStatusOf, exitStatusOfFailure } from './exit-status.js';
 import { type Found, findCommand, groupOf, wordsBelow } from './find-command.js';
 import { guessGlobals, readGlobals } from './global-options.js';
 import { watchInterrupts } from './interrupts.js';
+import { listWords } from './options.js';
 import type { Outcome, Outcomes, View } from './outcome.js';
 import { parseInput } from './parse-input.js';
 import { createPrinter, type Printer } from './render/printer.js';
-import type { CliOptions } from './run.js';
 
 /** Returns the exit status. Prints all failures of the command instead of throwing. */
 export async function dispatch(options: CliOptions): Promise<number> {

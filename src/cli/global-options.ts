@@ -2,12 +2,11 @@
 
 import { Fault } from '../kernel/fault.js';
 import { API_PORT } from '../kernel/ports.js';
-import { flag, flagOf, listWords, negativeFlag, type Option, type Options, text } from './define-command.js';
+import { type ExtraFormat, flag, flagOf, listWords, negativeFlag, type Option, type Options, text } from './options.js';
 
 const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
 const JSONPATH = 'jsonpath=';
-/** Formats of single commands: `dot` is Graphviz source. */
-export type ExtraFormat = 'dot';
+
 type OutputFormat = (typeof OUTPUT_FORMATS)[number] | 'jsonpath' | ExtraFormat;
 
 interface Output {

@@ -2,8 +2,9 @@
 import type { CommanderError } from 'commander';
 import { Fault } from '../kernel/fault.js';
 import { nearest } from '../language/nearest.js';
-import { type Argument, type Command, flagOf, type Option, type Options, type RawInput } from './define-command.js';
+import type { Argument, Command, RawInput } from './define-command.js';
 import { GLOBAL_OPTIONS } from './global-options.js';
+import { flagOf, type Option, type Options } from './options.js';
 
 /**
  * Returns the words of each argument and option by key, global options included.

@@ -1,8 +1,7 @@
 /** Questions at the terminal. They go to standard error and are asked only on a terminal. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Fault } from '../kernel/fault.js';
-import type { Prompt } from './context.js';
-import type { InputStream, OutputStream } from './render/printer.js';
+import type { InputStream, OutputStream } from './render/streams.js';
 import { sanitizeLine } from './render/terminal-text.js';
 
 interface PromptOptions {
@@ -95,3 +94,19 @@ const noTerminal = (question: string, instead: string): Fault =>
 /** Returns whether the library threw because of Ctrl-C or a closed terminal. */
 const isLeft = (error: unknown): boolean =>
   error instanceof Error && (error.name === 'ExitPromptError' || error.name === 'AbortPromptError');
+
+/** Questions to the operator at the terminal. */
+export interface Prompt {
+  /** True if standard input and standard error are a terminal. */
+  readonly possible: boolean;
+  /** Asks yes or no. Throws `confirmation_required` with the hint `instead` where there is no terminal. */
+  confirm(question: string, instead: string): Promise<boolean>;
+  /** Asks for consent, which `--yes` gives in advance. Throws `cancelled` on a no, and like `confirm`. */
+  consent(question: string): Promise<void>;
+  /** Asks for a text; an empty answer gives `standard`. Call it only where `possible`. */
+  text(question: string, standard?: string): Promise<string>;
+  /** Asks to choose one of a few words. Call it only where `possible`. */
+  choose<const C extends string>(question: string, choices: readonly C[]): Promise<C>;
+  /** Asks for a text without echoing it. Throws like `confirm`. */
+  secret(question: string, instead: string): Promise<string>;
+}

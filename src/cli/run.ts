@@ -1,23 +1,6 @@
-/** Entry point of the command line; `bin` adds only the process. */
-import type { Clock } from '../kernel/clock.js';
 import { VERSION } from '../kernel/version.js';
-import type { Env } from './context.js';
-import type { Interrupts } from './interrupts.js';
-import type { Programs } from './programs.js';
-import type { InputStream, OutputStream } from './render/printer.js';
-
-export interface CliOptions {
-  /** Words after the program name. */
-  readonly argv: readonly string[];
-  readonly env: Env;
-  readonly stdin: InputStream;
-  readonly stdout: OutputStream;
-  readonly stderr: OutputStream;
-  readonly programs: Programs;
-  readonly clock: Clock;
-  /** Source of interrupts [the signals of this process]. */
-  readonly interrupts?: Interrupts;
-}
+import type { CliOptions } from './cli-options.js';
+import type { OutputStream } from './render/streams.js';
 
 /** Returns the exit status. Prints all failures of the command instead of throwing. */
 export async function runCli(options: CliOptions): Promise<number> {

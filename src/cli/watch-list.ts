@@ -4,7 +4,7 @@ import type { ApiClient } from '../client/api-client.js';
 import { followEvents } from '../client/follow-events.js';
 import { type FaultCode, isFault, messageOf } from '../kernel/fault.js';
 import type { Context } from './context.js';
-import { flag } from './define-command.js';
+import { flag } from './options.js';
 import type { Outcome } from './outcome.js';
 
 export const watchOption = flag('follow changes, until Ctrl-C', { short: 'w' });

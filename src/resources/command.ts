@@ -1,5 +1,5 @@
 /** Programs that resource kinds run on a machine: commands, results, and why a command failed. */
-import type { CommandRefusal } from './kind.js';
+import type { FaultCode } from '../kernel/fault.js';
 
 /** An argument vector, never a shell line. It runs in `/`, in its own process group, without a terminal. */
 export interface Command {
@@ -131,4 +131,15 @@ export function withLines(sentence: string, result: CommandResult, count = LINES
   if (result.withheld !== undefined) return `${sentence}; ${result.withheld}`;
   const lines = lastLines(result, count);
   return lines === '' ? sentence : `${sentence}: ${lines}`;
+}
+
+/** Why an action is not possible or failed. */
+export interface CommandRefusal extends Quote {
+  readonly code: FaultCode;
+}
+
+/** A message, and the output of a program that it is followed by unless the output may hold secrets. */
+export interface Quote {
+  readonly message: string;
+  readonly output?: CommandResult;
 }

@@ -1,7 +1,8 @@
 /** `group-unix`: a group of Linux or macOS with its ID. Users declare the membership. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import { type CommandRefusal, type Decision, defineResource, type FieldChange, type PlanContext } from './kind.js';
+import type { CommandRefusal } from './command.js';
+import { type Decision, defineResource, type FieldChange, type PlanContext } from './kind.js';
 import { changeLinuxGroup, createLinuxGroup, removeLinuxGroup } from './unix/linux-user-commands.js';
 import { changeMacGroup, createMacGroup, removeMacGroup } from './unix/mac-user-commands.js';
 import { readUnixAccounts } from './unix/read-unix-accounts.js';

@@ -1,9 +1,10 @@
 /** `group-windows`: a local group of Windows with its description. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import type { CommandRefusal } from './command.js';
 import type { RunStep } from './host.js';
 import { recordsOf, textOf } from './json-answer.js';
-import { type CommandRefusal, type Decision, defineResource, type FieldChange } from './kind.js';
+import { type Decision, defineResource, type FieldChange } from './kind.js';
 import { powershell, readAnswer } from './windows/powershell.js';
 import { accountFailure, checkAccountNames } from './windows/windows-account.js';
 import { foldCase } from './windows/windows-case.js';

@@ -1,7 +1,6 @@
 /** The interface of a resource kind: schema, identity, a batched read and a pure plan. Each kind has its own file. */
 import type { TSchema } from 'typebox';
-import type { FaultCode } from '../kernel/fault.js';
-import type { CommandResult } from './command.js';
+import type { CommandRefusal, CommandResult, Quote } from './command.js';
 import type { Accounts, Host, RunStep, Step } from './host.js';
 
 /** A body after validation: string, number, boolean, null, lists and maps of those. */
@@ -185,17 +184,6 @@ export interface NeededChange<B> extends ResourceAddress {
   readonly isNew: boolean;
   /** Empty when its plan fails. */
   readonly changes: readonly FieldChange[];
-}
-
-/** Why an action is not possible or failed. */
-export interface CommandRefusal extends Quote {
-  readonly code: FaultCode;
-}
-
-/** A message, and the output of a program that it is followed by unless the output may hold secrets. */
-export interface Quote {
-  readonly message: string;
-  readonly output?: CommandResult;
 }
 
 /** The state of one resource after a failed command. */

@@ -1,8 +1,15 @@
 /** `package-brew`: a formula or a cask of Homebrew on macOS. */
-import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from './command.js';
+import {
+  type Command,
+  type CommandRefusal,
+  type CommandResult,
+  commandFailure,
+  exitedWith,
+  lastLines,
+} from './command.js';
 import type { Host, RunStep } from './host.js';
 import { recordsOf, textOf, textsOf } from './json-answer.js';
-import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
+import { defineResource, type ReadPurpose } from './kind.js';
 import { checkPackage, ONE_WORD, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,

@@ -1,7 +1,14 @@
 /** `package-choco`: a package of Chocolatey, version 1 or 2. */
-import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from './command.js';
+import {
+  type Command,
+  type CommandRefusal,
+  type CommandResult,
+  commandFailure,
+  exitedWith,
+  lastLines,
+} from './command.js';
 import type { Host, RunStep } from './host.js';
-import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
+import { defineResource, type ReadPurpose } from './kind.js';
 import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,

@@ -1,7 +1,8 @@
 /** `package-dnf`: a package of Fedora and its derivatives, in one version or in the newest that dnf offers. */
+
+import type { CommandRefusal } from './command.js';
 import { type Command, commandFailure, exitedWith, lastLines } from './command.js';
 import type { Host } from './host.js';
-import type { CommandRefusal } from './kind.js';
 import { dnf, dnfChange, dnfFailure, explainDnf, judgeDnf } from './packages/dnf-command.js';
 import {
   defineIndexedPackage,

@@ -1,8 +1,8 @@
 /** `package-winget`: a package of the Windows Package Manager, from its source `winget`; version 1.4 or newer. */
-import type { CommandResult } from './command.js';
+import type { CommandRefusal, CommandResult } from './command.js';
 import type { Host, RunStep } from './host.js';
 import { recordsOf, textOf } from './json-answer.js';
-import { type CommandRefusal, defineResource, type ReadPurpose } from './kind.js';
+import { defineResource, type ReadPurpose } from './kind.js';
 import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
 import {
   decidePackage,

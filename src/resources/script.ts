@@ -1,9 +1,17 @@
 /** `script`: a text that an interpreter runs, with an optional check that decides whether it has to run. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import { type Command, type CommandResult, commandFailure, tailOf, withLines } from './command.js';
+import {
+  type Command,
+  type CommandRefusal,
+  type CommandResult,
+  commandFailure,
+  type Quote,
+  tailOf,
+  withLines,
+} from './command.js';
 import type { Host } from './host.js';
-import { type CommandRefusal, type Decision, defineResource, type PlanContext, type Quote } from './kind.js';
+import { type Decision, defineResource, type PlanContext } from './kind.js';
 
 /** The programs that run scripts. */
 export const PROGRAMS = ['sh', 'bash', 'pwsh', 'powershell', 'cmd'] as const;

@@ -3,9 +3,9 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { escapePointer } from '../kernel/validator.js';
-import { type CommandResult, commandFailure, exitedWith } from './command.js';
+import { type CommandRefusal, type CommandResult, commandFailure, exitedWith } from './command.js';
 import type { Host } from './host.js';
-import { type BodyProblem, type CommandRefusal, type Decision, defineResource } from './kind.js';
+import { type BodyProblem, type Decision, defineResource } from './kind.js';
 import { type Daemon, isNew, planLaunchd, planLaunchdRemoval } from './services/launchd-plan.js';
 import { plistPath, systemPlistPath } from './services/launchd-plist.js';
 import {

@@ -2,9 +2,9 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { escapePointer } from '../kernel/validator.js';
-import { type CommandResult, commandFailure, exitedWith } from './command.js';
+import { type CommandRefusal, type CommandResult, commandFailure, exitedWith } from './command.js';
 import type { Host } from './host.js';
-import { type BodyProblem, type CommandRefusal, type Decision, defineResource, type ReadPurpose } from './kind.js';
+import { type BodyProblem, type Decision, defineResource, type ReadPurpose } from './kind.js';
 import { portHolders } from './services/port-holders.js';
 import { planUnit, planUnitRemoval, type SeenUnit, unitExists } from './services/systemd-plan.js';
 import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand, type Unit } from './services/systemd-unit.js';

@@ -2,8 +2,9 @@
 
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import type { CommandRefusal } from './command.js';
 import { recordsOf, textOf, textsOf } from './json-answer.js';
-import { type BodyProblem, type CommandRefusal, type Decision, defineResource } from './kind.js';
+import { type BodyProblem, type Decision, defineResource } from './kind.js';
 import { portHolders } from './services/port-holders.js';
 import { powershell, readAnswer } from './windows/powershell.js';
 import { foldCase } from './windows/windows-case.js';

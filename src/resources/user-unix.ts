@@ -1,8 +1,9 @@
 /** `user-unix`: a user of Linux or macOS with its ID, groups, home directory and shell. Passwords are never changed. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import type { CommandRefusal } from './command.js';
 import type { RunStep } from './host.js';
-import { type BodyProblem, type CommandRefusal, type Decision, defineResource, type PlanContext } from './kind.js';
+import { type BodyProblem, type Decision, defineResource, type PlanContext } from './kind.js';
 import { changeLinuxUser, createLinuxUser, removeLinuxUser, restoreLinuxGroup } from './unix/linux-user-commands.js';
 import { changeMacUser, createMacUser, removeMacUser } from './unix/mac-user-commands.js';
 import { readUnixAccounts } from './unix/read-unix-accounts.js';

@@ -1,9 +1,10 @@
 /** `user-windows`: a local user of Windows with its password, flags and local groups. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import type { CommandRefusal } from './command.js';
 import type { RunStep } from './host.js';
 import { recordsOf, textOf, textsOf } from './json-answer.js';
-import { type CommandRefusal, type Decision, defineResource, type FieldChange, type PlanContext } from './kind.js';
+import { type Decision, defineResource, type FieldChange, type PlanContext } from './kind.js';
 import { powershell, powershellWithSecret, readAnswer } from './windows/powershell.js';
 import { accountFailure, checkAccountNames } from './windows/windows-account.js';
 import { foldCase } from './windows/windows-case.js';

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { TOPICS } from '../../src/cli/commands/help.js';
 import { COMMANDS, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
-import { flagOf } from '../../src/cli/define-command.js';
 import { entryOf, findCommand, wordsBelow } from '../../src/cli/find-command.js';
 import { GLOBAL_OPTIONS, optionsBeside } from '../../src/cli/global-options.js';
+import { flagOf } from '../../src/cli/options.js';
 import { parseInput } from '../../src/cli/parse-input.js';
 import { runOrch } from '../support/cli.js';
 

@@ -1,8 +1,9 @@
 /** The reference of the command line, docs/cli.md and docs/cli/, made from the definitions of the commands. */
 import { accessOf, optionSummary, optionSyntax, TOPICS, usageOf } from '../../src/cli/commands/help.js';
 import { COMMANDS, type CommandEntry, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
-import { type Command, flagOf, type Options } from '../../src/cli/define-command.js';
+import type { Command } from '../../src/cli/define-command.js';
 import { CONNECTION_OPTIONS, CONSENT_OPTIONS, OUTPUT_OPTIONS } from '../../src/cli/global-options.js';
+import { flagOf, type Options } from '../../src/cli/options.js';
 import { loadPaint } from '../../src/cli/render/paint.js';
 import { renderView } from '../../src/cli/render/render-view.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';

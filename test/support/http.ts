@@ -10,16 +10,17 @@ import { onTestFinished } from 'vitest';
 import { type EventType, eventOfRequest, type RequestContext, SYSTEM } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { Queryable } from '../../daemon/database/schema.js';
-import type { Authenticate, Session } from '../../daemon/http/access.js';
-import type { HttpLimits } from '../../daemon/http/api-listener.js';
+import type { Authenticate } from '../../daemon/http/access.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { HandlersFor } from '../../daemon/http/handler.js';
+import type { HttpLimits } from '../../daemon/http/http-limits.js';
 import {
   completeIdempotencyKey,
   findIdempotencyKey,
   type IdempotencyKeys,
   KeyedRequests,
 } from '../../daemon/http/idempotency.js';
+import type { Session } from '../../daemon/http/session.js';
 import type { StreamDoor } from '../../daemon/http/upgrades.js';
 import type { Operator, Role } from '../../src/contract/operators.js';
 import { route } from '../../src/contract/route.js';

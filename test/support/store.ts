@@ -1,12 +1,8 @@
 /** Opens the stores of tests: in SQLite files, or each in a database of one PostgreSQL, as `ORCH_TEST_STORE` says. */
 import { randomBytes } from 'node:crypto';
 import { describe, it, onTestFinished, TestRunner } from 'vitest';
-import {
-  type OpenDatabase,
-  type OpenDatabaseOptions,
-  openDatabase,
-  type StoreLocation,
-} from '../../daemon/database/database.js';
+import { type OpenDatabase, type OpenDatabaseOptions, openDatabase } from '../../daemon/database/database.js';
+import type { StoreLocation } from '../../daemon/database/store-location.js';
 import { hasUrl, releaseStore, TEST_STORE, urlOf } from './store-urls.js';
 import { spoilDatabase } from './test-databases.js';
 

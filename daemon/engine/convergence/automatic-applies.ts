@@ -11,6 +11,7 @@ import type { Core } from '../../core/core.js';
 import { SYSTEM } from '../../core/domain-event.js';
 import { agentLabel, agentParty } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
+import type { AgentSessions } from '../agent-sessions.js';
 import type { Applies } from '../applies.js';
 import type { ApplyWindows } from '../apply-windows.js';
 import {
@@ -22,7 +23,6 @@ import {
 import { assignmentParty } from '../assignments/assignments.js';
 import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
-import type { AgentSessions } from '../traffic.js';
 import {
   type ActiveApply,
   activeAutomatic,

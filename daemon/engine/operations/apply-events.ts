@@ -2,16 +2,10 @@
 import { NOTHING } from '../../../src/contract/run-targets.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import type { Summary } from '../../../src/resources/result.js';
-import { type DomainEvent, type EventType, type Party, SYSTEM } from '../../core/domain-event.js';
+import { type DomainEvent, type EventType, SYSTEM } from '../../core/domain-event.js';
 import type { LiveOperation, OperationFacts } from './live-operations.js';
+import { agentParty } from './operation-party.js';
 import type { OperationState } from './operation-state.js';
-
-/** Returns the agent of an operation or run as the party of an event. */
-export const agentParty = ({ nodeId, nodeName }: Pick<OperationFacts, 'nodeId' | 'nodeName'>): Party => ({
-  id: nodeId,
-  name: nodeName ?? nodeId,
-  type: 'agent',
-});
 
 /** Maximum number of modules that a summary names. */
 const NAMED = 5;

@@ -22,17 +22,10 @@ import { sentNote } from '../modules/current-modules.js';
 import { addOperationSources, type ModuleText, type OperationSource } from '../modules/source-store.js';
 import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
 import type { Trials } from '../trials.js';
-import {
-  agentParty,
-  type EndedBy,
-  endEvent,
-  isEnd,
-  repairEvent,
-  restoresMetadata,
-  wantedText,
-} from './apply-events.js';
+import { type EndedBy, endEvent, isEnd, repairEvent, restoresMetadata, wantedText } from './apply-events.js';
 import { LiveOperation, type OperationFacts, type Undoing } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
+import { agentParty } from './operation-party.js';
 import { type OperationState, transition } from './operation-state.js';
 import {
   beginOperation,

@@ -6,15 +6,16 @@ import { withoutFirst } from '../../../src/resources/run-results.js';
 import type { AgentMessageOf, OrchestratorMessage, RunEnd, RunEntry } from '../../../src/wire/messages.js';
 import type { Core } from '../../core/core.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
+import type { AgentSessions, Session } from '../agent-sessions.js';
 import type { EngineLimits } from '../engine-limits.js';
 import type { RunMessage } from '../observations.js';
 import type { RunContents } from '../run-contents.js';
-import type { AgentSessions, Session } from '../traffic.js';
 import type { LiveOperation, LiveOperations } from './live-operations.js';
 import type { OperationDriver } from './operation-driver.js';
+import type { OperationError } from './operation-error.js';
 import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
-import { type OperationError, transition } from './operation-state.js';
+import { transition } from './operation-state.js';
 import { findOperation } from './operation-store.js';
 import { loadOperation } from './recovery.js';
 

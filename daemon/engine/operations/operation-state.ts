@@ -4,12 +4,8 @@ import { toSeconds } from '../../../src/kernel/clock.js';
 import { assertNever, Fault } from '../../../src/kernel/fault.js';
 import type { Summary } from '../../../src/resources/result.js';
 import type { RunEnd } from '../../../src/wire/messages.js';
+import type { OperationError } from './operation-error.js';
 import type { OperationRow } from './operation-store.js';
-
-export interface OperationError {
-  readonly code: string;
-  readonly message: string;
-}
 
 export type OperationState =
   /** Stored, not sent. */

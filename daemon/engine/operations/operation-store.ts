@@ -16,7 +16,7 @@ import type { Database, NewRow, OperationTable, Queryable, Row } from '../../dat
 import { jsonMember, jsonStrings } from '../../database/sql-json.js';
 import { deleteUnusedTexts } from '../modules/source-store.js';
 import { deleteUnusedContents } from '../run-contents.js';
-import type { OperationError } from './operation-state.js';
+import type { OperationError } from './operation-error.js';
 
 interface OperationValues {
   /** Names of modules and of assignments. */

@@ -9,22 +9,16 @@ import { MAX_LINE_BYTES } from '../../../src/terminal/recording/read-cast.js';
 import type { Core } from '../../core/core.js';
 import { OutputBatch } from '../output-slots.js';
 import { RecordedOutput } from './recorded-output.js';
+import type { RecordingEnd, RecordingHead } from './recording.js';
 import { hashFile } from './recording-files.js';
+import { RECORDING_LIMITS } from './recording-limits.js';
 import { type BegunRecording, BROKEN, type RecordingListener, type RecordingThread } from './recording-thread.js';
-import { RECORDING_LIMITS } from './recording-writer.js';
 
 export interface RecorderEvents {
   /** Output up to the offset is durable. */
   onDurable(offset: number): void;
   /** The recording stopped because of its size limit, the disk or an error. Later writes are ignored. */
   onStopped(state: 'truncated' | 'failed', reason: string): void;
-}
-
-/** End of a recording. */
-export interface RecordingEnd {
-  readonly state: 'complete' | 'truncated' | 'failed';
-  /** Hex SHA-256 of the whole plain file; null when it cannot be read. */
-  readonly sha256: string | null;
 }
 
 export interface Recorder {
@@ -50,26 +44,6 @@ export interface Recorder {
   release(): Promise<void>;
   /** Closes and deletes the file, because its session did not open. */
   discard(): Promise<void>;
-}
-
-/** Kept output of commands on pipes: all, text alone, or none. The rest is recorded as size and hash. */
-export const KEPT_OUTPUT = ['all', 'text', 'none'] as const;
-export type KeptOutput = (typeof KEPT_OUTPUT)[number];
-
-export interface RecordingHead {
-  readonly sessionId: string;
-  /** Unix milliseconds. */
-  readonly openedAt: number;
-  readonly cols: number;
-  readonly rows: number;
-  readonly term: string;
-  readonly shell: string | null;
-  readonly command: readonly string[] | null;
-  readonly nodeId: string;
-  readonly nodeName: string | null;
-  readonly operator: string;
-  /** Kept output of a command on pipes; null for a terminal, whose whole output is kept. */
-  readonly kept: KeptOutput | null;
 }
 
 /** A recording that was open when the orchestrator ended, and continues. */

@@ -9,7 +9,7 @@ import type { Core } from '../../core/core.js';
 import { ReceivedSlots } from '../output-slots.js';
 import { LineMemory, linePool } from './line-memory.js';
 import { scanRecording } from './recorded-output.js';
-import type { RecordingHead } from './recorder.js';
+import type { RecordingHead } from './recording.js';
 import { DirectorySyncs, hashFile, recordingPath, undoCompression } from './recording-files.js';
 import type {
   BegunRecording,

@@ -6,7 +6,7 @@ import type { Piece } from '../../../src/terminal/backlog.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
 import type { Core } from '../../core/core.js';
 import { type OutputPlace, SharedSlots } from '../output-slots.js';
-import type { RecordingEnd, RecordingHead } from './recorder.js';
+import type { RecordingEnd, RecordingHead } from './recording.js';
 
 /** Heap limits in megabytes. The heap only holds data on its way to the disk. */
 const HEAP = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 4 };

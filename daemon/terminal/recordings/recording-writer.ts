@@ -10,7 +10,8 @@ import type { OutputStream } from '../../../src/terminal/frames.js';
 import type { CastEncoder } from '../../../src/terminal/recording/cast-encoder.js';
 import type { Core } from '../../core/core.js';
 import type { LineMemory } from './line-memory.js';
-import type { KeptOutput, RecordingEnd } from './recorder.js';
+import type { KeptOutput, RecordingEnd } from './recording.js';
+import { RECORDING_LIMITS } from './recording-limits.js';
 
 export interface WriterEvents {
   /** Output up to `offset` and `size` bytes of the file are durable: complete lines up to a checkpoint. */
@@ -339,20 +340,3 @@ function isBinary(bytes: Buffer): boolean {
 const TEXT_CONTROLS = new Set([0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1b]);
 
 const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
-
-/** Numbers of the recorder. Sizes are in bytes, times in milliseconds. */
-export const RECORDING_LIMITS = {
-  /** Time for which output is collected into one event. */
-  coalesce: 10,
-  /** Time and size after which collected lines are written. */
-  writeAfter: 50,
-  writeBytes: 256 * 1024,
-  /** Maximum output between two checkpoints. */
-  checkpoint: 64 * 1024,
-  /** Size and time after which written data is synced. */
-  syncBytes: 1024 * 1024,
-  syncAfter: 1000,
-  /** Time and size after which the free space is checked. */
-  askDiskAfter: 10_000,
-  askDiskBytes: 16 * 1024 * 1024,
-} as const;

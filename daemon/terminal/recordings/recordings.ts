@@ -5,14 +5,8 @@ import { basename, join } from 'node:path';
 import { messageOf } from '../../../src/kernel/fault.js';
 import type { Core } from '../../core/core.js';
 import { replayRecording } from './recorded-output.js';
-import {
-  type Recorder,
-  type RecorderEvents,
-  type RecordingHead,
-  type Recordings,
-  type Recovered,
-  WorkerRecorder,
-} from './recorder.js';
+import { type Recorder, type RecorderEvents, type Recordings, type Recovered, WorkerRecorder } from './recorder.js';
+import type { RecordingHead } from './recording.js';
 import { compressRecording, exists, findRecording, namesIn, TRANSCRIPTS, UNFINISHED } from './recording-files.js';
 import { type BegunRecording, RecordingThread } from './recording-thread.js';
 

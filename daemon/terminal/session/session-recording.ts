@@ -1,6 +1,7 @@
 /** The recording of a session: its state, and the recorder while it takes output. */
 
-import type { Recorder, RecorderEvents, RecordingEnd } from '../recordings/recorder.js';
+import type { Recorder, RecorderEvents } from '../recordings/recorder.js';
+import type { RecordingEnd } from '../recordings/recording.js';
 import type { TerminalRow } from '../session-store.js';
 
 export type RecordingState = TerminalRow['recording'];

@@ -1,7 +1,8 @@
 /** The result of examining a resource: settled, or to be changed. */
 import { assertNever } from '../../kernel/fault.js';
+import type { Quote } from '../../resources/command.js';
 import { withLines } from '../../resources/command.js';
-import type { Decision, Quote } from '../../resources/kind.js';
+import type { Decision } from '../../resources/kind.js';
 import type { Quotable } from './discretion.js';
 import type { Finding, Status } from './run-item.js';
 import type { Refusal, Target } from './target.js';

@@ -1,35 +1,12 @@
 /** The source of the orchestrator's address: given by the user, or announced by discovery packets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../kernel/clock.js';
-import type { PublicKeyHex } from '../../kernel/ids.js';
 import type { Logger } from '../../kernel/logger.js';
 import { lastOrchestrator } from '../agent-status.js';
 import type { Trust } from '../first-contact.js';
 import type { OrchestratorAddress } from '../link/orchestrator-address.js';
-import { DiscoveredAddress } from './discovered-address.js';
+import { type AddressCandidate, type AddressSource, DiscoveredAddress } from './discovered-address.js';
 import { PacketVerifier } from './discovery-packets.js';
-
-export interface AddressCandidate {
-  readonly address: OrchestratorAddress;
-  /** Key that the discovery packet announced; null for a given address. */
-  readonly announcedKey: PublicKeyHex | null;
-}
-
-export interface AddressSource {
-  /** Throws `port_in_use` or `invalid_config` when the port cannot be opened. */
-  start(): Promise<void>;
-  stop(): void;
-  /** Address to dial now; null while it is unknown. */
-  readonly candidate: AddressCandidate | null;
-  /** Waits until `candidate` is known or `signal` aborts. */
-  untilKnown(signal: AbortSignal): Promise<void>;
-  /** Waits that many milliseconds. Returns true, and earlier, when there is a new address to try. */
-  pause(ms: number, signal: AbortSignal): Promise<boolean>;
-  /** Reports whether the agent is connected; packets are ignored while it is. */
-  setConnected(is: boolean): void;
-  /** Gives up an address at which another key answered. Returns false when no other address can come. */
-  abandon(): boolean;
-}
 
 /** An address given by the user. */
 class FixedAddress implements AddressSource {

@@ -1,9 +1,9 @@
 /** Finds the orchestrator's address by discovery packets. */
 import type { Clock } from '../../kernel/clock.js';
+import type { PublicKeyHex } from '../../kernel/ids.js';
 import type { Logger } from '../../kernel/logger.js';
 import { type Announcement, DISCOVERY } from '../../wire/discovery-packet.js';
 import type { OrchestratorAddress } from '../link/orchestrator-address.js';
-import type { AddressCandidate, AddressSource } from './address-source.js';
 import { openPacketSocket, type PacketSocket, type PacketVerifier, type Verdict } from './discovery-packets.js';
 
 interface DiscoveredAddressOptions {
@@ -189,4 +189,26 @@ export class DiscoveredAddress implements AddressSource {
 function targetOf({ host, port }: Announcement, from: string): OrchestratorAddress {
   const [, zone] = /%(.+)$/.exec(from) ?? [];
   return { host: zone !== undefined && /^fe[89ab][0-9a-f]:/i.test(host) ? `${host}%${zone}` : host, port };
+}
+
+export interface AddressCandidate {
+  readonly address: OrchestratorAddress;
+  /** Key that the discovery packet announced; null for a given address. */
+  readonly announcedKey: PublicKeyHex | null;
+}
+
+export interface AddressSource {
+  /** Throws `port_in_use` or `invalid_config` when the port cannot be opened. */
+  start(): Promise<void>;
+  stop(): void;
+  /** Address to dial now; null while it is unknown. */
+  readonly candidate: AddressCandidate | null;
+  /** Waits until `candidate` is known or `signal` aborts. */
+  untilKnown(signal: AbortSignal): Promise<void>;
+  /** Waits that many milliseconds. Returns true, and earlier, when there is a new address to try. */
+  pause(ms: number, signal: AbortSignal): Promise<boolean>;
+  /** Reports whether the agent is connected; packets are ignored while it is. */
+  setConnected(is: boolean): void;
+  /** Gives up an address at which another key answered. Returns false when no other address can come. */
+  abandon(): boolean;
 }

@@ -3,7 +3,8 @@
 import { Fault } from '../../kernel/fault.js';
 import { AGENT_PORT, DISCOVERY_PORT } from '../../kernel/ports.js';
 import type { Context } from '../context.js';
-import { argument, defineCommand, flag, integer, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
+import { flag, integer, text } from '../options.js';
 import { fieldsOf, lines, linesOf, textLines } from '../outcome.js';
 import { createFile, readTextFile } from '../text-files.js';
 

@@ -6,11 +6,12 @@ import type { Upgrade } from '../../contract/upgrades.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk-agents.js';
 import type { Context } from '../context.js';
-import { defineCommand, flag, integer, text } from '../define-command.js';
+import { defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { agentHandle, agentName, count } from '../format.js';
 import { requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { flag, integer, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 

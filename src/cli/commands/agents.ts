@@ -8,12 +8,13 @@ import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import { compareVersions } from '../../release/version-order.js';
 import type { Context } from '../context.js';
-import { choice, defineCommand, flag, optionalArgument, optionalList, text } from '../define-command.js';
+import { defineCommand, optionalArgument, optionalList } from '../define-command.js';
 import { agentHandle, agentName, count, formatTags, formatTime, NONE, textOrNone } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { type AgentCondition, conditionOption, meetsAny } from '../nodes/agent-conditions.js';
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
+import { choice, flag, text } from '../options.js';
 import {
   type FieldsView,
   fields,

@@ -1,8 +1,9 @@
 /** `orch api`: sends any request of the API. */
 
 import { isFaultCode } from '../../kernel/fault.js';
-import { argument, defineCommand, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
+import { text } from '../options.js';
 import { linesOf, textLines } from '../outcome.js';
 import { escapeJson } from '../render/terminal-text.js';
 import { readInlineOrFile } from '../text-files.js';

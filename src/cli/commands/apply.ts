@@ -2,12 +2,13 @@
 import { Fault } from '../../kernel/fault.js';
 import { CONFIRM_SECS } from '../../resources/restored.js';
 import type { Context } from '../context.js';
-import { defineCommand, flag, integer, text } from '../define-command.js';
+import { defineCommand } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
 import { ALLOW_AUTOMATIC, allowAutomaticOption } from '../modules/reach.js';
 import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { flag, integer, text } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { requireConsent } from '../runs/consent.js';

@@ -2,8 +2,9 @@
 import type { Assignment } from '../../contract/assignments.js';
 import { ASSIGNMENT_MODES, type AssignmentMode } from '../../kernel/assignment-modes.js';
 import { Fault } from '../../kernel/fault.js';
-import { argument, choice, defineCommand, list, requiredText, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { agentHandle, count, formatTime, textOrNone } from '../format.js';
+import { choice, list, requiredText, text } from '../options.js';
 import {
   type FieldsView,
   fields,

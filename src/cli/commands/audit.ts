@@ -6,9 +6,10 @@ import { type AuditEvent, type AuditVerification, MAX_RETENTION_DAYS } from '../
 import type { Contract } from '../../contract/contract.js';
 import type { QueryOf } from '../../contract/route.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
-import { argument, defineCommand, flag, integer, requiredText, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count } from '../format.js';
+import { flag, integer, requiredText, text } from '../options.js';
 import { type Line, lines, linesOf, type Outcome, type Span, styled, type TableView } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 

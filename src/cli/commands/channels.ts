@@ -11,9 +11,10 @@ import {
 } from '../../contract/channels.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, flagOf, integer, list, listWords, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { formatAge, formatTime, textOrNone } from '../format.js';
 import { readList } from '../list-pages.js';
+import { choice, flagOf, integer, list, listWords, text } from '../options.js';
 import { type FieldsView, fieldsOf, lines, type Span, stack, styled, type TableView } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readTextFile } from '../text-files.js';

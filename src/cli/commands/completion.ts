@@ -5,22 +5,13 @@ import { profilesPath } from '../../client/operator-files.js';
 import { loadProfiles } from '../../client/profiles.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import {
-  argument,
-  type Command,
-  defineCommand,
-  flagOf,
-  type LiveValue,
-  listWords,
-  type Option,
-  type Options,
-  optionalList,
-} from '../define-command.js';
+import { argument, type Command, defineCommand, optionalList } from '../define-command.js';
 import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
 import { agentHandle } from '../format.js';
 import { optionsBeside } from '../global-options.js';
 import { allAgents } from '../list-pages.js';
 import { resolveNode } from '../nodes/resolve-node.js';
+import { flagOf, type LiveValue, listWords, type Option, type Options } from '../options.js';
 import { linesOf, textLines } from '../outcome.js';
 import { rolloutSubject } from '../runs/rollout-record.js';
 

@@ -2,19 +2,12 @@
 import type { DriftAccept, DriftedAddress, DriftSnooze } from '../../contract/drift-excuses.js';
 import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
-import {
-  argument,
-  argumentList,
-  defineCommand,
-  optionalArgument,
-  optionalList,
-  requiredText,
-  text,
-} from '../define-command.js';
+import { argument, argumentList, defineCommand, optionalArgument, optionalList } from '../define-command.js';
 import { agentHandle, count, formatTime } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { chooseResources } from '../nodes/choose-resources.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import { requiredText, text } from '../options.js';
 import { lines, linesOf, type TableView } from '../outcome.js';
 import { parseAhead, parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';

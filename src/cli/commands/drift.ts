@@ -7,7 +7,7 @@ import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contra
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { type WalkResult, walk } from '../../kernel/walk-agents.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, flag, integer, list, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { agentHandle, count, formatAge, formatTime } from '../format.js';
 import { allAgents, readList } from '../list-pages.js';
 import { localChoice, localOptions } from '../local/local-options.js';
@@ -22,6 +22,7 @@ import {
   requireOneChoice,
 } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodesArgument, resolveNode } from '../nodes/resolve-node.js';
+import { choice, flag, integer, list, text } from '../options.js';
 import {
   fieldsOf,
   lines,

@@ -6,8 +6,9 @@ import {
   TOKEN_USES,
 } from '../../contract/enrolment-tokens.js';
 import { Fault, shellWord } from '../../kernel/fault.js';
-import { argument, defineCommand, flag, integer, list, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { count, formatAge, formatTags, formatTime, textOrNone } from '../format.js';
+import { flag, integer, list, text } from '../options.js';
 import { lines, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';

@@ -3,19 +3,11 @@
 import { Fault } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
 import { nearest } from '../../language/nearest.js';
-import {
-  type Argument,
-  type Command,
-  defineCommand,
-  flag,
-  flagOf,
-  type Option,
-  type Options,
-  optionalList,
-} from '../define-command.js';
+import { type Argument, type Command, defineCommand, optionalList } from '../define-command.js';
 import { EXIT_MEANINGS, EXIT_PRECEDENCE } from '../exit-status.js';
 import { entryOf, findCommand, groupOf, wordsBelow } from '../find-command.js';
 import { optionsBeside } from '../global-options.js';
+import { flag, flagOf, type Option, type Options } from '../options.js';
 import { fields, fieldsOf, headed, type Line, lines, linesOf, stack, stackOf, styled, type View } from '../outcome.js';
 import { argumentSyntax } from '../parse-input.js';
 import { COMMANDS, type CommandEntry, SECTIONS } from './index.js';

@@ -4,7 +4,7 @@ import { Fault, isFault } from '../../kernel/fault.js';
 import { type DependencyNode, dependencyGraph } from '../../language/dependency-graph.js';
 import type { AgentFacts } from '../../language/fill.js';
 import type { Context } from '../context.js';
-import { argument, argumentList, defineCommand, integer, list, optionalList, text } from '../define-command.js';
+import { argument, argumentList, defineCommand, optionalList } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { agentName, count } from '../format.js';
 import { allAgents } from '../list-pages.js';
@@ -21,6 +21,7 @@ import {
   summarizeErrors,
 } from '../modules/read-modules.js';
 import { validated } from '../modules/send-modules.js';
+import { integer, list, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
 import { readAttributes, readTags } from '../tag-arguments.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
 import { isModuleName } from '../../kernel/ids.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, listWords, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { requireValid } from '../modules/read-modules.js';
 import {
   PLATFORMS,
@@ -18,6 +18,7 @@ import {
   starterOf,
   startersFor,
 } from '../modules/starters.js';
+import { choice, listWords, text } from '../options.js';
 import { lines, styled } from '../outcome.js';
 import { createFile } from '../text-files.js';
 

@@ -1,7 +1,8 @@
 /** The commands of `orch module` about uploaded modules, and its JSON Schema. */
 
-import { argument, defineCommand, integer, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { formatTime } from '../format.js';
+import { integer, text } from '../options.js';
 import { fields, lines, linesOf, stack, textLines } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { createFile } from '../text-files.js';

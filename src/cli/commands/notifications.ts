@@ -1,9 +1,10 @@
 /** The commands of `orch notifications`. */
 import type { Notification } from '../../contract/notifications.js';
 import type { Context } from '../context.js';
-import { argumentList, defineCommand, flag, integer } from '../define-command.js';
+import { argumentList, defineCommand } from '../define-command.js';
 import { count, formatTime } from '../format.js';
 import { readList } from '../list-pages.js';
+import { flag, integer } from '../options.js';
 import { lines, type Outcome, type Span, styled, type TableView } from '../outcome.js';
 import { watchList, watchOption } from '../watch-list.js';
 

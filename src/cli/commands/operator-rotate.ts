@@ -18,7 +18,8 @@ import { parsePublicKey } from '../../identity/public-key.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { chooseConnection } from '../connect-api.js';
 import type { Context } from '../context.js';
-import { defineCommand, flag, text } from '../define-command.js';
+import { defineCommand } from '../define-command.js';
+import { flag, text } from '../options.js';
 import { fields, lines, stack } from '../outcome.js';
 import { makeDirectory, newPassphrase } from './operator.js';
 

@@ -4,10 +4,11 @@ import type { Operation, OperationDetail } from '../../contract/operations.js';
 import { Fault } from '../../kernel/fault.js';
 import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, integer, optionalArgument, text } from '../define-command.js';
+import { argument, defineCommand, optionalArgument } from '../define-command.js';
 import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
 import { filterOf, listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { resolveNode } from '../nodes/resolve-node.js';
+import { choice, integer, text } from '../options.js';
 import {
   fieldsOf,
   headed,

@@ -15,9 +15,10 @@ import { parseServerUrl, urlText } from '../../client/server-url.js';
 import { formatFingerprint, parseFingerprint } from '../../identity/fingerprint.js';
 import { Fault } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
-import { argument, choice, defineCommand, flag } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { textOrNone } from '../format.js';
 import type { Globals } from '../global-options.js';
+import { choice, flag } from '../options.js';
 import { type FieldsView, fieldsOf, lines, type Span, stack, styled } from '../outcome.js';
 
 export const profileOptions = {

@@ -1,8 +1,9 @@
 /** The commands of `orch rollouts`. */
 import type { RolloutRecord } from '../../contract/rollouts.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, integer, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { count } from '../format.js';
+import { choice, integer, text } from '../options.js';
 import { type Line, lines, linesOf, type Outcome } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { watchRollout } from '../runs/follow-rollout.js';

@@ -2,9 +2,10 @@
 import { resolve } from 'node:path';
 import { SERVE_SETTINGS } from '../../settings/serve.js';
 import { defaultOf, flagOf, flatName, helpOf, type Setting, type SettingTable } from '../../settings/setting.js';
-import { argument, defineCommand, flag, negativeFlag, type Option, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { count, formatBytes, formatDuration } from '../format.js';
 import { heldLines } from '../held-lines.js';
+import { flag, negativeFlag, type Option, text } from '../options.js';
 import { fields, type Line, lines, linesOf, stack, styled } from '../outcome.js';
 import type { RecoveredAdmin, Restored, RestorePlan, RotatedSecretsKey, ServeClock, ServeFlags } from '../programs.js';
 import { readPublicKey } from '../read-public-key.js';

@@ -10,7 +10,8 @@ import { Fault } from '../../kernel/fault.js';
 import { AGENT_PORT } from '../../kernel/ports.js';
 import { hostProblem } from '../../settings/advertised-host.js';
 import type { Context } from '../context.js';
-import { choice, defineCommand, flag, optionalArgument, text } from '../define-command.js';
+import { defineCommand, optionalArgument } from '../define-command.js';
+import { choice, flag, text } from '../options.js';
 import { fields, type Line, lines, linesOf, stack } from '../outcome.js';
 import type {
   AgentInstallRequest,

@@ -8,12 +8,13 @@ import { Fault } from '../../kernel/fault.js';
 import { showClause } from '../../language/clause.js';
 import { type Declaration, type DeclaredVariant, declarations } from '../../language/declarations.js';
 import type { Context } from '../context.js';
-import { defineCommand, list, optionalList } from '../define-command.js';
+import { defineCommand, optionalList } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
 import { matchingAssignments, type StoredModule, storedModules } from '../modules/read-modules.js';
 import { isSelection, readEach, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodeArgument, optionalNodesArgument } from '../nodes/resolve-node.js';
+import { list } from '../options.js';
 import {
   fields,
   fieldsOf,

@@ -2,9 +2,10 @@
 
 import { CERTIFICATE_SOON_MS, type Status } from '../../contract/status.js';
 import { DISCOVERY_PORT } from '../../kernel/ports.js';
-import { defineCommand, text } from '../define-command.js';
+import { defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, formatDuration, formatTime } from '../format.js';
+import { text } from '../options.js';
 import { fieldsOf, type Line, lines, type Span, styled } from '../outcome.js';
 import { standingCounts } from '../render/standing.js';
 

@@ -1,8 +1,9 @@
 /** `orch store copy`: moves the store of an orchestrator between a file and PostgreSQL. */
 import { resolve } from 'node:path';
-import { argument, defineCommand, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { count } from '../format.js';
 import { heldLines } from '../held-lines.js';
+import { text } from '../options.js';
 import { lines, linesOf, stack } from '../outcome.js';
 import type { CopiedStore, StorePlace } from '../programs.js';
 

@@ -14,13 +14,15 @@ import { toHarmless, toHarmlessCast, toHtml, toRaw, toText } from '../../termina
 import { Neutralizer } from '../../terminal/recording/neutralizer.js';
 import { type CastItem, type OpenCast, openCastFile, readCast } from '../../terminal/recording/read-cast.js';
 import type { Context } from '../context.js';
-import { argument, choice, defineCommand, flag, integer, text } from '../define-command.js';
+import { argument, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, formatTime } from '../format.js';
 import { resolveNode } from '../nodes/resolve-node.js';
+import { choice, flag, integer, text } from '../options.js';
 import { type Line, type LinesView, lines, linesOf, styled } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
-import { isReaderGone, notWritten, type OutputStream } from '../render/printer.js';
+import { isReaderGone, notWritten } from '../render/printer.js';
+import type { OutputStream } from '../render/streams.js';
 import { findSession } from './term.js';
 
 const FORMATS = ['cast', 'raw', 'txt', 'html', 'svg'] as const;

@@ -17,13 +17,14 @@ import { sentEnvironment } from '../../kernel/schema.js';
 import type { TerminalMode } from '../../terminal/notes.js';
 import { terminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';
-import { argument, argumentList, choice, defineCommand, flag, integer, text } from '../define-command.js';
+import { argument, argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, formatAge, formatBytes, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
 import { isForPrograms } from '../global-options.js';
 import { allAgents, hasNext } from '../list-pages.js';
 import { listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
+import { choice, flag, integer, text } from '../options.js';
 import {
   type FieldsView,
   fieldsOf,

@@ -6,7 +6,6 @@ import type { Exit, ExitReason } from '../../terminal/exit.js';
 import { EXIT, exitStatusOfCode, exitStatusOfFailure } from '../exit-status.js';
 import { agentName, count } from '../format.js';
 import { type Line, type Span, styled } from '../outcome.js';
-import type { KeptOutput } from './sinks.js';
 
 export type ExecEnd =
   /** The command ended; `complete` if all output that the agent has read arrived. */
@@ -78,8 +77,14 @@ function signalStatus(signal: string): number {
   return number === undefined ? EXIT.lost : 128 + number;
 }
 
+/** The beginning of a command's output. */
+interface ShownOutput {
+  text(stream: 'out' | 'err'): string;
+  readonly truncated: boolean;
+}
+
 /** Returns the JSON body of a result. `exit_status` is the status that `orch exec` of this agent alone ends with. */
-export function execBody(result: ExecResult, output: KeptOutput): Readonly<Record<string, unknown>> {
+export function execBody(result: ExecResult, output: ShownOutput): Readonly<Record<string, unknown>> {
   const { agent, end } = result;
   const exit = end.kind === 'exit' ? end.exit : null;
   return {

@@ -1,6 +1,6 @@
 /** Standard input shared by commands: each one receives all of it, whenever it starts. */
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
-import type { InputStream } from '../render/printer.js';
+import type { InputStream } from '../render/streams.js';
 
 type Session = Pick<TerminalSession, 'sendInput' | 'sendEof'>;
 

@@ -5,7 +5,8 @@ import { EXIT } from '../exit-status.js';
 import { agentHandle } from '../format.js';
 import { type Outcome, type Outcomes, styled } from '../outcome.js';
 import { loadPaint, wantsColor } from '../render/paint.js';
-import { type InputStream, notWritten } from '../render/printer.js';
+import { notWritten } from '../render/printer.js';
+import type { InputStream } from '../render/streams.js';
 import { execAgents, type FleetExec } from './exec-agents.js';
 import {
   type ExecResult,

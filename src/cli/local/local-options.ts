@@ -1,6 +1,6 @@
 /** The options of `--local`, and the options that exclude it. */
 import { Fault } from '../../kernel/fault.js';
-import { flag, list, text } from '../define-command.js';
+import { flag, list, text } from '../options.js';
 
 export const localOptions = {
   local: flag('run on this machine, without an orchestrator'),

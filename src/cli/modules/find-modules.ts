@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
-import { flag } from '../define-command.js';
+import { flag } from '../options.js';
 import { readFoundFile, readTextFile } from '../text-files.js';
 
 export interface ModuleFile {

@@ -5,8 +5,8 @@ import type { ModuleReach } from '../../contract/modules.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { flag } from '../define-command.js';
 import { count } from '../format.js';
+import { flag } from '../options.js';
 
 /** The consent to applies that the orchestrator starts by itself. */
 export const ALLOW_AUTOMATIC = '--allow-automatic-applies';

@@ -3,8 +3,8 @@ import type { ApiClient, SuccessBody } from '../../client/api-client.js';
 import { PLAN_BODY_BYTES } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { list } from '../define-command.js';
 import { formatBytes } from '../format.js';
+import { list } from '../options.js';
 import { type ModuleFile, readModuleFiles } from './find-modules.js';
 
 export const moduleOptions = {

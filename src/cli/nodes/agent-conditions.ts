@@ -2,7 +2,7 @@
 import { AGENT_STATUSES } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
 import { STANDINGS } from '../../contract/standing-names.js';
-import { choices } from '../define-command.js';
+import { choices } from '../options.js';
 
 /** Statuses of the API, the connection of approved agents, and their standings. */
 export const AGENT_CONDITIONS = [...AGENT_STATUSES, 'online', 'offline', ...STANDINGS] as const;

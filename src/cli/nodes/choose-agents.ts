@@ -2,8 +2,8 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
-import { flag, text } from '../define-command.js';
 import { allAgents } from '../list-pages.js';
+import { flag, text } from '../options.js';
 import type { RunAgent } from '../runs/agent-run.js';
 import { type AgentCondition, approvedConditionOption, meetsAny } from './agent-conditions.js';
 import { resolveNodes } from './resolve-node.js';

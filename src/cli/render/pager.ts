@@ -1,8 +1,8 @@
 /** The pager of long output on a terminal. */
 import { spawn } from 'node:child_process';
 import { stripVTControlCharacters } from 'node:util';
-import type { Env } from '../context.js';
-import type { OutputStream } from './printer.js';
+import type { Env } from '../env.js';
+import type { OutputStream } from './streams.js';
 import { widthOf } from './terminal-text.js';
 
 export interface Pager {

@@ -1,6 +1,6 @@
 /** Turns spans into sanitised text for one stream, with colours where the stream gets them. */
 
-import type { Env } from '../context.js';
+import type { Env } from '../env.js';
 import type { Line, Span, Style } from '../outcome.js';
 import { sanitize, sanitizeLine } from './terminal-text.js';
 

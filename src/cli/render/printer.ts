@@ -1,28 +1,15 @@
-/** The printer: answers go to standard output, everything else to standard error. */
-import type { Readable } from 'node:stream';
 import { FAULTS } from '../../contract/faults.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
-import type { Env } from '../context.js';
+import type { Env } from '../env.js';
 import { EXIT } from '../exit-status.js';
 import { type Globals, isForPrograms } from '../global-options.js';
 import { type Line, type Outcome, styled, type View } from '../outcome.js';
 import { loadPaint, type Paint, spansOf, wantsColor } from './paint.js';
 import { renderView } from './render-view.js';
+import type { OutputStream } from './streams.js';
 import { tableWriter } from './table-writer.js';
 import { escapeJson, sanitize } from './terminal-text.js';
 import type { WatchedList } from './watched-list.js';
-
-export type InputStream = Readable & {
-  readonly isTTY?: boolean;
-  readonly fd?: number;
-  setRawMode?(isRaw: boolean): unknown;
-};
-export type OutputStream = NodeJS.WritableStream & {
-  readonly isTTY?: boolean;
-  readonly fd?: number;
-  readonly columns?: number;
-  readonly rows?: number;
-};
 
 interface PrinterOptions {
   readonly stdout: OutputStream;

@@ -2,7 +2,7 @@
 import type { Clock } from '../../kernel/clock.js';
 import type { Line } from '../outcome.js';
 import { type Paint, plainText } from './paint.js';
-import type { OutputStream } from './printer.js';
+import type { OutputStream } from './streams.js';
 import { cutToWidth, sanitizeLine } from './terminal-text.js';
 
 export interface Progress {

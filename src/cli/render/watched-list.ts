@@ -1,6 +1,6 @@
 /** Shows a watched list: redrawn on a terminal; elsewhere each new or changed record is printed again. */
 import type { Outcome } from '../outcome.js';
-import type { OutputStream } from './printer.js';
+import type { OutputStream } from './streams.js';
 
 interface WatchedListOptions {
   readonly stdout: OutputStream;

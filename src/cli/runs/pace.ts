@@ -4,7 +4,7 @@ import type { RolloutRecord } from '../../contract/rollouts.js';
 import { Fault } from '../../kernel/fault.js';
 import { type Share, unorderedWaves } from '../../kernel/walk.js';
 import type { Context } from '../context.js';
-import { choice, flag, listOfShares, share, text } from '../define-command.js';
+import { choice, flag, listOfShares, share, text } from '../options.js';
 import { parseDuration } from '../parse-time.js';
 
 /** Default of `--expires`. */

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import { text } from '../define-command.js';
 import { agentName, formatDuration } from '../format.js';
+import { text } from '../options.js';
 import { parseDuration } from '../parse-time.js';
 import type { RunAgent } from './agent-run.js';
 

@@ -1,7 +1,7 @@
 /** The options of commands that run a session at this terminal, and the size and type of this terminal. */
 import { Fault } from '../../kernel/fault.js';
-import { choice, flag, text } from '../define-command.js';
-import type { OutputStream } from '../render/printer.js';
+import { choice, flag, text } from '../options.js';
+import type { OutputStream } from '../render/streams.js';
 
 const CLIPBOARD_CHOICES = ['never', 'copy'] as const;
 /** `never`: programs can neither set nor read the clipboard. `copy`: they can set it. */

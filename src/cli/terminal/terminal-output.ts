@@ -3,7 +3,7 @@
  * the terminal has accepted them.
  */
 import { writeSync } from 'node:fs';
-import type { OutputStream } from '../render/printer.js';
+import type { OutputStream } from '../render/streams.js';
 import { ScreenModes } from './screen-modes.js';
 
 interface Item {

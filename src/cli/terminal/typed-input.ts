@@ -1,7 +1,7 @@
 /** Input of a session at this terminal: finds escapes such as `~.`, switches to raw mode, and forwards piped input. */
 import { spawn } from 'node:child_process';
 import type { TerminalSession } from '../../client/terminal/terminal-session.js';
-import type { InputStream } from '../render/printer.js';
+import type { InputStream } from '../render/streams.js';
 import { shownCharacter } from './session-options.js';
 
 export type Escape = 'detach' | 'close' | 'redraw' | 'speed' | 'askPen' | 'suspend' | 'help';

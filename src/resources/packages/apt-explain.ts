@@ -1,8 +1,9 @@
 /** Explains failures of apt, and finds out what a failed run has done anyway. */
 
+import type { CommandRefusal } from '../command.js';
 import { type CommandResult, commandFailure, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
-import type { CommandRefusal, StepVerdict } from '../kind.js';
+import type { StepVerdict } from '../kind.js';
 import { askDpkg, plainName } from './apt-installed.js';
 
 /** Judges one package after a failed run: a package with a failing script fails every later run of apt, which still does its work. */

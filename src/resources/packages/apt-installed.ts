@@ -1,7 +1,8 @@
 /** Installed packages of dpkg, in any state, with one query for all. */
+
+import type { CommandRefusal } from '../command.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
-import type { CommandRefusal } from '../kind.js';
 import type { InstalledAnswer, InstalledPackage, InstalledState } from './indexed-package.js';
 
 /** One package of one architecture in dpkg's database. */

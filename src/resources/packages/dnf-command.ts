@@ -1,7 +1,9 @@
 /** Runs dnf with a bounded wait for its lock, and explains its failures. */
+
+import type { CommandRefusal } from '../command.js';
 import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
-import type { CommandRefusal, StepVerdict } from '../kind.js';
+import type { StepVerdict } from '../kind.js';
 import { askRpm, rpmName, rpmVersions } from './rpm-installed.js';
 
 const PATIENCE_SECS = 120;

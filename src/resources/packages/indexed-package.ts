@@ -1,8 +1,7 @@
 /** Packages of a manager that keeps an index of what it offers (apt, dnf): reads, refreshes the index, and plans. */
-import type { Command, CommandResult } from '../command.js';
+import type { Command, CommandRefusal, CommandResult } from '../command.js';
 import type { Host, RunStep, Step } from '../host.js';
 import {
-  type CommandRefusal,
   type Decision,
   defineResource,
   type FieldChange,

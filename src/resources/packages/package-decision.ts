@@ -1,6 +1,8 @@
 /** Plans packages of managers that have one installed version of each (brew, choco, winget). */
+
+import type { CommandRefusal } from '../command.js';
 import type { RunStep } from '../host.js';
-import type { CommandRefusal, Decision, PlanContext } from '../kind.js';
+import type { Decision, PlanContext } from '../kind.js';
 import { type PackageBody, wantedVersion } from './package-body.js';
 
 /** A package as its manager reports it. */

@@ -1,7 +1,8 @@
 /** Installed packages of rpm, with one query for all, and the order of rpm versions. */
+
+import type { CommandRefusal } from '../command.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
-import type { CommandRefusal } from '../kind.js';
 
 /** One version of a package of one architecture. */
 interface RpmRow {

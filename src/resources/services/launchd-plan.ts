@@ -1,6 +1,8 @@
 /** Plans services of launchd: property list, enablement, running state, and the launchctl commands for them. */
+
+import type { CommandRefusal } from '../command.js';
 import type { PathFact, RunStep, Step } from '../host.js';
-import type { CommandRefusal, Decision, FieldChange, PlanContext } from '../kind.js';
+import type { Decision, FieldChange, PlanContext } from '../kind.js';
 import type { LaunchdBody } from '../service-launchd.js';
 import { isDisabledByItself, isOurPlist, plistPath, plistText, systemPlistPath } from './launchd-plist.js';
 import { compareServiceFile, NO_DIFFERENCE, refusalOfPlace, type ServiceFileDifference } from './service-file.js';

@@ -1,7 +1,8 @@
 /** The state of system services, as `launchctl` prints it. */
+
+import type { CommandRefusal } from '../command.js';
 import { type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host, RunStep } from '../host.js';
-import type { CommandRefusal } from '../kind.js';
 
 export const LIST_COMMAND = ['launchctl', 'list'] as const;
 export const DISABLED_COMMAND = ['launchctl', 'print-disabled', 'system'] as const;

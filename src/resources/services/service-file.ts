@@ -1,7 +1,9 @@
 /** Compares the file that defines a service, which belongs to root, with the present one. */
+
+import type { CommandRefusal } from '../command.js';
 import { compareContent } from '../file-content.js';
 import type { FileStep, PathFact } from '../host.js';
-import type { CommandRefusal, FieldChange, PlanContext } from '../kind.js';
+import type { FieldChange, PlanContext } from '../kind.js';
 import { compareMetadata } from '../unix/unix-metadata.js';
 import { parseMode } from '../unix/unix-permissions.js';
 

@@ -1,6 +1,8 @@
 /** Plans systemd units: unit file, enablement, running state, due triggers and removal, with the systemctl commands for them. */
+
+import type { CommandRefusal } from '../command.js';
 import type { PathFact, RunStep, Step } from '../host.js';
-import type { CommandRefusal, Decision, FieldChange, PlanContext } from '../kind.js';
+import type { Decision, FieldChange, PlanContext } from '../kind.js';
 import type { ServiceBody } from '../service-systemd.js';
 import { compareServiceFile, NO_DIFFERENCE, refusalOfPlace, type ServiceFileDifference } from './service-file.js';
 import { failureOf, isDown, isUp, isWaiting, stateOf, type Unit } from './systemd-unit.js';

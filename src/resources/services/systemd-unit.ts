@@ -1,7 +1,9 @@
 /** The state of systemd units, as `systemctl show` prints it, and explanations of failed commands. */
+
+import type { CommandRefusal } from '../command.js';
 import { type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
-import type { CommandRefusal, StepVerdict } from '../kind.js';
+import type { StepVerdict } from '../kind.js';
 
 /** A unit in systemd; texts as systemd prints them, or empty. */
 export interface Unit {

@@ -1,8 +1,8 @@
 /** Reads the users and groups of a Unix machine, once for all resources. */
 import { Fault } from '../../kernel/fault.js';
+import type { CommandRefusal } from '../command.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
-import type { CommandRefusal } from '../kind.js';
 import { parseMacGroups, parseMacUsers, READ_MAC_GROUPS, READ_MAC_USERS } from './mac-accounts.js';
 import { parseUnixId, UnixAccounts, type UnixGroup, type UnixUser } from './unix-accounts.js';
 

@@ -1,7 +1,8 @@
 /** Explains failed changes of users and groups of Linux and macOS by exit status and output. */
+
+import type { CommandRefusal } from '../command.js';
 import { type CommandResult, commandFailure, exitedWith, withLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
-import type { CommandRefusal } from '../kind.js';
 
 const PERMISSION = /permission denied|eDSPermissionError|eDSAuth|must be root|not privileged/i;
 const LOCKED = /cannot lock|unable to lock|try again later/i;

@@ -1,5 +1,7 @@
 /** How a user of Linux or macOS differs from the wanted one, and what prevents the change. */
-import type { CommandRefusal, FieldChange, PlanContext } from '../kind.js';
+
+import type { CommandRefusal } from '../command.js';
+import type { FieldChange, PlanContext } from '../kind.js';
 import type { UnixUserBody } from '../user-unix.js';
 import type { UnixAccounts, UnixUser } from './unix-accounts.js';
 

@@ -2,9 +2,10 @@
  * Runs fixed scripts in Windows PowerShell 5.1, which every Windows has. Data come on standard input, answers are JSON; no name
  * and no value ever becomes part of a script or a command line.
  */
+
+import type { CommandRefusal } from '../command.js';
 import { type Command, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import { isRecord } from '../json-answer.js';
-import type { CommandRefusal } from '../kind.js';
 
 /** Precedes each script. The streams are UTF-8, whatever the code page of the console is. */
 const PROLOGUE = `$ErrorActionPreference = 'Stop'

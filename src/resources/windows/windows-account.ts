@@ -1,8 +1,8 @@
 /** Local users and groups of Windows: valid names, which they share and which ignore case, and failed changes. */
 
-import type { CommandResult } from '../command.js';
+import type { CommandRefusal, CommandResult } from '../command.js';
 import type { RunStep } from '../host.js';
-import type { BodyProblem, CommandRefusal } from '../kind.js';
+import type { BodyProblem } from '../kind.js';
 import { errorOf, powershellFailure } from './powershell.js';
 
 /** Characters that the account database refuses in names. */

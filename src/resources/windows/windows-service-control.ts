@@ -1,7 +1,8 @@
 /** PowerShell scripts for services of Windows, whose data are in `$data`, and explanations of failures. */
+
+import type { CommandRefusal } from '../command.js';
 import { type CommandResult, commandFailure } from '../command.js';
 import type { RunStep } from '../host.js';
-import type { CommandRefusal } from '../kind.js';
 import { errorOf, powershellFailure } from './powershell.js';
 
 /** Reads the wanted services with their dependencies, which come from the registry. */

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { putOperator } from '../../../daemon/auth/operator-store.js';
 import type { RecordedEvent } from '../../../daemon/core/audit-log.js';
 import { TransactionalWriter, type UnitOfWork } from '../../../daemon/core/unit-of-work.js';
-import type { RecordingHead } from '../../../daemon/terminal/recordings/recorder.js';
+import type { RecordingHead } from '../../../daemon/terminal/recordings/recording.js';
 import { adoptStrayRecordings, type StrayOptions } from '../../../daemon/terminal/recordings/stray-recordings.js';
 import { Transcripts } from '../../../daemon/terminal/recordings/transcripts.js';
 import {
