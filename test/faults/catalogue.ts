@@ -38,7 +38,7 @@ const PAGE = 4096;
 const GZIP_HEADER = 10;
 
 /** A moment in which the load meets the fault. */
-const aWhile = (random: Random) => sleep(random.between(300, 1_500));
+const aWhile = (random: Random) => sleep(random.between(200, 1_000));
 
 async function kill({ fleet, random }: Strike, ...sides: readonly Side[]): Promise<void> {
   await Promise.all(sides.map((side) => fleet.end(side)));

@@ -156,7 +156,8 @@ export class Fleet {
   /** The ID of a session of a command that has ended and is recorded. */
   async recordedSession(): Promise<string> {
     const agent = AGENTS[0];
-    await this.cli(['exec', agent, '--', 'echo', 'recorded']);
+    const { status, stderr } = await this.cli(['exec', agent, '--', 'echo', 'recorded']);
+    if (status === null) throw new Error(`a command on ${agent} does not end: ${stderr}`);
     let id: string | undefined;
     await until(async () => {
       const sessions = await this.world.gives('listTerminals', { query: { status: 'closed' } }, 200);

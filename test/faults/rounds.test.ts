@@ -83,7 +83,7 @@ describe.skipIf(missing !== null)(`a fleet under load, seed ${seed}${reason}`, (
     const load = new Load(fleet, ledger);
     load.begin();
     try {
-      await sleep(random.between(500, 2_500));
+      await sleep(random.between(300, 1_500));
       await fault.strike({ fleet, ledger, random });
     } finally {
       await fleet.keepUp(load.stop());
