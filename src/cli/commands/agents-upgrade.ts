@@ -3,14 +3,15 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { isFinalUpgrade, UPGRADE_WAIT } from '../../contract/upgrade-states.js';
 import type { Upgrade } from '../../contract/upgrades.js';
-import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type WalkResult, walk } from '../../kernel/walk-agents.js';
+import { Fault, isFault } from '../../kernel/fault.js';
+import type { WalkResult } from '../../kernel/walk-agents.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { agentHandle, agentName, count } from '../format.js';
 import { requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { visitAgents } from '../nodes/visit-agents.js';
 import { flag, integer, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
@@ -122,13 +123,12 @@ interface Walk {
   readonly pace: { readonly canary: number; readonly maxFailures: number | null; readonly concurrency: number };
 }
 
-async function upgradeAll(
+function upgradeAll(
   context: Context,
   api: ApiClient,
   { agents, order, pace }: Walk,
 ): Promise<readonly UpgradedAgent[]> {
   const { signal, progress } = context;
-  const thrown: unknown[] = [];
   let finished = 0;
   const states = new Map<string, string>();
   const show = () =>
@@ -143,41 +143,32 @@ async function upgradeAll(
     version: order.version,
     reason,
   });
-  return walk<Agent, UpgradedAgent>({
+  return visitAgents<UpgradedAgent>({
     agents,
     ...pace,
-    isConnected: ({ connected }) => connected,
-    stopReason: () => (thrown.length > 0 ? 'the command fails' : null),
-    run: async (agent) => {
+    signal,
+    visit: async (agent) => {
       const name = agentName(agent);
+      const onState = (state: string) => {
+        states.set(name, state);
+        show();
+      };
       try {
-        const upgrade = await upgradeOne(api, agent, order, {
-          signal,
-          onState: (state) => {
-            states.set(name, state);
-            show();
-          },
-        });
+        const upgrade = await upgradeOne(api, agent, order, { signal, onState });
         return ended(agent, upgrade.state === 'succeeded' ? 'succeeded' : 'failed', reasonOf(upgrade));
-      } catch (error) {
-        if (signal.aborted || !isFault(error) || isFault(error, 'unauthenticated', 'role_forbidden', 'tls_mismatch')) {
-          thrown.push(error);
-        }
-        return ended(agent, isFault(error, 'agent_not_connected') ? 'unreachable' : 'failed', messageOf(error));
       } finally {
         states.delete(name);
       }
     },
-    skip: (agent, why) => ended(agent, 'skipped', why),
-    onResult: async (result) => {
+    failed: (agent, fault) =>
+      ended(agent, isFault(fault, 'agent_not_connected') ? 'unreachable' : 'failed', fault.message),
+    skipped: (agent, why) => ended(agent, 'skipped', why),
+    statusOf: ({ status }) => status,
+    onResult: (result) => {
       finished += 1;
       show();
-      if (thrown.length === 0 && agents.length > 1) progress.step(`${agentName(result.agent)}: ${saidOf(result)}`);
-      return result;
+      if (agents.length > 1) progress.step(`${agentName(result.agent)}: ${saidOf(result)}`);
     },
-  }).then((results) => {
-    if (thrown.length > 0) throw thrown[0];
-    return results;
   });
 }
 

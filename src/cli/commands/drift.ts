@@ -4,8 +4,7 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { ROLLOUT_CONCURRENCY } from '../../contract/rollout-concurrency.js';
 import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contract/runs.js';
-import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type WalkResult, walk } from '../../kernel/walk-agents.js';
+import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { agentHandle, count, formatAge, formatTime } from '../format.js';
@@ -22,6 +21,7 @@ import {
   requireOneChoice,
 } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodesArgument, resolveNode } from '../nodes/resolve-node.js';
+import { visitAgents } from '../nodes/visit-agents.js';
 import { choice, flag, integer, list, text } from '../options.js';
 import {
   fieldsOf,
@@ -143,52 +143,28 @@ interface Checks {
   readonly waitSecs: number | null;
 }
 
-interface VisitedAgent extends WalkResult {
-  readonly run: AgentRun;
-}
-
-const visitedOf = (run: AgentRun): VisitedAgent => ({ run, status: standingOf(run) });
-
-/** Faults that fail the whole command. */
-const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'unreachable', 'tls_mismatch'] as const;
-
 /** Checks agents. Returns faults with their agent; throws those of a single named agent and those that concern all agents. */
-async function checkAgents(
+function checkAgents(
   context: Context,
   api: ApiClient,
   { agents, concurrency, fleet, waitSecs }: Checks,
 ): Promise<readonly AgentRun[]> {
   const { signal } = context;
   const progress = createRunProgress(context, 'drift', agents.length);
-  const thrown: unknown[] = [];
-  const runs = await walk<Agent, VisitedAgent, AgentRun>({
+  return visitAgents<AgentRun>({
     agents,
     concurrency,
-    canary: 0,
-    maxFailures: null,
-    isConnected: ({ connected }) => connected,
-    stopReason: () => (thrown.length > 0 ? 'the command fails' : null),
-    run: async (agent) => {
-      try {
-        return visitedOf({
-          agent,
-          result: await whenFree(context, api, { agent, secs: waitSecs }, () =>
-            api.call('checkDrift', { params: { node_id: agent.node_id }, signal }),
-          ),
-        });
-      } catch (error) {
-        if ((agents.length === 1 && !fleet) || !isFault(error) || isFault(error, ...FATAL)) thrown.push(error);
-        return visitedOf({ agent, fault: isFault(error) ? error : new Fault('internal', messageOf(error)) });
-      }
+    isSingle: agents.length === 1 && !fleet,
+    fatal: ['unreachable'],
+    visit: async (agent) => {
+      const check = () => api.call('checkDrift', { params: { node_id: agent.node_id }, signal });
+      return { agent, result: await whenFree(context, api, { agent, secs: waitSecs }, check) };
     },
-    skip: (agent, why) => visitedOf({ agent, fault: new Fault('cancelled', why) }),
-    onResult: async ({ run }) => {
-      if (thrown.length === 0) progress.finished(run);
-      return run;
-    },
+    failed: (agent, fault) => ({ agent, fault }),
+    skipped: (agent, why) => ({ agent, fault: new Fault('cancelled', why) }),
+    statusOf: standingOf,
+    onResult: (run) => progress.finished(run),
   });
-  if (thrown.length > 0) throw thrown[0];
-  return runs;
 }
 
 /** `orch drift list`. */

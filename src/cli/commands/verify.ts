@@ -3,14 +3,14 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { ROLLOUT_CONCURRENCY } from '../../contract/rollout-concurrency.js';
 import type { Verification } from '../../contract/runs.js';
-import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type WalkResult, walk } from '../../kernel/walk-agents.js';
+import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { EXIT, exitStatusOfCode } from '../exit-status.js';
 import { agentHandle, agentName, count } from '../format.js';
 import { chooseAgents, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
+import { visitAgents } from '../nodes/visit-agents.js';
 import { integer } from '../options.js';
 import { type Line, lines, linesOf, type Outcome, stackOf, styled, textLines, type View } from '../outcome.js';
 import { checkLines } from '../render/check-lines.js';
@@ -65,47 +65,25 @@ interface Fleet {
   readonly waitSecs: number | null;
 }
 
-interface Visited extends WalkResult {
-  readonly run: Verified;
-}
-
-const visitedOf = (run: Verified): Visited => ({
-  run,
-  status: 'fault' in run ? 'unreachable' : run.result.ok ? 'succeeded' : 'failed',
-});
-
-/** Faults that fail the whole command. */
-const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'unreachable', 'tls_mismatch'] as const;
-
-async function verifyAll(
+function verifyAll(
   context: Context,
   api: ApiClient,
   { agents, concurrency, isSingle, waitSecs }: Fleet,
 ): Promise<readonly Verified[]> {
   const { signal } = context;
-  const thrown: unknown[] = [];
-  const runs = await walk<Agent, Visited, Verified>({
+  return visitAgents<Verified>({
     agents,
     concurrency,
-    canary: 0,
-    maxFailures: null,
-    isConnected: ({ connected }) => connected,
-    stopReason: () => (thrown.length > 0 ? 'the command fails' : null),
-    run: async (agent) => {
-      try {
-        const params = { node_id: agent.node_id };
-        const verify = () => api.call('verifyAgent', { params, signal });
-        return visitedOf({ agent, result: await whenFree(context, api, { agent, secs: waitSecs }, verify) });
-      } catch (error) {
-        if (isSingle || !isFault(error) || isFault(error, ...FATAL)) thrown.push(error);
-        return visitedOf({ agent, fault: isFault(error) ? error : new Fault('internal', messageOf(error)) });
-      }
+    isSingle,
+    fatal: ['unreachable'],
+    visit: async (agent) => {
+      const verify = () => api.call('verifyAgent', { params: { node_id: agent.node_id }, signal });
+      return { agent, result: await whenFree(context, api, { agent, secs: waitSecs }, verify) };
     },
-    skip: (agent, why) => visitedOf({ agent, fault: new Fault('cancelled', why) }),
-    onResult: async ({ run }) => run,
+    failed: (agent, fault) => ({ agent, fault }),
+    skipped: (agent, why) => ({ agent, fault: new Fault('cancelled', why) }),
+    statusOf: (run) => ('fault' in run ? 'unreachable' : run.result.ok ? 'succeeded' : 'failed'),
   });
-  if (thrown.length > 0) throw thrown[0];
-  return runs;
 }
 
 function outcomeOf(runs: readonly Verified[], { globals }: Context, isSingle: boolean): Outcome {

@@ -3,10 +3,10 @@ import type { ApiClient } from '../../client/api-client.js';
 import { connectTerminal } from '../../client/terminal/terminal-connection.js';
 import type { LinkState, TerminalEnd } from '../../client/terminal/terminal-session.js';
 import type { Agent } from '../../contract/agents.js';
-import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type WalkResult, walk } from '../../kernel/walk-agents.js';
+import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { agentName, count } from '../format.js';
+import { visitAgents } from '../nodes/visit-agents.js';
 import { type ExecEnd, type ExecResult, statusOfEnd } from './exec-end.js';
 import type { ExecInput, InputReader } from './exec-input.js';
 import type { RunningCommands } from './running-commands.js';
@@ -24,55 +24,30 @@ export interface FleetExec {
   onEnd(result: ExecResult): Promise<void>;
 }
 
-/** Faults that fail the whole command, so that no further agent starts. */
-const FATAL = ['unauthenticated', 'role_forbidden', 'admin_required', 'tls_required', 'tls_mismatch'] as const;
-
-interface VisitedAgent extends WalkResult {
-  readonly result: ExecResult;
-}
-
 /** Returns the results in the order of the agents. Throws a fault that concerns all agents. */
-export async function execAgents(context: Context, api: ApiClient, exec: FleetExec): Promise<readonly ExecResult[]> {
+export function execAgents(context: Context, api: ApiClient, exec: FleetExec): Promise<readonly ExecResult[]> {
   const { agents, order, batch, running, input } = exec;
-  const thrown: unknown[] = [];
   let ended = 0;
-  const visitedOf = (agent: Agent, end: ExecEnd): VisitedAgent => ({
-    result: { agent, end },
-    status: statusOfEnd(end),
-  });
-  const results = await walk<Agent, VisitedAgent, ExecResult>({
+  return visitAgents<ExecResult>({
     agents,
     concurrency: batch,
-    canary: 0,
-    maxFailures: null,
-    isConnected: ({ connected }) => connected,
-    stopReason: () => (thrown.length > 0 ? 'the command fails' : running.stopReason),
-    run: async (agent) => {
-      try {
-        const end = await runOnAgent(context, api, { agent, order, sink: exec.sinkFor(agent), running, input });
-        if (end.kind === 'fault' && isFatal(end.fault)) thrown.push(end.fault);
-        return visitedOf(agent, end);
-      } catch (error) {
-        thrown.push(error);
-        return visitedOf(agent, { kind: 'fault', fault: new Fault('internal', messageOf(error)) });
-      }
-    },
-    skip: (agent, why) => visitedOf(agent, { kind: 'skipped', why }),
-    onResult: async ({ result }) => {
+    stopReason: () => running.stopReason,
+    visit: async (agent) => ({
+      agent,
+      end: await runOnAgent(context, api, { agent, order, sink: exec.sinkFor(agent), running, input }),
+    }),
+    failed: (agent, fault) => ({ agent, end: { kind: 'fault', fault } }),
+    skipped: (agent, why) => ({ agent, end: { kind: 'skipped', why } }),
+    statusOf: ({ end }) => statusOfEnd(end),
+    onResult: async (result) => {
       ended += 1;
-      if (thrown.length > 0) return result;
       if (agents.length > 1) {
         context.progress.live(() => `${ended} of ${count(agents.length, 'agent')} ended  ${agentName(result.agent)}`);
       }
       await exec.onEnd(result);
-      return result;
     },
   });
-  if (thrown.length > 0) throw thrown[0];
-  return results;
 }
-
-const isFatal = (fault: Fault): boolean => isFault(fault, ...FATAL);
 
 interface ExecOrder {
   readonly command: readonly string[];
@@ -93,7 +68,7 @@ interface AgentExec {
   readonly input: ExecInput | null;
 }
 
-/** Runs a command on one agent. Returns faults as its end; throws only on internal errors. */
+/** Runs a command on one agent. Throws a fault if its end is not known. */
 async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Promise<ExecEnd> {
   const { agent, order, sink, running } = exec;
   const input = exec.input?.reader() ?? null;
@@ -113,10 +88,8 @@ async function runOnAgent(context: Context, api: ApiClient, exec: AgentExec): Pr
     const end = await follow(context, api, { ...exec, input, sessionId: opened.session_id, wsUrl: opened.ws_url });
     await sink.end();
     if (end.kind === 'exit' && end.exit.output_open === true) context.warn(`${agentName(agent)}: ${OUTPUT_OPEN}`);
-    return end.kind === 'exit' ? end : { kind: 'fault', fault: faultOf(end) };
-  } catch (error) {
-    if (!isFault(error)) throw error;
-    return { kind: 'fault', fault: error };
+    if (end.kind !== 'exit') throw faultOf(end);
+    return end;
   } finally {
     done();
     input?.stop();
