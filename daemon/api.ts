@@ -12,7 +12,7 @@ import { authHandlers, authorize, operatorHandlers } from './auth/auth-routes.js
 import type { Core } from './core/core.js';
 import { type Discovery, discoveryHandlers } from './discovery/discovery.js';
 import { assignmentHandlers } from './engine/assignments/assignment-routes.js';
-import { driftExcuseHandlers } from './engine/drift-excuses.js';
+import { driftExcuseHandlers } from './engine/drift/drift-excuses.js';
 import type { Engine } from './engine/engine.js';
 import { moduleHandlers } from './engine/modules/module-service.js';
 import { operationHandlers } from './engine/operations/operation-reader.js';

@@ -12,7 +12,7 @@ import type { Auth } from './auth/auth.js';
 import type { Core } from './core/core.js';
 import { type EventType, SYSTEM } from './core/domain-event.js';
 import type { Queryable } from './database/schema.js';
-import { deleteDriftBefore } from './engine/drift-store.js';
+import { deleteDriftBefore } from './engine/drift/drift-store.js';
 import { deleteOutputsBefore } from './engine/operations/operation-outputs.js';
 import { deleteOperationsBefore } from './engine/operations/operation-store.js';
 import { deleteRolloutsBefore } from './engine/rollouts/rollout-store.js';

@@ -47,7 +47,7 @@ import { risingIds } from './database/rising-ids.js';
 import { type StoreLocation, storeLocationOf } from './database/store-location.js';
 import { createDiscovery } from './discovery/discovery.js';
 import { automationLimits } from './engine/convergence/automatic-applies.js';
-import { DriftScheduler, driftSchedule } from './engine/drift-scheduler.js';
+import { DriftScheduler, driftSchedule } from './engine/drift/drift-scheduler.js';
 import { Engine } from './engine/engine.js';
 import { engineLimits } from './engine/engine-limits.js';
 import { epochBegun, storedEpoch } from './engine/epoch.js';

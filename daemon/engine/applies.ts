@@ -25,7 +25,7 @@ import { findOperation, operationNotFound } from './operations/operation-store.j
 import { splitPlanHash } from './plans.js';
 import type { RemovalGuard } from './removal-guard.js';
 import { runContent } from './run-content.js';
-import { endedTrial, triedSources } from './trials.js';
+import { endedTrial, triedSources } from './state/trials.js';
 
 interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   readonly guard: RemovalGuard;

@@ -25,13 +25,13 @@ import type { Tags } from '../fleet/tag-store.js';
 import type { AgentWithInputs } from './agent-gate.js';
 import type { AgentInputs } from './agent-inputs.js';
 import type { AgentSecrets, ResolvedSecrets } from './agent-secrets.js';
-import { type AppliedResourceRow, listAppliedResources, removalOf } from './applied-resource-store.js';
-import { secretsOf } from './applied-secrets.js';
 import type { CurrentAssignment, CurrentAssignments } from './assignments/assignment-store.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 import { inSlices, type Lanes } from './lanes.js';
 import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
 import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from './run-contents.js';
+import { type AppliedResourceRow, listAppliedResources, removalOf } from './state/applied-resource-store.js';
+import { secretsOf } from './state/applied-secrets.js';
 
 /** What an agent is to have. */
 interface WantedSet

@@ -9,7 +9,7 @@ import { agentLabel, type KnownAgent } from './agent-gate.js';
 import { parseState, statusOf } from './operations/operation-state.js';
 import { findOperation, type OperationRow, operationNotFound } from './operations/operation-store.js';
 import type { RunContents } from './run-contents.js';
-import type { SecretHashes } from './secret-hashes.js';
+import type { SecretHashes } from './state/secret-hashes.js';
 
 /** What an apply brings back: the desired state of the operation with this ID, or nothing. */
 export type ApplyTarget = string | { readonly nothing: true };

@@ -17,8 +17,8 @@ import { Evaluator } from './convergence/evaluator.js';
 import { RolloutHolds } from './convergence/rollout-holds.js';
 import { Standings } from './convergence/standings.js';
 import { DesiredSets } from './desired-set.js';
-import { Drift } from './drift.js';
-import { DriftExcuses } from './drift-excuses.js';
+import { Drift } from './drift/drift.js';
+import { DriftExcuses } from './drift/drift-excuses.js';
 import { ENGINE_LIMITS, type EngineLimits } from './engine-limits.js';
 import { Epoch } from './epoch.js';
 import { Lanes } from './lanes.js';
@@ -40,9 +40,9 @@ import { Plans } from './plans.js';
 import { RemovalGuard } from './removal-guard.js';
 import { Rollouts } from './rollouts/rollouts.js';
 import { RunContents } from './run-contents.js';
-import { StateReader } from './state.js';
+import { StateReader } from './state/state.js';
+import { Trials } from './state/trials.js';
 import { Traffic } from './traffic.js';
-import { Trials } from './trials.js';
 import { Verifications } from './verifications.js';
 
 export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {

@@ -8,7 +8,7 @@ import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/message
 import { cutRun, type RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { AgentLink, EngineMessage } from '../fleet/connection-registry.js';
-import type { DriftResult } from './drift-results.js';
+import type { DriftResult } from './drift/drift-results.js';
 import type { EngineLimits } from './engine-limits.js';
 import type { Leases } from './leases.js';
 import { RunItems } from './run-content.js';

@@ -8,7 +8,6 @@ import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import { type AgentGate, agentLabel, agentWithInputs, approvedAgent, type KnownAgent } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
-import { changedSecretNotes, secretsOfRows } from './applied-secrets.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
@@ -19,7 +18,8 @@ import { restoresMetadata, wantedText } from './operations/apply-events.js';
 import { agentParty } from './operations/operation-party.js';
 import type { RemovalGuard } from './removal-guard.js';
 import { runContent } from './run-content.js';
-import { endedTrial, triedSources } from './trials.js';
+import { changedSecretNotes, secretsOfRows } from './state/applied-secrets.js';
+import { endedTrial, triedSources } from './state/trials.js';
 
 interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;

@@ -4,11 +4,11 @@ import { guardReason, removalGuardFault, removesSomething } from '../../src/reso
 import { keyText, resourceKey } from '../../src/resources/resource-key.js';
 import type { Core } from '../core/core.js';
 import { agentLabel, type KnownAgent } from './agent-gate.js';
-import { type AppliedResourceRow, removalOf } from './applied-resource-store.js';
 import type { CurrentAssignments } from './assignments/assignment-store.js';
 import { removalCauses } from './assignments/removal-causes.js';
 import type { DesiredSet } from './desired-set.js';
 import { findModuleHeads } from './modules/module-store.js';
+import { type AppliedResourceRow, removalOf } from './state/applied-resource-store.js';
 
 interface RemovalGuardOptions extends Pick<Core, 'db'> {
   readonly assignments: CurrentAssignments;

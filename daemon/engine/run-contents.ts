@@ -12,7 +12,7 @@ import type { ResourceResult } from '../../src/resources/result.js';
 import { chunks } from '../database/batches.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable } from '../database/schema.js';
-import type { SecretHashes } from './secret-hashes.js';
+import type { SecretHashes } from './state/secret-hashes.js';
 
 export interface StoredContent {
   readonly resources: readonly DesiredResource[];

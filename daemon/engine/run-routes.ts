@@ -7,7 +7,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
 import { type Applies, refuseStale } from './applies.js';
-import type { Drift } from './drift.js';
+import type { Drift } from './drift/drift.js';
 import type { CurrentModules } from './modules/current-modules.js';
 import type { OperationReader } from './operations/operation-reader.js';
 import type { Plans } from './plans.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
+import { listAppliedResources, putAppliedResources } from '../../daemon/engine/state/applied-resource-store.js';
 import {
   countAgentsByStatus,
   deleteAgent,

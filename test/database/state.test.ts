@@ -3,12 +3,12 @@ import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import { type EventType, SYSTEM } from '../../daemon/core/domain-event.js';
 import { deleteMeta, getMeta, setMeta } from '../../daemon/database/meta.js';
 import type { NewRow } from '../../daemon/database/schema.js';
+import { findDrift, insertDrift, latestDrift, listDrift } from '../../daemon/engine/drift/drift-store.js';
 import {
   deleteAppliedResources,
   listAppliedResources,
   putAppliedResources,
-} from '../../daemon/engine/applied-resource-store.js';
-import { findDrift, insertDrift, latestDrift, listDrift } from '../../daemon/engine/drift-store.js';
+} from '../../daemon/engine/state/applied-resource-store.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import {
   completeIdempotencyKey,

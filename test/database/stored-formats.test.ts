@@ -17,13 +17,13 @@ import {
 import { type BackupNote, parseNote } from '../../daemon/backup/backup-note.js';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { Party } from '../../daemon/core/domain-event.js';
-import { appliedResource, listAppliedResources, removalOf } from '../../daemon/engine/applied-resource-store.js';
-import { driftDetail, findDrift } from '../../daemon/engine/drift-store.js';
+import { driftDetail, findDrift } from '../../daemon/engine/drift/drift-store.js';
 import { epochOf } from '../../daemon/engine/epoch.js';
 import { operationView } from '../../daemon/engine/operations/operation-state.js';
 import { findOperation, listOperationResults, resultsOf } from '../../daemon/engine/operations/operation-store.js';
 import { loadOperation } from '../../daemon/engine/operations/recovery.js';
 import { RunContents } from '../../daemon/engine/run-contents.js';
+import { appliedResource, listAppliedResources, removalOf } from '../../daemon/engine/state/applied-resource-store.js';
 import { messageOfRow } from '../../daemon/notify/message.js';
 import { findNotificationBySeq } from '../../daemon/notify/notification-store.js';
 import { ChannelCipher, OutputCipher } from '../../daemon/secrets/ciphers.js';

@@ -1,6 +1,6 @@
 /** Drift that does not count, and what is likely to have caused drift. */
 import { describe, expect, it } from 'vitest';
-import { standingDrift } from '../../daemon/engine/drift-excuses.js';
+import { standingDrift } from '../../daemon/engine/drift/drift-excuses.js';
 import { insertTerminal } from '../../daemon/terminal/session-store.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, openBench, type ScriptedAgent } from '../support/engine.js';

@@ -1,7 +1,7 @@
 /** Scheduled drift checks, with a clock that the test moves. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type DriftSchedule, DriftScheduler } from '../../daemon/engine/drift-scheduler.js';
-import { deleteDriftBefore } from '../../daemon/engine/drift-store.js';
+import { type DriftSchedule, DriftScheduler } from '../../daemon/engine/drift/drift-scheduler.js';
+import { deleteDriftBefore } from '../../daemon/engine/drift/drift-store.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { type Bench, openBench } from '../support/engine.js';

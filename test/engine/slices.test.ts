@@ -1,7 +1,7 @@
 /** Long work leaves room for other work. */
 import { describe, expect, it } from 'vitest';
-import { listAppliedResources, putAppliedResources } from '../../daemon/engine/applied-resource-store.js';
 import { inSlices, Places } from '../../daemon/engine/lanes.js';
+import { listAppliedResources, putAppliedResources } from '../../daemon/engine/state/applied-resource-store.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { finish, mapped, type Steps } from '../../src/kernel/steps.js';
 import { agentRow, node, openStore } from '../support/database.js';

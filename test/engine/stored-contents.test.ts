@@ -1,6 +1,6 @@
 /** What applies and drift checks leave in the store: contents once, unchanged results in short, and nothing for what is confirmed. */
 import { describe, expect, it } from 'vitest';
-import { deleteDriftBefore } from '../../daemon/engine/drift-store.js';
+import { deleteDriftBefore } from '../../daemon/engine/drift/drift-store.js';
 import { deleteOperationsBefore } from '../../daemon/engine/operations/operation-store.js';
 import { type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
 

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { driftSchedule } from '../../daemon/engine/drift-scheduler.js';
+import { driftSchedule } from '../../daemon/engine/drift/drift-scheduler.js';
 import { engineLimits } from '../../daemon/engine/engine-limits.js';
 import { metricsSchedule } from '../../daemon/metrics/metrics-poller.js';
 import { terminalRules } from '../../daemon/terminal/live-sessions.js';

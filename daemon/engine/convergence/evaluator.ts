@@ -10,22 +10,22 @@ import type { Core } from '../../core/core.js';
 import type { Queryable } from '../../database/schema.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentInputs } from '../agent-inputs.js';
+import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
+import type { DesiredSets } from '../desired-set.js';
+import { standingDrift } from '../drift/drift-excuses.js';
+import { latestDriftState } from '../drift/drift-store.js';
+import { inSlices, type Lanes } from '../lanes.js';
+import type { CurrentModules } from '../modules/current-modules.js';
+import { findOperation } from '../operations/operation-store.js';
+import type { RunContents, StoredContent } from '../run-contents.js';
 import {
   type AppliedResourceRow,
   comparableResource,
   comparableRow,
   listAppliedResources,
-} from '../applied-resource-store.js';
-import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
-import { hashesOf } from '../believed-state.js';
-import type { DesiredSets } from '../desired-set.js';
-import { standingDrift } from '../drift-excuses.js';
-import { latestDriftState } from '../drift-store.js';
-import { inSlices, type Lanes } from '../lanes.js';
-import type { CurrentModules } from '../modules/current-modules.js';
-import { findOperation } from '../operations/operation-store.js';
-import type { RunContents, StoredContent } from '../run-contents.js';
-import { trialOf } from '../trials.js';
+} from '../state/applied-resource-store.js';
+import { hashesOf } from '../state/believed-state.js';
+import { trialOf } from '../state/trials.js';
 
 /** The standing of an agent at one moment, and what an apply would be about. */
 export interface Evaluation {

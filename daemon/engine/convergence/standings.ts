@@ -13,7 +13,7 @@ import type { Core } from '../../core/core.js';
 import type { DomainEvent, EventType } from '../../core/domain-event.js';
 import { type AgentRow, listTrials } from '../../fleet/agent-store.js';
 import { type AgentInputs, readAgentInputs } from '../agent-inputs.js';
-import { trialOf } from '../trials.js';
+import { trialOf } from '../state/trials.js';
 import { lastAttendedOperation } from './automatic-operations.js';
 import type { Evaluation, Evaluator } from './evaluator.js';
 import {

@@ -8,6 +8,11 @@ import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../c
 import type { Queryable } from '../../database/schema.js';
 import { approvedAgent } from '../agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
+import { latestDriftState } from '../drift/drift-store.js';
+import type { Epoch } from '../epoch.js';
+import { sentNote } from '../modules/current-modules.js';
+import { addOperationSources, type ModuleText, type OperationSource } from '../modules/source-store.js';
+import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
 import {
   believedEnd,
   confirmBelievedState,
@@ -15,13 +20,8 @@ import {
   foundDrift,
   isWholeSuccess,
   saveBelievedState,
-} from '../believed-state.js';
-import { latestDriftState } from '../drift-store.js';
-import type { Epoch } from '../epoch.js';
-import { sentNote } from '../modules/current-modules.js';
-import { addOperationSources, type ModuleText, type OperationSource } from '../modules/source-store.js';
-import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
-import type { Trials } from '../trials.js';
+} from '../state/believed-state.js';
+import type { Trials } from '../state/trials.js';
 import { type EndedBy, endEvent, isEnd, repairEvent, restoresMetadata, wantedText } from './apply-events.js';
 import { LiveOperation, type OperationFacts, type Undoing } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';

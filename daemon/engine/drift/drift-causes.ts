@@ -1,7 +1,7 @@
 /** Names what ran on a machine when a drifted file was changed. It is likely to be the cause, and nothing more. */
-import type { DriftResource, LikelyCause } from '../../src/contract/runs.js';
-import { toSeconds } from '../../src/kernel/clock.js';
-import type { Queryable } from '../database/schema.js';
+import type { DriftResource, LikelyCause } from '../../../src/contract/runs.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import type { Queryable } from '../../database/schema.js';
 
 interface CausesQuery {
   readonly nodeId: string;

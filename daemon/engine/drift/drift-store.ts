@@ -2,21 +2,21 @@
 
 import { sql } from 'kysely';
 import { encodeTime } from 'ulid';
-import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../src/contract/runs.js';
-import { toSeconds } from '../../src/kernel/clock.js';
-import { isFault, messageOf } from '../../src/kernel/fault.js';
-import type { DesiredResource } from '../../src/resources/desired.js';
-import { type Summary, summarize } from '../../src/resources/result.js';
-import { countResults, isUnchanged, itemsOf, shortened, type Unchanged } from '../../src/resources/run-results.js';
-import type { EventType } from '../core/domain-event.js';
-import { type Decoded, jsonColumns } from '../database/json-columns.js';
-import { preparedQuery } from '../database/prepared-query.js';
-import type { DriftTable, Queryable, Row } from '../database/schema.js';
-import { jsonStrings } from '../database/sql-json.js';
+import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../../src/contract/runs.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import { isFault, messageOf } from '../../../src/kernel/fault.js';
+import type { DesiredResource } from '../../../src/resources/desired.js';
+import { type Summary, summarize } from '../../../src/resources/result.js';
+import { countResults, isUnchanged, itemsOf, shortened, type Unchanged } from '../../../src/resources/run-results.js';
+import type { EventType } from '../../core/domain-event.js';
+import { type Decoded, jsonColumns } from '../../database/json-columns.js';
+import { preparedQuery } from '../../database/prepared-query.js';
+import type { DriftTable, Queryable, Row } from '../../database/schema.js';
+import { jsonStrings } from '../../database/sql-json.js';
+import type { Observed } from '../observations.js';
+import type { OperationError } from '../operations/operation-error.js';
+import { deleteUnusedContents } from '../run-contents.js';
 import { type DriftResult, isDrifted, resultView } from './drift-results.js';
-import type { Observed } from './observations.js';
-import type { OperationError } from './operations/operation-error.js';
-import { deleteUnusedContents } from './run-contents.js';
 
 interface DriftValues {
   readonly summary: Summary;

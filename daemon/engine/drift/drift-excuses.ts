@@ -1,15 +1,22 @@
 /** Drift that does not count: snoozed until a time, or accepted as it was found. */
-import type { DriftAccept, DriftedAddress, DriftSnooze, driftExcuseRoutes } from '../../src/contract/drift-excuses.js';
-import type { DriftExcuse } from '../../src/contract/runs.js';
-import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
-import { Fault } from '../../src/kernel/fault.js';
-import { keyText, resourceKey } from '../../src/resources/resource-key.js';
-import type { Core } from '../core/core.js';
-import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import type { Queryable } from '../database/schema.js';
-import type { HandlersFor } from '../http/handler.js';
-import { agentLabel, type KnownAgent, knownAgent } from './agent-gate.js';
-import { listAppliedResources } from './applied-resource-store.js';
+import type {
+  DriftAccept,
+  DriftedAddress,
+  DriftSnooze,
+  driftExcuseRoutes,
+} from '../../../src/contract/drift-excuses.js';
+import type { DriftExcuse } from '../../../src/contract/runs.js';
+import { toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
+import type { Core } from '../../core/core.js';
+import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
+import type { Queryable } from '../../database/schema.js';
+import type { HandlersFor } from '../../http/handler.js';
+import { agentLabel, type KnownAgent, knownAgent } from '../agent-gate.js';
+import type { Lanes } from '../lanes.js';
+import { agentParty } from '../operations/operation-party.js';
+import { listAppliedResources } from '../state/applied-resource-store.js';
 import {
   type AcceptRow,
   addressColumns,
@@ -23,8 +30,6 @@ import {
 } from './drift-excuse-store.js';
 import { type DriftResult, isDrifted } from './drift-results.js';
 import { findDrift, latestDriftResult } from './drift-store.js';
-import type { Lanes } from './lanes.js';
-import { agentParty } from './operations/operation-party.js';
 
 /** Returns the results with the excuses that hold for the agent at `now` (Unix milliseconds) in the place of earlier ones. */
 export async function excused(

@@ -1,14 +1,16 @@
 /** Computes and saves the changes that an apply makes to the believed state of its agent (`docs/protocols/apply.md`). */
 
 import type { ExpressionBuilder } from 'kysely';
-import { mapped, type Steps } from '../../src/kernel/steps.js';
-import { secretsIn } from '../../src/language/revive.js';
-import { type BelievedChange, believedChange, type ReportedApply } from '../../src/resources/believed-state.js';
-import type { DesiredResource } from '../../src/resources/desired.js';
-import { keyParts, keyText, resourceKey } from '../../src/resources/resource-key.js';
-import { preparedQuery } from '../database/prepared-query.js';
-import type { Database, NewRow, Queryable } from '../database/schema.js';
-import { noteAppliedState } from '../fleet/agent-store.js';
+import { mapped, type Steps } from '../../../src/kernel/steps.js';
+import { secretsIn } from '../../../src/language/revive.js';
+import { type BelievedChange, believedChange, type ReportedApply } from '../../../src/resources/believed-state.js';
+import type { DesiredResource } from '../../../src/resources/desired.js';
+import { keyParts, keyText, resourceKey } from '../../../src/resources/resource-key.js';
+import { preparedQuery } from '../../database/prepared-query.js';
+import type { Database, NewRow, Queryable } from '../../database/schema.js';
+import { noteAppliedState } from '../../fleet/agent-store.js';
+import { inSlices } from '../lanes.js';
+import type { LiveOperation } from '../operations/live-operations.js';
 import {
   type AppliedResourceKey,
   type AppliedResourceRow,
@@ -20,8 +22,6 @@ import {
   putAppliedResources,
   resourceColumns,
 } from './applied-resource-store.js';
-import { inSlices } from './lanes.js';
-import type { LiveOperation } from './operations/live-operations.js';
 import type { SecretHashes } from './secret-hashes.js';
 
 interface FinishedApply extends ReportedApply {

@@ -2,17 +2,17 @@
  * Trials: an agent has modules whose texts came with its last apply and are not published. A trial begins and ends together
  * with the believed state, in the transaction that stores the end of an apply (`docs/applying.md`).
  */
-import type { Trial } from '../../src/contract/standings.js';
-import { toSeconds } from '../../src/kernel/clock.js';
-import { findOperator, partyOfOperator } from '../auth/operator-store.js';
-import type { Core } from '../core/core.js';
-import type { Party } from '../core/domain-event.js';
-import type { Emit } from '../core/unit-of-work.js';
-import type { Queryable } from '../database/schema.js';
-import { setTrial } from '../fleet/agent-store.js';
-import type { Followers } from './modules/followers.js';
-import { findModuleHeads } from './modules/module-store.js';
-import { moduleParty, publishRevision } from './modules/publication.js';
+import type { Trial } from '../../../src/contract/standings.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import { findOperator, partyOfOperator } from '../../auth/operator-store.js';
+import type { Core } from '../../core/core.js';
+import type { Party } from '../../core/domain-event.js';
+import type { Emit } from '../../core/unit-of-work.js';
+import type { Queryable } from '../../database/schema.js';
+import { setTrial } from '../../fleet/agent-store.js';
+import type { Followers } from '../modules/followers.js';
+import { findModuleHeads } from '../modules/module-store.js';
+import { moduleParty, publishRevision } from '../modules/publication.js';
 import {
   deleteUnusedTexts,
   dropOperationSources,
@@ -21,9 +21,9 @@ import {
   type Source,
   settleOperationSources,
   sourcesOfOperation,
-} from './modules/source-store.js';
-import type { LiveOperation } from './operations/live-operations.js';
-import { findOperation } from './operations/operation-store.js';
+} from '../modules/source-store.js';
+import type { LiveOperation } from '../operations/live-operations.js';
+import { findOperation } from '../operations/operation-store.js';
 
 interface TrialsOptions extends Pick<Core, 'clock' | 'newId'> {
   readonly followers: Followers;

@@ -3,9 +3,9 @@
  * applies only compare them.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { DesiredResource, Origin, Removal } from '../../src/resources/desired.js';
-import { chunks } from '../database/batches.js';
-import type { NewRow, Queryable, Row } from '../database/schema.js';
+import type { DesiredResource, Origin, Removal } from '../../../src/resources/desired.js';
+import { chunks } from '../../database/batches.js';
+import type { NewRow, Queryable, Row } from '../../database/schema.js';
 import type { SecretHashes } from './secret-hashes.js';
 
 export type AppliedResourceRow = Row<'applied_resources'>;

@@ -1,17 +1,17 @@
 /** Reads the believed state of an agent, and what an apply of the same modules would add and remove. */
 
-import type { State } from '../../src/contract/operations.js';
-import { toSeconds } from '../../src/kernel/clock.js';
-import { isFault } from '../../src/kernel/fault.js';
-import { keyText, resourceKey } from '../../src/resources/resource-key.js';
-import type { Core } from '../core/core.js';
-import { agentWithInputs, type KnownAgent, knownAgent } from './agent-gate.js';
+import type { State } from '../../../src/contract/operations.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import { isFault } from '../../../src/kernel/fault.js';
+import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
+import type { Core } from '../../core/core.js';
+import { agentWithInputs, type KnownAgent, knownAgent } from '../agent-gate.js';
+import type { DesiredSet, DesiredSets } from '../desired-set.js';
+import type { Lanes } from '../lanes.js';
+import { findModuleHeads } from '../modules/module-store.js';
+import { findOperation, type OperationRow } from '../operations/operation-store.js';
+import type { RunContents } from '../run-contents.js';
 import { type AppliedResourceRow, listAppliedResources, originOf } from './applied-resource-store.js';
-import type { DesiredSet, DesiredSets } from './desired-set.js';
-import type { Lanes } from './lanes.js';
-import { findModuleHeads } from './modules/module-store.js';
-import { findOperation, type OperationRow } from './operations/operation-store.js';
-import type { RunContents } from './run-contents.js';
 import { trialOf } from './trials.js';
 
 interface StateReaderOptions extends Pick<Core, 'db'> {

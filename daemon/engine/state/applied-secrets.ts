@@ -1,11 +1,11 @@
 /** Restores secret values in applied resources: the store keeps masks and hashes, and a drift check needs values. */
 
-import { mapped, type Steps } from '../../src/kernel/steps.js';
-import type { SecretSource } from '../../src/language/fill.js';
-import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
-import type { DesiredResource } from '../../src/resources/desired.js';
-import { keyText, resourceKey } from '../../src/resources/resource-key.js';
-import type { ResourceResult } from '../../src/resources/result.js';
+import { mapped, type Steps } from '../../../src/kernel/steps.js';
+import type { SecretSource } from '../../../src/language/fill.js';
+import { refusalOf, revive, secretsIn } from '../../../src/language/revive.js';
+import type { DesiredResource } from '../../../src/resources/desired.js';
+import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
 import { type AppliedResourceRow, hasSecrets, secretHashesOf } from './applied-resource-store.js';
 import type { SecretHashes } from './secret-hashes.js';
 

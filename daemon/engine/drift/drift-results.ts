@@ -1,7 +1,7 @@
 /** Results of drift checks with what belongs to them: traces of the change, and excuses. */
-import type { DriftExcuse, DriftResource } from '../../src/contract/runs.js';
-import { toSeconds } from '../../src/kernel/clock.js';
-import type { ResourceResult } from '../../src/resources/result.js';
+import type { DriftExcuse, DriftResource } from '../../../src/contract/runs.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
 
 /** What an agent knows of a change. */
 export interface DriftTrace {

@@ -1,16 +1,16 @@
 /** Checks every approved, connected agent for drift once per interval, spread evenly over the interval. */
 import { setMaxListeners } from 'node:events';
-import { isFault, messageOf } from '../../src/kernel/fault.js';
-import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
-import type { Service } from '../../src/kernel/service.js';
-import type { AgentLabels } from '../../src/language/clause.js';
-import type { Settings } from '../../src/settings/serve.js';
-import type { Core } from '../core/core.js';
-import { findAgent, listManagedAgents } from '../fleet/agent-store.js';
-import type { AgentLink } from '../fleet/connection-registry.js';
-import { tagsOf } from '../fleet/tag-store.js';
+import { isFault, messageOf } from '../../../src/kernel/fault.js';
+import { isNodeId, type NodeId } from '../../../src/kernel/ids.js';
+import type { Service } from '../../../src/kernel/service.js';
+import type { AgentLabels } from '../../../src/language/clause.js';
+import type { Settings } from '../../../src/settings/serve.js';
+import type { Core } from '../../core/core.js';
+import { findAgent, listManagedAgents } from '../../fleet/agent-store.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import { tagsOf } from '../../fleet/tag-store.js';
+import { lastOperationOf } from '../operations/operation-store.js';
 import type { Drift } from './drift.js';
-import { lastOperationOf } from './operations/operation-store.js';
 
 /** Times in milliseconds. */
 export interface DriftSchedule {

@@ -1,19 +1,30 @@
 /** Runs drift checks against the believed state, and reads their records. */
 
-import type { DriftDetail, DriftRecord } from '../../src/contract/runs.js';
-import { Fault, isFault } from '../../src/kernel/fault.js';
-import type { DesiredResource } from '../../src/resources/desired.js';
-import { resourceKey } from '../../src/resources/resource-key.js';
-import { summarize } from '../../src/resources/result.js';
-import { isTainted } from '../../src/resources/tainted-body.js';
-import type { Core } from '../core/core.js';
-import { type Party, SYSTEM } from '../core/domain-event.js';
-import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from './agent-gate.js';
-import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from './agent-secrets.js';
-import { appliedResource, listAppliedResources } from './applied-resource-store.js';
-import { type AppliedSecrets, changedSecretNotes, reviveApplied, secretsOf, secretsOfRows } from './applied-secrets.js';
-import { selectedNodeIds } from './assignments/assignment-store.js';
-import { hashesOf, stateContentOf } from './believed-state.js';
+import type { DriftDetail, DriftRecord } from '../../../src/contract/runs.js';
+import { Fault, isFault } from '../../../src/kernel/fault.js';
+import type { DesiredResource } from '../../../src/resources/desired.js';
+import { resourceKey } from '../../../src/resources/resource-key.js';
+import { summarize } from '../../../src/resources/result.js';
+import { isTainted } from '../../../src/resources/tainted-body.js';
+import type { Core } from '../../core/core.js';
+import { type Party, SYSTEM } from '../../core/domain-event.js';
+import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from '../agent-gate.js';
+import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from '../agent-secrets.js';
+import { selectedNodeIds } from '../assignments/assignment-store.js';
+import { inSlices, type Lanes } from '../lanes.js';
+import type { Leases } from '../leases.js';
+import { Observation, type Observations, underLease } from '../observations.js';
+import { agentParty } from '../operations/operation-party.js';
+import type { DecodedContent, RunContents } from '../run-contents.js';
+import { appliedResource, listAppliedResources } from '../state/applied-resource-store.js';
+import {
+  type AppliedSecrets,
+  changedSecretNotes,
+  reviveApplied,
+  secretsOf,
+  secretsOfRows,
+} from '../state/applied-secrets.js';
+import { hashesOf, stateContentOf } from '../state/believed-state.js';
 import { likelyCauses } from './drift-causes.js';
 import { excused } from './drift-excuses.js';
 import { countExcuses, isDrifted, resultView } from './drift-results.js';
@@ -34,11 +45,6 @@ import {
   outcomeOfFailure,
   shortResults,
 } from './drift-store.js';
-import { inSlices, type Lanes } from './lanes.js';
-import type { Leases } from './leases.js';
-import { Observation, type Observations, underLease } from './observations.js';
-import { agentParty } from './operations/operation-party.js';
-import type { DecodedContent, RunContents } from './run-contents.js';
 
 interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;

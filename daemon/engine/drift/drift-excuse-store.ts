@@ -1,8 +1,8 @@
 /** Stores snoozes and accepted drift. */
-import type { DriftedAddress } from '../../src/contract/drift-excuses.js';
-import { keyParts } from '../../src/resources/resource-key.js';
-import { type Decoded, jsonColumns } from '../database/json-columns.js';
-import type { NewRow, Queryable, Row } from '../database/schema.js';
+import type { DriftedAddress } from '../../../src/contract/drift-excuses.js';
+import { keyParts } from '../../../src/resources/resource-key.js';
+import { type Decoded, jsonColumns } from '../../database/json-columns.js';
+import type { NewRow, Queryable, Row } from '../../database/schema.js';
 
 interface SnoozeValues {
   readonly resources: readonly DriftedAddress[] | null;
