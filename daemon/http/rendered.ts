@@ -1,5 +1,5 @@
 /** An answer in its wire form, and the conversion of handlers' answers and faults into it. */
-import { Readable } from 'node:stream';
+import { finished, Readable } from 'node:stream';
 import { FAULTS } from '../../src/contract/faults.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import type { Problem } from '../../src/contract/shapes.js';
@@ -150,8 +150,9 @@ export function sendRendered(
     return;
   }
   response.once('close', () => pieces.destroy());
-  pieces.once('error', (error) => {
-    if (isGone(response)) return;
+  // Also one that has broken already, whose event nobody would hear any more: the client would wait for ever.
+  finished(pieces, { writable: false }, (error) => {
+    if (!error || isGone(response)) return;
     if (response.headersSent) response.destroy();
     else {
       for (const name of Object.keys(headers)) response.removeHeader(name);

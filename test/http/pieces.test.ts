@@ -79,6 +79,17 @@ describe('a body in pieces', () => {
     ).rejects.toThrow(/aborted/);
   });
 
+  it('is a problem document when its source has broken before anything was read of it', async () => {
+    const broken = new Readable({ read: () => undefined });
+    const closed = new Promise((resolve) => broken.once('close', resolve));
+    broken.once('error', () => undefined);
+    broken.destroy(new Error('the file is damaged'));
+    await closed;
+    const answer = await send(await serve(broken), 'GET', '/api/v1/dump');
+    expect(answer.status).toBe(500);
+    expect(answer.headers['content-type']).toContain('application/problem+json');
+  });
+
   it('is not sent to HEAD', async () => {
     const source = endless();
     const api = await serve(source.body);
