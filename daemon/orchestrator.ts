@@ -25,14 +25,7 @@ import { type Auth, createAuth } from './auth/auth.js';
 import { hasNoOperators } from './auth/operator-store.js';
 import { mayApply } from './auth/operators.js';
 import { newEpoch } from './backup/new-epoch.js';
-import {
-  emptyServer,
-  examineDirectory,
-  identityOf,
-  lostStore,
-  type StartChoices,
-  storeOnServer,
-} from './backup/starting-directory.js';
+import { examineDirectory, faultsOfStore, identityOf, type StartChoices } from './backup/starting-directory.js';
 import { StoreCheck } from './backup/store-check.js';
 import { createControlServer } from './control-server.js';
 import { readChainHead } from './core/audit-log.js';
@@ -41,10 +34,10 @@ import type { Core } from './core/core.js';
 import { type DomainEvent, SYSTEM } from './core/domain-event.js';
 import { EventBus } from './core/event-bus.js';
 import { TransactionalWriter } from './core/unit-of-work.js';
-import { type OpenDatabase, type OpenDatabaseOptions, openDatabase } from './database/database.js';
+import { type OpenDatabase, openDatabase } from './database/database.js';
 import { setMeta } from './database/meta.js';
 import { risingIds } from './database/rising-ids.js';
-import { type StoreLocation, storeLocationOf } from './database/store-location.js';
+import { storeLocationOf } from './database/store-location.js';
 import { createDiscovery } from './discovery/discovery.js';
 import { automationLimits } from './engine/convergence/automatic-applies.js';
 import { DriftScheduler, driftSchedule } from './engine/drift/drift-scheduler.js';
@@ -116,7 +109,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const store = await openDatabase({
     ...options,
     ...location,
-    ...emptyFaults(options, location, directory.mayBeEmpty),
+    ...faultsOfStore({ dataDir, newStore: options.newStore, mayBeEmpty: directory.mayBeEmpty, location }),
   });
   try {
     const isFirst = directory.isFirst && (await hasNoOperators(store.db));
@@ -152,20 +145,6 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     await store.close();
     throw error;
   }
-}
-
-/** Returns what to throw instead of beginning with an empty store, or with the store of another time. */
-function emptyFaults(
-  { settings, newStore }: OrchestratorOptions,
-  { server }: StoreLocation,
-  mayBeEmpty: boolean,
-): Pick<OpenDatabaseOptions, 'faultIfEmpty' | 'faultIfThere'> {
-  const { data_dir: dataDir } = settings();
-  if (server === null) return { faultIfEmpty: mayBeEmpty ? undefined : () => lostStore(dataDir) };
-  return {
-    faultIfEmpty: mayBeEmpty ? undefined : (place) => emptyServer(dataDir, place),
-    faultIfThere: newStore ? storeOnServer : undefined,
-  };
 }
 
 /** Warns about a first start: an empty directory may mean that the orchestrator's disk is not mounted. */

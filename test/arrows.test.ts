@@ -154,6 +154,11 @@ describe('the house', () => {
     ]);
   });
 
+  it('has no file of more than 500 lines but the schema of the store', () => {
+    const long = files.filter((file) => readFileSync(join(root, file), 'utf8').split('\n').length > 501);
+    expect(long).toEqual(['daemon/database/schema.ts']);
+  });
+
   it('keeps the pure rooms free of the platform', () => {
     const tainted = files
       .filter((file) => PURE.includes(roomOf(file) ?? ''))

@@ -7,6 +7,7 @@ import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadKey, loadOrCreateKey } from '../../src/identity/private-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import { hasNoOperators } from '../auth/operator-store.js';
+import type { OpenDatabaseOptions } from '../database/database.js';
 import { getMeta, setMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import type { StoreLocation } from '../database/store-location.js';
@@ -55,19 +56,19 @@ export function examineDirectory(
 }
 
 /** Returns the fault `data_dir_invalid` for keys whose store on a server is empty. */
-export const emptyServer = (dataDir: string, place: string): Fault =>
+const emptyServer = (dataDir: string, place: string): Fault =>
   new Fault('data_dir_invalid', `${dataDir} holds keys of an orchestrator, but ${place} holds no store`, {
     hint: 'name the right database, put a backup in its place with "orch serve restore FILE", or copy the store of a file with "orch store copy"; only to begin with an empty store: orch serve --new-store',
   });
 
 /** Returns the fault `usage` for a new store on a server that holds one. */
-export const storeOnServer = (place: string): Fault =>
+const storeOnServer = (place: string): Fault =>
   new Fault('usage', `--new-store: there is a store in ${place}`, {
     hint: 'start without --new-store; to begin with another store, name an empty database',
   });
 
 /** Returns the fault `data_dir_invalid` for keys or a log whose store is missing or empty. */
-export function lostStore(dataDir: string): Fault {
+function lostStore(dataDir: string): Fault {
   const keys = keysIn(dataDir).map((path) => basename(path));
   const beside = keys.length === 0 ? 'a log' : keys.join(', ');
   return new Fault(
@@ -193,3 +194,24 @@ const KEY_FILES = ['identity.key', 'audit.key', 'secrets.key', 'api.key'] as con
 /** Returns the paths of the key files that exist. */
 export const keysIn = (dataDir: string): readonly string[] =>
   KEY_FILES.map((name) => join(dataDir, name)).filter((path) => existsSync(path));
+
+interface ExpectedStore {
+  readonly dataDir: string;
+  readonly newStore: boolean;
+  readonly mayBeEmpty: boolean;
+  readonly location: Pick<StoreLocation, 'server'>;
+}
+
+/** Returns what to throw instead of beginning with an empty store, or with the store of another time. */
+export function faultsOfStore({
+  dataDir,
+  newStore,
+  mayBeEmpty,
+  location,
+}: ExpectedStore): Pick<OpenDatabaseOptions, 'faultIfEmpty' | 'faultIfThere'> {
+  if (location.server === null) return { faultIfEmpty: mayBeEmpty ? undefined : () => lostStore(dataDir) };
+  return {
+    faultIfEmpty: mayBeEmpty ? undefined : (place) => emptyServer(dataDir, place),
+    faultIfThere: newStore ? storeOnServer : undefined,
+  };
+}

@@ -6,32 +6,16 @@ import type { Agent } from '../../contract/agents.js';
 import { STANDINGS } from '../../contract/standing-names.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
-import { compareVersions } from '../../release/version-order.js';
 import type { Context } from '../context.js';
 import { defineCommand, optionalArgument, optionalList } from '../define-command.js';
-import { agentHandle, agentName, count, formatTags, formatTime, NONE, textOrNone } from '../format.js';
+import { agentHandle, agentName, count, formatTags, formatTime } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { type AgentCondition, conditionOption, meetsAny } from '../nodes/agent-conditions.js';
+import { agentDetails, agentTable } from '../nodes/agent-view.js';
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
 import { choice, flag, text } from '../options.js';
-import {
-  type FieldsView,
-  fields,
-  fieldsOf,
-  headed,
-  type Line,
-  lines,
-  linesOf,
-  type Outcome,
-  type Span,
-  stack,
-  styled,
-  type TableView,
-  type View,
-} from '../outcome.js';
-import { contestText } from '../render/contest.js';
-import { standingFields, standingSpan } from '../render/standing.js';
+import { fields, type Line, lines, linesOf, type Outcome, type View } from '../outcome.js';
 import { parseTag } from '../tag-arguments.js';
 import { watchList, watchOption } from '../watch-list.js';
 
@@ -437,115 +421,4 @@ export function taggedOutcome(agent: Agent): Outcome {
 function tagsLine(agent: Agent): string {
   const tags = formatTags(agent.tags);
   return tags === '' ? `${agentName(agent)} has no tags now.` : `${agentName(agent)} has the tags: ${tags}`;
-}
-
-/** Characters of a shown node ID; approval needs 8. */
-const SHORT_ID = 12;
-
-export interface AgentTableOptions {
-  readonly wide: boolean;
-  /** Version of the orchestrator. */
-  readonly version: string;
-  /** True if the list was filtered, so that other agents may exist. */
-  readonly filtered: boolean;
-}
-
-export const agentTable = (agents: readonly Agent[], { wide, version, filtered }: AgentTableOptions): TableView => ({
-  kind: 'table',
-  columns: [
-    { title: 'NAME', whole: true },
-    { title: 'STATUS', whole: true },
-    { title: 'CONNECTED', whole: true },
-    { title: 'STANDING', whole: true },
-    { title: 'HOSTNAME' },
-    { title: 'PLATFORM' },
-    { title: 'NODE ID', whole: true },
-    { title: 'TAGS' },
-    // In a fleet of one version the column says nothing.
-    {
-      title: 'VERSION',
-      whole: true,
-      wide: agents.every(({ agent_version }) => agent_version === version),
-    },
-    { title: 'ADDRESS', wide: true },
-    { title: 'LAST CONNECTED', wide: true },
-  ],
-  rows: agents.map((agent) => [
-    textOrNone(agent.name),
-    agentStatus(agent.status),
-    connectionSpan(agent),
-    standingSpan(agent),
-    agent.attributes.hostname ?? agent.initial_hostname,
-    textOrNone(platformOf(agent)),
-    wide ? agent.node_id : agent.node_id.slice(0, SHORT_ID),
-    formatTags(agent.tags),
-    versionOf(agent, version),
-    agent.initial_ip,
-    wide ? textOrNone(formatTime(agent.connected_at)) : '',
-  ]),
-  empty: filtered
-    ? 'No matching agents. List all with: orch agents'
-    : 'No agents. Add a machine with: orch enroll create',
-});
-
-/** Returns the version of an agent, and how it differs from that of the orchestrator. */
-function versionOf({ agent_version }: Agent, version: string): Span {
-  if (agent_version === version) return agent_version;
-  const difference = compareVersions(agent_version, version);
-  const [word] = [difference < 0 && 'older', difference > 0 && 'newer', 'other'].filter((one) => one !== false);
-  return styled('warn', `${agent_version} (${word})`);
-}
-
-export function agentDetails(agent: Agent): View {
-  const attributes = Object.entries(agent.attributes).sort(([a], [b]) => (a < b ? -1 : 1));
-  return stack(
-    agentFields(agent),
-    headed('Attributes', fieldsOf(attributes.map(([key, value]) => [`  ${key}`, value] as const))),
-  );
-}
-
-function agentFields(agent: Agent): FieldsView {
-  return fields(
-    ['Name', textOrNone(agent.name)],
-    ['Status', agentStatus(agent.status)],
-    ['Connected', agent.connected ? styled('good', 'yes') : 'no'],
-    ...contestFields(agent),
-    ['Last connected', agent.connected_at === 0 ? 'never' : formatTime(agent.connected_at)],
-    ...standingFields(agent),
-    ['Node ID', groupsOfFour(agent.node_id)],
-    ['Public key', agent.public_key],
-    ['First hostname', agent.initial_hostname],
-    ['First address', agent.initial_ip],
-    ['Agent version', agent.agent_version],
-    ['Tags', formatTags(agent.tags) || NONE],
-    ['Updated', formatTime(agent.updated_at)],
-  );
-}
-
-/** Returns whether the agent is connected, or that several machines claim to be it. */
-function connectionSpan({ connected, contest }: Agent): Span {
-  if (contest != null) return styled('bad', `${Math.max(contest.machines.length, 2)} machines`);
-  return connected ? styled('good', 'yes') : styled('dim', 'no');
-}
-
-function contestFields(agent: Agent): readonly (readonly [string, Span])[] {
-  const text = contestText(agent);
-  if (text === null) return [];
-  return [
-    [
-      'Held',
-      styled('bad', `${text}: nothing is sent to it until you decide with orch agents keep ${agentName(agent)}`),
-    ],
-  ];
-}
-
-export function agentStatus(status: Agent['status']): Span {
-  if (status === 'approved') return styled('good', status);
-  return styled(status === 'pending' ? 'warn' : 'bad', status);
-}
-
-/** Returns `debian 12 amd64`, without the parts that the agent does not report. */
-function platformOf({ attributes }: Agent): string {
-  const { distro, platform, version, arch } = attributes;
-  return [distro ?? platform, version, arch].filter((part) => part).join(' ');
 }

@@ -3,7 +3,6 @@ import type { AuditEvent } from '../../contract/audit.js';
 import type { Operation } from '../../contract/operations.js';
 import type { RolloutRecord } from '../../contract/rollouts.js';
 import { auditLine } from '../commands/audit.js';
-import { sessionLabel } from '../commands/term.js';
 import { agentName, count, formatAge, NONE } from '../format.js';
 import {
   type Column,
@@ -26,6 +25,7 @@ import {
   rolloutSubject,
   waveFraction,
 } from '../runs/rollout-record.js';
+import { sessionLabel } from '../terminal/session-view.js';
 import { diskOf, type FleetAgent, type FleetSnapshot, memoryOf, type ProcessorHistory, type Sort } from './fleet.js';
 
 const BAR = 8;

@@ -1,0 +1,125 @@
+/** Terminal sessions as tables, details and changes. */
+import type { TerminalDetail, TerminalSession } from '../../contract/terminal.js';
+import { formatAge, formatBytes, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
+import { type FieldsView, fieldsOf, type Line, type Span, styled, type TableView } from '../outcome.js';
+
+/** A change of a terminal session between two polls. */
+export interface SessionChange {
+  readonly session: TerminalSession;
+  readonly what: 'opened' | 'ended' | 'people';
+}
+
+/** Returns the changes since the previous poll, oldest first. */
+export function sessionChanges(
+  before: ReadonlyMap<string, TerminalSession>,
+  now: readonly TerminalSession[],
+): readonly SessionChange[] {
+  const changes = now.flatMap((session): readonly SessionChange[] => {
+    const old = before.get(session.session_id);
+    const ended = session.status !== 'active';
+    if (old === undefined)
+      return [{ session, what: 'opened' }, ...(ended ? [{ session, what: 'ended' } as const] : [])];
+    if (old.status === 'active' && ended) return [{ session, what: 'ended' }];
+    return participantsOf(old) === participantsOf(session) ? [] : [{ session, what: 'people' }];
+  });
+  return changes.sort((a, b) => timeOf(a) - timeOf(b));
+}
+
+/** Renders a change. `at` (Unix milliseconds) is the time of changes that the session does not date. */
+export function changeLine({ session, what }: SessionChange, at: number): Line {
+  const seconds = what === 'opened' ? session.opened_at : session.closed_at;
+  const time = styled('dim', formatTime(seconds ?? Math.floor(at / 1000)));
+  const head = [time, `  ${session.session_id}  ${sessionLabel(session)}: `];
+  if (what === 'opened') return [...head, styled('good', 'opened')];
+  return [...head, what === 'ended' ? sessionStatus(session) : participantsOf(session)];
+}
+
+const timeOf = ({ session, what }: SessionChange): number =>
+  (what === 'ended' ? session.closed_at : session.opened_at) ?? session.opened_at;
+
+function participantsOf({ writer, viewers }: TerminalSession): string {
+  const watching = viewers.length === 0 ? '' : `, watched by ${viewers.join(', ')}`;
+  return `${writer === null ? 'no writer' : `${writer} writes`}${watching}`;
+}
+
+/** The table of terminal sessions. */
+export const sessionTable = (sessions: readonly TerminalSession[], now: number, empty: string): TableView => ({
+  kind: 'table',
+  columns: [
+    { title: 'SESSION ID', whole: true },
+    { title: 'AGENT' },
+    { title: 'OPERATOR' },
+    { title: 'STATUS' },
+    { title: 'OPENED', whole: true },
+    { title: 'WRITES' },
+    { title: 'WATCH' },
+    { title: 'PROGRAM' },
+    { title: 'USER', wide: true },
+    { title: 'TOOK', wide: true },
+    { title: 'RECORDING', wide: true },
+    { title: 'OUTPUT', wide: true, right: true },
+  ],
+  rows: sessions.map((session) => [
+    session.session_id,
+    nodeOf(session),
+    session.operator,
+    sessionStatus(session),
+    formatAge(session.opened_at, now),
+    textOrNone(session.writer),
+    textOrNone(session.viewers.join(' ')),
+    programOf(session),
+    textOrNone(session.user),
+    textOrNone(durationOf(session)),
+    session.recording,
+    formatBytes(session.output_bytes),
+  ]),
+  empty,
+});
+
+export const sessionDetails = (session: TerminalDetail): FieldsView =>
+  fieldsOf([
+    ['Session', session.session_id],
+    ['Agent', nodeOf(session)],
+    ['Status', sessionStatus(session)],
+    ['Program', programOf(session)],
+    ['User', textOrNone(session.user)],
+    ['Opened by', session.operator],
+    ['Opened', formatTime(session.opened_at)],
+    ['Closed', textOrNone(formatTime(session.closed_at))],
+    ...(durationOf(session) === null ? [] : [['Took', textOrNone(durationOf(session))] as const]),
+    ['Writes', textOrNone(session.writer)],
+    ['Watch', textOrNone(session.viewers.join(' '))],
+    ...(session.kind === 'shell' ? [['Size', `${session.cols} x ${session.rows}`] as const] : []),
+    ['Output', formatBytes(session.output_bytes)],
+    ['Recording', recordingOf(session)],
+    ...(session.transcript_sha256 === null ? [] : [['SHA-256', session.transcript_sha256] as const]),
+  ]);
+
+/** Names a session by operator, agent and program: `ada on web-01, /bin/bash`. */
+export const sessionLabel = (session: TerminalSession): string =>
+  `${session.operator} on ${nodeOf(session)}, ${programOf(session)}`;
+
+/** Describes the state of a session: `active`, `exit status 3`, `signal TERM`, `closed: idle`. */
+export function sessionStatus(session: TerminalSession): Span {
+  const { status, reason, exit_code: code, exit_signal: signal } = session;
+  if (status === 'active') return styled('good', status);
+  if (status === 'interrupted') return styled('bad', reason === null ? status : `${status}: ${wordsOf(reason)}`);
+  if (reason !== null && reason !== 'exited') return styled('warn', `${status}: ${wordsOf(reason)}`);
+  if (signal !== null) return styled('warn', `signal ${signal}`);
+  return code === null || code === 0 ? styled('dim', status) : styled('warn', `exit status ${code}`);
+}
+
+const nodeOf = ({ node_name, node_id }: TerminalSession): string => node_name ?? node_id;
+
+/** Returns the command of a session, unquoted, or its shell. */
+const programOf = ({ shell, command }: TerminalSession): string => command?.join(' ') ?? shell ?? 'shell';
+
+const wordsOf = (reason: string): string => (reason === 'closed' ? 'by an operator' : reason.replaceAll('_', ' '));
+
+const durationOf = ({ opened_at, closed_at }: TerminalSession): string | null =>
+  closed_at === null ? null : formatDuration(Math.max(0, closed_at - opened_at));
+
+function recordingOf({ recording, transcript_path: path }: TerminalDetail): Span {
+  if (recording === 'off') return NONE;
+  return path === null ? recording : `${recording}, ${path}`;
+}
