@@ -134,6 +134,18 @@ describe('an assignment in mode on-connect', () => {
 });
 
 describe('an assignment in mode enforce', () => {
+  it('goes on soon after the disk of the orchestrator was full', async () => {
+    const { bench, agent } = await applied('enforce');
+    await bench.upload('web', { '/a': '2' });
+    bench.isStoreBroken = true;
+    await bench.rest();
+    expect(await appliesOf(bench, agent)).toEqual(['alice succeeded']);
+    bench.isStoreBroken = false;
+    bench.clock.advance(MINUTE);
+    await bench.rest();
+    expect(await appliesOf(bench, agent)).toEqual(['alice succeeded', 'enforce:all succeeded']);
+  });
+
   it('applies changed modules and repairs drift', async () => {
     const { bench, agent } = await applied('enforce');
     await bench.upload('web', { '/a': '2' });

@@ -2,7 +2,7 @@
  * Starts the applies that the modes of assignments ask for: agents that connect get what they are missing, and with `enforce` changed
  * modules are applied and drift is repaired (`docs/applying.md`). Operators go first: an automatic apply waits for a busy agent.
  */
-import { isFault, messageOf } from '../../../src/kernel/fault.js';
+import { type FaultCode, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../../src/kernel/ids.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import type { Settings } from '../../../src/settings/serve.js';
@@ -92,7 +92,13 @@ const LOST_AFTER = 15 * MINUTE;
 const REFUSED_WAIT = 10 * MINUTE;
 
 /** Fault codes of applies that can begin soon. */
-const BUSY: readonly string[] = ['operation_in_progress', 'agent_not_connected', 'plan_stale', 'outside_window'];
+const PASSING: readonly FaultCode[] = [
+  'operation_in_progress',
+  'agent_not_connected',
+  'plan_stale',
+  'outside_window',
+  'store_unavailable',
+];
 
 export class AutomaticApplies {
   private readonly options: AutomaticAppliesOptions;
@@ -214,7 +220,7 @@ export class AutomaticApplies {
       inProgress.set(nodeId, name);
       const attempt = this.attempt(nodeId)
         .catch((error) => {
-          this.postpone(nodeId, REFUSED_WAIT);
+          this.postpone(nodeId, isFault(error, 'store_unavailable') ? RETRY : REFUSED_WAIT);
           logger.error('an automatic apply failed', { node_id: nodeId, reason: messageOf(error) });
         })
         .finally(() => {
@@ -366,7 +372,7 @@ export class AutomaticApplies {
       if (code === 'removal_guard') {
         await this.stopAgent(evaluated, assignment, { code, message });
         this.waiting.delete(nodeId);
-      } else if (BUSY.includes(code)) {
+      } else if (PASSING.includes(code)) {
         this.postpone(nodeId, RETRY);
       } else {
         logger.warn('an automatic apply was refused', { node_id: nodeId, code, reason: message });
