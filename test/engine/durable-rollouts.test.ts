@@ -264,6 +264,18 @@ describe('a restart', () => {
     await reaches(bench, id, { state: 'failed' });
   });
 
+  it('leaves out an agent that was starting when the rollout was cancelled and the orchestrator died', async () => {
+    const { bench, agents } = await fleet(1);
+    agents[0]?.disconnect();
+    const id = await begin(bench, { whenOnlineSecs: 600 });
+    expect(await states(bench, id)).toEqual(['waiting']);
+    const cancelled = { state: 'cancelled', reason: 'alice cancelled the rollout' } as const;
+    await bench.db.updateTable('rollouts').set(cancelled).where('rollout_id', '=', id).execute();
+    await bench.restart();
+    await reaches(bench, id, { state: 'cancelled', finished_at: expect.any(Number) });
+    expect(await states(bench, id)).toEqual(['skipped']);
+  });
+
   it('finishes a cancelled rollout whose agents are in flight', async () => {
     const { bench, agents } = await fleet(2);
     const id = await begin(bench, { concurrency: 1 });

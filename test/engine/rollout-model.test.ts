@@ -245,22 +245,28 @@ async function run(bench: Bench, agents: readonly ScriptedAgent[], step: Command
 }
 
 describe('rollouts under any fate', () => {
+  const ends = fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60, size: 'max' }), async (steps) => {
+    const { bench, agents } = await fleet(4);
+    try {
+      for (const step of steps) await run(bench, agents, step);
+      bench.isStoreBroken = false;
+      await bench.settle();
+      await bench.restart();
+      await recover(bench, agents);
+      await check(bench, agents);
+    } finally {
+      await bench.close();
+    }
+  });
+
   it('end, with nothing applied twice', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(command, { minLength: 20, maxLength: 60, size: 'max' }), async (steps) => {
-        const { bench, agents } = await fleet(4);
-        try {
-          for (const step of steps) await run(bench, agents, step);
-          bench.isStoreBroken = false;
-          await bench.settle();
-          await bench.restart();
-          await recover(bench, agents);
-          await check(bench, agents);
-        } finally {
-          await bench.close();
-        }
-      }),
-      { numRuns: Number(process.env.ORCH_MODEL_RUNS ?? 25), endOnFailure: true },
-    );
+    await fc.assert(ends, { numRuns: Number(process.env.ORCH_MODEL_RUNS ?? 25), endOnFailure: true });
+  });
+
+  it.each([
+    ['an agent was starting when its rollout was cancelled', -1423575590, '19'],
+    ['the end of a silent agent said nothing new', 2051972074, '1'],
+  ])('end after a history in which %s', async (_what, seed, path) => {
+    await fc.assert(ends, { seed, path, numRuns: 1, endOnFailure: true });
   });
 });

@@ -126,7 +126,11 @@ describe('a rollout by itself', () => {
     ['starts its agents', { state: 'running', waves: [{ ready: 2 }] }, { do: 'start', count: 2 }],
     ['waits for those in flight', { state: 'reverting', waves: [{ running: 1 }] }, { do: 'wait' }],
     ['reverts its wave', { state: 'reverting', waves: [{ failed: 1 }] }, { do: 'revert' }],
-    ['ends when it was cancelled', { state: 'cancelled' }, { do: 'change', change: { isOver: true, event: null } }],
+    [
+      'ends when it was cancelled',
+      { state: 'cancelled' },
+      { do: 'change', change: { isOver: true, event: null, stopped: 'the rollout was cancelled' } },
+    ],
     ['does nothing when it is paused', { state: 'paused', waves: [{ ready: 2 }] }, { do: 'wait' }],
     ['does nothing once it is over', { state: 'cancelled', isOver: true }, { do: 'wait' }],
     [

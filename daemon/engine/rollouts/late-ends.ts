@@ -68,13 +68,14 @@ export class LateEnds {
     const revert = await findRevert(db, { rolloutId: row.rollout_id, nodeId, applied });
     if (operations.isActive(revert ?? applied)) return;
     agents.noteHeard(agent);
+    // Whatever the end is, the agent is not in flight any more.
+    this.wake();
     const end = await operations.ended(revert ?? applied, shutdown);
     const after = revert === null ? heardRow(agent.row, end) : revertedRow(agent.row, end);
     if (after === null) return;
     this.progress.conclude(agent, after);
     const change = corrected(this.progress.row, after, this.left());
     if (change !== null) this.progress.take(change);
-    this.wake();
   }
 
   private async correctSoon(nodeId: string): Promise<void> {

@@ -10,6 +10,7 @@ import { type DomainEvent, type RequestContext, SYSTEM } from '../../core/domain
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
 import { RolloutDeadlines } from './rollout-deadlines.js';
 import { boundsOf } from './rollout-pace.js';
+import { stoppedRow } from './rollout-results.js';
 import type { Change, Commanded, Progress, Situation } from './rollout-state.js';
 import {
   type RolloutAgentRow,
@@ -91,7 +92,10 @@ export class RolloutProgress {
   }
 
   /** Takes a change of the rollout itself; `save` stores it. */
-  take({ progress, isOver, event }: Change): void {
+  take({ progress, isOver, event, stopped }: Change): void {
+    if (stopped !== undefined) {
+      for (const agent of this.agents.inStates('waiting')) this.conclude(agent, stoppedRow(agent.row, stopped));
+    }
     if (progress.soaking_until === null) this.deadlines.endSoak();
     this.change(isOver ? { ...progress, finished_at: this.tools.clock.now() } : progress);
     if (event === null) return;

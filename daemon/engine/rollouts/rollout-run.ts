@@ -9,7 +9,7 @@ import type { RolloutAgents, RolloutMember } from './rollout-agents.js';
 import { RolloutApplies } from './rollout-applies.js';
 import { RolloutCancels } from './rollout-cancels.js';
 import { RolloutProgress, type RunWatcher } from './rollout-progress.js';
-import { notStarted, rolloutView, stoppedError, stoppedRow } from './rollout-results.js';
+import { notStarted, rolloutView, stoppedError } from './rollout-results.js';
 import { brokenOff, type Command, commanded, nextMove, passed, revertedEnd } from './rollout-state.js';
 import type { RolloutAgentRow, RolloutRow } from './rollout-store.js';
 import { headOf, stateEvent } from './rollout-target.js';
@@ -344,8 +344,6 @@ export class RolloutRun {
   /** Must be called in the lane. */
   private endReverted(agents: readonly RolloutMember[]): void {
     const { progress } = this;
-    const why = progress.row.reason ?? 'the rollout was reverted';
-    for (const agent of this.agents.inStates('waiting')) progress.conclude(agent, stoppedRow(agent.row, why));
     const left = agents.filter(({ row }) => row.state !== 'reverted').length;
     const hasReverted = this.agents.inStates('reverted').some(({ row }) => row.wave === progress.row.passed + 1);
     progress.take(revertedEnd(progress.situation, { applied: agents.length, left, hasReverted }));

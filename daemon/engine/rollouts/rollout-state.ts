@@ -27,11 +27,14 @@ export interface Announced {
   readonly reason: string | null;
 }
 
-/** What becomes of a rollout. `isOver`: it has its end now. */
+/** What becomes of a rollout. */
 export interface Change {
   readonly progress: Progress;
+  /** True if it has its end now. */
   readonly isOver: boolean;
   readonly event: Announced | null;
+  /** Why agents that wait are left out from now on; absent lets them wait. */
+  readonly stopped?: string;
 }
 
 export type Move =
@@ -55,7 +58,9 @@ export function nextMove(situation: Situation): Move {
     case 'reverting':
       return inFlight(view) > 0 ? WAIT : { do: 'revert' };
     case 'cancelled':
-      return inFlight(view) > 0 || row.finished_at !== null ? WAIT : { do: 'change', change: ended({}, null) };
+      if (inFlight(view) > 0 || row.finished_at !== null) return WAIT;
+      // An agent that was starting when the rollout was cancelled waits again after a restart.
+      return { do: 'change', change: { ...ended({}, null), stopped: row.reason ?? 'the rollout was cancelled' } };
     case 'paused':
     case 'halted':
     case 'succeeded':
@@ -129,9 +134,11 @@ export interface Reverted {
 /** Returns the end of a rollout whose wave was reverted, as far as that was possible. */
 export function revertedEnd({ row }: Pick<Situation, 'row'>, { applied, left, hasReverted }: Reverted): Change {
   const why = row.reason ?? 'the rollout was reverted';
-  if (left === 0 && hasReverted) return ended({ state: 'reverted' }, { type: 'rollout.reverted', reason: row.reason });
+  if (left === 0 && hasReverted) {
+    return { ...ended({ state: 'reverted' }, { type: 'rollout.reverted', reason: row.reason }), stopped: why };
+  }
   const reason = left > 0 ? `${why}${notReverted(left, applied)}` : `${why}; there was nothing to revert`;
-  return ended({ state: 'failed', reason }, { type: 'rollout.failed', reason });
+  return { ...ended({ state: 'failed', reason }, { type: 'rollout.failed', reason }), stopped: why };
 }
 
 /** Returns the end of the reason of a rollout that could not revert some agents of its wave. */
