@@ -27,6 +27,11 @@ it('counts rollouts until they end', async () => {
   expect(await counts()).toMatchObject({ paused: 1 });
   agent.diligent = true;
   for (const run of [first, second]) await rollouts.resume(run.id, ALICE).catch(() => undefined);
-  for (let round = 0; round < 100 && Object.keys(await counts()).length > 0; round += 1) await bench.settle();
+  for (let round = 0; round < 100 && Object.keys(await counts()).length > 0; round += 1) {
+    await bench.settle();
+    // The rollout that came second waits for the agent, and looks again each second.
+    bench.clock.advance(1_000);
+    await bench.engine.tick();
+  }
   expect(await counts()).toEqual({});
 });
