@@ -125,10 +125,14 @@ export class Fleet {
 
   /** Starts the orchestrator where it may refuse to; returns what it says, or null when it runs and complains of no damage. */
   async startComplaining(more: readonly string[] = []): Promise<string | null> {
+    const before = this.world.server;
     try {
       await this.startServe(more);
     } catch (error) {
-      return String(error);
+      if (this.world.server === before) return String(error);
+      // It found the damage while it served the first requests.
+      await until(() => !this.isRunning('serve'), 'the orchestrator that does not answer has ended');
+      return `${error}\n${this.world.server.output()}`;
     }
     let reasons: readonly { readonly code: string }[];
     try {
