@@ -6,7 +6,7 @@ import { assertNever, Fault } from '../../src/kernel/fault.js';
 import type { HandlersFor } from '../http/handler.js';
 import type { Auth } from './auth.js';
 import { parseHexKey } from './login.js';
-import { unauthenticated } from './unauthenticated.js';
+import { unauthenticated } from './sessions.js';
 
 export const authHandlers = ({
   login,

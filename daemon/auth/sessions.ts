@@ -3,14 +3,13 @@ import { hash } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import type { Operator } from '../../src/contract/operators.js';
 import { toSeconds } from '../../src/kernel/clock.js';
-import { messageOf } from '../../src/kernel/fault.js';
+import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { DomainEvent, Party, RequestContext } from '../core/domain-event.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
 import { findActiveOperator, type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
 import type { SessionEvents } from './session-events.js';
-import { unauthenticated } from './unauthenticated.js';
 import { UnstoredSessions } from './unstored-sessions.js';
 
 const PREFIX = 'orch_st_';
@@ -292,3 +291,7 @@ async function deleteExpiredSessions(
     .executeTakeFirst();
   return Number(result.numDeletedRows);
 }
+
+/** Returns the fault of a request without a valid session. */
+export const unauthenticated = (): Fault =>
+  new Fault('unauthenticated', 'the request has no valid session token', { hint: 'log in with: orch login' });

@@ -150,7 +150,7 @@ export function sendRendered(
     return;
   }
   response.once('close', () => pieces.destroy());
-  // Also one that has broken already, whose event nobody would hear any more: the client would wait for ever.
+  // `finished` also reports a source that failed before this line; its `error` event has been emitted already.
   finished(pieces, { writable: false }, (error) => {
     if (!error || isGone(response)) return;
     if (response.headersSent) response.destroy();

@@ -1,5 +1,5 @@
 /** Walks over many agents in memory: canaries first, within the bounds of `walk.ts`. */
-import { firstWindow, nextStep, type WaveTally } from './walk.js';
+import { EMPTY_TALLY, firstWindow, nextStep, type WaveTally } from './walk.js';
 
 export interface WalkResult {
   readonly status: 'succeeded' | 'failed' | 'unreachable' | 'skipped';
@@ -34,7 +34,7 @@ export async function walk<A, R extends WalkResult, K = R>(options: WalkOptions<
   const bounds = { concurrency, hasCanaries: canaries.size > 0, maxFailures, soak: 0 };
   // A canary that was asked for begins slowly even if none is connected.
   const slow = options.canary > 0 ? 1 : firstWindow(bounds, 1);
-  const waves = groups.map((group): Tally => ({ ...NONE, ready: group.length }));
+  const waves = groups.map((group): Tally => ({ ...EMPTY_TALLY, ready: group.length }));
   const queues = groups.map((group) => group.values());
   const kept = new Map<A, K>();
   let window = slow;
@@ -95,14 +95,3 @@ export async function walk<A, R extends WalkResult, K = R>(options: WalkOptions<
   });
   return agents.flatMap((agent) => kept.get(agent) ?? []);
 }
-
-const NONE: WaveTally = {
-  ready: 0,
-  awaited: 0,
-  away: 0,
-  running: 0,
-  succeeded: 0,
-  failed: 0,
-  forgiven: 0,
-  skipped: 0,
-};

@@ -24,6 +24,18 @@ export interface WaveTally {
   readonly skipped: number;
 }
 
+/** Tally of a wave without agents. */
+export const EMPTY_TALLY: WaveTally = {
+  ready: 0,
+  awaited: 0,
+  away: 0,
+  running: 0,
+  succeeded: 0,
+  failed: 0,
+  forgiven: 0,
+  skipped: 0,
+};
+
 export interface WalkBounds {
   /** Maximum number of agents in flight. */
   readonly concurrency: number;

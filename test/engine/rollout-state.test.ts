@@ -4,18 +4,7 @@ import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { type Command, commanded, nextMove, type Situation } from '../../daemon/engine/rollouts/rollout-state.js';
 import type { RolloutRow } from '../../daemon/engine/rollouts/rollout-store.js';
 import { isFault } from '../../src/kernel/fault.js';
-import type { WaveTally } from '../../src/kernel/walk.js';
-
-const NONE: WaveTally = {
-  ready: 0,
-  awaited: 0,
-  away: 0,
-  running: 0,
-  succeeded: 0,
-  failed: 0,
-  forgiven: 0,
-  skipped: 0,
-};
+import { EMPTY_TALLY, type WaveTally } from '../../src/kernel/walk.js';
 
 interface Given {
   readonly state: RolloutRow['state'];
@@ -37,7 +26,7 @@ function situation({ state, waves = [{ succeeded: 1 }], passed = 0, onFailure = 
   const bounds = { concurrency: 10, hasCanaries: false, maxFailures: null, soak: 0 };
   const view = {
     bounds,
-    waves: waves.map((wave) => ({ ...NONE, ...wave })),
+    waves: waves.map((wave) => ({ ...EMPTY_TALLY, ...wave })),
     passed,
     window: 10,
     soakEnd: null,

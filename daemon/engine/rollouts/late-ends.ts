@@ -68,7 +68,7 @@ export class LateEnds {
     const revert = await findRevert(db, { rolloutId: row.rollout_id, nodeId, applied });
     if (operations.isActive(revert ?? applied)) return;
     agents.noteHeard(agent);
-    // Whatever the end is, the agent is not in flight any more.
+    // The agent has left its place in flight, even if its end changes nothing else.
     this.wake();
     const end = await operations.ended(revert ?? applied, shutdown);
     const after = revert === null ? heardRow(agent.row, end) : revertedRow(agent.row, end);

@@ -1,5 +1,5 @@
 /** The agents of a rollout in memory: which of them wait, where, and how many are in each state. */
-import type { WaveTally } from '../../../src/kernel/walk.js';
+import { EMPTY_TALLY, type WaveTally } from '../../../src/kernel/walk.js';
 import type { RolloutAgentRow, RolloutAgentState, RolloutCounts } from './rollout-store.js';
 
 /** Where a waiting agent is: ready to start, offline, or at work for another operation. */
@@ -49,7 +49,7 @@ export class RolloutAgents {
       busyTicks: 0,
     }));
     this.byNode = new Map(this.all.map((agent) => [agent.row.node_id, agent]));
-    this.tallies = Array.from({ length: waves }, emptyTally);
+    this.tallies = Array.from({ length: waves }, () => ({ ...EMPTY_TALLY }));
     this.queues = Array.from({ length: waves }, () => []);
     this.heads = this.queues.map(() => 0);
     this.totals = { ...emptyCounts(), agents: rows.length };
@@ -171,17 +171,6 @@ function kindOf({ row, place, isStarting }: RolloutMember): keyof WaveTally {
       return 'skipped';
   }
 }
-
-const emptyTally = (): Counted<WaveTally> => ({
-  ready: 0,
-  awaited: 0,
-  away: 0,
-  running: 0,
-  succeeded: 0,
-  failed: 0,
-  forgiven: 0,
-  skipped: 0,
-});
 
 export const emptyCounts = (): RolloutCounts => ({
   agents: 0,
