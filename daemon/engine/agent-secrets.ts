@@ -5,9 +5,8 @@ import type { SecretSource } from '../../src/language/fill.js';
 import type { Party } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
-import type { AgentRow } from '../fleet/agent-store.js';
+import { type AgentRow, agentParty } from '../fleet/agent-store.js';
 import { agentLabel, type KnownAgent } from './agent-gate.js';
-import { agentParty } from './operations/operation-party.js';
 
 /** Secrets as of one moment. */
 export interface ResolvedSecrets {
@@ -48,7 +47,7 @@ export async function noteSecretUse(
       actor,
       target: { id: name, name, type: 'secret' },
       summary: `the secret ${name} was given to ${agentLabel(agent)} for ${purpose}`,
-      metadata: { ...metadata, agent: { ...agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }) } },
+      metadata: { ...metadata, agent: { ...agentParty(agent.row) } },
     });
   }
 }

@@ -4,12 +4,12 @@ import { setImmediate } from 'node:timers/promises';
 import type { RunResult } from '../../src/contract/runs.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import { isNodeId } from '../../src/kernel/ids.js';
-import type { RunContent } from '../../src/wire/parts.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentGate, agentLabel, agentNotFound, type KnownAgent } from './agent-gate.js';
 import type { AgentSessions } from './agent-sessions.js';
+import type { ApplyLimits } from './apply-limits.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
@@ -19,7 +19,7 @@ import { type SentModule, sourcesOf } from './modules/current-modules.js';
 import type { OperationSource, Source } from './modules/source-store.js';
 import { type LiveOperation, type LiveOperations, needsUndoing, type Undoing } from './operations/live-operations.js';
 import type { OperationDriver } from './operations/operation-driver.js';
-import type { OperationRecords } from './operations/operation-records.js';
+import type { NewOperation, OperationRecords } from './operations/operation-records.js';
 import { parseState } from './operations/operation-state.js';
 import { findOperation, operationNotFound } from './operations/operation-store.js';
 import { splitPlanHash } from './plans.js';
@@ -48,17 +48,11 @@ interface ApplyRequest {
   readonly sent?: readonly SentModule[];
   /** What the apply brings back in place of modules; null for modules. */
   readonly to?: ApplyTarget | null;
-  /** Number of removals that the caller allows; null for the removal guard. */
-  readonly allowRemovals: number | null;
+  readonly limits: ApplyLimits;
   /** `plan_hash` of the plan that the apply must still match; null without a plan. */
   readonly expect: string | null;
   /** The rollout of the apply; its assignment, if it has one, must still match the agent. */
   readonly rollout?: RolloutOfApply;
-  /**
-   * Seconds after the apply in which the agent has to come back on a new connection, or it undoes the apply; the shortest of this
-   * and those of the modules counts [default: those of the modules].
-   */
-  readonly confirmSecs?: number | null;
   /** True to keep what the apply replaces on the agent until its next apply. */
   readonly keepsSnapshot?: boolean;
   /**
@@ -68,15 +62,10 @@ interface ApplyRequest {
   readonly putsBack?: string | null;
   /** An apply that the orchestrator starts by itself: it cancels nothing, and applies only this content. */
   readonly automatic?: { readonly wantedSha256: string };
-  /** True if an operator applies although no maintenance window permits it now. */
-  readonly outsideWindow?: boolean;
 }
 
-interface RolloutOfApply {
-  readonly id: string;
+interface RolloutOfApply extends NonNullable<NewOperation['rollout']> {
   readonly assignment: string | null;
-  /** Called in the transaction that stores the operation. An exception keeps the apply from starting. */
-  readonly onStored: (tx: Queryable, operationId: string) => Promise<void>;
 }
 
 interface StartedApply {
@@ -101,11 +90,11 @@ export class Applies {
    * `outside_window`, `removal_guard` and `plan_stale`.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
-    const { db, newId, gate, sessions, lanes, desiredSets } = this.options;
+    const { db, newId, gate, guard, windows, sessions, lanes, desiredSets } = this.options;
+    const { to = null, modules, sent = [], limits, rollout = null } = request;
     const id = newId();
     const lease = await this.takeLease(request, id);
     try {
-      const { to = null, modules, sent = [] } = request;
       // Read under the lease, so that no other apply changes the believed state afterwards.
       const agent = await gate.pass(request.nodeId);
       if (request.automatic !== undefined && agent.inputs.isOnTrial) throw changedPlan();
@@ -114,20 +103,20 @@ export class Applies {
           ? await desiredSets.of(db, agent.inputs, { named: modules, sent })
           : await desiredSets.earlier(db, agent, to);
       const sources = to === null ? (await sourcesOf(db, sent)).map(asSent) : await sourcesOfTarget(db, to);
-      refuseStranger(agent, desired, request.rollout?.assignment ?? null);
+      refuseStranger(agent, desired, rollout?.assignment ?? null);
       if (request.automatic !== undefined && request.automatic.wantedSha256 !== desired.wantedSha256)
         throw changedPlan();
-      if (request.outsideWindow !== true) refuseOutsideWindow(this.options.windows, desired.matching);
+      if (!limits.outsideWindow) refuseOutsideWindow(windows, desired.matching);
       const undoing = undoingOf(request, desired);
-      if (needsUndoing(undoing)) this.options.sessions.require(agent, 'confirm');
-      await this.options.guard.check(agent, desired, request.allowRemovals);
+      if (needsUndoing(undoing)) sessions.require(agent, 'confirm');
+      await guard.check(agent, desired, limits.allowRemovals);
       const dispatch = runContent(desired);
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
-      const { rollout = null, outsideWindow = false } = request;
       const tried = await triedSources(db, agent.row.trial_operation_id);
-      const plan = { id, agent, desired, dispatch, expect, context, rollout, outsideWindow, undoing, sent, sources };
-      const operation = await lanes.enter(agent.nodeId, () => this.begin(plan, lease));
+      const { outsideWindow } = limits;
+      const order = { id, agent, desired, dispatch, expect, rollout, outsideWindow, ...undoing, sources, texts: sent };
+      const operation = await lanes.enter(agent.nodeId, () => this.begin(order, context, lease));
       const { warnings, notes } = desired;
       return { operation, warnings, notes, endsTrial: endedTrial(tried, sources) };
     } catch (error) {
@@ -161,34 +150,15 @@ export class Applies {
     });
   }
 
-  private async begin(plan: Beginning, lease: ApplyLease): Promise<LiveOperation> {
+  private async begin(
+    order: Omit<NewOperation, 'isSentAtOnce'>,
+    context: RequestContext,
+    lease: ApplyLease,
+  ): Promise<LiveOperation> {
     const { sessions, live, records, driver, logger } = this.options;
-    const { id, agent, desired, dispatch, expect, context, rollout, undoing } = plan;
-    const { nodeId } = agent;
+    const { nodeId } = order.agent;
     const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
-    const operation = await records.create(
-      {
-        id,
-        nodeId,
-        nodeName: agent.row.name,
-        modules: desired.names,
-        restores: desired.restores,
-        assignments: desired.assignments,
-        outsideWindow: plan.outsideWindow,
-        rollout,
-        content: desired.content,
-        encoded: desired.encoded,
-        expect,
-        dispatch,
-        isSentAtOnce,
-        isConfirmation: desired.isConfirmation,
-        undoing,
-        sources: plan.sources,
-        texts: plan.sent,
-        endsTrial: agent.row.trial_operation_id !== null,
-      },
-      context,
-    );
+    const operation = await records.create({ ...order, isSentAtOnce }, context);
     // The commit of a large run blocks for a while, and so does its dispatch: yield in between.
     await setImmediate();
     driver.adopt(operation, lease);
@@ -201,7 +171,11 @@ export class Applies {
       await driver.sendQueued(nodeId);
     } catch (error) {
       // The apply is stored: it is sent when the agent reconnects, or ends as `not_delivered`.
-      logger.error('an apply could not be sent yet', { operation_id: id, node_id: nodeId, reason: messageOf(error) });
+      logger.error('an apply could not be sent yet', {
+        operation_id: order.id,
+        node_id: nodeId,
+        reason: messageOf(error),
+      });
     }
     return operation;
   }
@@ -213,20 +187,6 @@ export class Applies {
       data: { operation_id: operationId, status: state },
     });
   }
-}
-
-interface Beginning {
-  readonly id: string;
-  readonly agent: KnownAgent;
-  readonly desired: DesiredSet;
-  readonly dispatch: RunContent;
-  readonly expect: string | null;
-  readonly context: RequestContext;
-  readonly rollout: RolloutOfApply | null;
-  readonly outsideWindow: boolean;
-  readonly undoing: Undoing;
-  readonly sent: readonly SentModule[];
-  readonly sources: readonly OperationSource[];
 }
 
 /** Returns the modules that an earlier operation had on trial: a return to it tries them again. */
@@ -243,14 +203,13 @@ const asSent = ({ name, sha256, replaces }: Source): OperationSource => ({
   others: 0,
 });
 
-function undoingOf({ confirmSecs, keepsSnapshot, putsBack }: ApplyRequest, { modules }: DesiredSet): Undoing {
-  const asked = [confirmSecs ?? null, ...modules.map(({ compiled }) => compiled.confirmSecs)];
+function undoingOf({ limits, keepsSnapshot = false, putsBack = null }: ApplyRequest, { modules }: DesiredSet): Undoing {
+  const asked = [limits.confirmSecs, ...modules.map(({ compiled }) => compiled.confirmSecs)];
   const known = asked.filter((secs) => secs !== null);
-  const isReturn = putsBack != null;
   return {
-    confirmSecs: known.length === 0 || isReturn ? null : Math.min(...known),
-    keepsSnapshot: keepsSnapshot ?? false,
-    putsBack: putsBack ?? null,
+    confirm_secs: known.length === 0 || putsBack !== null ? null : Math.min(...known),
+    keeps_snapshot: Number(keepsSnapshot),
+    puts_back: putsBack,
   };
 }
 

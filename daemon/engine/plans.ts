@@ -1,4 +1,5 @@
 /** Plans: compute the changes an apply would make on an agent. Only the audit event is stored. */
+
 import type { RunResult } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
@@ -6,6 +7,7 @@ import { pendingChecks } from '../../src/resources/checks/check.js';
 import { type ResourceResult, summarize } from '../../src/resources/result.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import { agentParty } from '../fleet/agent-store.js';
 import { type AgentGate, agentLabel, agentWithInputs, approvedAgent, type KnownAgent } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
@@ -15,7 +17,6 @@ import type { Leases } from './leases.js';
 import { type SentModule, sentNote } from './modules/current-modules.js';
 import { Observation, type Observations, type Observed, underLease } from './observations.js';
 import { restoresMetadata, wantedText } from './operations/apply-events.js';
-import { agentParty } from './operations/operation-party.js';
 import type { RemovalGuard } from './removal-guard.js';
 import { runContent } from './run-content.js';
 import { changedSecretNotes, secretsOfRows } from './state/applied-secrets.js';
@@ -141,7 +142,7 @@ export class Plans {
       emit(
         eventOfRequest(context, {
           type: 'state.planned',
-          target: agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }),
+          target: agentParty(agent.row),
           summary: `${context.actor.name} planned ${wantedText({ modules: names, restores })} on ${agentLabel(agent)}${suffix}`,
           metadata: { modules: [...names], ...restoresMetadata(restores), ...metadata },
         }),

@@ -7,6 +7,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
 import { type Applies, refuseStale } from './applies.js';
+import { limitsOf } from './apply-limits.js';
 import type { Drift } from './drift/drift.js';
 import type { CurrentModules } from './modules/current-modules.js';
 import type { OperationReader } from './operations/operation-reader.js';
@@ -70,10 +71,8 @@ const applyAgent =
         modules: body.modules,
         sent: await sources(body.sources ?? []),
         to: body.to ?? null,
-        allowRemovals: body.allow_removals ?? null,
+        limits: limitsOf(body),
         expect: body.expect ?? null,
-        confirmSecs: body.confirm_secs ?? null,
-        outsideWindow: body.outside_window === true,
       },
       context,
     );

@@ -1,4 +1,5 @@
 /** Runs the health checks of an agent's last applied modules again, without an apply. */
+
 import type { Verification } from '../../src/contract/runs.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
@@ -6,6 +7,7 @@ import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
 import { type DesiredCheck, verifyError } from '../../src/resources/checks/check.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import { agentParty } from '../fleet/agent-store.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from './agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
 import type { AgentSessions } from './agent-sessions.js';
@@ -13,7 +15,6 @@ import type { Leases } from './leases.js';
 import { Observation, type Observations, underLease } from './observations.js';
 import { reportedChecks } from './operations/operation-checks.js';
 import type { OperationError } from './operations/operation-error.js';
-import { agentParty } from './operations/operation-party.js';
 import { newestApplied, type OperationRow } from './operations/operation-store.js';
 import type { RunContents } from './run-contents.js';
 
@@ -135,7 +136,7 @@ export class Verifications {
         emit(
           eventOfRequest(context, {
             type: 'state.verified',
-            target: agentParty({ nodeId, nodeName: agent.row.name }),
+            target: agentParty(agent.row),
             summary: `${context.actor.name} ran the health checks of ${agentLabel(agent)}`,
             metadata: { operation_id },
           }),

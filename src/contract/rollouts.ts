@@ -6,7 +6,7 @@ import { ROLLOUT_CONCURRENCY } from './rollout-concurrency.js';
 import { route } from './route.js';
 import {
   AppliedSourcesSchema,
-  confirmBody,
+  applyLimitsBody,
   PLAN_BODY_BYTES,
   PLAN_HASH,
   RunResultSchema,
@@ -206,19 +206,14 @@ export const planRolloutBody = { ...rolloutBody, sources: optional(SourcesSchema
 /** Members of a request that applies a rollout, except those that choose the agents. */
 export const applyRolloutBody = {
   ...rolloutBody,
+  ...applyLimitsBody,
   sources: optional(AppliedSourcesSchema),
-  allow_removals: optional(
-    Type.Integer({ minimum: 0, description: 'Maximum removals on each agent, in place of the removal guard' }),
-  ),
   expect: optional(
     Type.Record(Type.String(), nullable(Type.String({ pattern: PLAN_HASH })), {
       maxProperties: ROLLOUT_AGENTS,
       description:
         'plan_hash by node_id: apply to these agents alone, and only what those plans showed; null for an agent without a plan',
     }),
-  ),
-  outside_window: optional(
-    Type.Boolean({ description: 'true applies also outside the maintenance windows of assignments' }),
   ),
   wait: optional(Type.Boolean({ description: 'false answers 202 with the rollout at once' })),
   waves: optional(
@@ -247,7 +242,6 @@ export const applyRolloutBody = {
       description: 'How long offline agents are waited for; they are applied when they return',
     }),
   ),
-  ...confirmBody,
 };
 
 const ONE_OF = 'Either `selector` or `agents` chooses the agents';

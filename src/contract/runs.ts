@@ -28,8 +28,14 @@ export const undoing = {
   restored: optional(RestoredSchema),
 };
 
-/** Member of the requests that apply. */
-export const confirmBody = {
+/** Members of the requests that apply: limits on each apply. */
+export const applyLimitsBody = {
+  allow_removals: optional(
+    Type.Integer({ minimum: 0, description: 'Maximum removals on each agent, in place of the removal guard' }),
+  ),
+  outside_window: optional(
+    Type.Boolean({ description: 'true applies also outside the maintenance windows of assignments' }),
+  ),
   confirm_secs: optional(
     Type.Integer({
       ...CONFIRM_SECS,
@@ -38,6 +44,8 @@ export const confirmBody = {
     }),
   ),
 };
+const ApplyLimitsSchema = closed(applyLimitsBody);
+export type ApplyLimitsBody = Type.Static<typeof ApplyLimitsSchema>;
 
 /** Member of an apply that carried modules as text. */
 export const settledSources = {
@@ -293,18 +301,12 @@ export const runRoutes = {
     body: closed({
       ...runBody,
       ...toBody,
-      allow_removals: optional(
-        Type.Integer({ minimum: 0, description: 'Maximum removals, in place of the removal guard' }),
-      ),
+      ...applyLimitsBody,
       sources: optional(AppliedSourcesSchema),
       expect: optional(
         Type.String({ pattern: PLAN_HASH, description: 'plan_hash of a plan: apply only what it showed' }),
       ),
-      outside_window: optional(
-        Type.Boolean({ description: 'true applies also outside the maintenance windows of the assignments' }),
-      ),
       wait: optional(Type.Boolean({ description: 'false answers 202 with the running operation at once' })),
-      ...confirmBody,
     }),
     bodyBytes: PLAN_BODY_BYTES,
     answers: { 200: RunResultSchema, 202: RunResultSchema },

@@ -1,5 +1,7 @@
 /** What maintenance windows hold back: applies by operators, by rollouts and by assignments. */
+
 import { describe, expect, it } from 'vitest';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { listOperations } from '../../daemon/engine/operations/operation-store.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { MaintenanceWatch } from '../../daemon/maintenance/maintenance-watch.js';
@@ -77,18 +79,16 @@ describe('an assignment with permits', () => {
     );
     expect(fault.hint).toContain('--outside-window');
     const request = { target: { kind: 'assignment', name: 'all' }, modules: [], pace: DEFAULT_PACE } as const;
-    const rollout = { ...request, allowRemovals: null, expect: null, confirmSecs: null };
+    const rollout = { ...request, limits: NO_LIMITS, expect: null };
     expect((await rejection(bench.engine.rollouts.apply(rollout, ALICE))).code).toBe('outside_window');
-    await bench.engine.rollouts.apply({ ...rollout, outsideWindow: true }, ALICE);
+    await bench.engine.rollouts.apply({ ...rollout, limits: { ...NO_LIMITS, outsideWindow: true } }, ALICE);
     await bench.settle();
     expect(await appliesOf(bench, agent)).toEqual([`${ALICE.actor.id} succeeded`]);
     const order = {
       nodeId: agent.nodeId,
       modules: [],
-      allowRemovals: null,
+      limits: { ...NO_LIMITS, outsideWindow: true },
       expect: null,
-      confirmSecs: null,
-      outsideWindow: true,
     };
     await bench.engine.applies.start(order, ALICE);
     await bench.settle();
@@ -120,10 +120,8 @@ describe('an assignment with permits', () => {
       target: { kind: 'assignment', name: 'all' },
       modules: [],
       pace: DEFAULT_PACE,
-      allowRemovals: null,
+      limits: { ...NO_LIMITS, outsideWindow: true },
       expect: null,
-      confirmSecs: null,
-      outsideWindow: true,
     } as const;
     const { id } = await bench.engine.rollouts.apply(request, ALICE);
     await bench.settle();

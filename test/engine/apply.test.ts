@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { rejection } from '../support/database.js';
 import { ALICE, nodeId, openBench } from '../support/engine.js';
 
@@ -97,7 +98,7 @@ describe('an apply', () => {
     await bench.upload('site', FILES);
     await bench.upload('windows', {}, '[{platform: windows}]');
     const codes = async (id: string, modules: readonly string[]) =>
-      (await rejection(bench.engine.applies.start({ nodeId: id, modules, allowRemovals: null, expect: null }, ALICE)))
+      (await rejection(bench.engine.applies.start({ nodeId: id, modules, limits: NO_LIMITS, expect: null }, ALICE)))
         .code;
 
     expect(await codes(nodeId('9'), ['site'])).toBe('agent_not_found');
@@ -105,7 +106,7 @@ describe('an apply', () => {
     expect(await codes(away.nodeId, ['site'])).toBe('agent_not_connected');
     bench.fleet.holds.set(agent.nodeId, 'several machines have its key');
     const held = bench.engine.applies.start(
-      { nodeId: agent.nodeId, modules: ['site'], allowRemovals: null, expect: null },
+      { nodeId: agent.nodeId, modules: ['site'], limits: NO_LIMITS, expect: null },
       ALICE,
     );
     expect(await rejection(held)).toMatchObject({

@@ -1,5 +1,7 @@
 /** Rollouts that are paused, halted, retried and interrupted: what is stored, and what goes on. */
+
 import { describe, expect, it } from 'vitest';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { deleteAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
 import { rejection } from '../support/database.js';
@@ -25,9 +27,8 @@ async function begin(bench: Bench, pace: Partial<RequestedPace> = {}, context = 
   const request = {
     target,
     modules: [],
-    allowRemovals: null,
+    limits: NO_LIMITS,
     expect: null,
-    confirmSecs: null,
     pace: { ...DEFAULT_PACE, ...pace },
   };
   const run = await bench.engine.rollouts.apply(request, context);

@@ -1,6 +1,8 @@
 /** Applies that bring back the desired state of an earlier operation. */
+
 import { describe, expect, it } from 'vitest';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
 import { deleteOperationsBefore } from '../../daemon/engine/operations/operation-store.js';
 import { deleteAgent, insertAgent } from '../../daemon/fleet/agent-store.js';
@@ -89,7 +91,7 @@ describe('an apply of an earlier desired state', () => {
     const note = 'assignment web matches this agent: the next apply without --to brings the assigned modules back';
     expect((await bench.planBack(agent, first.operation_id)).notes).toEqual([note]);
     const started = bench.engine.applies.start(
-      { nodeId: agent.nodeId, modules: [], to: first.operation_id, allowRemovals: null, expect: null },
+      { nodeId: agent.nodeId, modules: [], to: first.operation_id, limits: NO_LIMITS, expect: null },
       ALICE,
     );
     const { operation, notes } = await started;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { listOperations } from '../../daemon/engine/operations/operation-store.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
@@ -297,9 +298,8 @@ describe('an assignment in mode enforce', () => {
         target: { kind: 'assignment', name: 'all' },
         modules: [],
         pace: { ...DEFAULT_PACE, canary: 1 },
-        allowRemovals: null,
+        limits: NO_LIMITS,
         expect: null,
-        confirmSecs: null,
       },
       ALICE,
     );

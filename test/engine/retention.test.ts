@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { Retention, type RetentionDays } from '../../daemon/housekeeping.js';
 import { findNotification, insertNotification } from '../../daemon/notify/notification-store.js';
@@ -73,7 +74,7 @@ describe('retention', () => {
     const target = { kind: 'agents', nodeIds: [agent.nodeId] } as const;
     const begin = async (change: object = {}) => {
       const pace = { ...DEFAULT_PACE, ...change };
-      const request = { target, modules: ['site'], allowRemovals: null, expect: null, confirmSecs: null, pace };
+      const request = { target, modules: ['site'], limits: NO_LIMITS, expect: null, pace };
       const { id } = await bench.engine.rollouts.apply(request, ALICE);
       await bench.settle();
       return id;

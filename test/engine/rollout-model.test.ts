@@ -1,6 +1,8 @@
 /** Whenever the orchestrator stops, and whatever agents and operators do: every rollout ends, and no apply runs twice. */
+
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { ALICE, Bench, type ScriptedAgent } from '../support/engine.js';
@@ -24,9 +26,8 @@ async function begin(bench: Bench, pace: Partial<RequestedPace>): Promise<string
   const request = {
     target,
     modules: [],
-    allowRemovals: null,
+    limits: NO_LIMITS,
     expect: null,
-    confirmSecs: null,
     pace: { ...DEFAULT_PACE, ...pace },
   };
   return (await bench.engine.rollouts.apply(request, ALICE)).id;

@@ -1,5 +1,7 @@
 /** Rollouts over scripted agents: order, bounds, and that one agent's trouble is its own. */
+
 import { describe, expect, it } from 'vitest';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import type { PlanWatcher } from '../../daemon/engine/rollouts/rollout-plans.js';
 import type { AgentResult } from '../../daemon/engine/rollouts/rollout-results.js';
@@ -16,9 +18,8 @@ const REQUEST: ApplyRolloutRequest = {
   target: { kind: 'assignment', name: 'all' },
   modules: [],
   pace: DEFAULT_PACE,
-  allowRemovals: null,
+  limits: NO_LIMITS,
   expect: null,
-  confirmSecs: null,
 };
 
 const watcher = (onAgent: PlanWatcher['onAgent'], onResource: PlanWatcher['onResource'] = null): PlanWatcher => ({
@@ -63,19 +64,11 @@ async function fleet(count: number, options: Parameters<typeof openBench>[0] = {
 
 type Change = Partial<Omit<ApplyRolloutRequest, 'pace'> & RequestedPace>;
 
-const requestOf = ({
-  target,
-  modules,
-  allowRemovals,
-  expect: hashes,
-  confirmSecs,
-  ...pace
-}: Change): ApplyRolloutRequest => ({
+const requestOf = ({ target, modules, limits = NO_LIMITS, expect: hashes, ...pace }: Change): ApplyRolloutRequest => ({
   target: target ?? REQUEST.target,
   modules: modules ?? [],
-  allowRemovals: allowRemovals ?? null,
+  limits,
   expect: hashes ?? null,
-  confirmSecs: confirmSecs ?? null,
   pace: { ...DEFAULT_PACE, ...pace },
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import type { AssignmentMode } from '../../src/kernel/assignment-modes.js';
 import { ALICE, type Bench, moduleText, openBench, type ScriptedAgent } from '../support/engine.js';
@@ -15,9 +16,8 @@ const applyOf = (agents: readonly ScriptedAgent[]) => ({
   target: { kind: 'agents' as const, nodeIds: agents.map(({ nodeId }) => nodeId) },
   modules: [],
   pace: DEFAULT_PACE,
-  allowRemovals: null,
+  limits: NO_LIMITS,
   expect: null,
-  confirmSecs: null,
 });
 
 /** Two agents that an assignment of the mode gives module site, which is applied to both. */

@@ -10,6 +10,7 @@ import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import { risingIds } from '../../daemon/database/rising-ids.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
+import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
 import type { ApplyTarget } from '../../daemon/engine/earlier-content.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
 import { locateIn, parseText, type TextParser } from '../../daemon/engine/modules/text-parser.js';
@@ -325,16 +326,15 @@ export class Bench {
 
   /** Starts an apply without waiting for it. */
   async start(agent: ScriptedAgent, modules: readonly string[], more: StartOptions = {}) {
-    const { confirmSecs, keepsSnapshot, putsBack } = more;
+    const { allowRemovals = null, confirmSecs = null, keepsSnapshot, putsBack } = more;
     const request = {
-      ...(confirmSecs === undefined ? {} : { confirmSecs }),
       ...(keepsSnapshot === undefined ? {} : { keepsSnapshot }),
       ...(putsBack === undefined ? {} : { putsBack }),
       nodeId: agent.nodeId,
       modules,
       sent: await this.engine.sources(more.sources ?? []),
       to: more.to ?? null,
-      allowRemovals: more.allowRemovals ?? null,
+      limits: { ...NO_LIMITS, allowRemovals, confirmSecs },
       expect: more.expect ?? null,
     };
     return (await this.engine.applies.start(request, ALICE)).operation.id;

@@ -2,6 +2,7 @@
  * Starts the applies that the modes of assignments ask for: agents that connect get what they are missing, and with `enforce` changed
  * modules are applied and drift is repaired (`docs/applying.md`). Operators go first: an automatic apply waits for a busy agent.
  */
+
 import { type FaultCode, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../../src/kernel/ids.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
@@ -13,6 +14,7 @@ import { agentLabel, agentParty } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { AgentSessions } from '../agent-sessions.js';
 import type { Applies } from '../applies.js';
+import { NO_LIMITS } from '../apply-limits.js';
 import type { ApplyWindows } from '../apply-windows.js';
 import {
   type CurrentAssignment,
@@ -363,7 +365,7 @@ export class AutomaticApplies {
     const { cause, assignment } = decision;
     if (wantedSha256 === null) return null;
     const context = { actor: automaticParty(cause, assignment.name), requestId: newId(), address: null };
-    const request = { nodeId, modules: named, allowRemovals: null, expect: null, automatic: { wantedSha256 } };
+    const request = { nodeId, modules: named, limits: NO_LIMITS, expect: null, automatic: { wantedSha256 } };
     try {
       return (await applies.start(request, context)).operation.id;
     } catch (error) {

@@ -1,4 +1,5 @@
 /** Drift that does not count: snoozed until a time, or accepted as it was found. */
+
 import type {
   DriftAccept,
   DriftedAddress,
@@ -12,10 +13,10 @@ import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
 import type { Queryable } from '../../database/schema.js';
+import { agentParty } from '../../fleet/agent-store.js';
 import type { HandlersFor } from '../../http/handler.js';
 import { agentLabel, type KnownAgent, knownAgent } from '../agent-gate.js';
 import type { Lanes } from '../lanes.js';
-import { agentParty } from '../operations/operation-party.js';
 import { listAppliedResources } from '../state/applied-resource-store.js';
 import {
   type AcceptRow,
@@ -257,7 +258,7 @@ function observedOf(agent: KnownAgent, address: DriftedAddress, found: DriftResu
   });
 }
 
-const partyOf = ({ nodeId, row }: KnownAgent) => agentParty({ nodeId, nodeName: row.name });
+const partyOf = ({ row }: KnownAgent) => agentParty(row);
 
 const bareAddress = ({ module, kind, identity }: DriftedAddress): DriftedAddress => ({ module, kind, identity });
 

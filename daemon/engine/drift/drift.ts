@@ -8,13 +8,13 @@ import { summarize } from '../../../src/resources/result.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
 import type { Core } from '../../core/core.js';
 import { type Party, SYSTEM } from '../../core/domain-event.js';
+import { agentParty } from '../../fleet/agent-store.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from '../agent-gate.js';
 import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from '../agent-secrets.js';
 import { selectedNodeIds } from '../assignments/assignment-store.js';
 import { inSlices, type Lanes } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import { Observation, type Observations, underLease } from '../observations.js';
-import { agentParty } from '../operations/operation-party.js';
 import type { DecodedContent, RunContents } from '../run-contents.js';
 import { appliedResource, listAppliedResources } from '../state/applied-resource-store.js';
 import {
@@ -313,7 +313,7 @@ function eventOf(type: keyof typeof TEXTS, check: Check, { status, results, erro
   return {
     type,
     actor: request.requestedBy?.actor ?? SYSTEM,
-    target: agentParty({ nodeId: agent.nodeId, nodeName: agent.row.name }),
+    target: agentParty(agent.row),
     summary: `${agentLabel(agent)} ${text}${found}${excused === '' ? '' : ` (${excused})`}${error === null ? '' : `: ${error.message}`}`,
     metadata: {
       drift_id: driftId,

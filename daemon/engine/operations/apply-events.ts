@@ -1,10 +1,11 @@
 /** Builds the audit events of applies. */
+
 import { NOTHING } from '../../../src/contract/run-targets.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import type { Summary } from '../../../src/resources/result.js';
-import { type DomainEvent, type EventType, SYSTEM } from '../../core/domain-event.js';
+import { type DomainEvent, type EventType, type Party, SYSTEM } from '../../core/domain-event.js';
+import { agentParty } from '../../fleet/agent-store.js';
 import type { LiveOperation, OperationFacts } from './live-operations.js';
-import { agentParty } from './operation-party.js';
 import type { OperationState } from './operation-state.js';
 
 /** Maximum number of modules that a summary names. */
@@ -39,22 +40,26 @@ type EndState = Extract<OperationState, { state: keyof typeof ENDS }>;
 
 export const isEnd = (state: OperationState): state is EndState => state.state in ENDS;
 
+/** Returns the agent of an operation as the party of an event. */
+export const targetOf = ({ facts }: LiveOperation): Party =>
+  agentParty({ node_id: facts.node_id, name: facts.node_name });
+
 /** Source of the end: a report of the agent, or the orchestrator giving up. A cancelled apply names its canceller instead. */
 export type EndedBy = 'agent' | 'orchestrator';
 
 export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): DomainEvent {
   const { facts, cancelledBy } = operation;
-  const target = agentParty(facts);
+  const target = targetOf(operation);
   const [type, verb] = ENDS[end.state];
   const error = 'error' in end ? end.error : null;
   const actor = end.state === 'cancelled' && cancelledBy !== null ? cancelledBy : by === 'agent' ? target : SYSTEM;
   const summary = operation.summary();
   const metadata: JsonObject = {
-    operation_id: facts.id,
+    operation_id: facts.operation_id,
     modules: [...facts.modules],
     ...restoresMetadata(facts.restores),
-    requested_by: facts.requestedBy,
-    request_id: facts.requestId,
+    requested_by: facts.requested_by,
+    request_id: facts.request_id,
     cancelled_by: cancelledBy?.id ?? null,
     summary: { ...summary },
     error_code: error?.code ?? null,
@@ -65,15 +70,15 @@ export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): 
 }
 
 /** Returns the event that ends detected drift: after a successful apply, the agent is as applied. */
-export function repairEvent({ facts }: LiveOperation, driftId: string): DomainEvent {
-  const target = agentParty(facts);
+export function repairEvent(operation: LiveOperation, driftId: string): DomainEvent {
+  const target = targetOf(operation);
   const name = target.name === '' ? target.id : target.name;
   return {
     type: 'drift.resolved',
     actor: SYSTEM,
     target,
     summary: `${name} is as it was applied again: an apply succeeded`,
-    metadata: { drift_id: driftId, operation_id: facts.id, status: 'in_sync', trigger: 'apply' },
+    metadata: { drift_id: driftId, operation_id: operation.id, status: 'in_sync', trigger: 'apply' },
   };
 }
 

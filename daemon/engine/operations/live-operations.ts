@@ -15,7 +15,7 @@ import type { StoredContent } from '../run-contents.js';
 import { reportedChecks } from './operation-checks.js';
 import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';
-import type { OperationEnd, OperationResultRow } from './operation-store.js';
+import type { OperationEnd, OperationResultRow, OperationRow } from './operation-store.js';
 
 export class LiveOperations {
   private readonly byId = new Map<string, LiveOperation>();
@@ -53,39 +53,37 @@ export class LiveOperations {
 }
 
 /** What the agent does to be able to undo an apply. */
-export interface Undoing {
-  /** Seconds in which the agent has to come back; null without a confirmation. */
-  readonly confirmSecs: number | null;
-  /** True if the agent keeps what the apply replaces until its next apply. */
-  readonly keepsSnapshot: boolean;
-  /** Operation whose kept snapshot the agent puts back first; null for none. */
-  readonly putsBack: string | null;
-}
+export type Undoing = Pick<OperationRow, 'confirm_secs' | 'keeps_snapshot' | 'puts_back'>;
 
 /** Returns true for an apply that only an agent with the feature `confirm` may get. */
-export const needsUndoing = ({ confirmSecs, keepsSnapshot, putsBack }: Undoing): boolean =>
-  confirmSecs !== null || keepsSnapshot || putsBack !== null;
+export const needsUndoing = ({ confirm_secs, keeps_snapshot, puts_back }: Undoing): boolean =>
+  confirm_secs !== null || keeps_snapshot === 1 || puts_back !== null;
+
+/** The columns of an apply that never change. */
+export interface OperationRecord
+  extends Undoing,
+    Pick<
+      OperationRow,
+      | 'operation_id'
+      | 'node_name'
+      | 'modules'
+      | 'assignments'
+      | 'restores'
+      | 'requested_by'
+      | 'request_id'
+      | 'started_at'
+      | 'epoch'
+      | 'generation'
+      | 'rollout_id'
+      | 'expect'
+    > {
+  readonly node_id: NodeId;
+}
 
 /** Identity and origin of an apply, which never change. */
-export interface OperationFacts {
-  readonly id: string;
-  readonly nodeId: NodeId;
-  readonly nodeName: string | null;
-  readonly modules: readonly string[];
-  /** Earlier operation whose desired state it applies, or `nothing`; null for modules. */
-  readonly restores: string | null;
-  readonly assignments: readonly string[];
+export interface OperationFacts extends OperationRecord {
   /** True if it may begin outside the maintenance windows of its assignments. Not kept over a restart. */
   readonly outsideWindow: boolean;
-  readonly requestedBy: string;
-  readonly requestId: string;
-  /** Unix milliseconds. */
-  readonly startedAt: number;
-  readonly epoch: number;
-  readonly generation: number;
-  /** Null outside a rollout. */
-  readonly rolloutId: string | null;
-  readonly undoing: Undoing;
   /** Modules that it carries as texts. */
   readonly sources: readonly OperationSource[];
   /** True if the agent was on trial when it began. */
@@ -97,14 +95,13 @@ export interface Outcome extends ItemOutcome {
   readonly action: ResourceResult['action'];
 }
 
-interface LiveOperationOptions extends OperationFacts {
+interface LiveOperationOptions {
+  readonly facts: OperationFacts;
   readonly state: OperationState;
   readonly cancelledBy: Party | null;
   /** Content with masks in the place of secrets. */
   readonly content: StoredContent;
   readonly contentId: number;
-  /** Hash of the observation that the machine must still match; null without a plan. */
-  readonly expect: string | null;
   /** Content with secrets, as sent to the agent; null when the secrets are no longer known. */
   readonly dispatch: RunContent | null;
   /** Characters of the content as JSON; null when unknown. */
@@ -158,17 +155,14 @@ export class LiveOperation {
   /** Results of the health checks; null before the agent has reported the end, and without checks. */
   checks: readonly CheckResult[] | null = null;
   private readonly dispatch: RunContent | null;
-  private readonly expect: string | null;
   private readonly size: number | null;
 
   constructor(options: LiveOperationOptions) {
-    const { state, cancelledBy, content, contentId, expect, dispatch, size, outcomes, now, ...rest } = options;
-    const { isConfirmation, ...facts } = rest;
+    const { facts, state, cancelledBy, content, contentId, dispatch, size, isConfirmation, outcomes, now } = options;
     this.facts = facts;
     this.content = content;
     this.contentId = contentId;
     this.isConfirmation = isConfirmation;
-    this.expect = expect;
     this.items = new RunItems(content);
     this.items.note(outcomes.map(({ index }) => index));
     this.scrub = Object.keys(content.secrets).length === 0 ? (item) => item : itemScrubber(dispatch);
@@ -182,11 +176,11 @@ export class LiveOperation {
   }
 
   get id(): string {
-    return this.facts.id;
+    return this.facts.operation_id;
   }
 
   get nodeId(): NodeId {
-    return this.facts.nodeId;
+    return this.facts.node_id;
   }
 
   /** False for an interrupted operation whose agent still reports. */
@@ -263,25 +257,24 @@ export class LiveOperation {
   /** Returns the messages that start the apply; null when its secrets are no longer known, so that it cannot be sent. */
   messages(): readonly OrchestratorMessage[] | null {
     if (this.dispatch === null) return null;
-    const { id, epoch, generation } = this.facts;
-    const expect = this.expect === null ? {} : { expect: this.expect };
+    const { epoch, generation, expect } = this.facts;
     const head = {
-      run_id: id,
+      run_id: this.id,
       mode: 'apply',
       epoch,
       generation,
       short_results: true,
-      ...expect,
-      ...orderOf(this.facts.undoing),
+      ...(expect === null ? {} : { expect }),
+      ...orderOf(this.facts),
     } as const;
     return cutRun(head, this.dispatch, { size: this.size });
   }
 }
 
-const orderOf = ({ confirmSecs, keepsSnapshot, putsBack }: Undoing) => ({
-  ...(confirmSecs === null ? {} : { confirm_secs: confirmSecs }),
-  ...(keepsSnapshot ? { keep_snapshot: true } : {}),
-  ...(putsBack === null ? {} : { restore: putsBack }),
+const orderOf = ({ confirm_secs, keeps_snapshot, puts_back }: Undoing) => ({
+  ...(confirm_secs === null ? {} : { confirm_secs }),
+  ...(keeps_snapshot === 1 ? { keep_snapshot: true } : {}),
+  ...(puts_back === null ? {} : { restore: puts_back }),
 });
 
 const outcomesOf = ({ index, count }: Unchanged): Outcome[] =>

@@ -99,8 +99,8 @@ export class OperationDriver {
     this.leases.get(operation.id)?.release();
     this.leases.delete(operation.id);
     feed.publish(operation.id, 'changed');
-    const { rolloutId } = operation.facts;
-    if (rolloutId !== null) this.options.onRolloutApply(rolloutId, operation.nodeId);
+    const { rollout_id } = operation.facts;
+    if (rollout_id !== null) this.options.onRolloutApply(rollout_id, operation.nodeId);
     logger.info('an apply ended', { operation_id: operation.id, node_id: operation.nodeId, state: next.state });
   }
 
@@ -129,8 +129,8 @@ export class OperationDriver {
   /** Returns the reason why a stored operation may no longer be sent, or null. */
   private async refusal(operation: LiveOperation): Promise<string | null> {
     const { nodeId, facts } = operation;
-    const { assignments, outsideWindow, undoing } = facts;
-    if (needsUndoing(undoing) && this.options.sessions.can(nodeId, 'confirm') !== true) {
+    const { assignments, outsideWindow } = facts;
+    if (needsUndoing(facts) && this.options.sessions.can(nodeId, 'confirm') !== true) {
       return 'the agent has come back as a release that cannot undo an apply';
     }
     try {

@@ -352,20 +352,7 @@ const startOf = (operation: LiveOperation): Omit<OperationEnd, 'finished_at'> & 
 });
 
 const viewOf = ({ facts, state }: LiveOperation, end: OperationEnd | ReturnType<typeof startOf>): Operation =>
-  operationView({
-    operation_id: facts.id,
-    node_id: facts.nodeId,
-    node_name: facts.nodeName,
-    modules: facts.modules,
-    assignments: facts.assignments,
-    rollout_id: facts.rolloutId,
-    requested_by: facts.requestedBy,
-    started_at: facts.startedAt,
-    restores: facts.restores,
-    confirm_secs: facts.undoing.confirmSecs,
-    accepted: state.state === 'recovering' ? Number(state.accepted) : 1,
-    ...end,
-  });
+  operationView({ ...facts, accepted: state.state === 'recovering' ? Number(state.accepted) : 1, ...end });
 
 /** Returns the results of an operation's rows. */
 const itemsOf = ({ content }: LiveOperation, rows: readonly OperationResultRow[]): readonly ItemResult[] =>

@@ -1,18 +1,18 @@
 /** Stores the beginning, results and end of applies, in one transaction with their audit events. */
-import type { NodeId } from '../../../src/kernel/ids.js';
 import { summarize } from '../../../src/resources/result.js';
 import { type ItemResult, shortened } from '../../../src/resources/run-results.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
 import type { Queryable } from '../../database/schema.js';
-import { approvedAgent } from '../agent-gate.js';
+import { approvedAgent, type KnownAgent } from '../agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
+import type { DesiredSet } from '../desired-set.js';
 import { latestDriftState } from '../drift/drift-store.js';
 import type { Epoch } from '../epoch.js';
 import { sentNote } from '../modules/current-modules.js';
-import { addOperationSources, type ModuleText, type OperationSource } from '../modules/source-store.js';
-import { type EncodedContent, putRunContent, type StoredContent } from '../run-contents.js';
+import { addOperationSources, type ModuleText } from '../modules/source-store.js';
+import { type EncodedContent, putRunContent } from '../run-contents.js';
 import {
   believedEnd,
   confirmBelievedState,
@@ -22,10 +22,9 @@ import {
   saveBelievedState,
 } from '../state/believed-state.js';
 import type { Trials } from '../state/trials.js';
-import { type EndedBy, endEvent, isEnd, repairEvent, restoresMetadata, wantedText } from './apply-events.js';
-import { LiveOperation, type OperationFacts, type Undoing } from './live-operations.js';
+import { type EndedBy, endEvent, isEnd, repairEvent, restoresMetadata, targetOf, wantedText } from './apply-events.js';
+import { LiveOperation, type OperationFacts, type OperationRecord, type Undoing } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
-import { agentParty } from './operation-party.js';
 import { type OperationState, transition } from './operation-state.js';
 import {
   beginOperation,
@@ -42,34 +41,19 @@ interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly trials: Trials;
 }
 
-interface NewOperation {
+/** An apply that has been accepted. */
+export interface NewOperation extends Undoing, Pick<OperationFacts, 'expect' | 'outsideWindow' | 'sources'> {
   readonly id: string;
-  readonly nodeId: NodeId;
-  readonly nodeName: string | null;
-  readonly modules: readonly string[];
-  /** Earlier operation whose desired state it applies, or `nothing`; null for modules. */
-  readonly restores: string | null;
-  readonly assignments: readonly string[];
-  readonly outsideWindow: boolean;
+  readonly agent: KnownAgent;
+  readonly desired: DesiredSet;
   /** Its rollout, with what that stores in the same transaction; null outside a rollout. */
   readonly rollout: { readonly id: string; onStored(tx: Queryable, operationId: string): Promise<void> } | null;
-  /** Content with masks in the place of secrets, and its stored form. */
-  readonly content: StoredContent;
-  readonly encoded: EncodedContent;
-  /** Hash of the observation that the machine must still match; null without a plan. */
-  readonly expect: string | null;
   /** Content with secrets. */
   readonly dispatch: RunContent;
   /** True when the operation is sent right after it is stored. */
   readonly isSentAtOnce: boolean;
-  /** True when the believed state equals the content. */
-  readonly isConfirmation: boolean;
-  readonly undoing: Undoing;
-  /** Modules that it carries as texts, and those of the texts that are not stored yet. */
-  readonly sources: readonly OperationSource[];
+  /** Texts of its sources that are not stored yet. */
   readonly texts: readonly ModuleText[];
-  /** True if the agent is on trial. */
-  readonly endsTrial: boolean;
 }
 
 export class OperationRecords {
@@ -85,49 +69,53 @@ export class OperationRecords {
    */
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
-    const { id, nodeId, nodeName, modules, assignments, rollout, content, encoded, expect, dispatch } = operation;
-    const { isConfirmation, restores, undoing, sources, endsTrial } = operation;
+    const { id, agent, desired, rollout, dispatch, sources, outsideWindow } = operation;
+    const { content, encoded, isConfirmation } = desired;
     const queued: OperationState = { state: 'queued' };
+    const state = operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued;
     const number = epoch.next();
-    const facts = {
-      id,
-      nodeId,
-      nodeName,
-      modules,
-      restores,
-      assignments,
-      outsideWindow: operation.outsideWindow,
-      requestedBy: context.actor.id,
-      requestId: context.requestId,
-      startedAt: clock.now(),
+    const record: OperationRecord = {
+      operation_id: id,
+      node_id: agent.nodeId,
+      node_name: agent.row.name,
+      modules: desired.names,
+      assignments: desired.assignments,
+      restores: desired.restores,
+      requested_by: context.actor.id,
+      request_id: context.requestId,
+      started_at: clock.now(),
       ...number,
-      rolloutId: rollout?.id ?? null,
-      undoing,
-      sources,
-      endsTrial,
-      state: operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued,
-      cancelledBy: null,
-      content,
-      expect,
-      dispatch,
-      // Secrets are longer than their masks.
-      size: Object.keys(content.secrets).length === 0 ? encoded.json.length : null,
-      isConfirmation,
-      outcomes: [],
-      now: clock.monotonic(),
+      rollout_id: rollout?.id ?? null,
+      expect: operation.expect,
+      confirm_secs: operation.confirm_secs,
+      keeps_snapshot: operation.keeps_snapshot,
+      puts_back: operation.puts_back,
     };
     const total = content.resources.length + content.removals.length + content.failures.length;
     const summary = { ...summarize([]), total };
+    const unchanged = { finished_at: null, cancelled_by: null, checks: null, restored: null };
     const { live, onCommitted } = await uow.write(async (tx, emit) => {
       const onCommitted = await epoch.reserve(tx, number);
-      const contentId = await begin(tx, { ...rowOf(facts), summary, expect }, encoded);
-      const live = new LiveOperation({ ...facts, contentId });
+      const contentId = await begin(tx, { ...record, ...columnsOf(state), ...unchanged, summary }, encoded);
+      const live = new LiveOperation({
+        facts: { ...record, outsideWindow, sources, endsTrial: agent.row.trial_operation_id !== null },
+        state,
+        cancelledBy: null,
+        content,
+        contentId,
+        dispatch,
+        // Secrets are longer than their masks.
+        size: Object.keys(content.secrets).length === 0 ? encoded.json.length : null,
+        isConfirmation,
+        outcomes: [],
+        now: clock.monotonic(),
+      });
       if (sources.length > 0) await addOperationSources(tx, id, operation);
       await rollout?.onStored(tx, id);
       emit(startEvent(live, context));
       if (operation.isSentAtOnce && holdsSecrets(live)) {
-        const agent = await approvedAgent(tx, nodeId);
-        await noteSecretUse({ tx, emit, secrets }, { agent, actor: context.actor, ...useOf(live) });
+        const approved = await approvedAgent(tx, agent.nodeId);
+        await noteSecretUse({ tx, emit, secrets }, { agent: approved, actor: context.actor, ...useOf(live) });
       }
       return { live, onCommitted };
     });
@@ -245,7 +233,7 @@ export class OperationRecords {
  * agent says that it succeeded, even if it counts as failed here.
  */
 const changesBelief = ({ facts, isKept }: LiveOperation, { state }: OperationState): boolean =>
-  isKept || state === 'succeeded' || (state !== 'rolled_back' && facts.undoing.confirmSecs === null);
+  isKept || state === 'succeeded' || (state !== 'rolled_back' && facts.confirm_secs === null);
 
 /** Returns true for an end after which the machine has what the apply brought, at least in part. */
 const isCarriedOut = (operation: LiveOperation, end: OperationState): boolean =>
@@ -283,15 +271,16 @@ async function repairedDrift(
 
 const holdsSecrets = ({ content }: LiveOperation): boolean => Object.keys(content.secrets).length > 0;
 
-function startEvent({ facts }: LiveOperation, context: RequestContext) {
-  const target = agentParty(facts);
+function startEvent(operation: LiveOperation, context: RequestContext) {
+  const { facts } = operation;
+  const target = targetOf(operation);
   const sent = sentNote(facts.restores === null ? facts.sources : []);
   return eventOfRequest(context, {
     type: 'state.apply_started',
     target,
     summary: `${context.actor.name} started an apply of ${wantedText(facts)} on ${target.name || target.id}${sent.suffix}`,
     metadata: {
-      operation_id: facts.id,
+      operation_id: facts.operation_id,
       modules: [...facts.modules],
       ...restoresMetadata(facts.restores),
       ...sent.metadata,
@@ -302,7 +291,7 @@ function startEvent({ facts }: LiveOperation, context: RequestContext) {
 const useOf = ({ facts, content }: LiveOperation) => ({
   names: Object.keys(content.secrets),
   purpose: 'an apply',
-  metadata: { operation_id: facts.id, requested_by: facts.requestedBy, request_id: facts.requestId },
+  metadata: { operation_id: facts.operation_id, requested_by: facts.requested_by, request_id: facts.request_id },
 });
 
 /** Returns true for an end with results: the agent carried out the run, at least in part. */
@@ -319,31 +308,6 @@ const isApplied = (operation: LiveOperation, end: OperationState): boolean =>
 /** Returns the results of removals that were not sent, with indices after those of the run. */
 const unsentResults = ({ reportedFailures, items }: LiveOperation): ItemResult[] =>
   reportedFailures.map((result, offset) => ({ index: items.count + offset, existed: null, result }));
-
-function rowOf({ state, ...facts }: OperationFacts & { readonly state: OperationState }) {
-  return {
-    operation_id: facts.id,
-    node_id: facts.nodeId,
-    node_name: facts.nodeName,
-    ...columnsOf(state),
-    modules: facts.modules,
-    assignments: facts.assignments,
-    restores: facts.restores,
-    requested_by: facts.requestedBy,
-    request_id: facts.requestId,
-    started_at: facts.startedAt,
-    finished_at: null,
-    epoch: facts.epoch,
-    generation: facts.generation,
-    rollout_id: facts.rolloutId,
-    cancelled_by: null,
-    checks: null,
-    confirm_secs: facts.undoing.confirmSecs,
-    keeps_snapshot: Number(facts.undoing.keepsSnapshot),
-    puts_back: facts.undoing.putsBack,
-    restored: null,
-  };
-}
 
 /** Returns the columns of a state. A final state leaves `accepted` unchanged. */
 function columnsOf(state: OperationState) {

@@ -90,27 +90,17 @@ async function restore(
   const results = await listOperationResults(db, id);
   const agent = await findAgent(db, nodeId);
   return new LiveOperation({
-    id,
-    nodeId,
-    nodeName: row.node_name,
-    modules: row.modules,
-    restores: row.restores,
-    assignments: row.assignments,
-    outsideWindow,
-    requestedBy: row.requested_by,
-    requestId: row.request_id,
-    startedAt: row.started_at,
-    epoch: row.epoch,
-    generation: row.generation,
-    rolloutId: row.rollout_id,
-    undoing: { confirmSecs: row.confirm_secs, keepsSnapshot: row.keeps_snapshot === 1, putsBack: row.puts_back },
-    sources: await sourcesOfOperation(db, id),
-    endsTrial: agent !== null && agent.trial_operation_id !== null,
+    facts: {
+      ...row,
+      node_id: nodeId,
+      outsideWindow,
+      sources: await sourcesOfOperation(db, id),
+      endsTrial: agent !== null && agent.trial_operation_id !== null,
+    },
     state: parseState(row),
     cancelledBy: row.cancelled_by,
     content,
     contentId: row.content_id,
-    expect: row.expect,
     dispatch: sendable(content),
     size: null,
     isConfirmation: false,
@@ -157,7 +147,7 @@ export class OperationDeadlines {
       return;
     }
     const works = operation.state.state === 'running' && link.isConnected(operation.nodeId);
-    const limit = (works ? limits.workSilence : limits.silence) + (operation.facts.undoing.confirmSecs ?? 0) * 1000;
+    const limit = (works ? limits.workSilence : limits.silence) + (operation.facts.confirm_secs ?? 0) * 1000;
     if (silence >= limit) feed.publish(operation.id, 'silent');
   }
 

@@ -53,9 +53,7 @@ export class RolloutApplies {
     const request = {
       nodeId: row.node_id,
       modules: order.modules,
-      allowRemovals: order.allowRemovals,
-      confirmSecs: order.confirmSecs,
-      outsideWindow: order.outsideWindow === true,
+      limits: order,
       keepsSnapshot: rollout.pace.onFailure === 'revert',
       expect: row.expect,
       rollout: {

@@ -1,4 +1,5 @@
 /** HTTP handlers of rollouts, and those that plan and apply an assignment. */
+
 import type { assignmentRoutes } from '../../../src/contract/assignments.js';
 import { ROLLOUT_LIST_LIMIT, type RolloutEvent, type rolloutRoutes } from '../../../src/contract/rollouts.js';
 import { clampLimit } from '../../../src/contract/shapes.js';
@@ -6,6 +7,7 @@ import { Fault } from '../../../src/kernel/fault.js';
 import type { ResourceResult } from '../../../src/resources/result.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
+import { limitsOf } from '../apply-limits.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import type { RequestedPace } from './rollout-pace.js';
 import type { PlanWatcher } from './rollout-plans.js';
@@ -96,10 +98,8 @@ async function apply({ rollouts, sources }: RolloutServices, target: RolloutTarg
     modules: body.modules ?? [],
     sent: await sources(body.sources ?? []),
     pace: paceOf(body),
-    allowRemovals: body.allow_removals ?? null,
-    outsideWindow: body.outside_window === true,
+    limits: limitsOf(body),
     expect: body.expect ?? null,
-    confirmSecs: body.confirm_secs ?? null,
   };
   if (body.wait === false) return { status: 202, body: (await rollouts.apply(order, context)).result() } as const;
   if (stream === null) {

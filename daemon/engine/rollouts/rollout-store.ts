@@ -1,4 +1,5 @@
 /** Stores rollouts and their agents. */
+
 import { expressionBuilder } from 'kysely';
 import { encodeTime } from 'ulid';
 import type { RolloutAgent, RolloutRecord } from '../../../src/contract/rollouts.js';
@@ -8,18 +9,13 @@ import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../../database/schema.js';
+import { type ApplyLimits, NO_LIMITS } from '../apply-limits.js';
 import { ACTIVE_STATES } from '../operations/operation-state.js';
 
 /** The content that a rollout applies to each agent. */
-export interface RolloutOrder {
+export interface RolloutOrder extends ApplyLimits {
   /** Modules beside those of the assignments. */
   readonly modules: readonly string[];
-  /** Number of removals allowed per agent; null for the removal guard. */
-  readonly allowRemovals: number | null;
-  /** Seconds after its apply in which each agent has to come back; null for those of the modules. */
-  readonly confirmSecs: number | null;
-  /** True if it applies outside the maintenance windows of assignments too; absent in the records of older versions. */
-  readonly outsideWindow?: boolean;
 }
 
 /** Bounds of a rollout; percentages are resolved. */
@@ -64,7 +60,8 @@ export type RolloutAgentRow = Typed<Decoded<Row<'rollout_agents'>, AgentValues>,
 
 const rolloutOf = (row: Row<'rollouts'>): RolloutRow => {
   const decoded = rolloutColumns.decode(row);
-  return { ...decoded, state: decoded.state as RolloutState };
+  // The records of older versions have fewer limits.
+  return { ...decoded, order: { ...NO_LIMITS, ...decoded.order }, state: decoded.state as RolloutState };
 };
 
 const agentOf = (row: Row<'rollout_agents'>): RolloutAgentRow => {

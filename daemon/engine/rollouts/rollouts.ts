@@ -1,4 +1,5 @@
 /** Rollouts: begins, resumes, pauses and cancels them, and continues them after a restart. Plans are made here as well. */
+
 import { setMaxListeners } from 'node:events';
 import type { Rollout, RolloutDetail, RolloutRecord } from '../../../src/contract/rollouts.js';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
@@ -8,6 +9,7 @@ import type { Party, RequestContext } from '../../core/domain-event.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { Applies } from '../applies.js';
+import type { ApplyLimits } from '../apply-limits.js';
 import { type ApplyWindows, refuseOutsideWindow } from '../apply-windows.js';
 import { requireAssignment } from '../assignments/assignments.js';
 import type { EngineLimits } from '../engine-limits.js';
@@ -86,14 +88,9 @@ export interface PlanRolloutRequest extends RolloutRequest {
 export interface ApplyRolloutRequest extends RolloutRequest {
   /** Modules whose texts came with the request. */
   readonly sent?: readonly SentModule[];
-  /** Number of removals allowed per agent; null for the removal guard. */
-  readonly allowRemovals: number | null;
+  readonly limits: ApplyLimits;
   /** `plan_hash` by node ID, null for an agent without a plan: limits the rollout to these agents, each while its plan holds. */
   readonly expect: Readonly<Record<string, string | null>> | null;
-  /** Seconds after its apply in which each agent has to come back; null for those of the modules. */
-  readonly confirmSecs: number | null;
-  /** True if it applies outside the maintenance windows of assignments too. */
-  readonly outsideWindow?: boolean;
 }
 
 type FollowOptions = Omit<ConstructorParameters<typeof RolloutStream>[0], 'operations'>;
@@ -220,10 +217,10 @@ export class Rollouts {
     context: RequestContext,
     watcher: RunWatcher | null = null,
   ): Promise<RolloutRun> {
-    const { modules, sent = [], expect, allowRemovals, confirmSecs, outsideWindow = false } = request;
+    const { modules, sent = [], expect, limits } = request;
     const { uow, clock } = this.options;
     const { head, agents } = await this.choose(request, { only: expect, sent });
-    if (head.assignment !== null && !outsideWindow) refuseOutsideWindow(this.options.windows, [head.assignment]);
+    if (head.assignment !== null && !limits.outsideWindow) refuseOutsideWindow(this.options.windows, [head.assignment]);
     const pace = resolvePace(request.pace, agents.length);
     const startedAt = clock.now();
     const counts = { ...emptyCounts(), agents: agents.length, waiting: agents.length };
@@ -233,7 +230,7 @@ export class Rollouts {
       reason: null,
       assignment: head.assignment,
       selector: head.selector,
-      order: { modules, allowRemovals, confirmSecs, outsideWindow },
+      order: { modules, ...limits },
       pace,
       counts,
       actor: context.actor,

@@ -1,8 +1,10 @@
 /** Brings the agents of a wave back to what they had before the rollout. */
+
 import { Fault, isFault } from '../../../src/kernel/fault.js';
 import type { Core } from '../../core/core.js';
 import type { RequestContext } from '../../core/domain-event.js';
 import type { Applies } from '../applies.js';
+import { NO_LIMITS } from '../apply-limits.js';
 import { inWorkers } from '../lanes.js';
 import type { Leases } from '../leases.js';
 import type { EndedOperation } from '../operations/operation-reader.js';
@@ -77,10 +79,9 @@ async function beginRevert(
     modules: [],
     to: before ?? ({ nothing: true } as const),
     putsBack: applied,
-    allowRemovals: Number.MAX_SAFE_INTEGER,
-    expect: null,
     // A revert does not wait for a window, which may have closed meanwhile.
-    outsideWindow: true,
+    limits: { ...NO_LIMITS, allowRemovals: Number.MAX_SAFE_INTEGER, outsideWindow: true },
+    expect: null,
     rollout: { id: rolloutId, assignment: null, onStored: async () => undefined },
   };
   for (let attempt = 1; ; attempt += 1) {

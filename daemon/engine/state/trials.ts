@@ -70,19 +70,19 @@ export class Trials {
     const { tx } = settling;
     const settled: OperationSource[] = [];
     // First, so that the machine counts as one that has tried each of them.
-    await settleOperationSources(tx, facts.id, facts.sources.map(onTrial));
+    await settleOperationSources(tx, operation.id, facts.sources.map(onTrial));
     const begins = facts.sources.length > 0;
-    await setTrial(tx, nodeId, { operationId: facts.id, trialId: begins ? facts.id : null });
+    await setTrial(tx, nodeId, { operationId: operation.id, trialId: begins ? operation.id : null });
     const fleet: SettlingOne['fleet'] = { read: null };
     for (const source of facts.sources) settled.push(await this.settleOne({ ...settling, fleet }, operation, source));
-    await settleOperationSources(tx, facts.id, settled);
+    await settleOperationSources(tx, operation.id, settled);
     if (settled.some(({ status }) => status === 'unchanged')) await deleteUnusedTexts(tx);
     return settled;
   }
 
   /** Forgets the sources of an apply that has changed nothing. */
-  async drop(tx: Queryable, { facts }: LiveOperation): Promise<void> {
-    if (facts.sources.length > 0) await dropOperationSources(tx, facts.id);
+  async drop(tx: Queryable, { id, facts }: LiveOperation): Promise<void> {
+    if (facts.sources.length > 0) await dropOperationSources(tx, id);
   }
 
   private async settleOne(
@@ -102,15 +102,15 @@ export class Trials {
     if (others > 0 || !isCurrent) return { ...source, status: 'on_trial', others };
     const text = await findText(tx, sha256);
     if (text === null) throw new Error(`the text of module ${name} of operation ${operation.id} is not stored`);
-    const { requestedBy, requestId } = operation.facts;
-    const actor = await this.actor(tx, requestedBy);
-    const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: requestedBy };
+    const { requested_by, request_id } = operation.facts;
+    const actor = await this.actor(tx, requested_by);
+    const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: requested_by };
     await publishRevision({ tx, emit, newId: this.options.newId }, { name, ...text, ...uploaded }, (revision) => ({
       type: 'module.uploaded',
       actor,
       target: moduleParty(name),
       summary: `${actor.name} published revision ${revision} of module ${name} with an apply: each agent that follows it has it`,
-      metadata: { revision, sha256, operation_id: operation.id, request_id: requestId },
+      metadata: { revision, sha256, operation_id: operation.id, request_id },
     }));
     return { ...source, status: 'published', others: 0 };
   }

@@ -1,6 +1,5 @@
 /** `orch plan` and `orch apply`: modules on agents or on this machine, and saved plans. */
 import { Fault } from '../../kernel/fault.js';
-import { CONFIRM_SECS } from '../../resources/restored.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
@@ -8,9 +7,9 @@ import { ALLOW_AUTOMATIC, allowAutomaticOption } from '../modules/reach.js';
 import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
-import { flag, integer, text } from '../options.js';
+import { flag, text } from '../options.js';
 import type { Outcome } from '../outcome.js';
-import { parseDuration } from '../parse-time.js';
+import { confirmSecsOf, limitOptions, limitsOf } from '../runs/apply-limits.js';
 import { requireConsent } from '../runs/consent.js';
 import { confirmAndApply, confirmAndDetach, planAgent } from '../runs/one-agent.js';
 import { applyPaceOptions, choosePace, needsRollout, paceFlags, planPaceOptions } from '../runs/pace.js';
@@ -23,18 +22,6 @@ import { waitOption, waitSecsOf } from '../runs/when-free.js';
 const operationOption = text('OPERATION', 'bring back the desired state of an earlier operation of the agent', {
   completes: 'operation-of-node',
 });
-const confirmWithin = text('TIME', 'undo the apply unless it succeeds and the machine comes back in time, 10s to 1h');
-
-/** Returns the seconds of `--confirm-within`; null without it. Throws `usage` outside of its bounds. */
-function confirmSecsOf(given: string | undefined): number | null {
-  if (given === undefined) return null;
-  const secs = parseDuration(given, '--confirm-within');
-  if (secs >= CONFIRM_SECS.minimum && secs <= CONFIRM_SECS.maximum) return secs;
-  throw new Fault('usage', `--confirm-within takes 10s to 1h, not "${given}"`, {
-    hint: 'leave the machine time to come back, such as --confirm-within 90s',
-  });
-}
-
 /** `orch apply`: applies modules to agents, a saved plan, or modules to this machine. */
 export const applyModules = defineCommand({
   examples: [
@@ -81,29 +68,24 @@ export const applyModules = defineCommand({
     ...applyPaceOptions,
     ...localOptions,
     to: operationOption,
-    allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
-    confirmWithin,
+    ...limitOptions,
     wait: waitOption,
-    outsideWindow: flag('apply although no maintenance window permits it now'),
     publish: flag('publish the modules of -f once the apply has succeeded'),
     allowAutomaticApplies: allowAutomaticOption,
     detailedExitcode: flag('end with 2 if resources changed'),
   },
-  run: async (
-    context,
-    { allowRemovals = null, outsideWindow, detailedExitcode: detailed, detach, to, wait, ...given },
-  ) => {
+  run: async (context, { detailedExitcode: detailed, detach, to, wait, ...given }) => {
     const { publish, allowAutomaticApplies: isAllowed, ...choice } = given;
     refusePublishing({ publish, isAllowed, detach, file: choice.file });
     const waitSecs = waitSecsOf(wait);
     const { nodes, allowEmpty } = choice;
-    const confirmSecs = confirmSecsOf(choice.confirmWithin);
+    const limits = limitsOf(choice);
     requireConsent(context);
     refuseBeside(to, { ...choice, detach });
     const named = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
     const others = {
-      '--confirm-within': confirmSecs !== null,
-      '--outside-window': outsideWindow,
+      '--confirm-within': limits.confirmSecs !== null,
+      '--outside-window': limits.outsideWindow,
       '--wait': waitSecs !== null,
       '--publish': publish,
       ...named,
@@ -111,15 +93,14 @@ export const applyModules = defineCommand({
     const here = localChoice({ ...choice, others });
     if (here !== null) {
       const { applyLocal } = await import('../local/run-local.js');
-      return applyLocal(context, { ...here, allowRemovals, detailed });
+      return applyLocal(context, { ...here, allowRemovals: limits.allowRemovals, detailed });
     }
     requireOneChoice(choice, 'apply');
     const pace = choosePace(choice);
-    const limits = { allowRemovals, confirmSecs, outsideWindow };
     const api = await context.api();
     if (nodes.some(isPlanFile)) {
       const path = onlyPlanFile(nodes, choice);
-      return applyPlan(context, api, { path, pace, ...limits, detach, detailed });
+      return applyPlan(context, api, { path, pace, limits, detach, detailed });
     }
     const modules = await chooseModules(context, choice);
     const target = await chooseTarget(api, choice, context);
@@ -128,10 +109,10 @@ export const applyModules = defineCommand({
     if (publishing !== null) await requirePublishable(context, api, publishing);
     if (target.kind !== 'agent' || needsRollout(pace)) {
       const fleet = target.kind === 'agent' ? ({ kind: 'agents', agents: [target.agent] } as const) : target;
-      const order = { fleet, modules, pace, allowEmpty, ...limits, detach, detailed };
+      const order = { fleet, modules, pace, allowEmpty, limits, detach, detailed };
       return publishAfter(context, api, await applyFleet(context, api, order), publishing);
     }
-    const order = { agent: target.agent, modules, to: to ?? null, waitSecs, ...limits };
+    const order = { agent: target.agent, modules, to: to ?? null, waitSecs, limits };
     if (detach) return confirmAndDetach(context, api, order);
     const { run, lines } = await confirmAndApply(context, api, order);
     const outcome = runOutcome([run], { kind: 'apply', detailed, verbose: context.globals.verbose });

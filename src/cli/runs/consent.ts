@@ -4,6 +4,7 @@ import type { Context } from '../context.js';
 import { agentName, count, formatDuration } from '../format.js';
 import { resourceName } from '../render/plan-lines.js';
 import { type AgentRun, hasResult, type RunAgent } from './agent-run.js';
+import type { ApplyLimits } from './apply-limits.js';
 import { runsView } from './run-view.js';
 import { endedLines } from './trial-lines.js';
 
@@ -24,8 +25,8 @@ interface Consented {
   readonly planned: readonly Planned[];
   /** Agents without a plan, and those whose apply would be refused. */
   readonly missed: readonly AgentRun[];
-  /** Number of removals on one agent that the question has named; null if the removal guard lets all of them pass. */
-  readonly allowRemovals: number | null;
+  /** The limits, with the number of removals on one agent that the question has named. */
+  readonly limits: ApplyLimits;
 }
 
 /** Offline agents that are applied to, without a plan, when they return. */
@@ -39,15 +40,12 @@ const NO_ONE: Awaiting = { awaited: [], secs: 0 };
 
 interface ConsentOptions {
   readonly awaiting?: Awaiting;
-  /** Seconds of `--confirm-within`; null without it. */
-  readonly confirmSecs?: number | null;
   /** Lines about the modules, before the question. */
   readonly lines?: readonly string[];
-  /** Number of `--allow-removals`; null without it. */
-  readonly allowRemovals?: number | null;
-  /** True with `--outside-window`. */
-  readonly outsideWindow?: boolean;
+  readonly limits?: ApplyLimits;
 }
+
+const NO_LIMITS: ApplyLimits = { allowRemovals: null, confirmSecs: null, outsideWindow: false };
 
 /**
  * Shows plans that have changes or failed, and asks for consent. It does not ask about a plan whose apply would be refused: the
@@ -57,7 +55,7 @@ interface ConsentOptions {
 export async function consentTo(
   context: Context,
   plans: readonly AgentRun[],
-  { awaiting = NO_ONE, confirmSecs = null, lines = [], ...limits }: ConsentOptions = {},
+  { awaiting = NO_ONE, lines = [], limits = NO_LIMITS }: ConsentOptions = {},
 ): Promise<Consented> {
   context.progress.end();
   const complete = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
@@ -66,6 +64,7 @@ export async function consentTo(
   const missed = [...plans.filter((run) => !hasResult(run) || run.result.status !== 'succeeded'), ...refused];
   const changing = planned.filter(({ result }) => result.has_changes);
   if (changing.length > 0 || missed.length > 0) {
+    const { confirmSecs } = limits;
     await context.present(runsView(plans, { kind: 'plan', verbose: context.globals.verbose, confirmSecs }));
   }
   const [only] = refused;
@@ -79,13 +78,12 @@ export async function consentTo(
   if (changing.length > 0) await context.prompt.consent(question.join('\n'));
   else if (question.length > 0) await context.prompt.consent([...question, 'Begin?'].join('\n'));
   else for (const line of told) context.note(line);
-  return { planned, missed, allowRemovals: consentedRemovals(planned, awaiting, limits) };
+  const allowRemovals = limits.allowRemovals ?? removalsOf(planned, awaiting);
+  return { planned, missed, limits: { ...limits, allowRemovals } };
 }
 
-type Limits = Pick<ConsentOptions, 'allowRemovals' | 'outsideWindow'>;
-
 /** Returns an agent whose apply would be refused whatever the answer is, with the refusal; null for others. */
-function refusalOf({ agent, result }: Planned, { allowRemovals = null, outsideWindow = false }: Limits) {
+function refusalOf({ agent, result }: Planned, { allowRemovals, outsideWindow }: ApplyLimits) {
   const refusals = 'refusals' in result ? (result.refusals ?? []) : [];
   const refusal = refusals.find(({ code, allow_removals: needed }) =>
     code === 'removal_guard' ? allowRemovals !== null && allowRemovals < (needed ?? 0) : !outsideWindow,
@@ -99,12 +97,8 @@ function refusalOf({ agent, result }: Planned, { allowRemovals = null, outsideWi
  * Returns the number of removals that a yes allows on each agent; null to leave it to the removal guard. Each agent is held to
  * its plan, and one that is applied to without a plan gets no such consent.
  */
-function consentedRemovals(
-  planned: readonly Planned[],
-  { awaited }: Awaiting,
-  { allowRemovals = null }: Limits,
-): number | null {
-  if (allowRemovals !== null || awaited.length > 0) return allowRemovals;
+function removalsOf(planned: readonly Planned[], { awaited }: Awaiting): number | null {
+  if (awaited.length > 0) return null;
   const needed = planned.flatMap(({ result }) => ('refusals' in result ? (result.refusals ?? []) : []));
   const numbers = needed.flatMap(({ allow_removals }) => allow_removals ?? []);
   return numbers.length === 0 ? null : Math.max(...numbers);

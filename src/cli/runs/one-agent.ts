@@ -8,6 +8,7 @@ import type { Context } from '../context.js';
 import { agentName } from '../format.js';
 import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { lines, type Outcome } from '../outcome.js';
+import { type ApplyLimits, limitsBody } from './apply-limits.js';
 import { consentTo } from './consent.js';
 import { createRunProgress, followRun, resumption } from './follow-run.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
@@ -41,10 +42,7 @@ interface AgentChoice {
   readonly modules: RunModules;
   /** Earlier operation whose desired state replaces modules; null for modules. */
   readonly to: string | null;
-  readonly allowRemovals: number | null;
-  /** Seconds after the apply in which the machine has to come back; null for those of the modules. */
-  readonly confirmSecs: number | null;
-  readonly outsideWindow: boolean;
+  readonly limits: ApplyLimits;
   /** Seconds to wait for a busy agent; null to fail at once. */
   readonly waitSecs: number | null;
 }
@@ -74,7 +72,7 @@ async function agree(
   api: ApiClient,
   choice: AgentChoice,
 ): Promise<{ readonly failed: FinishedRun } | { readonly failed: null; readonly order: ApplyOrder }> {
-  const { agent, confirmSecs, outsideWindow, allowRemovals } = choice;
+  const { agent, limits } = choice;
   const { files, reaches } = await withBases(context, api, choice.modules.files, [agent]);
   const modules = { ...choice.modules, files };
   const lines = beforeLines(reaches, [agent]);
@@ -83,10 +81,10 @@ async function agree(
     return { failed: null, order: { ...choice, modules, expect: null } };
   }
   const plan = await planAgent(context, api, choice);
-  const consent = await consentTo(context, [plan], { confirmSecs, outsideWindow, allowRemovals, lines });
+  const consent = await consentTo(context, [plan], { limits, lines });
   if (consent.missed.length > 0) return { failed: plan };
   const { plan_hash: expect } = plan.result;
-  return { failed: null, order: { ...choice, modules, expect, allowRemovals: consent.allowRemovals } };
+  return { failed: null, order: { ...choice, modules, expect, limits: consent.limits } };
 }
 
 const outcomeOptions = ({ globals }: Context) =>
@@ -100,21 +98,13 @@ export async function confirmAndDetach(context: Context, api: ApiClient, choice:
   return whenFree(context, api, { agent: choice.agent, secs: choice.waitSecs }, () => detachAgent(context, api, order));
 }
 
-interface ApplyOrder {
-  readonly agent: Agent;
-  readonly modules: RunModules;
-  /** Earlier operation whose desired state replaces modules; null for modules. */
-  readonly to: string | null;
-  readonly allowRemovals: number | null;
-  readonly outsideWindow: boolean;
+interface ApplyOrder extends Pick<AgentChoice, 'agent' | 'modules' | 'to' | 'limits'> {
   /** Hash of the approved plan; null with --yes. */
   readonly expect: string | null;
-  readonly confirmSecs: number | null;
 }
 
-const applyBody = ({ modules, to, allowRemovals, expect, ...limits }: ApplyOrder) => ({
+const applyBody = ({ modules, to, expect, limits }: ApplyOrder) => ({
   ...(to === null ? applyModulesBody(modules) : { modules: [], to }),
-  allow_removals: allowRemovals,
   expect,
   ...limitsBody(limits),
 });
@@ -168,17 +158,6 @@ export async function applyAgent(context: Context, api: ApiClient, order: ApplyO
     left.stop();
   }
 }
-
-interface Limits {
-  readonly confirmSecs: number | null;
-  readonly outsideWindow: boolean;
-}
-
-/** Returns the members of an apply for its confirmation and for maintenance windows. Older orchestrators know none of them. */
-export const limitsBody = ({ confirmSecs, outsideWindow }: Limits) => ({
-  ...(confirmSecs === null ? {} : { confirm_secs: confirmSecs }),
-  ...(outsideWindow ? { outside_window: true } : {}),
-});
 
 function tellHowToGoOn({ note }: Context, operation: string | null, last: boolean): void {
   if (operation === null) {

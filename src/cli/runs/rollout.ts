@@ -8,10 +8,10 @@ import { applyModulesBody, planBody, type RunModules } from '../modules/send-mod
 import { chooseAgents, type Fleet, requireAgents } from '../nodes/choose-agents.js';
 import { lines, linesOf, type Outcome, stack } from '../outcome.js';
 import { type AgentRun, exitStatusOfRuns, isOffline, type RunAgent, runsBody, standingOf } from './agent-run.js';
+import { type ApplyLimits, limitsBody } from './apply-limits.js';
 import { consentTo } from './consent.js';
 import { followRequest, type RolloutRuns } from './follow-rollout.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
-import { limitsBody } from './one-agent.js';
 import { type Pace, paceBody, showsResources } from './pace.js';
 import { nextStepLines, rolloutSentence } from './rollout-record.js';
 import { runOutcome, runsView, withLines } from './run-view.js';
@@ -24,8 +24,6 @@ interface RolloutOrder {
 }
 
 interface RolloutChoice extends RolloutOrder {
-  /** Seconds after its apply in which each machine has to come back; null for those of the modules. */
-  readonly confirmSecs: number | null;
   readonly allowEmpty: boolean;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;
@@ -35,7 +33,7 @@ interface RolloutChoice extends RolloutOrder {
 export async function planFleet(
   context: Context,
   api: ApiClient,
-  choice: RolloutChoice,
+  choice: RolloutChoice & Pick<ApplyLimits, 'confirmSecs'>,
 ): Promise<{ readonly outcome: Outcome; readonly runs: readonly AgentRun[] }> {
   const planned = await planRollout(context, api, choice);
   requireAgents(planned.runs.length, wordsOf(choice));
@@ -46,16 +44,12 @@ export async function planFleet(
 export async function applyFleet(
   context: Context,
   api: ApiClient,
-  choice: RolloutChoice & {
-    readonly allowRemovals: number | null;
-    readonly outsideWindow: boolean;
-    readonly detach: boolean;
-  },
+  choice: RolloutChoice & { readonly limits: ApplyLimits; readonly detach: boolean },
 ): Promise<Outcome> {
   const options = { ...choice, kind: 'apply' } as const;
-  const { fleet, modules, expect, missed, allowRemovals } = await agreed(context, api, choice);
+  const { fleet, modules, expect, missed, limits } = await agreed(context, api, choice);
   if (fleet === null) return rolloutOutcome(context, { rollout: null, record: null, runs: missed }, options);
-  const order = { ...choice, fleet, modules, expect, allowRemovals };
+  const order = { ...choice, fleet, modules, expect, limits };
   if (choice.detach) return detachedRollout(context, api, { ...order, missed });
   const applied = await applyRollout(context, api, order);
   if (missed.length === 0) requireAgents(applied.runs.length, wordsOf(choice));
@@ -73,7 +67,7 @@ interface Agreed {
   readonly missed: readonly AgentRun[];
   /** The modules, with the revisions that the files may replace. */
   readonly modules: RunModules;
-  readonly allowRemovals: number | null;
+  readonly limits: ApplyLimits;
 }
 
 type Expected = Readonly<Record<string, string | null>>;
@@ -81,19 +75,19 @@ type Expected = Readonly<Record<string, string | null>>;
 async function agreed(
   context: Context,
   api: ApiClient,
-  choice: RolloutChoice & { readonly allowRemovals: number | null; readonly outsideWindow: boolean },
+  choice: RolloutChoice & { readonly limits: ApplyLimits },
 ): Promise<Agreed> {
-  const { fleet, pace, allowRemovals, outsideWindow } = choice;
+  const { fleet, pace, limits } = choice;
   if (context.globals.yes) {
     const { files } = choice.modules;
     const agents = files.length === 0 ? [] : await agentsOf(context, api, choice);
     if (files.length > 0 && agents.length === 0) {
-      return { fleet: null, expect: null, missed: [], modules: choice.modules, allowRemovals };
+      return { fleet: null, expect: null, missed: [], modules: choice.modules, limits };
     }
     const based = await withBases(context, api, files, agents);
     for (const line of beforeLines(based.reaches, agents)) context.note(line);
     const modules = { ...choice.modules, files: based.files };
-    return { fleet, expect: null, missed: [], modules, allowRemovals };
+    return { fleet, expect: null, missed: [], modules, limits };
   }
   const { runs } = await planRollout(context, api, { ...choice, pace: {} });
   requireAgents(runs.length, wordsOf(choice));
@@ -103,10 +97,8 @@ async function agreed(
   const based = await withBases(context, api, choice.modules.files, all);
   const { planned, missed, ...consent } = await consentTo(context, runs, {
     awaiting: { awaited, secs: whenOnlineSecs ?? 0 },
-    confirmSecs: choice.confirmSecs ?? null,
     lines: beforeLines(based.reaches, all),
-    allowRemovals,
-    outsideWindow,
+    limits,
   });
   const hashes = planned.flatMap(({ agent, result }) =>
     'plan_hash' in result && result.plan_hash !== null ? [[agent, result.plan_hash] as const] : [],
@@ -118,7 +110,7 @@ async function agreed(
   return {
     fleet: agents.length === 0 ? null : consented,
     modules: { ...choice.modules, files: based.files },
-    allowRemovals: consent.allowRemovals,
+    limits: consent.limits,
     expect: Object.fromEntries([
       ...hashes.map(([{ node_id }, hash]) => [node_id, hash] as const),
       ...awaited.map(({ node_id }) => [node_id, null] as const),
@@ -220,15 +212,10 @@ function planRollout(context: Context, api: ApiClient, { fleet, modules, pace }:
   return followRequest(context, { kind: 'plan', fleet }, stream);
 }
 
-interface ApplyOrder {
-  readonly fleet: Fleet;
-  readonly modules: RunModules;
-  readonly pace: Pace;
-  readonly allowRemovals: number | null;
-  readonly outsideWindow: boolean;
+interface ApplyOrder extends RolloutOrder {
+  readonly limits: ApplyLimits;
   /** Hashes of the approved plans by node ID; null with --yes. */
   readonly expect: Expected | null;
-  readonly confirmSecs: number | null;
 }
 
 /** Applies modules to a fleet. Ctrl-C leaves the rollout running, twice cancels it. */
@@ -312,10 +299,9 @@ export async function detachedRollout(context: Context, api: ApiClient, order: D
   };
 }
 
-const applyBody = (context: Context, { modules, pace, allowRemovals, expect, ...limits }: ApplyOrder) => ({
+const applyBody = (context: Context, { modules, pace, expect, limits }: ApplyOrder) => ({
   ...paceBody(context, pace),
   ...applyModulesBody(modules),
-  allow_removals: allowRemovals,
   expect,
   ...limitsBody(limits),
 });

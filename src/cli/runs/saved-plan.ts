@@ -19,6 +19,7 @@ import { resolveNodes } from '../nodes/resolve-node.js';
 import type { Outcome } from '../outcome.js';
 import { readTextFile } from '../text-files.js';
 import { type AgentRun, hasResult } from './agent-run.js';
+import type { ApplyLimits } from './apply-limits.js';
 import { consentTo } from './consent.js';
 import { applyAgent, detachAgent } from './one-agent.js';
 import { needsRollout, type Pace } from './pace.js';
@@ -79,11 +80,8 @@ function savedAgent(run: AgentRun, modules: readonly string[]): SavedAgent | nul
 interface PlanToApply {
   readonly path: string;
   readonly pace: Pace;
-  readonly allowRemovals: number | null;
+  readonly limits: ApplyLimits;
   readonly detach: boolean;
-  /** Seconds after the apply in which each machine has to come back; null for those of the modules. */
-  readonly confirmSecs: number | null;
-  readonly outsideWindow: boolean;
   /** True if changes give the exit status 2. */
   readonly detailed: boolean;
 }
@@ -96,7 +94,7 @@ interface PlanToApply {
 export async function applyPlan(
   context: Context,
   api: ApiClient,
-  { path, pace, allowRemovals, confirmSecs, outsideWindow, detach, detailed }: PlanToApply,
+  { path, pace, limits, detach, detailed }: PlanToApply,
 ): Promise<Outcome> {
   const plan = readPlanFile(path);
   await requireSameOrchestrator(context, api, plan);
@@ -120,15 +118,13 @@ export async function applyPlan(
     ),
   ];
   // Whether a window permits it was known at the plan, and may be otherwise now: the apply says so.
-  const asked = { plan, planned, confirmSecs, allowRemovals, outsideWindow: true, lines: about };
-  const consented = context.globals.yes ? allowRemovals : await ask(context, asked);
+  const asked = { plan, planned, limits: { ...limits, outsideWindow: true }, lines: about };
+  const allowRemovals = context.globals.yes ? limits.allowRemovals : await ask(context, asked);
   if (context.globals.yes) for (const line of about) context.note(line);
   const order = {
     modules: { names: plan.agents[0]?.modules ?? [], files },
     to: plan.to ?? null,
-    allowRemovals: consented,
-    confirmSecs,
-    outsideWindow,
+    limits: { ...limits, allowRemovals },
   };
   const [agent, ...others] = agents;
   if (agent !== undefined && others.length === 0 && !needsRollout(pace)) {
@@ -174,7 +170,7 @@ async function requireSameOrchestrator({ signal }: Context, api: ApiClient, plan
 
 type Planned = Extract<AgentRun, { readonly result: unknown }>;
 
-interface Asked extends Pick<PlanToApply, 'confirmSecs' | 'allowRemovals' | 'outsideWindow'> {
+interface Asked extends Pick<PlanToApply, 'limits'> {
   readonly plan: SavedPlan;
   readonly planned: readonly Planned[];
   /** Lines about the modules. */
@@ -184,7 +180,7 @@ interface Asked extends Pick<PlanToApply, 'confirmSecs' | 'allowRemovals' | 'out
 /** Returns the number of removals that the answer allows. Throws `cancelled`. */
 async function ask(context: Context, { plan, planned, ...options }: Asked): Promise<number | null> {
   context.note(`Planned at ${formatTime(plan.created_at)}.`);
-  return (await consentTo(context, planned, options)).allowRemovals;
+  return (await consentTo(context, planned, options)).limits.allowRemovals;
 }
 
 const ENDING = '.orchplan';
