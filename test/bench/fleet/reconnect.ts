@@ -11,6 +11,7 @@ import type { SimulatedFleet } from './simulated-fleet.js';
 const KILOBYTE = 1_000;
 /** Milliseconds after the last agent. */
 const REST = sized(5_000, 200);
+const ROUNDS = sized(3, 1);
 
 export async function measureReconnect({ measure, fleet, bare, load }: FleetBench, agents: number): Promise<void> {
   const names = {
@@ -27,7 +28,7 @@ export async function measureReconnect({ measure, fleet, bare, load }: FleetBenc
     await made.growTo(agents);
     const probe = await Probe.prepare(made.orchestrator, await load());
     const runs = await alternate<Partial<Return>>(
-      agents > 1_000 ? 1 : 3,
+      agents > 1_000 ? 1 : ROUNDS,
       new Map<string, () => Promise<Partial<Return>>>([
         [BARE, () => limit.restart()],
         [OURS, () => restart(made, probe)],

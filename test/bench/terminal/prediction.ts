@@ -26,7 +26,7 @@ const LINES = sized(
   ],
   ['ls ngni<<<inx'],
 );
-const WRONG_KEYS = 8;
+const WRONG_KEYS = sized(8, 1);
 const PREDICTED = `terminal: keys predicted, round trip ${NEAR} ms`;
 const seen = (trip: number) => `terminal: keys seen within ${AT_ONCE} ms, round trip ${trip} ms`;
 const wrongly = (trip: number) => `terminal: keys shown wrongly, round trip ${trip} ms`;

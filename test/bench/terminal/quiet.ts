@@ -14,8 +14,8 @@ interface Reader {
 }
 
 const READERS: readonly Reader[] = [
-  { what: 'terminal: Ctrl-C to quiet, a reader of 2 MB/s', pace: 2e6, rounds: 3 },
-  { what: 'terminal: Ctrl-C to quiet, a fast reader', pace: null, rounds: 5 },
+  { what: 'terminal: Ctrl-C to quiet, a reader of 2 MB/s', pace: 2e6, rounds: sized(3, 1) },
+  { what: 'terminal: Ctrl-C to quiet, a fast reader', pace: null, rounds: sized(5, 1) },
 ];
 
 export const QUIET_ROWS = READERS.map(({ what }) => what);
