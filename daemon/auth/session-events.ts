@@ -1,6 +1,6 @@
 /**
  * Logins and logouts as audit events. Those of one operator from one network that come in great numbers are counted: the first
- * ones of a minute have events of their own, and the others share one, so that nobody fills the audit log by logging in. A login
+ * ones of a minute have events of their own, and the others share one, so that logins cannot fill the audit log. A login
  * from another network always has its own.
  */
 import { messageOf } from '../../src/kernel/fault.js';

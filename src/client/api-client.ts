@@ -58,7 +58,7 @@ interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** Makes a write safe to repeat: the server answers a repeated key with its first answer. Applies get one automatically. */
   readonly idempotencyKey?: string | undefined;
-  /** ETag of what a write was made for: the call throws `precondition_failed` when somebody has changed it since. */
+  /** ETag of what a write was made for: the call throws `precondition_failed` when another request has changed it since. */
   readonly ifMatch?: string | undefined;
 }
 

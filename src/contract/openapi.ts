@@ -136,7 +136,7 @@ const IF_MATCH = {
   name: 'If-Match',
   in: 'header',
   description:
-    'The ETag of what the change was made for, or a list of them: the request fails with 412 when somebody else has changed it since. Weak tags never match',
+    'The ETag of what the change was made for, or a list of them: the request fails with 412 when another request has changed it since. Weak tags never match',
   schema: { type: 'string' },
 };
 

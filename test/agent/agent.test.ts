@@ -164,7 +164,7 @@ describe('first contact', () => {
     expect(there.connections).toHaveLength(0);
   });
 
-  it('trusts the first orchestrator only when it was told to', async () => {
+  it('trusts the first orchestrator only when that was allowed', async () => {
     const there = await listen();
     const agent = start(there.port, { trustOnFirstUse: true });
     await (await there.connection(1)).approve();
@@ -323,7 +323,7 @@ describe('an enrolment token', () => {
     expect(agent.log.map(({ message }) => message)).toContain('the enrolment token was accepted');
   });
 
-  it('that is refused is told of once, also by the status, and the agent waits like any other', async () => {
+  it('that is refused is reported once, also by the status, and the agent waits like any other', async () => {
     const there = await listen();
     const agent = start(there.port, given);
     const first = await there.connection(1);
@@ -545,7 +545,7 @@ describe('a data directory', () => {
     expect(pinOf(agent.dataDir)).toBe(identity.publicKey);
   });
 
-  it('with a damaged journal is served all the same, and the loss is told until an orchestrator has it', async () => {
+  it('with a damaged journal is served all the same, and the loss is reported until an orchestrator has it', async () => {
     const dataDir = place();
     writeFileSync(join(dataDir, 'journal'), 'not a journal at all\n'.repeat(20));
     const there = await listen();

@@ -78,7 +78,7 @@ describe('bad input', () => {
     30_000 + RUNS * 1000,
   );
 
-  it('of those who stop sending, or only connect, keeps nobody from an answer', async () => {
+  it('of clients that stop sending, or only connect, keep no other from an answer', async () => {
     const wires = await Promise.all(Array.from({ length: 300 }, () => openWire(world.base)));
     const head = headOf('GET', '/api/v1/status', { host: 'orch' });
     // Some are silent, some stop in the middle, some are done and have closed their side.

@@ -19,13 +19,13 @@ function requiredQuery({ object }: Described): string {
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** The headers of somebody who may call the operation. */
+/** The headers of an operator who may call the operation. */
 export const loginFor = (world: World, { access }: Described): Readonly<Record<string, string>> =>
   access === null ? {} : bearer(world.tokenOf('admin'));
 
 const codeOf = ({ status, json }: Answer): string => `${status} ${json?.code}`;
 
-/** Nobody without a token, and each role as the document tells. Returns what was not so. */
+/** Calls it without a token, and as each role. Returns the answers that differ from the document. */
 export async function accessMistakes(world: World, operation: Described): Promise<readonly string[]> {
   const { id, method, access } = operation;
   if (access === null) return [];

@@ -156,7 +156,7 @@ describe('a running orchestrator', () => {
 
   it('serves a document that is OpenAPI 3.1', () => expect(openApiMistakes(world.api.document)).toEqual([]));
 
-  it('lets nobody call what is not for them', async () => {
+  it('refuses callers without the required role', async () => {
     expect(await each(all(), (operation) => accessMistakes(world, operation))).toEqual([]);
   });
 
@@ -205,7 +205,7 @@ describe('a running orchestrator', () => {
     expect(await each(writes(), (operation) => conflictMistake(world, operation))).toEqual([]);
   });
 
-  it('has told of whatever could be told of', async () => {
+  it('has reported every event that could be reported', async () => {
     await lookAtLog();
     const elsewhere = Object.keys(RAISED_ELSEWHERE);
     const known = [...elsewhere, 'orchestrator.stopped'];

@@ -15,7 +15,7 @@ export interface Call {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** `admin` unless told otherwise; null sends no token. */
+  /** `admin` by default; null sends no token. */
   readonly as?: Role | null;
   readonly token?: string;
   readonly hangsUp?: boolean;
@@ -180,7 +180,7 @@ export class World {
 
   tokenOf(role: Role): string {
     const token = this.tokens[role];
-    if (token === undefined) throw new Error(`nobody is logged in as ${role}`);
+    if (token === undefined) throw new Error(`no operator is logged in as ${role}`);
     return token;
   }
 

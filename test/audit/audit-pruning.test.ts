@@ -106,7 +106,7 @@ describe('pruning the audit log', () => {
 });
 
 describe('the retention of the audit log', () => {
-  it('is that of the configuration until somebody sets it, and stays set', async () => {
+  it('is that of the configuration until it is set, and stays set', async () => {
     let standard: number | null = 90;
     const log = await daily(1, { retentionDays: () => standard });
     expect(await log.retention.days()).toBe(90);

@@ -32,13 +32,13 @@ function storedLog(key: AuditKey = newAuditKey()) {
       session(({ verification }) =>
         verification.run({ since: since === null ? null : parseCheckpoint(since), signal: never }),
       ),
-    /** What somebody does to the file while nobody has it open. */
+    /** Changes the file while no process has it open. */
     tamper: (...statements: readonly string[]) => new StoreLab(file).tamper(...statements),
     file,
   };
 }
 
-/** Makes the chain fit again from an event on, as somebody could who has no key. */
+/** Makes the chain fit again from an event on, as an attacker without the key could. */
 async function rechain(file: string, from: number): Promise<void> {
   const { hashOf } = await import('../../daemon/core/audit-log.js');
   const lab = new StoreLab(file);
@@ -133,7 +133,7 @@ describe('the verification of an audit log', () => {
     expect(report).toMatchObject({ events: 7, problem: { what: 'missing', seq: 8 } });
   });
 
-  it('finds a log that was written anew by somebody without the key', async () => {
+  it('finds a log that was rewritten without the key', async () => {
     const log = storedLog();
     await log.write(300);
     await log.write(300);
@@ -188,7 +188,7 @@ describe('the verification of an audit log', () => {
     expect(rounds).toBeGreaterThanOrEqual(500);
   });
 
-  it('ends when nobody waits for it any more, and lets the next one begin', async () => {
+  it('ends when its last caller has gone, and lets the next one begin', async () => {
     const audit = auditOf(await openStore());
     await audit.emit(...Array.from({ length: 1000 }, () => event()));
     const gone = audit.verification.run({ since: null, signal: AbortSignal.abort(new Error('gone')) });
@@ -276,7 +276,7 @@ describe('checkpoints', () => {
     }
   });
 
-  it('of another key do not stand for a pruning that nobody has ordered', async () => {
+  it('of another key do not cover a pruning that was never ordered', async () => {
     const log = storedLog();
     await log.write(10);
     const [row] = await log.session(({ db }) => readAuditChain(db, 3, 1));

@@ -64,7 +64,7 @@ describe('a challenge', () => {
     expect(await claim).toBe(false);
   });
 
-  it('outlives wrong signatures and verifications that throw, so that nobody spoils the login of another', async () => {
+  it('outlives wrong signatures and verifications that throw, so that no client spoils the login of another', async () => {
     const store = new ChallengeStore(new ManualClock());
     issue(store, key('a'), 1);
     for (let n = 0; n < 100; n += 1) expect(await store.claim(key('a'), async () => false)).toBe(false);

@@ -294,7 +294,7 @@ describe('failed logins', () => {
     ]);
   });
 
-  it('that were held back are told later, once', async () => {
+  it('that were held back are reported later, once', async () => {
     const s = await scene();
     for (let n = 0; n < 3; n += 1) await fail(s);
     const counts = async () => (await metadataOf(s, 'operator.login_failed')).map(({ count }) => count);

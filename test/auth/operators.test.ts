@@ -51,7 +51,7 @@ describe('the first operator', () => {
 });
 
 describe('adding an operator', () => {
-  it('gives the role operator unless told otherwise', async () => {
+  it('gives the role operator by default', async () => {
     const s = await scene();
     const { publicKey } = newIdentity();
     const added = await s.operators.add({ publicKey: publicKey.toUpperCase(), username: 'Zoë_1' }, s.context);

@@ -61,7 +61,7 @@ describe('a session', () => {
     expect(await audited(s, 'operator.logout')).toMatchObject([{ actor_name: 'alice', summary: 'alice logged out' }]);
   });
 
-  it('leaves few events when somebody logs in and out all the time, and none is left out', async () => {
+  it('leaves few events when an operator logs in and out all the time, and none is left out', async () => {
     const s = await scene();
     for (let n = 0; n < 40; n += 1) {
       const { token } = await logIn(s, s.alice);
@@ -82,7 +82,7 @@ describe('a session', () => {
     expect(await counts('operator.login')).toHaveLength(12);
   });
 
-  it('of another network always has an event of its own, so that a new address is told', async () => {
+  it('of another network always has an event of its own, so that a new address is reported', async () => {
     const s = await scene();
     for (let n = 0; n < 20; n += 1) await logIn(s, s.alice);
     await logIn(s, s.alice, { ...HERE, address: '198.51.100.9' });

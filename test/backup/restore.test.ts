@@ -18,7 +18,7 @@ function oldStore(version: number, directory: string, name: string): string {
   const file = join(directory, name);
   const connection = new Sqlite(file);
   connection.exec(readFileSync(join(databases, `${version}.sql`), 'utf8'));
-  // What it holds of secrets was sealed with keys that nobody has.
+  // Its secrets were sealed with keys that are gone.
   for (const table of ['secrets', 'channels', 'deliveries']) {
     const there = connection.prepare("select 1 from sqlite_master where type = 'table' and name = ?").get(table);
     if (there !== undefined) connection.exec(`delete from ${table}`);

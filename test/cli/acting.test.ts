@@ -453,7 +453,7 @@ describe('orch apply', () => {
     ]);
   });
 
-  it('ends at once when nobody is logged in', async () => {
+  it('ends at once without a login', async () => {
     api.answer({ applyRollout: { problem: 'role_forbidden', detail: 'viewers may not do that' } });
     const ran = await run(['apply', 'web-01', 'web-02', '--yes']);
     expect(ran).toMatchObject({ status: 4, stdout: '' });

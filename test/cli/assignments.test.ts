@@ -149,7 +149,7 @@ describe('orch plan --assignment', () => {
     expect((await run(['plan', '--assignment', 'web', '--detailed-exitcode'])).status).toBe(2);
   });
 
-  it('takes an assignment without agents for a mistake, unless told otherwise', async () => {
+  it('takes an assignment without agents for a mistake, except when it is allowed', async () => {
     api.answer({ planAssignment: streamed([]), applyAssignment: appliedStream([]) });
     const refused = await run(['plan', '--assignment', 'web']);
     expect(refused.status).toBe(1);
@@ -284,7 +284,7 @@ describe('a selector', () => {
     expect(asked).toEqual(Array(2).fill(`approved ${selector}`));
   });
 
-  it('that matches nothing is a mistake, unless told otherwise', async () => {
+  it('that matches nothing is a mistake, except when it is allowed', async () => {
     api.answer({ listAgents: { body: [] }, planRollout: streamed([]), applyRollout: appliedStream([]) });
     for (const argv of [['drift'], ['plan'], ['apply', '--yes']]) {
       const refused = await run([...argv, '-l', 'role=none']);

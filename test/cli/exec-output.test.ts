@@ -93,7 +93,7 @@ describe('lines', () => {
   });
 });
 
-it('is told to be out in the order in which it came', () => {
+it('is reported as written in the order in which it came', () => {
   const inOrder = new InOrder();
   const told: number[] = [];
   const [first, second, third] = [1, 2, 3].map((number) => inOrder.next(() => told.push(number)));

@@ -152,14 +152,14 @@ describe('on one agent', () => {
     for (const { session } of terminals.started) expect(session.input.toString()).toBe(input);
   });
 
-  it('leaves a terminal on standard input alone, unless it is told otherwise', async () => {
+  it('leaves a terminal on standard input alone by default', async () => {
     const terminals = withProgram(prints('done\n'));
     expect((await run(['web-01', '--', 'true'], { columns: 80 })).status).toBe(0);
     expect((await run(['web-01', '--stdin', '--', 'true'], { columns: 80 })).status).toBe(0);
     expect(terminals.started.map(({ stdin }) => stdin)).toEqual([false, true]);
   });
 
-  it('ends although nobody closes standard input', async () => {
+  it('ends although standard input stays open', async () => {
     withProgram(prints('done\n'));
     const stdin = new PassThrough();
     expect((await run(['web-01', '--', 'true'], { stdin })).status).toBe(0);
@@ -169,7 +169,7 @@ describe('on one agent', () => {
   it.each<[string, Program]>([
     ['offline', offline],
     ['disabled', () => ({ problem: 'terminal_disabled', detail: 'remote terminals are disabled on web-01' })],
-  ])('%s: it ends with 255, so that nobody takes it for a status of the command', async (name, program) => {
+  ])('%s: it ends with 255, so that it cannot pass as a status of the command', async (name, program) => {
     withProgram(program);
     const argv = ['web-01', '--', 'true'];
     const ran = await run(argv);
@@ -400,7 +400,7 @@ describe('on several agents', () => {
     expect((await run(['web-01', 'web-02', '-o', 'name', '--', 'x'])).stdout).toBe('web-01\n');
   });
 
-  it('stops when nobody may do it', async () => {
+  it('stops when no agent may do it', async () => {
     withProgram(() => ({ problem: 'role_forbidden', detail: 'your role is viewer' }));
     const ran = await run([...fleet, '--', 'x']);
     expect(ran.status).toBe(255);

@@ -24,7 +24,7 @@ const run = (argv: readonly string[], options: RunOptions = {}) =>
   runOrch(argv, { ...options, env: { ...home.env, NO_COLOR: '1', ...options.env } });
 
 describe('orch profile', () => {
-  it('keeps what it is told, for the owner alone', async () => {
+  it('keeps its options, for the owner alone', async () => {
     const pin = 'AB:'.repeat(31).concat('AB');
     const session: readonly (readonly string[])[] = [
       ['profile', 'list'],
@@ -109,7 +109,7 @@ describe('the programs', () => {
     });
   });
 
-  it('orch agent connect asks about a key only where somebody can answer', async () => {
+  it('orch agent connect asks about a key only on a terminal', async () => {
     const seen: (AgentConnectFlags | AgentListenFlags)[] = [];
     const agent = {
       connect: async (flags: AgentConnectFlags) => {
@@ -187,7 +187,7 @@ describe('what goes wrong inside', () => {
     throw new TypeError('x is not a function');
   };
 
-  it('is told as such, and where with --verbose', async () => {
+  it('is named as such, and where with --verbose', async () => {
     const plain = await run(['serve'], { programs: { serve } });
     expectGolden('internal', transcript(['serve'], plain));
     expect((await run(['serve', '-v'], { programs: { serve } })).stderr).toContain('local.test.ts');
@@ -313,7 +313,7 @@ describe('completion', () => {
 });
 
 describe('the streams', () => {
-  it('end quietly when nobody reads any more', async () => {
+  it('end quietly when their reader has gone', async () => {
     const [first] = events;
     const api = await startFakeApi({
       listAuditEvents: { body: { events: [first], has_more: true, next_cursor: first?.id } },

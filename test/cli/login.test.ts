@@ -179,13 +179,13 @@ describe('a session', () => {
     expect(await run(['logout', '--url', url])).toMatchObject({ status: 0 });
   });
 
-  it('of a token that is over is told apart', async () => {
+  it('of an expired token is distinguished', async () => {
     const { url } = await startServer({ tls: null });
     const ran = await run(['agents', '--url', url], { env: { ORCH_TOKEN: 'orch_st_old' } });
     expect(ran.status).toBe(4);
   });
 
-  it('cannot begin where nobody listens', async () => {
+  it('cannot begin where nothing listens', async () => {
     const ran = await run(['status', '--url', 'http://127.0.0.1:9']);
     expect(ran).toMatchObject({ status: 69, stdout: '' });
     expect(ran.stderr).toMatch(/^orch: .*127\.0\.0\.1:9/);

@@ -196,14 +196,14 @@ describe('orch sync', () => {
     expect(writes()).toEqual([]);
   });
 
-  it('changes no assignment that somebody has changed since it was planned', async () => {
+  it('changes no assignment that was changed since it was planned', async () => {
     const { assigned } = world();
     const changed = { ...assigned.get('web'), selector: 'role=shop', agents: [] };
     api.answer({ getAssignment: { body: changed } });
     const { status, stderr } = await run(['sync', site, '--yes']);
     expect(status).toBe(6);
     expect(stderr).toContain(
-      'assignment web could not be updated: somebody has changed its selector from role=www to role=shop since this sync was planned',
+      'assignment web could not be updated: it was changed since this sync was planned: selector from role=www to role=shop',
     );
     expect(stderr).toContain('look at the plan again: orch sync DIR --plan');
     expect(assigned.get('web')?.selector).toBe('role=www');
@@ -314,7 +314,7 @@ describe('what orch sync refuses before it does anything', () => {
     expect((await golden('conflict', ['sync', site])).status).toBe(1);
     // The assignment of the other one goes with --prune.
     expect((await run(['sync', site, '--plan', '--prune'])).status).toBe(0);
-    // Nobody has both any more.
+    // No agent has both now.
     api.answer({ listAgents: { body: [{ ...web1, tags: {} }] } });
     expect((await run(['sync', site, '--plan'])).status).toBe(0);
   });

@@ -102,7 +102,7 @@ describe('term transcript', () => {
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: cast, stderr: '' });
   });
 
-  it('gives every byte of the output to a file that nobody else reads', async () => {
+  it('gives every byte of the output to a file that only its owner reads', async () => {
     const out = temporary('session.raw');
     const argv = ['term', 'transcript', ID, '--format', 'raw', '--out', out];
     expect(await orch(argv)).toMatchObject({ status: 0, stdout: `Wrote ${out}.\n` });

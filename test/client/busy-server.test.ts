@@ -60,7 +60,7 @@ it('is waited for longer than a connection that is not accepted', async () => {
   expect(await ask(2_500, { connectTimeout: 2_000, handshakeTimeout: 60_000 })).toBe(200);
 });
 
-it('that never finishes the handshake is told from one that does not answer', async () => {
+it('that never finishes the handshake is distinguished from one that does not answer', async () => {
   expect(await ask(null, { connectTimeout: 60_000, handshakeTimeout: 100 })).toMatch(
     /cannot be reached: it accepts the connection, but does not finish the TLS handshake$/,
   );

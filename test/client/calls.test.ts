@@ -169,7 +169,7 @@ describe('a stream', () => {
     expect(events).toEqual([{ event: 'result', result }]);
   });
 
-  it('lets the server know when nobody listens any more', async () => {
+  it('lets the server know when its caller has gone', async () => {
     let aborted = () => {};
     const ended = new Promise<void>((resolve) => {
       aborted = resolve;
@@ -292,7 +292,7 @@ describe('a connection that breaks before the answer', () => {
     expect(keys[2]).toBe('mine');
   });
 
-  it('is told for a write that could happen twice', async () => {
+  it('is reported for a write that could happen twice', async () => {
     const { url, keys } = await flaky(1);
     const fault = await faultOf(clientOf(url, { token: 't' }).call('planAgent', apply));
     expect(fault).toMatchObject({ code: 'unreachable', data: { reason: 'ECONNRESET' } });

@@ -53,7 +53,7 @@ describe('a stream of server-sent events', () => {
 
 type Turn = (response: ServerResponse, request: IncomingMessage) => void;
 
-/** A server that answers one request after the other as told, and what it was asked to go on behind. */
+/** A server that answers one request after the other as ordered, and what it was asked to go on behind. */
 async function serve(...turns: readonly Turn[]) {
   const asked: (string | undefined)[] = [];
   const server = createServer((request, response) => {

@@ -114,7 +114,7 @@ describe('a pinned certificate', () => {
 });
 
 describe('an unknown certificate', () => {
-  it('is told with its fingerprint, and nothing is sent', async () => {
+  it('is reported with its fingerprint, and nothing is sent', async () => {
     const spy = await spyServer(tlsFiles());
     const fault = await faultOf(clientOf(spy.url).call('getStatus'));
     expect(fault.code).toBe('tls_unknown');
@@ -187,7 +187,7 @@ describe('plain HTTP', () => {
 });
 
 describe('a server that cannot be reached', () => {
-  it('is told with its address and the reason', async () => {
+  it('is reported with its address and the reason', async () => {
     const server = await startServer();
     await server.api.stop();
     const refused = await faultOf(pinned(server).call('getStatus'));
@@ -221,7 +221,7 @@ describe('a server that cannot be reached', () => {
     expect(other).toMatchObject({ code: 'unreachable', data: { status: 502 } });
   });
 
-  it('gives up when it is told to', async () => {
+  it('gives up when asked to', async () => {
     const silent = createServer(() => {});
     await listen(silent);
     const client = clientOf(`https://127.0.0.1:${portOf(silent)}`);

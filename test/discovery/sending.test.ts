@@ -118,7 +118,7 @@ describe('a discovery packet', () => {
 
 describe('nothing is sent, and nothing audited', () => {
   it.each([
-    ['to a host that nobody knows', 'nobody.invalid:4747', {}],
+    ['to an unknown host', 'nobody.invalid:4747', {}],
     ['to a group', '224.0.0.1:4747', {}],
     ['to every machine', '255.255.255.255:4747', {}],
     ['to the broadcast address of a network', '127.255.255.255:4747', {}],

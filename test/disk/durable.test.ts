@@ -19,7 +19,7 @@ describe('a file that is replaced', () => {
     expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
-  it('is a file of its own, and no link that somebody put at the temporary name', () => {
+  it('is a file of its own, and no link that another process put at the temporary name', () => {
     const directory = temporaryDirectory();
     const other = join(directory, 'other');
     writeFileSync(other, 'of somebody else');

@@ -640,7 +640,7 @@ describe('orch serve recover-admin', () => {
   });
 
   it("is refused in another user's directory", async (context) => {
-    if (process.geteuid?.() !== 0) context.skip('giving a directory to somebody else takes root');
+    if (process.geteuid?.() !== 0) context.skip('giving a directory to another user takes root');
     const theirs = sandbox.path('theirs');
     mkdirSync(theirs, { mode: 0o700 });
     writeFileSync(join(theirs, 'orch.db'), '');

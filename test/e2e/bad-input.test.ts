@@ -93,7 +93,7 @@ describe('agents', () => {
     cpSync(sandbox.path('agent'), sandbox.path('copy'), { recursive: true });
     rmSync(sandbox.path('copy', 'lock'), { force: true });
     const copy = connect(sandbox.path('copy'));
-    await until(() => copy.output().includes('same key'), 'the copy is told');
+    await until(() => copy.output().includes('same key'), 'the copy is refused');
     await copy.stop();
     const { events } = await sandbox.json<{ events: unknown[] }>([
       'audit',

@@ -66,7 +66,9 @@ const events = async () =>
 describe.skipIf(AHEAD === null)(
   `a clock that jumps${AHEAD === null ? ' (skipped: faketime is not installed)' : ''}`,
   () => {
-    it('ahead and back loses no history, no apply and no drift check, and is told', { timeout: 120_000 }, async () => {
+    it('ahead and back loses no history, no apply and no drift check, and is reported', {
+      timeout: 120_000,
+    }, async () => {
       await sandbox.orch(['operator', 'init']);
       let server = await serve();
       await until(async () => (await sandbox.json<Agent[]>(['agents', 'list'])).length === 1, 'the agent waits');

@@ -65,7 +65,7 @@ function withFile(path: string, change: () => void): void {
 }
 
 describe('a first-time user', () => {
-  it('is told what to do next, and nothing is written', async () => {
+  it('names the next step, and writes nothing', async () => {
     const empty = new Sandbox();
     onTestFinished(() => empty.dispose());
     const env = { ORCH_SERVE_DATA_DIR: empty.path('none'), ORCH_AGENT_DATA_DIR: empty.path('none') };

@@ -113,7 +113,7 @@ describe('the printed line', () => {
 });
 
 describe('a token', () => {
-  it('that is used up, as a word or a variable, is told of, and nobody sees it in the list of processes', async () => {
+  it('that is used up, as a word or a variable, is refused with a message, and is not in the list of processes', async () => {
     const { token, command } = await create('--auto-approve');
     type(inForeground(command), 'first');
     await until(async () => (await agentOn('first'))?.connected === true, 'the first agent is connected');
@@ -167,7 +167,7 @@ describe('a token', () => {
     expect(existsSync(sandbox.path('fourth'))).toBe(false);
   });
 
-  it('that was revoked lets nobody in', async () => {
+  it('that was revoked lets no agent in', async () => {
     const { id, token } = await create('--auto-approve', '--uses', '5');
     expect((await sandbox.orch(['enroll', 'revoke', id])).status).toBe(0);
     const agent = sandbox.start(['agent', 'connect', ready.agent_address, '--token', token], environmentOf('late'));

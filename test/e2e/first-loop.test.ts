@@ -57,7 +57,7 @@ describe('the first loop', () => {
     expect(await sandbox.json(['operator', 'whoami'])).toMatchObject({ operator: { role: 'admin', bootstrap: true } });
   });
 
-  it('lets an agent wait until somebody approves it', async () => {
+  it('lets an agent wait until it is approved', async () => {
     agent = sandbox.start([
       'agent',
       'connect',

@@ -139,7 +139,7 @@ describe('keys beside a store that is lost', () => {
     rmSync(`${store}-wal`, { force: true });
   });
 
-  it('get a new one when told so, which the agents obey once they are approved again', async () => {
+  it('get a new one when asked to, which the agents obey once they are approved again', async () => {
     rmSync(store, { force: true });
     await serve('--new-store');
     expect(server.output()).toContain('a new epoch was begun');

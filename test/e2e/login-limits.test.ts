@@ -67,7 +67,7 @@ describe('a right signature', () => {
     expect(new Set(answers.map(({ json }) => json.token)).size).toBe(50);
   });
 
-  it('gets in whatever others of its address do with its key, who are told to wait', async () => {
+  it('gets in whatever others of its address do with its key, which have to wait', async () => {
     const held = await challenge();
     for (let round = 0; round < 10; round += 1) await Promise.all(Array.from({ length: 40 }, challenge));
     const wrong = await Promise.all(Array.from({ length: 150 }, () => verify('ab'.repeat(64))));

@@ -78,7 +78,7 @@ beforeAll(async () => {
 afterAll(() => sandbox.dispose());
 
 describe('a store with a damaged log', () => {
-  it('is told with the number of missing events, and not used', async () => {
+  it('is reported with the number of missing events, and not used', async () => {
     await server.stop('SIGKILL');
     // The last quarter of the log holds the last secrets.
     flipByte(log, Math.floor(statSync(log).size * 0.75));
@@ -89,7 +89,7 @@ describe('a store with a damaged log', () => {
     expect(await refusal()).toContain('newest events are missing');
   });
 
-  it('goes on without them when told so, which the audit log says', async () => {
+  it('goes on without them when asked to, which the audit log says', async () => {
     await serve('--new-epoch');
     const { events } = await sandbox.json<{ events: readonly Event[] }>([
       'audit',
@@ -179,7 +179,7 @@ describe('a store that cannot be checked', () => {
 });
 
 describe('a store with a damaged page', () => {
-  it('is told soon after the start, by the log, the audit log and the status', async () => {
+  it('is reported soon after the start, by the log, the audit log and the status', async () => {
     const file = sandbox.path('serve', 'orch.db');
     const connection = new Sqlite(file);
     const root = connection.prepare('select rootpage from sqlite_master where name = ?').pluck();

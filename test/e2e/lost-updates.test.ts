@@ -1,4 +1,4 @@
-/** Two people change one thing: whoever changes what was read before the other's change is told, and undoes nothing. */
+/** Two operators change one record: the write that was read before the other's change is refused, and undoes nothing. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -131,7 +131,7 @@ describe.each(THINGS)('%s', (_what, make, change) => {
 });
 
 describe('If-Match', () => {
-  it('protects from deleting what somebody has changed', async () => {
+  it('protects from deleting a record that was changed', async () => {
     const { etag } = await send('GET', '/assignments/web');
     await send('PUT', '/assignments/web', { description: 'needed again' });
     expect(await send('DELETE', '/assignments/web', undefined, etag)).toMatchObject({ status: 412 });
@@ -148,7 +148,7 @@ describe('If-Match', () => {
 describe('a name that people take for another', () => {
   const refusedLike = (name: string) => ({ status: 409, body: { detail: expect.stringContaining(`"${name}"`) } });
 
-  it('is refused for assignments, secrets and channels, and told for modules', async () => {
+  it('is refused for assignments, secrets and channels, and reported for modules', async () => {
     const web = { modules: ['site'], selector: 'role=web' };
     expect(await send('POST', '/assignments', { ...web, name: 'WEB' })).toMatchObject(refusedLike('web'));
     expect(await send('POST', '/secrets', { name: 'T0KEN', value: 'x' })).toMatchObject(refusedLike('TOKEN'));

@@ -1,4 +1,4 @@
-/** Maintenance windows with real processes: what they hold back, and what is told of them across a restart. */
+/** Maintenance windows with real processes: what they hold back, and what is reported of them across a restart. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
@@ -49,7 +49,7 @@ afterAll(() => sandbox.dispose());
 describe('a maintenance window', () => {
   let id: string;
 
-  it('holds back scheduled drift checks, and none that somebody asks for', async () => {
+  it('holds back scheduled drift checks, and none that is requested', async () => {
     await until(async () => (await checks('scheduled')) > 0, 'a check was made by itself');
     ({ id } = await sandbox.json<MaintenanceWindow>(['maintenance', 'start', '--for', '1h', '--reason', 'new disk']));
     // What had begun before may still end: a check by hand waits for the others of its agent.
@@ -72,7 +72,7 @@ describe('a maintenance window', () => {
     expect(await deliveries()).toMatchObject([{ event_type: 'operator.added', state: 'suppressed', attempts: 0 }]);
   });
 
-  it('stays active across a restart, and one that comes and goes meanwhile is told once', async () => {
+  it('stays active across a restart, and one that comes and goes meanwhile is reported once', async () => {
     const short = ['maintenance', 'schedule', '--from', '2s', '--for', '1s', '--reason', 'short'];
     const missed = await sandbox.json<MaintenanceWindow>(short);
     expect(await server.stop()).toBe(0);

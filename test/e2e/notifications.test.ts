@@ -1,4 +1,4 @@
-/** Notifications with the real program: what happens is told to a real server, across restarts and a new key. */
+/** Notifications with the real program: events go to a real server, across restarts and a new key. */
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
@@ -56,7 +56,7 @@ afterAll(async () => {
 });
 
 describe('an operator', () => {
-  it('is told which setting keeps a channel from its address, and the setting takes effect on SIGHUP', async () => {
+  it('names the setting that keeps a channel from its address, and the setting takes effect on SIGHUP', async () => {
     const { port } = receiver.address() as AddressInfo;
     const to = `http://127.0.0.1:${port}/hook`;
     const add = ['channels', 'add', 'ops', '--type', 'webhook', '--to', to, '--secret', SECRET];
@@ -76,7 +76,7 @@ describe('an operator', () => {
     expect(told('channel.tested').at(-1)?.headers['webhook-signature']).toMatch(/^v1,[A-Za-z0-9+/]{43}=$/);
   });
 
-  it('is told of an agent that waits, and marks it as read', async () => {
+  it('hears of an agent that waits, and marks it as read', async () => {
     sandbox.start([
       'agent',
       'connect',
@@ -98,7 +98,7 @@ describe('an operator', () => {
     expect(await orch('notifications', '--unread')).toContain('You have read everything.');
   });
 
-  it('is told after the orchestrator was killed with something to send', async () => {
+  it('is sent after the orchestrator was killed with something to send', async () => {
     answer = 500;
     const jwk = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
     const key = Buffer.from(jwk.x ?? '', 'base64url').toString('hex');

@@ -20,7 +20,7 @@ describe.skipIf(!existsSync('/dev/full'))('an answer that does not fit on the di
   });
 });
 
-describe('an answer that nobody reads', () => {
+describe('an answer without a reader', () => {
   it.each(['--version', '--help', 'completion bash'])('orch %s ends without a word', (words) => {
     const { stdout, stderr } = shell(`{ sleep 0.2; ${orch(words)}; echo "status $?" >&2; } | true`);
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: 'status 0\n' });

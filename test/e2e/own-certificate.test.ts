@@ -121,7 +121,7 @@ describe('an own certificate', () => {
     await until(async () => (await status('pinned')) === '', 'logins are bound to the new certificate');
   });
 
-  it('that ends soon is told of in the log, the status, the metrics, orch doctor and an event, once', async () => {
+  it('that ends soon is reported in the log, the status, the metrics, orch doctor and an event, once', async () => {
     expect(server.output()).toContain('the certificate of the API ends in less than a day');
     const { status: ended, stdout } = await sandbox.orch(['status', '--profile', 'pinned']);
     expect([ended, stdout]).toEqual([0, expect.stringMatching(/^Certificate +ends in 23 h.*renew it$/m)]);
@@ -138,7 +138,7 @@ describe('an own certificate', () => {
     expect((await sandbox.json<{ events: readonly unknown[] }>(list)).events.length).toBe(events.length);
   });
 
-  it('that has ended is told of too', async () => {
+  it('that has ended is reported too', async () => {
     const privateKey = createPrivateKey(readFileSync(`${tls}/first.key`));
     const validity = { from: new Date('2020-01-01T00:00:00Z'), to: new Date('2021-01-01T00:00:00Z') };
     writeFileSync(`${tls}/ended.crt`, selfSignedP256({ privateKey, dnsNames: ['localhost'], addresses: [], validity }));

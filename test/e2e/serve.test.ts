@@ -23,7 +23,7 @@ const PRIVATE_PORTS = ['--agent-port', '0', '--api-port', '0', '--agent-host', '
 /** No system has an account of that number. */
 const NAMELESS = 54_321;
 
-/** Only root can become somebody else, who may then not be let in where this repository or Node is. */
+/** Only root can become another user, who may have no access to this repository or to Node. */
 const canBeNameless = (): boolean =>
   process.geteuid?.() === 0 && spawnSync(process.execPath, [ORCH, '--version'], { uid: NAMELESS }).status === 0;
 
@@ -143,7 +143,7 @@ describe('orch serve', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'takes the directory of one that was killed and that nobody waits for (needs Linux)',
+    'takes the directory of one that was killed and not reaped (needs Linux)',
     async () => {
       sandbox = new Sandbox();
       await sandbox.orch(['operator', 'init']);

@@ -58,7 +58,7 @@ async function shell(...options: readonly string[]): Promise<Pty> {
   return pty;
 }
 
-/** Types the beginning of a line like somebody who looks, until a key is shown that nothing can have come back for. */
+/** Types the beginning of a line like a person who looks, until a key is shown before an answer can have come back. */
 async function begin(pty: Pty): Promise<void> {
   const isPredicted = async (): Promise<boolean> => {
     await sleep(4 * DELAY);

@@ -402,7 +402,7 @@ describe('orch term with the real programs', () => {
     expect(numbers.at(-1)).toBe('200000');
   });
 
-  it('ends a pipe whose shell is not told to', async () => {
+  it('ends a pipe whose shell gets no order to', async () => {
     const { status, stdout } = await sandbox.orch(['term', 'web-01'], { input: "echo a''lone\n" });
     expect(status).toBe(0);
     expect(stdout).toContain('alone');

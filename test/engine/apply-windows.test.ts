@@ -9,6 +9,7 @@ import { MaintenanceWindows } from '../../daemon/maintenance/maintenance-windows
 import { silentLogger } from '../../src/kernel/logger.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
+import { until } from '../support/until.js';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -82,7 +83,10 @@ describe('an assignment with permits', () => {
     const rollout = { ...request, limits: NO_LIMITS, expect: null };
     expect((await rejection(bench.engine.rollouts.apply(rollout, ALICE))).code).toBe('outside_window');
     await bench.engine.rollouts.apply({ ...rollout, limits: { ...NO_LIMITS, outsideWindow: true } }, ALICE);
-    await bench.settle();
+    await until(async () => {
+      await bench.settle();
+      return (await appliesOf(bench, agent)).some((apply) => apply.endsWith(' succeeded'));
+    }, 'the rollout has applied');
     expect(await appliesOf(bench, agent)).toEqual([`${ALICE.actor.id} succeeded`]);
     const order = {
       nodeId: agent.nodeId,

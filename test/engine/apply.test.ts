@@ -317,7 +317,7 @@ describe('those who wait for an apply', () => {
     expect(await watch()).toEqual(['/a', '/b', '/c']);
   });
 
-  it('are told of an agent that says nothing, while the operation goes on', async () => {
+  it('hear of a silent agent, while the operation goes on', async () => {
     const bench = await openBench();
     const agent = await bench.agent('1');
     agent.mute = true;

@@ -36,7 +36,7 @@ const standing = async (bench: Bench, { nodeId }: ScriptedAgent) =>
   (await standingDrift(bench.db, { nodeId, since: '', now: bench.clock.now() })).map(({ identity }) => identity);
 
 describe('snoozed drift', () => {
-  it('does not count until its time, and then counts and is told of by itself', async () => {
+  it('does not count until its time, and then counts and is reported by itself', async () => {
     const { bench, agent } = await drifted();
     expect(await bench.drift(agent)).toMatchObject({ status: 'drifted', snoozed: 0 });
     expect(await standing(bench, agent)).toEqual(['/a']);

@@ -186,7 +186,7 @@ describe('an agent that cannot be trusted', () => {
     expect(await answer(bench, agent, end)).toContain('fewer results than it reported');
   });
 
-  it('cannot change what is over, and is told to forget it', async () => {
+  it('cannot change what is over, and must forget it', async () => {
     const bench = await openBench();
     const { agent, id } = await begun(bench);
     agent.diligent = true;

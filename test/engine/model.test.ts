@@ -182,7 +182,7 @@ class Model {
     );
   }
 
-  /** Lets go of whoever waits for an agent, and waits until nothing is written any more. */
+  /** Releases all waiters for an agent, and waits until all writes have ended. */
   private async rest(): Promise<void> {
     await Promise.all(this.connections.values());
     const all = Promise.all(this.pending);
@@ -193,7 +193,7 @@ class Model {
         new Promise((resolve) => setTimeout(() => resolve(false), 5)),
       ]);
       if (isDone) break;
-      if (round > 400) throw new Error('somebody waits forever');
+      if (round > 400) throw new Error('a caller waits forever');
       // A plan waits for its turn, or for an agent that is connected and says nothing.
       this.bench.clock.advance(round < 100 ? 0 : 60_000);
       await this.bench.engine.tick();

@@ -416,7 +416,7 @@ describe('an agent', () => {
     expect(await bench.apply(agent, ['site'])).toMatchObject({ status: 'succeeded' });
   });
 
-  it('that is gone before its report is stored is told to forget it when it is back', async () => {
+  it('that is gone before its report is stored must forget it when it is back', async () => {
     const bench = await openBench();
     const { agent, id } = await underWay(bench, 3);
     agent.work();
@@ -429,7 +429,7 @@ describe('an agent', () => {
     expect(agent.journal.size).toBe(0);
   });
 
-  it('is sent nothing on a new connection before it has told its inventory', async () => {
+  it('is sent nothing on a new connection before it has reported its inventory', async () => {
     const bench = await openBench();
     const agent = await bench.agent('1');
     await bench.upload('site', FILES);
@@ -475,7 +475,7 @@ describe('an agent', () => {
     expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null }, agent.nodeId)).total).toBe(0);
   });
 
-  it('is told to forget what nobody knows', async () => {
+  it('must forget a run that the store does not know', async () => {
     const bench = await openBench();
     const { agent, id } = await underWay(bench, 3);
     agent.diligent = true;

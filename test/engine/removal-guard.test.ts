@@ -31,7 +31,7 @@ describe('the removal guard', () => {
     expect(reason(removals, more)).toBe(expected);
   });
 
-  it('names the resources of a module that is not named any more', async () => {
+  it('names the resources of a module that is no longer named', async () => {
     const bench = await openBench();
     const agent = await bench.agent('1');
     await bench.upload('base', { '/base': '' });

@@ -415,7 +415,7 @@ describe('max_failures', () => {
 });
 
 describe('a rollout under way', () => {
-  it('goes on without whoever asked, and stops a plan that nobody waits for', async () => {
+  it('goes on without its caller, and stops a plan whose caller has gone', async () => {
     const { bench, agents } = await fleet(3);
     await begin(bench, { concurrency: 1 });
     await bench.settle();
@@ -445,7 +445,7 @@ describe('a rollout under way', () => {
     expect((await rejection(bench.engine.rollouts.cancel(rollout.rollout_id, ALICE))).code).toBe('rollout_finished');
   });
 
-  it('leaves agents alone that the assignment does not mean any more', async () => {
+  it('leaves agents alone that the assignment no longer selects', async () => {
     const { bench, agents } = await fleet(2);
     await apply(bench);
     for (const agent of agents) agent.diligent = false;
@@ -465,7 +465,7 @@ describe('a rollout under way', () => {
     const signal = new AbortController().signal;
     const listener = watcher(async (one) => void told.push(one));
     await bench.while(bench.engine.rollouts.plan({ ...REQUEST, signal }, ALICE, listener));
-    // The plans are told of in the order in which they end.
+    // The plans are reported in the order in which they end.
     const hashes = agents.slice(0, 2).map(({ nodeId }) => {
       const plan = told.find(({ node_id }) => node_id === nodeId);
       return [nodeId, plan?.result?.plan_hash ?? ''];

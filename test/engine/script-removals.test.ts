@@ -71,7 +71,7 @@ function sent({ received }: Awaited<ReturnType<typeof applied>>['agent']): reado
   return parts.at(-1)?.removals ?? [];
 }
 
-describe('a script that is not desired any more', () => {
+describe('a script that is no longer desired', () => {
   it('is sent with the secrets of its undo as they are now, and without the others', async () => {
     const { bench, agent, values } = await applied({ leave: UNDO, out: LOGIN });
     values.set('TOKEN', 'second-value');

@@ -130,7 +130,7 @@ async function damageStore({ fleet, ledger, random }: Strike): Promise<void> {
   await fleet.startServe(['--new-epoch']);
 }
 
-/** A byte of a recording that is kept is changed: whoever reads or searches it has to be told. */
+/** A byte of a recording that is kept is changed: each read or search of it has to fail with that. */
 async function damageRecording({ fleet, ledger, random }: Strike): Promise<void> {
   const id = await fleet.recordedSession();
   const file = await compressedRecording(fleet, id);

@@ -1,4 +1,4 @@
-/** A machine that nobody applies to: the orchestrator does, because its assignment is enforced. */
+/** A machine that only the orchestrator applies to, because its assignment is enforced. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -119,12 +119,12 @@ export async function checkEnforced(fleet: Fleet, ledger: Ledger, violated: (sen
   if (!mayBeCurrent(value, ledger)) violated(`the module ${MODULE} has the content of ${value}`);
   await becomesCurrent(fleet, value, violated);
   if (runsOf(fleet, value) === 0) violated(`the machine is in sync, and the script of ${value} did not run`);
-  // Nothing that was published meanwhile is awaited any more.
+  // Nothing that was published meanwhile is awaited after this.
   ledger.kept.length = 0;
   ledger.kept.push({ value, fate: 'acknowledged' });
 }
 
-/** The newest acknowledged value is current, or one that came after it and was answered by nobody. */
+/** The newest acknowledged value is current, or a later one that was never acknowledged. */
 function mayBeCurrent(value: string, { kept }: Ledger): boolean {
   const newest = kept.map(({ fate }) => fate).lastIndexOf('acknowledged');
   const found = kept.findIndex((one) => one.value === value);

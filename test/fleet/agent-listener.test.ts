@@ -317,7 +317,7 @@ describe('the listener', () => {
     expect(peers).toHaveLength(1);
   });
 
-  it('says goodbye when it stops, waits for nobody, and gives the port free', async () => {
+  it('says goodbye when it stops, waits for no agent, and frees the port', async () => {
     const { listener, port } = await start({ timeouts: { stop: 200 } });
     const socket = await dial(port);
     const deaf = await dial(port, newIdentity());

@@ -219,7 +219,7 @@ describe('a decision made twice', () => {
       .execute();
   });
 
-  it('about nobody is told so', async () => {
+  it('about an unknown agent is refused so', async () => {
     const fleet = await Fleet.start();
     await expect(fleet.approve('f'.repeat(32), 'web')).rejects.toMatchObject({ code: 'agent_not_found' });
     await expect(fleet.reject('f'.repeat(32))).rejects.toMatchObject({ code: 'agent_not_found' });

@@ -26,7 +26,7 @@ describe('a connection', () => {
     expect(await fleet.story()).toEqual([]);
   });
 
-  it('that has said hello has no deadline any more', async () => {
+  it('that has said hello has no deadline', async () => {
     const fleet = await Fleet.start({ timeouts: { hello: 300 } });
     const agent = await fleet.join();
     // Longer than the deadline of a hello: nothing tells that none is kept.
@@ -34,7 +34,7 @@ describe('a connection', () => {
     expect(agent.socket.readyState).toBe(agent.socket.OPEN);
   });
 
-  it('of a pending agent is told so, with the version that both speak', async () => {
+  it('of a pending agent is answered so, with the version that both speak', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.join();
     expect(agent.received).toEqual([
@@ -279,7 +279,7 @@ describe('a violation of an approved agent', () => {
 });
 
 describe('a failure of ours', () => {
-  it('closes the connection so that the agent comes back, blames nobody, and tells the agent nothing', async () => {
+  it('closes the connection so that the agent comes back, blames no one, and tells the agent nothing', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.approved('web');
     fleet.traffic.onReceive = () => {
@@ -328,7 +328,7 @@ describe('a version that is not spoken', () => {
 });
 
 describe('the end', () => {
-  it('of the orchestrator is told to everyone, and recorded before it is over', async () => {
+  it('of the orchestrator is announced to everyone, and recorded before it is over', async () => {
     const fleet = await Fleet.start();
     const [known, waiting, silent] = [await fleet.approved('web'), await fleet.join(), await fleet.dial(newIdentity())];
     await fleet.gateway.stop();

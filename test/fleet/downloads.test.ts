@@ -175,7 +175,7 @@ describe('the places', () => {
     expect(await agent.message(0)).toMatchObject({ type: 'status' });
   });
 
-  it('for downloads are limited, and the next one is told when to come again', async () => {
+  it('for downloads are limited, and the next one learns when to come again', async () => {
     const { fleet, port, token } = await start();
     const { token: text } = await token({ uses: 5 });
     // Larger than what the buffers of both ends hold.

@@ -53,7 +53,7 @@ describe('POST /enrolment-tokens', () => {
     });
   });
 
-  it('lives an hour and lets one agent in unless told otherwise', async () => {
+  it('lives an hour and lets one agent in by default', async () => {
     const { post } = await served();
     const standard = { expires_at: 1_760_003_600, uses: 1, tags: {}, auto_approve: false };
     expect((await post()).json).toMatchObject(standard);

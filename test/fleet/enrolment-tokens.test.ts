@@ -19,7 +19,7 @@ const make = (fleet: Fleet, wanted: NewEnrolmentToken = {}): Promise<CreatedEnro
 const come = (fleet: Fleet, { token }: { readonly token: string }, hostname = 'box'): Promise<TestAgent> =>
   fleet.join(undefined, { hostname, enrolment_token: token });
 
-/** What an agent was told, in order, up to its status or its end. */
+/** Messages that an agent got, in order, up to its status or its end. */
 async function answers(agent: TestAgent): Promise<readonly unknown[]> {
   await Promise.race([agent.message(1), agent.closed]);
   const close = agent.received.length < 2 ? await agent.closed : null;

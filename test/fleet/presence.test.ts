@@ -143,7 +143,7 @@ describe('attributes', () => {
     expect(fleet.traffic.messages).toEqual([]);
   });
 
-  it('that come too often are a violation, so that nobody floods the log', async () => {
+  it('that come too often are a violation, so that no agent floods the log', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.approved('web');
     for (const arch of ['arm64', 'riscv']) agent.send({ type: 'attributes', attributes: { arch } });
@@ -324,7 +324,7 @@ describe('a second connection with the same key', () => {
     // A refusal may be stored before the record of the winner.
     expect([...(await fleet.story())].sort()).toEqual(['agent.duplicate_identity', 'agent.pending']);
     const [winner] = winners;
-    if (!winner) throw new Error('nobody was let in');
+    if (!winner) throw new Error('no agent was let in');
     await fleet.reject(winner.nodeId);
     expect((await winner.closed).code).toBe(4403);
   });

@@ -40,7 +40,7 @@ describe('a rejection', () => {
     ]);
   });
 
-  it('drops what the agent has sent but nobody has looked at', async () => {
+  it('drops messages of the agent that are not handled yet', async () => {
     const fleet = await Fleet.start();
     const agent = await fleet.approved('web');
     let go: () => void = () => undefined;

@@ -149,7 +149,7 @@ describe('a tag that is not valid', () => {
     expect(await changes()).toEqual([]);
   });
 
-  it('is told of with all the others', async () => {
+  it('is reported with all the others', async () => {
     const { replace, set, now } = await tagged({ role: 'web' });
     const answer = await replace({ tags: { 'a/b~c': 'x', good: 'x', bad: '\n', '-': '\u0000' } });
     expect(answer.json).toMatchObject({

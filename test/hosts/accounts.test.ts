@@ -215,7 +215,7 @@ describeHosts('users and groups on a booted machine', () => {
   });
 
   describe('what is in use', () => {
-    it('is neither renumbered nor removed under somebody who is at work', async () => {
+    it('is neither renumbered nor removed under a user who is logged in', async () => {
       await orch.declare(user({ name: 'anna' }), user({ name: 'busy', primary_group: 'users' }));
       expect(failures(await orch.apply())).toEqual({});
       const work = await host.spawn(['runuser', '-u', 'busy', '--', 'sleep', '1000']);
@@ -280,7 +280,7 @@ describeHosts('users and groups on a booted machine', () => {
       expect(await orch.differences()).toEqual([]);
     });
 
-    it('stays when it is the primary group of somebody', async () => {
+    it('stays when it is the primary group of a user', async () => {
       await run('useradd -g crew holder');
       await orch.declare(user({ name: 'anna' }));
       const plan = failures(await orch.results('plan'));

@@ -13,7 +13,7 @@ export interface Outcome {
 export interface CommandOptions {
   readonly input?: string | Uint8Array;
   readonly env?: NodeJS.ProcessEnv;
-  /** After this time the program and its process group are killed and the promise rejects; 30 s unless told. */
+  /** After this time the program and its process group are killed and the promise rejects; 30 s by default. */
   readonly timeoutMs?: number;
 }
 

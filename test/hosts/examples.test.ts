@@ -82,7 +82,7 @@ describeHosts('the examples on a booted machine', () => {
     expect(await service('systemd-timesyncd')).toEqual(['active', 'enabled']);
   });
 
-  it('sshd leaves everything as it is where nobody has a key', async () => {
+  it('sshd leaves everything as it is where no user has a key', async () => {
     const results = await orch('apply', 'sshd');
     expect(failed(results)).toEqual([
       expect.stringMatching(/^has-key failed: .*no user has a key/s),

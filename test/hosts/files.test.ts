@@ -368,7 +368,7 @@ describeHosts('files and directories on a booted machine', () => {
   });
 
   describe('an ordinary user', () => {
-    it('may do what it may do, and is told of the rest', async () => {
+    it('does what it may do, and reports the rest', async () => {
       const olaf = new LocalOrch(host, '/srv/olaf.orch.yaml', 'olaf');
       await run(
         'echo mine >/home/olaf/mine; chown olaf: /home/olaf/mine; echo root >/srv/site/roots; chmod 600 /srv/site/roots; chmod 644 /etc/hostname',

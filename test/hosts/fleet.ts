@@ -14,7 +14,7 @@ export interface FleetOptions {
   readonly binds?: readonly Bind[];
   /** Debian packages beyond the base; each combination is built once for this machine. */
   readonly packages?: readonly string[];
-  /** Directory with `dist`, `node_modules` and `package.json`: the built project unless told; null for hosts without Node and orch. */
+  /** Directory with `dist`, `node_modules` and `package.json`: the built project by default; null for hosts without Node and orch. */
   readonly project?: string | null;
   /** Capabilities of every host beyond those of a container. */
   readonly capabilities?: readonly string[];

@@ -12,7 +12,7 @@ type Verb = 'plan' | 'apply' | 'drift';
 
 export interface LocalPackages {
   readonly start: (verb: Verb, packages: Packages) => Promise<Program>;
-  /** The results of what was named, and of what is not declared any more. */
+  /** The results of the named packages, and of those that are no longer declared. */
   readonly run: (verb: Verb, packages: Packages) => Promise<Resources>;
   readonly finished: (program: Program) => Promise<Resources>;
   /** What is declared besides what is named: all that was applied well. */

@@ -6,7 +6,7 @@ import { inCgroup } from './cgroup.js';
 import { run } from './command.js';
 import { childrenOf, statusOf } from './processes.js';
 
-/** A file or directory of this machine that the host sees; read-only unless told. */
+/** A file or directory of this machine that the host sees; read-only by default. */
 export interface Bind {
   readonly from: string;
   readonly to: string;

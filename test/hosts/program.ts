@@ -9,7 +9,7 @@ export interface Program {
   readonly stderr: () => string;
   readonly write: (text: string) => void;
   readonly closeInput: () => void;
-  /** Sends a signal to the program itself, SIGTERM unless told; nothing happens when it has ended. */
+  /** Sends a signal to the program itself, SIGTERM by default; nothing happens when it has ended. */
   readonly kill: (signal?: NodeJS.Signals) => void;
   /** Settles with status and output when it has ended, or its host has. */
   readonly ended: Promise<Outcome>;

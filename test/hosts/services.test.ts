@@ -24,7 +24,7 @@ const file = (id: string, path: string, content: string): Resource => ({
   resource: { 'file-unix': { path, content } },
 });
 
-/** A unit that somebody else has installed; it counts in a file how often it was started and reloaded. */
+/** A unit of another program; it counts in a file how often it was started and reloaded. */
 const counted = (name: string) => `[Unit]
 Description=of somebody else
 [Service]

@@ -57,7 +57,7 @@ describe('a start', () => {
   });
 });
 
-/** A server with one request that waits until it is told to finish or is aborted. */
+/** A server with one request that waits until `finish` is called or it is aborted. */
 async function busy(drainMs: number) {
   let finish = () => {};
   let begun = () => {};
@@ -148,7 +148,7 @@ describe('a stop', () => {
     expect((await answer).json.filter).toHaveLength(filter.length);
   });
 
-  it('does not wait for a TLS handshake that nobody ends', async () => {
+  it('does not wait for a TLS handshake that never ends', async () => {
     const api = await startTiny({ tls: tlsFiles(), limits: { handshakeTimeoutMs: 60_000 } });
     const silent = connect(api.address().port, '127.0.0.1');
     const closed = new Promise((resolve) => silent.once('close', resolve));

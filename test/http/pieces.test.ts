@@ -63,7 +63,7 @@ describe('a body in pieces', () => {
     await until(() => source.closed, 'the source is let go');
   });
 
-  it('is cut off when its source breaks, so that nobody takes it for whole', async () => {
+  it('is cut off when its source breaks, so that it cannot pass as whole', async () => {
     const broken = Readable.from(
       (async function* () {
         yield PIECE;

@@ -22,7 +22,7 @@ const twoPieces = async ({ stream }: Call<Tiny['run']>) => {
   return answer;
 };
 
-/** A request whose answer is not read until told. */
+/** A request whose answer is not read until `read` is called. */
 function open(api: ApiServer, headers: Record<string, string> = {}) {
   const client = request({
     port: api.address().port,
@@ -266,7 +266,7 @@ describe('a client that goes away', () => {
             started();
             await new Promise((done) => signal.addEventListener('abort', done, { once: true }));
             reason = signal.reason;
-            // Nobody is there to read it, and that is no error.
+            // Without a reader, this is no error.
             await stream?.({ event: 'piece', piece: 'two' });
             resolve();
             throw signal.reason;

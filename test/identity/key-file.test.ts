@@ -144,7 +144,7 @@ describe('a key file', () => {
     });
   });
 
-  it.runIf(has('mkfifo', '--version'))('that is a FIFO is refused and holds nobody up (needs mkfifo)', () => {
+  it.runIf(has('mkfifo', '--version'))('that is a FIFO is refused without waiting for a writer (needs mkfifo)', () => {
     const path = newPath();
     run('mkfifo', '-m', '600', path);
     expect(faultOf(() => loadKey(path)).message).toBe(`${path} is not a regular file`);

@@ -191,7 +191,7 @@ describe('a walk', () => {
   const bounds: WalkBounds = { concurrency: 4, hasCanaries: false, maxFailures: null, soak: 0 };
   const view = { bounds, passed: 0, window: 1, soakEnd: null, now: 0 };
 
-  it('does not leave a wave that nobody has proved, but does not wait for those that are away otherwise', () => {
+  it('does not leave a wave without one success, but does not wait for the other agents that are away', () => {
     const rest = { ...NONE, ready: 5 };
     const unproved = [{ ...NONE, away: 2 }, rest];
     expect(nextStep({ ...view, waves: unproved })).toEqual({ do: 'wait', until: null });

@@ -209,7 +209,7 @@ describe('any module', () => {
         fc.pre(first !== null && second !== null);
         const outcome = outcomeOf([first], facts);
         expect(outcomeOf([first], facts)).toEqual(outcome);
-        // What a person is told first may follow the order of the text.
+        // The first message may follow the order of the text.
         if (isFault(outcome)) expect(outcomeOf([second], facts)).toMatchObject({ code: outcome.code });
         else expect(outcomeOf([second], facts)).toEqual(outcome);
       }),

@@ -37,7 +37,7 @@ function faultOf(run: () => unknown): Fault {
 }
 
 describe('resolveCompiled', () => {
-  it('shares what is the same for every agent, and nobody can change it', () => {
+  it('shares the parts that are the same for every agent, and no one can change them', () => {
     const module = compiled('- resource: {file-unix: {path: /a, content: text}}\n');
     const [first, second] = ['a', 'b'].map((name) => {
       const { resources } = resolveCompiled({ modules: [module], agent: agent(name), secret: noSecret });
@@ -91,7 +91,7 @@ describe('resolveCompiled', () => {
     expect(fault.errors?.[0]?.path).toBe('/resources/68/resource/file-unix/content');
   });
 
-  it('refuses a secret in what a resource turns out to be told apart by', () => {
+  it('refuses a secret in what a resource has as its identity', () => {
     const [name, known] = [...SAMPLE_KINDS].find(([kind]) => kind === 'sample-text') ?? [];
     if (name === undefined || known === undefined) throw new Error('the sample kind is gone');
     const kind = { ...known.kind, identity: (body: object) => JSON.stringify(body) };

@@ -61,7 +61,7 @@ const processes = () =>
     ['terminal host', fleet.hostPid],
   ] as const;
 
-/** Once nothing of the last sessions is on its way any more. */
+/** Waits until nothing of the last sessions is in flight. */
 async function sample(): Promise<readonly Sample[]> {
   fleet.renewClient();
   const isQuiet = async () => {

@@ -74,7 +74,7 @@ async function flowing(): Promise<string> {
 
 const outputOf = async (id: string): Promise<number> => (await fleet.session(id)).output_bytes ?? 0;
 
-/** Waits until nothing of it comes any more. */
+/** Waits until no more of it arrives. */
 async function standsStill(id: string): Promise<number> {
   let before = -1;
   let now = await outputOf(id);
@@ -164,15 +164,15 @@ describe.skipIf(process.platform !== 'linux')(`a flood of ${BYTES} bytes (needs 
     expect(await sha256).toBe(expected);
   });
 
-  it('waits for a pipe that nobody reads, without losing the connection, and goes on', async () => {
+  it('waits for a pipe without a reader, without losing the connection, and goes on', async () => {
     const { child, sha256 } = flood('pipe');
     const session_id = await flowing();
     child.stdout?.pause();
     const watched = memory([child.pid as number]);
     const stood = await standsStill(session_id);
-    tell('beside a pipe that nobody reads', await typing(100));
+    tell('beside a pipe without a reader', await typing(100));
     await pause(STOPPED);
-    watched.check('a pipe that nobody reads');
+    watched.check('a pipe without a reader');
     expect(await outputOf(session_id)).toBe(stood);
     expect((await fleet.session(session_id)).writer).not.toBeNull();
     child.stdout?.resume();

@@ -16,7 +16,7 @@ const pass = async (bench: MaintenanceBench, seconds: number) => {
 };
 
 describe('a maintenance window', () => {
-  it('is active from its start until its end, and both are told at the time', async () => {
+  it('is active from its start until its end, and both are reported at the time', async () => {
     const bench = await openBench();
     const { id, ...window } = await open(bench, 'new kernel', [HOUR, 2 * HOUR]);
     expect(window).toMatchObject({ reason: 'new kernel', status: 'scheduled', created_by: ADA.actor.id });
@@ -141,7 +141,7 @@ describe('a maintenance window', () => {
 });
 
 describe('after a restart', () => {
-  it('what began and ended meanwhile is told once, in its order, with its own times', async () => {
+  it('what began and ended meanwhile is reported once, in its order, with its own times', async () => {
     const bench = await openBench();
     const now = bench.now();
     await open(bench, 'b', [2 * HOUR, 4 * HOUR]);

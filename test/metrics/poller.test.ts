@@ -60,7 +60,7 @@ async function tick(asked: readonly unknown[], more: number): Promise<void> {
 }
 
 describe('the poller', () => {
-  it('asks who has come at once, each in a time of its own, and nobody who has gone', async () => {
+  it('asks a new agent at once, each on a schedule of its own, and none that has gone', async () => {
     const { asked, clock, connected, poller } = await bench();
     connected.add(A);
     await poller.start();

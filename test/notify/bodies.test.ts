@@ -45,7 +45,7 @@ describe('a hostile summary', () => {
     expect(body.target.name).not.toMatch(INVISIBLE);
   });
 
-  it('calls nobody and formats nothing in Discord', () => {
+  it('mentions no one and formats nothing in Discord', () => {
     const { body } = sent('discord', HOSTILE);
     expect(body.allowed_mentions).toEqual({ parse: [] });
     expect(body.embeds).toHaveLength(1);

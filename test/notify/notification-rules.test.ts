@@ -126,7 +126,7 @@ const wentOf = (id: string): Partial<DomainEvent> => ({ ...went, target: { ...WE
 const cameOf = (id: string): Partial<DomainEvent> => ({ ...came, target: { ...WEB, id, name: nameOf(id) } });
 
 describe('an agent that has gone', () => {
-  it('is told of after 60 seconds', async () => {
+  it('is reported after 60 seconds', async () => {
     const notify = await bench();
     await withWeb(notify);
     await notify.emit(came);
@@ -170,7 +170,7 @@ describe('an agent that has gone', () => {
     expect(await listed(notify)).toHaveLength(3);
   });
 
-  it('has a notification of its own when it vanishes later than others, and is told of in time', async () => {
+  it('has a notification of its own when it vanishes later than others, and is reported in time', async () => {
     const notify = await bench();
     const [first = '', second = ''] = await withMany(notify, 2);
     await notify.emit(wentOf(first));
@@ -205,7 +205,7 @@ describe('an agent that has gone', () => {
     });
   });
 
-  it('is not told of when it is back in time, rejected or removed', async () => {
+  it('is not reported when it is back in time, rejected or removed', async () => {
     const notify = await bench();
     await withWeb(notify);
     for (const end of [came, { ...went, type: 'agent.rejected' }, { ...went, type: 'agent.removed' }] as const) {
@@ -220,7 +220,7 @@ describe('an agent that has gone', () => {
     expect(await listed(notify)).toEqual([]);
   });
 
-  it('is told of by the orchestrator that was started meanwhile, once agents had time to come back', async () => {
+  it('is reported by the orchestrator that was started meanwhile, once agents had time to come back', async () => {
     const first = await openNotify();
     await withWeb(first);
     await first.emit(went);
@@ -233,7 +233,7 @@ describe('an agent that has gone', () => {
     expect(await types(second)).toEqual(['agent.disconnected']);
   });
 
-  it('is not told of when it comes back after the start', async () => {
+  it('is not reported when it comes back after the start', async () => {
     const first = await openNotify();
     await withWeb(first);
     await first.emit(went);
@@ -246,7 +246,7 @@ describe('an agent that has gone', () => {
     expect(await listed(second)).toEqual([]);
   });
 
-  it('while the orchestrator was dead is noted in the log, and told of', async () => {
+  it('while the orchestrator was dead is noted in the log, and reported', async () => {
     const first = await openNotify();
     await withWeb(first);
     await first.emit(came);
@@ -263,7 +263,7 @@ describe('an agent that has gone', () => {
 });
 
 describe('a failed login', () => {
-  it('is told of at the fifth in a row', async () => {
+  it('is reported at the fifth in a row', async () => {
     const notify = await bench();
     for (let count = 0; count < 4; count += 1) await notify.emit(failure(1));
     expect(await listed(notify)).toEqual([]);
@@ -293,7 +293,7 @@ describe('a failed login', () => {
     expect(await types(notify)).toEqual(['operator.login']);
   });
 
-  it('that goes on is told of again after an hour at the earliest', async () => {
+  it('that goes on is reported again after an hour at the earliest', async () => {
     const notify = await bench();
     await notify.emit(failure(5));
     await notify.pass(30 * MINUTE);
@@ -306,7 +306,7 @@ describe('a failed login', () => {
 });
 
 describe('a login', () => {
-  it('from a new IPv6 address of a known network is not told of', async () => {
+  it('from a new IPv6 address of a known network is not reported', async () => {
     const notify = await bench();
     for (const address of ['2001:db8:0:1:a1f2:33ff:fe00:a', '2001:db8:0:1:b1f2:33ff:fe00:b', '2001:db8:0:2::1']) {
       await notify.emit(login(address));
@@ -319,7 +319,7 @@ describe('a login', () => {
     );
   });
 
-  it('from an address that is new for the operator is told of, once', async () => {
+  it('from an address that is new for the operator is reported once', async () => {
     const notify = await bench();
     await notify.emit(login('192.0.2.1'));
     await notify.emit(login('192.0.2.1'));

@@ -89,7 +89,7 @@ describe('a delivery', () => {
     });
   });
 
-  it('is refused by a certificate that nobody trusts', async () => {
+  it('is refused by an untrusted certificate', async () => {
     const receiver = await startReceiver(tlsFiles());
     const notify = await bench();
     const { id } = await notify.channel('webhook', { url: `https://localhost:${receiver.port}/` });
@@ -100,7 +100,7 @@ describe('a delivery', () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  it('is tried seven times over hours with the same id, then given up and told of', async () => {
+  it('is tried seven times over hours with the same id, then given up and reported', async () => {
     const receiver = await startReceiver();
     const other = await startReceiver();
     receiver.answer(status(500));
@@ -364,7 +364,7 @@ describe('a delivery', () => {
     expect(sent - reached).toBeLessThan(16 * 1024 * 1024);
   });
 
-  it('has failed when the connection ends before the answer, and when nobody listens', async () => {
+  it('has failed when the connection ends before the answer, and when nothing listens', async () => {
     const receiver = await startReceiver();
     receiver.answer((_response, socket) => socket.destroy());
     const notify = await bench();
@@ -458,7 +458,7 @@ describe('a channel', () => {
     expect(receiver.requests[1]?.path).toBe('/new');
   });
 
-  it('that goes on failing is told of once, and two that fail do not tell of each other for ever', async () => {
+  it('that goes on failing is reported once, and two that fail do not report each other for ever', async () => {
     const notify = await bench();
     const [one, two] = [await startReceiver(), await startReceiver()];
     one.answer(status(500));

@@ -24,9 +24,9 @@ interface Case {
   readonly due?: readonly TriggerField[];
   readonly memo?: string | null;
   readonly mayAppear?: boolean;
-  /** What the kind asks the machine, when that is to be told. */
+  /** What the kind asks the machine, when the case names them. */
   readonly reads?: readonly ObserveRequest[];
-  /** The commands that it runs to read, arguments with spaces in between, when that is to be told. */
+  /** The commands that it runs to read, arguments with spaces in between, when the case names them. */
   readonly runs?: readonly string[];
   readonly existed?: boolean;
   /** What is to be remembered after a success. */

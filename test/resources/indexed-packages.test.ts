@@ -102,7 +102,7 @@ describe('an error of apt', () => {
         'process 18 (aptitude) holds /var/lib/dpkg/lock-frontend, and apt gave up waiting for it; apply again when it is released',
     },
     {
-      about: 'a lock that nobody is named for',
+      about: 'a lock without a named holder',
       stderr: 'E: Unable to lock directory /var/cache/apt/archives/',
       code: 'package_manager_locked',
       message: "another process holds dpkg's lock, and apt gave up waiting for it; apply again when it is released",
@@ -298,7 +298,7 @@ describe('versions of rpm', () => {
     );
   });
 
-  it('are told by as much as is asked for', () => {
+  it('are given as far as asked for', () => {
     expect(isRpmVersion('1.0', '2:1.0-3.el9')).toBe(true);
     expect(isRpmVersion('1.0-3.el9', '2:1.0-3.el9')).toBe(true);
     expect(isRpmVersion('1:1.0-3.el9', '2:1.0-3.el9')).toBe(false);

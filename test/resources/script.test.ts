@@ -1,4 +1,4 @@
-/** What a data file cannot say of `script`: several at once, what a failure is called, and what it is told apart by. */
+/** What a data file cannot say of `script`: several at once, what a failure is called, and its identity. */
 import { describe, expect, it } from 'vitest';
 import type { CommandEnd, CommandResult } from '../../src/resources/command.js';
 import type { RunStep } from '../../src/resources/host.js';
@@ -112,7 +112,7 @@ describe('a failure', () => {
   });
 });
 
-describe('what it is told apart by', () => {
+describe('its identity', () => {
   it('is what it manages, else its id, else nothing', () => {
     const body = { program: 'sh', apply: 'a' } as const;
     expect(script.identity({ ...body, manages: 'swap' }, 'id')).toBe('swap');

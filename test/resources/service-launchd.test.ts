@@ -80,7 +80,7 @@ describe('what launchd says', () => {
     ]);
   });
 
-  it('is told with a failure', async () => {
+  it('is reported with a failure', async () => {
     const printed =
       'system/x = {\n\tactive count = 0\n\tpath = /Library/LaunchDaemons/x.plist\n\ttype = LaunchDaemon\n\tstate = not running\n\n\truns = 1\n\tlast exit code = 78: EX_CONFIG\n\n\tresource coalition = {\n\t\tstate = active\n\t}\n}\n';
     const host = new FakeHost({ commands: { 'launchctl print system/x': printed } });

@@ -88,7 +88,7 @@ describe('many units', () => {
     expect(haves.map((have) => serviceSystemd.exists(have))).toEqual([true, true, false]);
   });
 
-  it('are known as far as systemd has told of them', async () => {
+  it('are known as far as systemd has reported them', async () => {
     const refusal = { code: 1, stdout: block('a.service'), stderr: 'Failed to get properties: b.timer\n' };
     const host = new FakeHost({ commands: { [argv.join(' ')]: refusal } });
     const haves = await serviceSystemd.read(host, bodies, 'plan');

@@ -115,7 +115,7 @@ describe('users of macOS', () => {
     expect(decisions[2]).toEqual({ action: 'none' });
   });
 
-  it('are made closed, each with a number that nobody has', async () => {
+  it('are made closed, each with a free number', async () => {
     const { decisions } = await planUsers(mac, [
       { name: 'first' },
       { name: 'second', uid: 502, additional_groups: ['admin'] },
@@ -149,7 +149,7 @@ describe('users of macOS', () => {
     ]);
   });
 
-  it('are completed when somebody has left a record unfinished', async () => {
+  it('are completed when a record was left unfinished', async () => {
     const { decisions } = await planUsers(mac, [{ name: 'half' }]);
     expect(decisions[0]).toMatchObject({ action: 'update', changes: [] });
     expect(argvOf(decisions[0]).map((argv) => argv.at(-2))).toEqual(['NFSHomeDirectory', 'UserShell', 'UniqueID']);
@@ -396,7 +396,7 @@ describe('why a change has failed', () => {
     expect(explain(command, recorded)).toMatchObject({ code, message: expect.stringContaining(message) });
   });
 
-  it('names the holder of a group number, and refuses the group of somebody', () => {
+  it('names the holder of a group number, and refuses the primary group of a user', () => {
     const add = step('groupadd', '-g', '1600', '--', 'web');
     expect(explain(add, { code: 4, stderr: "groupadd: GID '1600' already exists\n" }, groupUnix)).toMatchObject({
       code: 'id_taken',

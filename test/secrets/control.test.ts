@@ -78,7 +78,7 @@ describe('the control socket', () => {
     expect(await askOrchestrator(directory, { verb: 'rotate-secrets-key' })).toEqual({});
   });
 
-  it('that cannot be made is told in the log', async () => {
+  it('that cannot be made is in the log', async () => {
     const { logger } = await serve(async () => ({}), join(temporaryDirectory(), 'x'.repeat(120)));
     expect(logger.lines).toMatchObject([{ level: 'warn', message: 'the control socket cannot be made' }]);
   });

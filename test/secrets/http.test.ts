@@ -152,7 +152,7 @@ describe('a write of a secret', () => {
     expect((await send(api, 'GET', '/api/v1/secrets')).status).toBe(200);
   });
 
-  it('is not taken at the word of somebody who is no proxy', async () => {
+  it('is not taken from a client that is no proxy', async () => {
     const { api } = await serve({ tls: true, trustProxyTls: true });
     expect((await create(api, { 'x-forwarded-proto': 'http' })).status).toBe(403);
     expect((await create(api)).status).toBe(201);

@@ -64,7 +64,7 @@ function stringsIn(found: unknown): readonly string[] {
   return typeof found === 'object' && found !== null ? Object.values(found).flatMap(stringsIn) : [];
 }
 
-/** A value, and those of its lines that are long enough to be told from common text. */
+/** A value, and those of its lines that are long enough to be distinguished from common text. */
 const tellTales = (secret: string): readonly string[] => [
   secret,
   ...secret.split('\n').filter((line) => /[A-Z]{2}/.test(line) && line.length >= 6),

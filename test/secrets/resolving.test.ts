@@ -51,7 +51,7 @@ const usesOf = ({ events }: Bench) =>
   events.filter(({ type }) => type === 'secret.used').map(({ summary, target }) => [target.name, summary]);
 
 describe('a secret in a module', () => {
-  it('reaches the agent and nothing else, and its use is told once for each run', async () => {
+  it('reaches the agent and nothing else, and its use is reported once for each run', async () => {
     const { bench, service, usage } = await openWithSecrets();
     await service.create({ name: 'DB_PASSWORD', value: VALUE }, ALICE);
     const agent = await bench.agent('1');

@@ -164,7 +164,7 @@ export class Relay {
   }
 
   async ended(): Promise<Exit> {
-    await until(() => this.exit !== null, 'the exit is told');
+    await until(() => this.exit !== null, 'the exit is reported');
     if (this.exit === null) throw new Error('no exit');
     return this.exit;
   }
@@ -379,7 +379,7 @@ export class AgentEnd {
     return find() as AgentMessageOf<'terminal_answer'>;
   }
 
-  /** Resolves when the agent holds no session any more. */
+  /** Resolves when the agent holds no session. */
   empty(): Promise<void> {
     return until(() => this.terminals.list().sessions.length === 0, 'all sessions are forgotten');
   }

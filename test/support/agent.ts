@@ -182,7 +182,7 @@ export function resultAt(items: readonly RunItem[], index: number): RunItem['res
   return found.result;
 }
 
-/** A script told apart by `manages`; `triggers` names positions of the run. */
+/** A script with the identity `manages`; `triggers` names positions of the run. */
 export const script = (
   identity: string,
   body: Record<string, unknown>,

@@ -111,7 +111,7 @@ export class CuttingWay {
       if (loss === 'request') return void near.destroy();
       answers = false;
       far.write(bytes);
-      // The server commits and answers; nobody hears it.
+      // The server commits and answers; the answer is lost.
       far.once('data', () => near.destroy());
     });
     far.on('data', (bytes) => {

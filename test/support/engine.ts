@@ -220,7 +220,7 @@ export class Bench {
     await this.open();
   }
 
-  /** An approved agent, connected unless told otherwise. */
+  /** An approved agent, connected by default. */
   async agent(digit: string, { connected = true, name = `web-${digit}` } = {}): Promise<ScriptedAgent> {
     const id = nodeId(digit);
     const attributes = { platform: 'linux', arch: 'x86_64', distro: 'debian' };
@@ -304,7 +304,7 @@ export class Bench {
     };
   }
 
-  /** Moves messages and lets diligent agents work until nothing happens any more. */
+  /** Moves messages and lets diligent agents work until nothing is left to do. */
   async settle(): Promise<void> {
     for (let idle = 0, round = 0; idle < 3; round += 1) {
       if (round > 20_000) throw new Error('the bench does not come to rest');

@@ -59,7 +59,7 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'state.outputs_pruned': 'Old outputs of scripts were deleted for their age.',
   'drift.checked': 'An agent was checked for drift.',
   'drift.detected': 'An agent has drift, and had none at the check before.',
-  'drift.resolved': 'An agent that had drift has none that counts any more.',
+  'drift.resolved': 'An agent that had drift has none left that counts.',
   'drift.failed': 'An agent could not be checked for drift.',
   'drift.pruned': 'Old drift records were deleted for their age.',
   'drift.snoozed': 'An operator snoozed drift until a time.',

@@ -48,7 +48,7 @@ export const OPERATOR: RequestContext = {
   address: '127.0.0.1',
 };
 
-/** What the engine was told, in order. */
+/** Calls of the engine, in order. */
 export class RecordedTraffic implements AgentTraffic {
   readonly log: string[] = [];
   readonly messages: EngineMessage[] = [];
@@ -152,7 +152,7 @@ export class Fleet {
       contests,
       traffic,
       onMetrics: () => {
-        throw new Fault('protocol_violation', 'nobody has asked');
+        throw new Fault('protocol_violation', 'an answer without a request');
       },
       onUpgradeReport: async () => undefined,
       terminals: { receive: () => undefined, disconnected: () => undefined, revoked: async () => undefined },
@@ -391,7 +391,7 @@ export class TestAgent {
     }
   }
 
-  /** Reads nothing any more, so it answers neither ping nor close: what a machine without power looks like. */
+  /** Stops reading, so it answers neither ping nor close, as a machine without power. */
   die(): void {
     this.socket.pause();
   }
@@ -470,7 +470,7 @@ function gate(gates: Promise<void>[]): () => void {
   return () => open();
 }
 
-/** A clock that stands still until it is told otherwise. */
+/** A clock that stands still until it is moved. */
 export class TestClock implements Clock {
   private passed = 0;
 

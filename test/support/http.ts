@@ -136,7 +136,7 @@ export interface TinyOptions {
   readonly authenticate?: Authenticate;
 }
 
-/** A running API with the tiny contract, stopped with the test. Plain HTTP unless told otherwise. */
+/** A running API with the tiny contract, stopped with the test. Plain HTTP by default. */
 export async function startTiny(options: TinyOptions = {}): Promise<ApiServer> {
   const api = createApiServer({
     contract: TINY,
@@ -279,7 +279,7 @@ export interface SendOptions {
   readonly body?: unknown;
 }
 
-/** One request on a connection of its own; the token is `operator` unless told otherwise. */
+/** One request on a connection of its own; the token is `operator` by default. */
 export function send(api: ApiServer, method: string, path: string, options: SendOptions = {}): Promise<Sent> {
   const { token = 'operator', body } = options;
   const isRaw = typeof body === 'string' || Buffer.isBuffer(body);

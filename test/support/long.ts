@@ -77,7 +77,7 @@ export async function heapOf(pid: number): Promise<HeapView> {
   throw new Error(`process ${pid} opens no inspector`);
 }
 
-/** Where a process opens its inspector when it is told by a signal. */
+/** Where a process opens its inspector after a signal. */
 const INSPECTOR = 'http://127.0.0.1:9229/json';
 
 const QUESTION = `(() => {

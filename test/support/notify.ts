@@ -141,7 +141,7 @@ export const apply = (change: Partial<DomainEvent> = {}): Partial<DomainEvent> =
   ...change,
 });
 
-/** A real HTTP or HTTPS server on loopback that takes what channels send, and misbehaves when it is told to. */
+/** A real HTTP or HTTPS server on loopback that takes what channels send, and misbehaves when asked to. */
 export interface Received {
   readonly method: string;
   readonly path: string;

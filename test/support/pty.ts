@@ -58,7 +58,7 @@ export class Pty {
     this.pty.resize(cols, rows);
   }
 
-  /** Takes nothing from the program any more, until `resume`. */
+  /** Stops taking output of the program, until `resume`. */
   pause(): void {
     this.pty.pause();
   }

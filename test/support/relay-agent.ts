@@ -25,7 +25,7 @@ export interface AgentSession {
   closed: { code: number; reason: string } | null;
   readonly frames: Frame[];
   exit: object | null;
-  /** It was told to end its program. */
+  /** It has the order to end its program. */
   isClosed: boolean;
 }
 
@@ -150,7 +150,7 @@ export class FakeAgent {
     return socket;
   }
 
-  /** Its program writes that, and ends when told so. */
+  /** Its program writes that, and ends when asked to. */
   write(id: string, text: string | Buffer): void {
     const session = this.get(id);
     session.output = Buffer.concat([session.output, Buffer.from(text)]);

@@ -268,7 +268,7 @@ export class Room {
   }
 }
 
-/** An operator's end of a stream, as plain as can be: takes what comes and acknowledges it when told to. */
+/** An operator's end of a stream, as plain as can be: takes what comes and acknowledges it when asked to. */
 // biome-ignore lint/suspicious/noExplicitAny: notes of every shape
 type Json = Record<string, any>;
 

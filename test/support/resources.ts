@@ -1,4 +1,4 @@
-/** A machine of recorded facts: answers what it was given, remembers what it was told to do, changes nothing. */
+/** A machine of recorded facts: answers what it was given, remembers its orders, changes nothing. */
 import type { Command, CommandResult } from '../../src/resources/command.js';
 import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../src/resources/host.js';
 
@@ -55,7 +55,7 @@ export class FakeHost implements Host {
     this.ran.push(command);
     const { argv } = command;
     const recorded = this.facts.commands?.[argv.join(' ')];
-    if (recorded === undefined) throw new Error(`nobody has recorded what "${argv.join(' ')}" does`);
+    if (recorded === undefined) throw new Error(`there is no record of what "${argv.join(' ')}" does`);
     return resultOf(recorded);
   }
 }

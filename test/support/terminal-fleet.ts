@@ -285,7 +285,7 @@ export class TerminalClient {
     this.session.sendInput(Buffer.from(text));
   }
 
-  /** Takes nothing any more, as a terminal that has stopped. */
+  /** Stops taking output, as a terminal that has stopped. */
   stop(): void {
     this.waiting ??= [];
   }

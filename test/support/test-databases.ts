@@ -66,7 +66,7 @@ function dropDatabase(url: string): void {
 
 const nameOf = (url: string): string => url.slice(url.lastIndexOf('/') + 1);
 
-/** Gives a database back. Nothing may use it any more. */
+/** Gives a database back. Nothing may use it afterwards. */
 export const freeDatabase = (url: string): void => void inUse.delete(Number(/_(\d+)$/.exec(url)?.[1]));
 
 /** Marks a database whose schema a test changes, so that no later test gets it. */

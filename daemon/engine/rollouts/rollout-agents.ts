@@ -98,7 +98,7 @@ export class RolloutAgents {
     this.unheard.set(agent, until);
   }
 
-  /** Notes that the end of an agent's apply is known, or not awaited any more. */
+  /** Notes that the end of an agent's apply is known, or no longer awaited. */
   noteHeard(agent: RolloutMember): void {
     this.unheard.delete(agent);
   }

@@ -32,7 +32,7 @@ export interface UpgradeRecord {
   readonly trial: Trial | null;
 }
 
-/** True once nothing changes any more. */
+/** True once the record is final. */
 export const isFinal = ({ state }: Pick<UpgradeRecord, 'state'>): boolean =>
   state === 'succeeded' || state === 'failed' || state === 'rolled_back';
 

@@ -98,7 +98,7 @@ export class Upgrades {
     });
   }
 
-  /** Resolves once nothing is downloaded or waited for any more. */
+  /** Resolves once no download and no wait is left. */
   async stop(): Promise<void> {
     this.stopped.abort();
     await this.work;

@@ -178,7 +178,7 @@ async function tagOf({ signal }: Context, api: ApiClient, planned: Assignment): 
   const what = changes
     .map(({ field, before, after }) => `${field} from ${after || '-'} to ${before || '-'}`)
     .join(', ');
-  throw new Fault('precondition_failed', `somebody has changed its ${what} since this sync was planned`, {
+  throw new Fault('precondition_failed', `it was changed since this sync was planned: ${what}`, {
     hint: 'look at the plan again: orch sync DIR --plan',
   });
 }

@@ -51,7 +51,7 @@ it.each([
     result: { status: 'failed' },
   });
   expect(existsSync(path)).toBe(isLeft);
-  // Somebody makes it by hand where orch did not.
+  // It is made by hand where orch did not.
   if (!isLeft) writeFileSync(path, 'x');
   expect(await applied(host())).toMatchObject({ existed, result: { status: 'unchanged' } });
   expect(await applied(host())).toMatchObject({ existed: true, result: { status: 'unchanged' } });

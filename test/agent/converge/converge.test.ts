@@ -43,7 +43,7 @@ const applied = (run: RunContent, options: Partial<ApplyOptions> = {}, machine: 
   apply(run, machine, { clock, ...options });
 const drifted = (resources: readonly DesiredResource[]) => drift(content(resources), host(), { clock });
 
-/** The real host, with a record of what it was told to do. */
+/** The real host, with a record of its orders. */
 function watched(): { machine: Host; groups: (readonly FileStep[])[] } {
   const real = host();
   const groups: (readonly FileStep[])[] = [];
@@ -280,7 +280,7 @@ describe('an apply', () => {
     await expect(applied(run)).rejects.toMatchObject({ code: 'protocol_violation' });
   });
 
-  it('does only what a plan showed when it is told to', async () => {
+  it('does only what a plan showed when it is held to it', async () => {
     const root = place();
     writeFileSync(join(root, 'f'), 'old');
     const run = content([file(join(root, 'f'), { content: 'new' })]);

@@ -1,4 +1,4 @@
-/** A secret that an earlier body has put on the machine is not shown when the body does not name it any more. */
+/** A secret that an earlier body has put on the machine is not shown when the body no longer names it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -94,7 +94,7 @@ describe('what is shown of a resource', () => {
     expect(masking.texts({ before: 'y', after: 'x' })).toEqual({ before: 'y', after: 'x' });
   });
 
-  it('is nothing when nobody knows where in a text the secrets are', () => {
+  it('is nothing when the places of the secrets in a text are unknown', () => {
     const masking = new Masking({ source: file('/f', { owner: 'ab' }, { taint: { '/owner': [span(0, 2)] } }) });
     expect(masking.texts({ before: 'a\n', after: 'composed\n' })).toEqual({
       before: '‹masked line›\n',

@@ -18,7 +18,7 @@ const wanted = (name: string): DesiredResource => ({
 
 const BROKEN = `dpkg: error processing package bad (--configure):\n exit status 3\n`;
 
-/** As much of apt as it takes: every version is there, `bad` cannot be configured, and nobody has heard of `gone`. */
+/** As much of apt as it takes: every version is there, `bad` cannot be configured, and `gone` is unknown. */
 class Apt extends FakeHost {
   readonly installed = new Map<string, string>();
   readonly installs: string[] = [];
@@ -30,7 +30,7 @@ class Apt extends FakeHost {
     if (program === 'dpkg-query') return resultOf(this.rows(argv.slice(3)));
     if (program === 'apt-cache') return resultOf(argv.slice(2).map(offer).join(''));
     if (program === 'apt-get' && verb === 'install') return this.install(argv.filter((one) => /^[a-z]+=1$/.test(one)));
-    throw new Error(`nobody has recorded what "${argv.join(' ')}" does`);
+    throw new Error(`there is no record of what "${argv.join(' ')}" does`);
   }
 
   private rows(names: readonly string[]): string {

@@ -296,7 +296,7 @@ describe('what an apply brings', () => {
     ]);
   });
 
-  it('and fails to finish is told from what fails and leaves nothing', async () => {
+  it('and fails to finish is distinguished from one that fails and leaves nothing', async () => {
     const { at, applied } = site();
     rmSync(at('none'), { force: true });
     const { results } = await applied(content([file(at('none'))]), { fails: [at('none')] });

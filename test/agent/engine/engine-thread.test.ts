@@ -44,7 +44,7 @@ async function start(dataDir: string, more: Partial<EngineThreadOptions> = {}) {
   return { engine, log, heard: new Listener(engine) };
 }
 
-/** What an error that nobody expected would do to the thread. */
+/** The effect of an unexpected error on the thread. */
 async function breakDown(engine: object): Promise<void> {
   const worker: unknown = Reflect.get(engine, 'worker');
   if (!(worker instanceof Worker)) throw new Error('there is no thread');
@@ -131,7 +131,7 @@ describe('the thread of the engine', () => {
     expect(log[0]).toMatchObject({ message: expect.stringContaining('the journal was lost') });
   });
 
-  it('is replaced when it breaks down, and what it was doing is told as interrupted', async () => {
+  it('is replaced when it breaks down, and its run is reported as interrupted', async () => {
     const [dataDir, root] = [place(), place()];
     const { engine, heard, log } = await start(dataDir);
     const many = content(Array.from({ length: 4_000 }, (_, index) => file(join(root, `f${index}`))));

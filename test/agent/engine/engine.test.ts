@@ -266,7 +266,7 @@ describe('an agent that stops', () => {
 });
 
 describe('an apply whose process died', () => {
-  it('is told as it is found, and nothing is done again', async () => {
+  it('is reported as it is found, and nothing is done again', async () => {
     const [dataDir, root] = [place(), place()];
     mkdirSync(join(root, 'was-done'));
     writeFileSync(join(root, 'written'), 'x');

@@ -131,7 +131,7 @@ describe('write-file', () => {
     });
   });
 
-  it('makes missing directories on the way when it is told to, but none through a link that leads nowhere', async () => {
+  it('makes missing directories on the way when asked to, but none through a link that leads nowhere', async () => {
     const directory = place();
     symlinkSync('nowhere', join(directory, 'link'));
     const steps = ['a/b/f', 'a/b/g', 'a/c', 'link/f'].map((name) =>

@@ -129,7 +129,7 @@ describe('an immutable file', () => {
 });
 
 describe('an ordinary user', () => {
-  it('is told what it may not do, and may set the mode of what it owns', async (context) => {
+  it('is refused with the reason, and may set the mode of what it owns', async (context) => {
     needs(context, isRoot, 'root, to become another user');
     const directory = place();
     chmodSync(directory, 0o755);

@@ -36,7 +36,7 @@ const exited = (code: number) => ({ how: 'exited', code });
 
 const isAlive = (pid: number): boolean => {
   try {
-    // A process that has ended and that nobody has asked about is none.
+    // A process that has ended without being reaped is none.
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
   } catch {
     return false;
@@ -78,7 +78,7 @@ describe('what a program does', () => {
     });
   });
 
-  it('is told apart from a signal that somebody sent', async () => {
+  it('is distinguished from a signal that was sent', async () => {
     expect(await run(sh('echo before; kill -USR1 $$'))).toMatchObject({
       end: { how: 'killed', signal: 'SIGUSR1' },
       stdout: 'before\n',

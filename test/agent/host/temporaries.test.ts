@@ -12,7 +12,7 @@ const nameOf = (pid: number, name = 'motd'): string => `.${name}.orch-${hex(pid)
 const deadPid = (): number => spawnSync(process.execPath, ['-e', '']).pid;
 
 describe('temporary files', () => {
-  it('have names that others pass over, and that nobody can guess', () => {
+  it('have names that others pass over, and that cannot be guessed', () => {
     const temporaries = new Temporaries();
     const names = [temporaries.nameFor('motd'), temporaries.nameFor('motd')];
     for (const name of names) expect(name).toMatch(/^\.motd\.orch-[0-9a-f]{16}\.dpkg-tmp$/);
@@ -41,7 +41,7 @@ describe('temporary files', () => {
     }
   });
 
-  it('are told from what only looks like them', async () => {
+  it('are distinguished from names that only look like them', async () => {
     const directory = place();
     const pid = deadPid();
     const others = [`motd.orch-${hex(pid)}0123456789.dpkg-tmp`, `.motd.orch-${hex(pid)}.dpkg-tmp`, '.motd.dpkg-tmp'];

@@ -172,7 +172,7 @@ describe('changing', () => {
     ]);
   });
 
-  it('makes missing directories on the way when it is told to', async () => {
+  it('makes missing directories on the way when asked to', async () => {
     const one = machine();
     const outcomes = await commit(one, write('C:\\Apps\\Web\\a.ini', 'x', { parents: true }), {
       ...makeDirectory('C:\\Apps\\Data\\d'),

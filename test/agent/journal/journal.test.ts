@@ -180,7 +180,7 @@ describe('the journal', () => {
     expect(bytes()).toBe(open);
   });
 
-  it('has no secret on the disk any more once an apply is acknowledged', () => {
+  it('has no secret left on the disk once an apply is acknowledged', () => {
     const directory = place();
     const journal = new Journal(directory);
     const span = { start: 0, end: 7, secret: 'pw', tag: '0000' };
@@ -264,7 +264,7 @@ describe('a journal that was cut off', () => {
 });
 
 describe('a damaged journal', () => {
-  it('is kept aside and told of, and what it proves is gone on with', () => {
+  it('is kept aside and reported, and the work goes on from what it proves', () => {
     const directory = place();
     const path = join(directory, 'journal');
     const journal = new Journal(directory);

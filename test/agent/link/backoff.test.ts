@@ -53,7 +53,7 @@ describe('Backoff', () => {
     expect(backoff.next()).toBe(5_999);
   });
 
-  it('waits shorter for once where somebody waits', () => {
+  it('waits shorter once when a caller is waiting', () => {
     const backoff = new Backoff({ random: almostOne });
     delays(backoff, 5);
     expect(backoff.next(5_000)).toBe(4_999);

@@ -8,7 +8,7 @@ import { until } from '../../support/orch.js';
 const descriptors = (): number => readdirSync('/proc/self/fd').length;
 
 describe('a command on pipes', () => {
-  it('is not read while nobody wants it, and loses nothing then', async () => {
+  it('is not read while it is paused, and loses nothing then', async () => {
     const running = await startPiped('head -c 3000000 /dev/zero | tr "\\0" x; echo end >&2', { paused: true });
     // Nothing tells that nothing is read.
     await new Promise((resolve) => setTimeout(resolve, 300));

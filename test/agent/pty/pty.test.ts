@@ -26,7 +26,7 @@ describe('the output of a program', () => {
     }
   });
 
-  it('comes to its last byte when nobody reads until long after the end of the program', async () => {
+  it('comes to its last byte when the reader starts long after the end of the program', async () => {
     const file = join(place(), 'text');
     const text = textOf(3_000);
     writeFileSync(file, text);
@@ -57,7 +57,7 @@ describe('the output of a program', () => {
     expect(await running.whenEnded).toMatchObject({ code: 3 });
   });
 
-  it('is not read while nobody wants it', async () => {
+  it('is not read while it is paused', async () => {
     const running = startPty('yes', { paused: true });
     running.program.resume();
     await until(() => running.bytes().length > 100_000, 'much has come');
@@ -96,7 +96,7 @@ describe('what is typed', () => {
     expect(sha(readFileSync(file))).toBe(sha(text));
   });
 
-  it('is told as taken only as far as the system has taken it', async () => {
+  it('is reported as taken only as far as the system has taken it', async () => {
     const running = startPty('stty raw -echo; echo ready; exec sleep 60');
     await running.shows('ready');
     running.program.write(Buffer.alloc(500_000, 'x'));

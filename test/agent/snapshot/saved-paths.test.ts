@@ -280,7 +280,7 @@ describe('the room for a snapshot', () => {
     const path = join(place(), 'f');
     writeFileSync(path, 'x');
     const dataDir = place();
-    // Nobody has made the directory of the snapshot.
+    // The directory of the snapshot does not exist.
     await expect(new SavedPaths({ dataDir }).save([path])).rejects.toThrow(/cannot save .*ENOENT/);
     // Reading it is an error of the system, even for root.
     makeSnapshotDirectory(dataDir);

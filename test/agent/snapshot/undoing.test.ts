@@ -206,7 +206,7 @@ describe('an apply whose record cannot be written', () => {
     expect(isKept(dataDir)).toBe(false);
   });
 
-  it('stays when it is confirmed, and nobody undoes it later', async () => {
+  it('stays when it is confirmed, and is not undone later', async () => {
     const [dataDir, root] = [place(), place()];
     const { engine, heard } = start(dataDir);
     engine.begin(head(1, { confirm_secs: 60, keep_snapshot: true }), content([file(join(root, 'f'))]));
@@ -343,7 +343,7 @@ describe('an agent that was stopped', () => {
     expect(text(path)).toBe('x');
   });
 
-  it('undoes an apply of which the journal knows nothing any more', async () => {
+  it('undoes an apply that the journal no longer knows', async () => {
     const { dataDir, path } = await stopped();
 
     for (const name of ['journal', 'journal.made']) rmSync(join(dataDir, name), { force: true });

@@ -18,7 +18,7 @@ async function settled(relay: Relay): Promise<EchoAck> {
 }
 
 describe('the echo of what is typed', () => {
-  itNeeding('bash', 'stty')('is told of when it is asked for, with how the program reads', async () => {
+  itNeeding('bash', 'stty')('is reported when it is asked for, with how the program reads', async () => {
     const agent = await AgentEnd.start();
     const { relay } = agent.open();
     // A shell without an editor of its own reads lines.

@@ -79,11 +79,11 @@ describe('the host of terminals', () => {
     expect(relay.text()).not.toContain('late');
   });
 
-  it('says nothing of itself to somebody else than the orchestrator', async () => {
+  it('says nothing of itself to anyone but the orchestrator', async () => {
     const { orchestrator, host, said, relay, place } = await start();
     const wrong = { ...place, key: newIdentity().publicKey };
     host.take({ do: 'open', sessionId: id, order, dial: { place: wrong, ticket: orchestrator.ticket() }, startBy });
-    await until(() => said.some(({ is }) => is === 'lost'), 'it is told');
+    await until(() => said.some(({ is }) => is === 'lost'), 'it is reported');
     expect(relay.sockets).toEqual([]);
   });
 

@@ -159,7 +159,10 @@ describe('the process of the terminals', () => {
     const command = agent.exec(['sleep', '303']);
     await agent.answer(command.id);
     process.kill(hostPid(), 'SIGKILL');
-    await until(() => agent.reports.some((one) => one.type === 'terminals' && one.sessions.length === 0), 'it is told');
+    await until(
+      () => agent.reports.some((one) => one.type === 'terminals' && one.sessions.length === 0),
+      'it is reported',
+    );
     await gone(pid, job);
     const { relay: next } = await shellOf(agent);
     next.socket?.send(signalFrame('HUP'));
@@ -167,7 +170,7 @@ describe('the process of the terminals', () => {
 });
 
 describe('programs of an agent that was killed', () => {
-  it('are ended by the next one, but for those that are somebody else now', async () => {
+  it('are ended by the next one, except process IDs that now belong to other programs', async () => {
     const dataDir = place();
     const left = startPty('trap "" HUP; echo up; while :; do sleep 1; done');
     const foreign = startPty('echo up; exec sleep 304');

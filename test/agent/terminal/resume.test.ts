@@ -91,10 +91,10 @@ describe('a session that loses its socket', () => {
     await until(() => relay.received > 0, 'there is a prompt');
     relay.socket?.cut();
     const losses = () => agent.reports.filter(({ type }) => type === 'terminals').length;
-    await until(() => losses() === 1, 'the loss is told');
+    await until(() => losses() === 1, 'the loss is reported');
     for (let round = 2; round <= 3; round += 1) {
-      agent.terminals.handle({ type: 'terminal_attach', session_id: id, ticket: 'a ticket that nobody knows' });
-      await until(() => losses() === round, 'it is told again');
+      agent.terminals.handle({ type: 'terminal_attach', session_id: id, ticket: 'an unknown ticket' });
+      await until(() => losses() === round, 'it is reported again');
     }
     attach(agent, id);
     relay.type('exit 3\n');

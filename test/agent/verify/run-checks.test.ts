@@ -157,7 +157,7 @@ describe('http', () => {
     );
   });
 
-  it('follows redirects only if told to, a few, and gives the headers to no other server', async () => {
+  it('follows redirects only if asked to, a few, and gives the headers to no other server', async () => {
     const seen: (string | undefined)[] = [];
     const other = await web((request, response) => {
       seen.push(request.headers['x-key'] as string | undefined);

@@ -130,7 +130,7 @@ export async function foreignOperation(world: World, to: string): Promise<void> 
       );
       await world.refuses(id, request, 'operation_unsuitable');
     }
-    // Otherwise it may dial again before it is removed, and be told so.
+    // Otherwise it may dial again before it is removed, and hear of it.
     await agent.stop();
     await world.gives('setAgentStatus', { ...node, body: { status: 'rejected' } }, 200);
     await world.gives('removeAgent', node, 204);

@@ -61,7 +61,7 @@ export class FilledOrchestrator {
     await orchestrator.restart([], async () => {
       const Sqlite = await loadSqlite();
       const store = new Sqlite(orchestrator.storeFile);
-      // Nobody needs what a power cut would leave.
+      // These data need not survive a power cut.
       for (const setting of ['synchronous = OFF', 'cache_size = -500000']) store.pragma(setting);
       store.exec(`delete from audit_events; delete from audit_marks; delete from meta where key = '${AUDIT_HEAD_KEY}'`);
       rmSync(orchestrator.sandbox.path('serve', AUDIT_HEAD_FILE));

@@ -8,7 +8,7 @@ import type { Typist } from './typist.js';
 
 const ROUNDS = sized(8, 1);
 const KEYS = sized(250, 5);
-/** Between keys, in milliseconds: nobody types while the key before is not shown, nor right after it. */
+/** Between keys, in milliseconds: people do not type before the last key is shown, nor right after it. */
 const PAUSE = 2;
 const P50 = 'terminal: echo of a key, p50';
 const P99 = 'terminal: echo of a key, p99';

@@ -86,7 +86,7 @@ async function typeKeys(typist: Typist, count: number): Promise<readonly number[
   return times;
 }
 
-/** A shell that floods somebody who takes all at once. */
+/** A shell that floods a client that takes all at once. */
 function flood({ command: [file = '', ...args], env }: Target): ChildProcess {
   const child = spawn(file, args, { env, stdio: ['pipe', 'ignore', 'ignore'] });
   child.stdin?.on('error', () => undefined);

@@ -1,4 +1,4 @@
-/** An OpenSSH server of its own on the loopback, with keys that nobody else has: the peer of remote terminals. */
+/** An OpenSSH server of its own on the loopback, with keys of its own: the peer of remote terminals. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';

@@ -38,7 +38,7 @@ export async function open({ command, env }: Target, pace?: number): Promise<Typ
   return typist;
 }
 
-/** Runs a line that tells when it is done; what it is told by cannot be its own echo. */
+/** Runs a line that reports its end; the report cannot be its own echo. */
 export async function enter(typist: Typist, line: string): Promise<void> {
   typist.forget();
   typist.type(`${line}; printf 'all-%s' done\r`);

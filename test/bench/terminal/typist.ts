@@ -1,4 +1,4 @@
-/** Somebody at a terminal: types keys into a program, reads what it shows, as fast as they like. */
+/** A person at a terminal: types keys into a program and reads its output, as fast as wanted. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { loadNativePty } from '../../../src/agent/pty/native-pty.js';
 import { Pty } from '../../../src/agent/pty/pty.js';
@@ -87,7 +87,7 @@ export class Typist {
     }
   }
 
-  /** What was shown so far does not count any more. */
+  /** Output until now does not count. */
   forget(): void {
     this.kept = '';
   }

@@ -36,7 +36,7 @@ describe('escapes', () => {
     expect(() => escapeCharacter('é')).toThrow(/one character/);
   });
 
-  it('may begin anywhere for somebody who only watches, but not in a paste', () => {
+  it('may begin anywhere for an operator who only watches, but not in a paste', () => {
     const reader = new EscapeReader('~');
     const wishes = (text: string) =>
       reader.read(Buffer.from(text), true).flatMap((typed) => (typed.kind === 'escape' ? typed.escape : []));

@@ -113,7 +113,7 @@ describe('orch term', () => {
     expect(run.server.session.input.toString()).toBe('');
   });
 
-  it('detaches from a terminal that takes nothing any more', async () => {
+  it('detaches from a terminal that has stopped taking output', async () => {
     const run = await runTerm(['term', 'web-01'], { around: withPid });
     await attached(run);
     const [, pid] = await run.pty.shows(/PID=(\d+)=/);
@@ -146,7 +146,7 @@ describe('orch term', () => {
     const run = await runTerm(['term', 'web-01']);
     await attached(run);
     const { session } = run.server;
-    await until(() => session.sizes.length > 0, 'the size is told');
+    await until(() => session.sizes.length > 0, 'the size is reported');
     run.pty.write('~r');
     await until(() => session.notes.some(({ kind }) => kind === 'redraw'), 'a redraw is asked for');
     run.pty.write('~s');
@@ -184,9 +184,9 @@ describe('orch term', () => {
     const run = await runTerm(['term', 'web-01']);
     await attached(run);
     const { session } = run.server;
-    await until(() => session.sizes.includes('80x24'), 'the size is told');
+    await until(() => session.sizes.includes('80x24'), 'the size is reported');
     for (let cols = 81; cols <= 90; cols += 1) run.pty.resize(cols, 40);
-    await until(() => session.sizes.includes('90x40'), 'the new size is told');
+    await until(() => session.sizes.includes('90x40'), 'the new size is reported');
     expect(session.sizes.length).toBeLessThan(8);
     run.pty.write('~.');
     await run.finished();
@@ -310,7 +310,7 @@ describe('orch term', () => {
     await expectTidy(run);
   });
 
-  it('takes its input from a file, and ends it as somebody at the keys would', async () => {
+  it('takes its input from a file, and ends it as a person at the keys would', async () => {
     const run = await runTerm(['term', 'web-01'], { around: (command) => `printf 'date\\nexit 5\\n' | ${command}` });
     await attached(run);
     const { session } = run.server;
@@ -332,7 +332,7 @@ describe('orch term', () => {
 });
 
 describe('orch term attach', () => {
-  it('watches while somebody else types', async () => {
+  it('watches while another operator types', async () => {
     const run = await runTerm(['term', 'attach', '01JQ2Z6T0V5X8Y4M3N7P9R1S2T'], {
       cols: 60,
       rows: 10,

@@ -269,7 +269,7 @@ describe('live', () => {
     const { stdout, stdin, running, drawn } = start();
     await drawn();
     api.answer({ listLatestMetrics: { problem: 'store_unavailable', detail: 'the store is busy' } });
-    await until(() => stdout.shows('the store is busy'), 'the trouble is told');
+    await until(() => stdout.shows('the store is busy'), 'the trouble is reported');
     expect(stdout.names.length).toBe(4);
     api.answer(answers);
     await until(() => !stdout.shows('the store is busy'), 'it is over');

@@ -1,4 +1,4 @@
-/** Input that meets a dead connection: all of it arrives, or none of it, and whoever typed it is told. */
+/** Input that meets a dead connection: all of it arrives, or none of it, and the operator hears of it. */
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { until } from '../../support/orch.js';
 import { type ScriptedSession, startTerminalServer, type TerminalServer } from '../../support/terminal-server.js';
@@ -49,7 +49,7 @@ async function comeBack(told: Told): Promise<void> {
 }
 
 describe('input that was typed into a dead connection', () => {
-  it('longer than ten seconds ago is dropped as one, with what was typed behind it, and told', async () => {
+  it('longer than ten seconds ago is dropped as one, with all input behind it, and reported', async () => {
     const told = await connect();
     remote.deaf = true;
     type(told, 'rm -rf /srv');
@@ -63,7 +63,7 @@ describe('input that was typed into a dead connection', () => {
     // The end of a line that is still being typed goes with it, up to the Enter that would run it.
     type(told, 'x');
     type(told, 'y\r');
-    await until(() => told.dropped === 'rm -rf /srv/www/old-2014\rxy\r'.length, 'that is told too');
+    await until(() => told.dropped === 'rm -rf /srv/www/old-2014\rxy\r'.length, 'that is reported too');
     type(told, 'ls\r');
     await until(() => remote.input.toString() === 'als\r', 'what is typed then arrives');
   });

@@ -1,4 +1,4 @@
-/** A connected client that remembers what it was told. */
+/** A connected client that remembers its calls. */
 import { onTestFinished } from 'vitest';
 import { connectTerminal } from '../../../src/client/terminal/terminal-connection.js';
 import type {

@@ -77,7 +77,7 @@ describe('a terminal at the operator', () => {
     const told = await attach(server);
     await connected(told);
     remote.acknowledgeInput();
-    // The limit that an acknowledgement told is never taken back; the first one is a megabyte.
+    // The limit of an acknowledgement is never taken back; the first one is a megabyte.
     const paste = randomBytes(1_500_000);
     remote.inputLimit = 1024 * 1024;
     expect(told.session.sendInput(paste)).toBe(false);
@@ -85,7 +85,7 @@ describe('a terminal at the operator', () => {
     onTestFinished(() => clearInterval(acknowledging));
     await until(() => remote.input.length === paste.length, 'all is taken');
     expect(remote.input.equals(paste)).toBe(true);
-    await until(() => told.drains > 0, 'it was told that there is room');
+    await until(() => told.drains > 0, 'it was notified of room');
     told.session.sendEof();
     await until(() => remote.eof, 'the end of the input has come');
   });
@@ -251,7 +251,7 @@ describe('a terminal at the operator', () => {
     await until(() => remote.input.toString() === 'abc', 'all keys are there');
   });
 
-  it('types on behind what somebody else has typed while it was away', async () => {
+  it('types on behind the input of another operator while it was away', async () => {
     const told = await attach(server);
     await connected(told);
     remote.print('x');

@@ -71,10 +71,10 @@ describe('screens', () => {
   it('leave the buffers alone that they are given', async () => {
     const { open } = await start();
     const { screen } = open();
-    const bytes = Buffer.from('kept by somebody else');
+    const bytes = Buffer.from('kept by another caller');
     screen.write(bytes);
     await screen.picture();
-    expect(bytes.toString()).toBe('kept by somebody else');
+    expect(bytes.toString()).toBe('kept by another caller');
   });
 
   it('tell how far they have come without being asked, in few words', async () => {

@@ -27,7 +27,7 @@ const PROGRAMS: readonly (Recording & { readonly program: string })[] = [
   },
 ];
 
-/** Moments at which somebody attaches. */
+/** Moments at which a client attaches. */
 const MOMENTS = 25;
 
 describe('a picture in the middle of a real program', () => {

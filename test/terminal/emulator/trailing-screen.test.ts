@@ -74,7 +74,7 @@ it('shows the same as one that was shown all of it, sizes included', async () =>
   await expectEqualPictures(shown);
 });
 
-it('does not hold a flood back, but while somebody waits for the picture', async () => {
+it('does not hold a flood back, except while a client waits for the picture', async () => {
   const shown = await open();
   let written = 0;
   for (const bytes of flood(4_000_000)) {
@@ -90,14 +90,14 @@ it('does not hold a flood back, but while somebody waits for the picture', async
 it('catches up by itself when less comes', async () => {
   const { trailing, ...rest } = await open();
   for (const bytes of flood(3_000_000)) show({ trailing, ...rest }, bytes);
-  await until('it is not behind any more', () => Reflect.get(trailing, 'recorded') === null);
+  await until('it has caught up', () => Reflect.get(trailing, 'recorded') === null);
   await expectEqualPictures({ trailing, ...rest });
 });
 
 it('misses nothing when the recording comes to its limit meanwhile', async () => {
   const shown = await open(3_000_000);
   for (const bytes of flood(5_000_000)) show(shown, bytes);
-  await until('it is not recorded any more', () => !shown.recorder.isRecording);
+  await until('its recording has ended', () => !shown.recorder.isRecording);
   await expectEqualPictures(shown);
 });
 

@@ -64,7 +64,7 @@ it('gives slots back when they are parsed, and shows what was in them and in mes
   for (const { id, bytes } of pictures) expect(Buffer.from(bytes).toString()).toContain(`this is ${id}`);
 });
 
-it('gives slots back of screens that are closed, or are not there any more', async () => {
+it('gives back the slots of screens that are closed or gone', async () => {
   const thread = newTurns();
   const [first, second] = [thread.open(1), thread.open(2)];
   first?.add(flood(5 * SLOT));

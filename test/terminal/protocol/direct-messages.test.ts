@@ -242,7 +242,7 @@ describe('the end', () => {
     expect(seen.events).toEqual(['message', 'close 4000']);
   });
 
-  it('of a connection that breaks while nobody reads leaves out nothing and doubles nothing', async () => {
+  it('of a connection that breaks without a reader leaves out nothing and doubles nothing', async () => {
     const { raw, seen, peer, connection } = await rawClient();
     peer.pause();
     const sent = Array.from({ length: 50 }, (_, index) => Buffer.from(`message ${index}`));
@@ -273,7 +273,7 @@ describe('the end', () => {
     expect(seen.messages).toEqual([]);
   });
 
-  it('is that of ws: nothing is sent any more', async () => {
+  it('is that of ws: nothing is sent after it', async () => {
     const { raw, peer, direct } = await rawClient();
     const heard: Buffer[] = [];
     raw.on('data', (data) => heard.push(data));

@@ -94,7 +94,7 @@ describe('what it allows', () => {
           const before = window.credit;
           if ('roundTrip' in step) window.measured(step.roundTrip);
           if ('jump' in step) told = window.jump(Math.max(0, before.consumed + step.jump));
-          // A producer sends only what it was told that it may.
+          // A producer sends only as much as it may.
           if ('take' in step) told = window.take(Math.min(before.consumed + step.take, told.limit), step.isDry) ?? told;
           const now = window.credit;
           expect(now.limit).toBeGreaterThanOrEqual(before.limit);
@@ -119,7 +119,7 @@ describe('when it speaks', () => {
     expect(window.take(FIRST / 2)).not.toBeNull();
   });
 
-  it('not for what it has told already', () => {
+  it('not for what it has reported already', () => {
     const window = new ConsumerWindow({ clock: new FakeClock(), first: FIRST });
     window.take(FIRST);
     expect(window.take(FIRST)).toBeNull();

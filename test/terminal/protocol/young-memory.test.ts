@@ -26,7 +26,7 @@ describe('what was read', () => {
       young.read(MEGABYTE);
       await turn();
     }
-    // They are told of later, and V8 may have come to one of them by itself.
+    // They are reported later, and V8 may have come to one of them by itself.
     for (let left = 100; left > 0 && minor() - before < 14; left -= 1) await wait(20);
     expect(minor() - before).toBeGreaterThanOrEqual(14);
   });

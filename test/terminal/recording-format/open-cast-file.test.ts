@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-it('refuses what is no regular file, a FIFO that nobody writes to as well', async () => {
+it('refuses all but regular files, a FIFO without a writer among them', async () => {
   const fifo = join(directory, 'fifo.cast');
   execFileSync('mkfifo', [fifo]);
   await expect(openCastFile(fifo)).rejects.toMatchObject({ code: 'transcript_invalid' });

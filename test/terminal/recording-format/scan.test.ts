@@ -1,4 +1,4 @@
-/** What a crash leaves is found as far as it is whole; what somebody has changed is found out. */
+/** Reads a recording after a crash as far as it is whole, and detects changes to it. */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

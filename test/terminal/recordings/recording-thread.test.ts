@@ -111,7 +111,7 @@ describe('a thread that breaks down', () => {
     recorder.write('out', written);
     await until('some of it is stored', () => events.durable > 0);
     await breakThread(recorder);
-    await until('it is told', () => events.stopped !== null);
+    await until('it is reported', () => events.stopped !== null);
     expect(events.stopped).toEqual({ state: 'failed', reason: 'the recording thread has failed' });
     expect(recorder.isRecording).toBe(false);
     expect(recorder.durable).toBe(written.length);
@@ -134,7 +134,7 @@ describe('a thread that breaks down', () => {
     expect(raw.equals(written.subarray(0, raw.length))).toBe(true);
   });
 
-  it('keeps nobody waiting who makes, ends or lets go of a recording, and another one takes its place', async () => {
+  it('keeps no caller waiting that makes, ends or releases a recording, and another thread takes its place', async () => {
     const { dataDir, recordings } = openRecordings();
     const [first, second] = await Promise.all([1, 2].map(() => recordings.create(newHead(), newEvents())));
     if (first === undefined || second === undefined) throw new Error('there are two');
@@ -163,7 +163,7 @@ describe('a thread that breaks down', () => {
     // As a write that did not come to its end.
     appendFileSync(join(dataDir, recorder.path), `${JSON.stringify([1.5, 'o', 'bin\ufffd'])}\n[1.5,"b","Ymlu`);
     await breakThread(recorder);
-    await until('it is told', () => events.stopped !== null);
+    await until('it is reported', () => events.stopped !== null);
     await recorder.close();
     expect((await rawOf(readPlain(dataDir, recorder.path))).toString()).toBe('stored');
   });
@@ -178,7 +178,7 @@ describe('a thread that breaks down', () => {
     recorder.write('out', written);
     await until('some of it is stored', () => events.durable > 0);
     await breakThread(recorder);
-    await until('it is told', () => events.stopped !== null);
+    await until('it is reported', () => events.stopped !== null);
     await recorder.release();
     const after = openRecordings({ dataDir }).recordings;
     const { recorder: again } = await after.recover(head, newEvents());

@@ -294,7 +294,7 @@ describe('a recording that goes on after a restart', () => {
     expect(readdirSync(month)).toEqual([basename(`${recorder.path}.gz`)]);
   });
 
-  it('does without what it cannot read at the next start, and waits for nobody', async () => {
+  it('does without the files that it cannot read at the next start, and waits for none', async () => {
     const dataDir = temporaryDirectory();
     const logger = recordingLogger();
     const { recordings } = openRecordings({ dataDir, logger });

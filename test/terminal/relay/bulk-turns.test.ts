@@ -20,7 +20,7 @@ it('lets one read on in a round, whoever has waited longest', async () => {
   expect(read.join('')).toBe('abcabcabc');
 });
 
-it('counts rounds, as many as there are in which somebody asks', async () => {
+it('counts the rounds in which it is asked', async () => {
   const turns = new FairScheduler();
   const first = turns.round;
   expect(turns.round).toBe(first);

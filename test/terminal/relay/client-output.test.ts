@@ -104,8 +104,8 @@ describe('a picture', () => {
   });
 });
 
-describe('output that nobody needs', () => {
-  it('is kept until somebody has attached, and up to a limit from then on', () => {
+describe('output without a client', () => {
+  it('is kept until a client has attached, and up to a limit from then on', () => {
     const relay = new OutputRelay({
       ...{ size: { cols: 80, rows: 24 }, start: 0, tail: [], recorder: null, isLossless: false, screen: null },
     });

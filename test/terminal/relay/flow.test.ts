@@ -29,14 +29,14 @@ describe('the credit of an agent', () => {
     await until(() => client.received === 16 * MIB, 'all of it has come');
   });
 
-  it('lets a shell run on when nobody is attached, and all of it is recorded', async () => {
+  it('lets a shell run on without an attached client, and records all of it', async () => {
     const room = await Room.start();
     const { id, url } = await room.openShell();
     const client = await FakeClient.open(url);
     await client.welcomed();
     await room.agent.attached(id);
     client.socket.terminate();
-    await until(async () => (await room.get(id)).writer === null, 'nobody is there');
+    await until(async () => (await room.get(id)).writer === null, 'no client is attached');
     room.agent.write(id, Buffer.alloc(12 * MIB, 'build output\r\n'));
     await until(() => (room.agent.sessions.get(id)?.forgotten ?? 0) >= 12 * MIB, 'the agent may forget all of it');
     expect((await room.call('GET', `/terminal/session/${id}`)).json.output_bytes).toBe(12 * MIB);
@@ -55,7 +55,7 @@ describe('the credit of an agent', () => {
 });
 
 describe('a recording that is full', () => {
-  it('is told of, and the session goes on', async () => {
+  it('is reported, and the session goes on', async () => {
     const room = await Room.start({ maxBytes: 65_536 });
     const { id, url } = await room.openShell();
     const client = await FakeClient.open(url);

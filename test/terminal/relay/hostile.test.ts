@@ -1,4 +1,4 @@
-/** Agents and operators of ill will: what they do costs them their own socket, and nobody else anything. */
+/** Hostile agents and operators lose their own socket, and disturb no other. */
 import { appendFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -52,7 +52,7 @@ describe('input that waited for the agent', () => {
     expect(placesOf(typing.client)).toEqual([0]);
   });
 
-  it('for long is not sent: its client is told where the input stands, and goes on from there', async () => {
+  it('for long is not sent: its client is notified where the input stands, and goes on from there', async () => {
     const typing = await start();
     const { client, session } = typing;
     await typeWithoutAgent(typing, 'rm -rf /\r', 12_000);
@@ -125,8 +125,8 @@ it('makes it known that the agent does not answer, after two to three seconds, a
     client.notes.slice(told).flatMap(({ kind, connected }) => (kind === 'agent_link' ? [connected] : []));
   session.socket?.pause();
   type(client, 2, 'x');
-  await until(() => links().length === 1, 'people are told');
+  await until(() => links().length === 1, 'clients are notified');
   session.socket?.resume();
-  await until(() => links().length === 2, 'they are told again');
+  await until(() => links().length === 2, 'they are notified again');
   expect(links()).toEqual([false, true]);
 });

@@ -87,7 +87,7 @@ describe('a viewer', () => {
     expect(room.typesOf()).toEqual(['terminal.opened', 'terminal.attached']);
   });
 
-  it('that is slow is shown the screen instead of what it missed, and holds nobody up', async () => {
+  it('that is slow is shown the screen instead of the output that it missed, and delays no other', async () => {
     const room = await Room.start();
     const { id, writer } = await withWriter(room);
     const viewer = await room.attach(id, { mode: 'read' }, { acks: false });
@@ -105,7 +105,7 @@ describe('a viewer', () => {
 });
 
 describe('the pen', () => {
-  it('is refused while somebody writes, and taken when asked for', async () => {
+  it('is refused while another client writes, and taken when asked for', async () => {
     const room = await Room.start();
     const { id, writer, session } = await withWriter(room);
     writer.socket.send(inputFrame(0, Buffer.from('abc')));
@@ -328,7 +328,7 @@ describe('a client that comes back', () => {
 });
 
 describe('whoever may not', () => {
-  it('use a ticket twice, late, or for another session is refused and told of', async () => {
+  it('use a ticket twice, late, or for another session is refused and reported', async () => {
     const room = await Room.start();
     const { id, url } = await room.openShell();
     const other = await room.openShell();
@@ -347,7 +347,7 @@ describe('whoever may not', () => {
     }
   });
 
-  it('resume with the secret of somebody else is cut off and told of', async () => {
+  it('resume with the secret of another operator is cut off, with an audit event', async () => {
     const room = await Room.start();
     const { id, secret } = await withWriter(room);
     const thief = await room.attach(id, { mode: 'read' }, { as: 'admin', resume: { secret, received: 0 } });

@@ -23,7 +23,7 @@ async function withoutRecording(rules: RoomOptions['rules']) {
 }
 
 describe('a recording that cannot be gone on with', () => {
-  it('ends a session that has to be recorded, and its agent is told', async () => {
+  it('ends a session that has to be recorded, and its agent is notified', async () => {
     const { room, id, session } = await withoutRecording({ record: 'required' });
     await until(async () => (await room.get(id)).status !== 'active', 'it has ended');
     expect(await room.get(id)).toMatchObject({

@@ -87,7 +87,7 @@ describe('a restart of the orchestrator', () => {
     expect(await room.get(id)).toMatchObject({ recording: 'complete' });
   });
 
-  it('leaves a session that nobody has come to yet to the one who opened it', async () => {
+  it('leaves a session without a client to the operator who opened it', async () => {
     const room = await Room.start();
     const { id } = await room.openShell();
     await room.agent.attached(id);
@@ -139,7 +139,7 @@ describe('a restart of the orchestrator', () => {
     expect((await forged.welcomed()).secret).not.toBe(changed);
   });
 
-  it('ends what its agent does not know any more, and what the agent knows alone', async () => {
+  it('ends sessions that its agent no longer knows, and those that only the agent knows', async () => {
     const room = await Room.start();
     const lost = await room.openShell();
     const kept = await room.openShell();
@@ -204,7 +204,7 @@ describe("an agent's socket that is lost", () => {
     const client = await FakeClient.open(url);
     const session = await room.agent.attached(id);
     session.socket?.terminate();
-    await until(() => client.notes.some((note) => note.kind === 'agent_link' && !note.connected), 'it is told');
+    await until(() => client.notes.some((note) => note.kind === 'agent_link' && !note.connected), 'it is reported');
     room.clock.advance(70_000);
     expect((await client.noted('ending')).seconds).toBeLessThanOrEqual(50);
     room.clock.advance(60_000);
@@ -227,7 +227,7 @@ describe("an agent's socket that is lost", () => {
 });
 
 describe('the clocks of a session', () => {
-  it('end it when nobody is attached, when nobody types, and when it is too old', async () => {
+  it('end it without a client, without input, and when it is too old', async () => {
     const room = await Room.start({ rules: { detached: 60_000, idle: 600_000, max: 0 } });
     const alone = await room.openShell();
     await room.agent.attached(alone.id);

@@ -88,7 +88,7 @@ describe('a shell', () => {
     }
   });
 
-  it('is closed over the API, and its agent is told', async () => {
+  it('is closed over the API, and its agent is notified', async () => {
     const room = await Room.start();
     const { id, url } = await room.openShell();
     const client = await FakeClient.open(url);
@@ -249,7 +249,7 @@ describe('a command', () => {
     expect(both).toMatchObject({ status: 400, code: 'invalid_body' });
   });
 
-  it('gives all of its output in order although nobody takes it at first', async () => {
+  it('gives all of its output in order although no client takes it at first', async () => {
     const room = await Room.start({ rules: { record: 'off' } });
     const { id, url } = await room.exec();
     const output = Buffer.alloc(3 * 1024 * 1024, 'command output, ');

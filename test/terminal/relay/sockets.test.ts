@@ -39,7 +39,7 @@ async function silentSocket(url: string): Promise<{ readonly socket: WebSocket; 
 
 const sockets = (): number => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
 
-describe('a socket that answers nothing any more', () => {
+describe('a socket that no longer answers', () => {
   const times = { ping: 200, dead: 2_000 };
 
   it('of an operator is cut, and its pen is free', async () => {
@@ -63,11 +63,14 @@ describe('a socket that answers nothing any more', () => {
     writer.socket.terminate();
   });
 
-  it('of an agent is cut, people are told, and it comes back', async () => {
+  it('of an agent is cut, clients are notified, and it comes back', async () => {
     const { room, id, writer, session, neighbourLives } = await twoSessions({ times });
     const dead = session.socket;
     dead?.pause();
-    await until(() => writer.notes.some((note) => note.kind === 'agent_link' && !note.connected), 'people are told');
+    await until(
+      () => writer.notes.some((note) => note.kind === 'agent_link' && !note.connected),
+      'clients are notified',
+    );
     await neighbourLives();
     expect(await room.get(id)).toMatchObject({ status: 'active' });
     session.socket = null;
@@ -92,7 +95,7 @@ describe('a socket that says nothing', () => {
 });
 
 describe('a frame that is too large', () => {
-  it('costs an operator the socket, and nobody else', async () => {
+  it('costs the operator the socket, and no one else', async () => {
     const { room, id, writer, neighbourLives } = await twoSessions();
     writer.socket.send(Buffer.alloc(TERMINAL_LIMITS.frame + 1, 2));
     expect((await writer.ended()).code).toBe(1009);
@@ -104,7 +107,7 @@ describe('a frame that is too large', () => {
   it.each([
     ['the socket takes', TERMINAL_LIMITS.frame + 1, 1009],
     ['output may have', TERMINAL_LIMITS.output + 1, 4400],
-  ])('of more than %s costs an agent the socket, and nobody else', async (_, bytes, code) => {
+  ])('of more than %s costs the agent the socket, and no one else', async (_, bytes, code) => {
     const { room, id, writer, session, neighbourLives } = await twoSessions();
     session.socket?.send(outputFrame('out', 0, Buffer.alloc(bytes, 'x')));
     await until(() => session.closed !== null, 'it is cut off');
@@ -119,7 +122,7 @@ describe('a frame that is too large', () => {
 });
 
 describe('many tickets that are not good', () => {
-  it('open nothing, leave nothing, and disturb nobody', async () => {
+  it('open nothing, leave nothing, and disturb no session', async () => {
     const { room, id, neighbourLives } = await twoSessions();
     const { json } = await room.call('POST', `/terminal/session/${id}/attach`, { mode: 'read' });
     const before = sockets();

@@ -74,7 +74,7 @@ describe('predicted echo', () => {
     session.type('x\r');
     await pass(1_000);
     await typeSlowly(session, 'abc', 400);
-    // The shell is told to complete the word, and the keys behind it move.
+    // The shell completes the word, and the keys behind it move.
     session.type('\tde');
     await pass(280);
     expect(session.shown.state).toEqual(session.truth.state);
