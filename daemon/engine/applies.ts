@@ -115,7 +115,7 @@ export class Applies {
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
       const tried = await triedSources(db, agent.row.trial_operation_id);
       const { outsideWindow } = limits;
-      const order = { id, agent, desired, dispatch, expect, rollout, outsideWindow, ...undoing, sources, texts: sent };
+      const order = { id, agent, desired, dispatch, expect, rollout, outsideWindow, undoing, sources, texts: sent };
       const operation = await lanes.enter(agent.nodeId, () => this.begin(order, context, lease));
       const { warnings, notes } = desired;
       return { operation, warnings, notes, endsTrial: endedTrial(tried, sources) };

@@ -20,6 +20,8 @@ import { versionFirst } from './version-first.js';
 
 /** Timeouts in milliseconds. */
 export interface GatewayTimeouts {
+  /** Interval at which connections are checked. Each is pinged on its own schedule, to spread the load. */
+  readonly check: number;
   /** Timeout for the hello, after which the connection is closed. */
   readonly hello: number;
   /** Timeout for the ping that tests the older of two connections with the same key. */
@@ -52,11 +54,7 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly timeouts?: Partial<GatewayTimeouts>;
 }
 
-const TIMEOUTS: GatewayTimeouts = { hello: LINK_LIMITS.helloDeadline, answer: 5_000 };
-/**
- * Interval in milliseconds at which connections are checked. Each is pinged on its own schedule, to spread the load.
- */
-const BEAT_EVERY = 1_000;
+const TIMEOUTS: GatewayTimeouts = { check: 1_000, hello: LINK_LIMITS.helloDeadline, answer: 5_000 };
 /** Interval in milliseconds at which expired pending agents are removed. */
 const SWEEP_EVERY = 60_000;
 
@@ -97,7 +95,7 @@ export class AgentGateway implements Service {
     this.heartbeat = setInterval(() => {
       registry.heartbeat();
       this.work.start(this.flush());
-    }, BEAT_EVERY);
+    }, this.timeouts.check);
     this.sweepTimer = setInterval(() => this.work.start(enrolment.sweep()), SWEEP_EVERY);
   }
 

@@ -44,8 +44,7 @@ export const applyLimitsBody = {
     }),
   ),
 };
-const ApplyLimitsSchema = closed(applyLimitsBody);
-export type ApplyLimitsBody = Type.Static<typeof ApplyLimitsSchema>;
+export type ApplyLimitsBody = Type.Static<Type.TObject<typeof applyLimitsBody>>;
 
 /** Member of an apply that carried modules as text. */
 export const settledSources = {

@@ -158,7 +158,7 @@ export class Fleet {
       terminals: { receive: () => undefined, disconnected: () => undefined, revoked: async () => undefined },
       clock,
       logger,
-      ...timeoutsOf(options),
+      timeouts: { check: NEVER, ...options.timeouts },
     });
     this.agents = new AgentService({
       db,
@@ -314,7 +314,8 @@ export class Fleet {
   }
 }
 
-const timeoutsOf = ({ timeouts }: FleetOptions) => (timeouts === undefined ? {} : { timeouts });
+/** Longest interval of a timer. The clock of the fleet is moved by hand, and so its connections are checked by hand. */
+const NEVER = 2 ** 31 - 1;
 
 export const until = (holds: () => boolean | Promise<boolean>): Promise<void> => waitUntil(holds, 'it holds');
 

@@ -42,12 +42,13 @@ interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
 }
 
 /** An apply that has been accepted. */
-export interface NewOperation extends Undoing, Pick<OperationFacts, 'expect' | 'outsideWindow' | 'sources'> {
+export interface NewOperation extends Pick<OperationFacts, 'expect' | 'outsideWindow' | 'sources'> {
   readonly id: string;
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
   /** Its rollout, with what that stores in the same transaction; null outside a rollout. */
   readonly rollout: { readonly id: string; onStored(tx: Queryable, operationId: string): Promise<void> } | null;
+  readonly undoing: Undoing;
   /** Content with secrets. */
   readonly dispatch: RunContent;
   /** True when the operation is sent right after it is stored. */
@@ -87,9 +88,7 @@ export class OperationRecords {
       ...number,
       rollout_id: rollout?.id ?? null,
       expect: operation.expect,
-      confirm_secs: operation.confirm_secs,
-      keeps_snapshot: operation.keeps_snapshot,
-      puts_back: operation.puts_back,
+      ...operation.undoing,
     };
     const total = content.resources.length + content.removals.length + content.failures.length;
     const summary = { ...summarize([]), total };
