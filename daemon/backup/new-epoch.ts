@@ -19,12 +19,12 @@ interface NewEpochOptions extends Pick<Core, 'clock' | 'logger' | 'uow'> {
 
 const DAY = 24 * 60 * 60 * 1000;
 const SUMMARIES = {
-  new_epoch: 'A new epoch was begun: the data directory was put back by hand',
+  new_epoch: 'A new epoch was begun: the data directory was restored by hand',
   new_store: 'A new store was begun beside the keys of before',
 } as const;
 
 const REASONS = {
-  new_epoch: 'a new epoch was begun for a store that was put back',
+  new_epoch: 'a new epoch was begun for a store that was restored',
   new_store: 'a new store was begun',
 } as const;
 

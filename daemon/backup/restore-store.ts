@@ -142,7 +142,7 @@ async function prepare(
       type: 'orchestrator.restored',
       actor: SYSTEM,
       target: SYSTEM,
-      summary: `The store was put back from ${basename(file)}, to its state of event ${last_seq}`,
+      summary: `The store was restored from ${basename(file)}, to its state of event ${last_seq}`,
       metadata: {
         by: 'restore',
         file,

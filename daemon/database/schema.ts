@@ -230,9 +230,9 @@ export interface OperationTable {
   confirmed_at: number | null;
   /** 1 if the agent keeps what the apply replaced. */
   keeps_snapshot: Generated<number>;
-  /** Operation whose kept snapshot the agent puts back first; null for none. */
+  /** Operation whose kept snapshot the agent restores first; null for none. */
   puts_back: string | null;
-  /** What the agent has put back; null for nothing. */
+  /** What the agent has restored; null for nothing. */
   restored_json: string | null;
 }
 

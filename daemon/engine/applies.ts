@@ -56,7 +56,7 @@ interface ApplyRequest {
   /** True to keep what the apply replaces on the agent until its next apply. */
   readonly keepsSnapshot?: boolean;
   /**
-   * Operation whose kept snapshot the agent puts back first. Without such a snapshot the apply goes on and its result says so. A
+   * Operation whose kept snapshot the agent restores first. Without such a snapshot the apply goes on and its result says so. A
    * confirmation does not apply then, because undoing a return brings back what was left.
    */
   readonly putsBack?: string | null;

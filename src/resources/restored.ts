@@ -1,4 +1,4 @@
-/** Applies that undo themselves: bounds, and what an agent has put back, in one shape on the link, in the store and in the API. */
+/** Applies that undo themselves: bounds, and what an agent has restored, in one shape on the link, in the store and in the API. */
 import * as Type from 'typebox';
 import { closed, nullable } from '../kernel/schema.js';
 
@@ -9,15 +9,15 @@ export const CONFIRM_SECS = { minimum: 10, maximum: 3_600 } as const;
 export const MAX_RESTORED_NAMES = 200;
 
 export const RestoredSchema = closed({
-  /** Numbers of resources that are as they were before the apply, and that could not be put back. */
+  /** Numbers of resources that are as they were before the apply, and that could not be restored. */
   restored: Type.Integer({ minimum: 0 }),
   not_restored: Type.Integer({ minimum: 0 }),
-  /** At most `MAX_RESTORED_NAMES`; those that could not be put back come first. */
+  /** At most `MAX_RESTORED_NAMES`; those that could not be restored come first. */
   resources: Type.Array(
     closed({
       kind: Type.String({ maxLength: 64 }),
       identity: Type.String({ maxLength: 4_096 }),
-      /** Why it could not be put back; null for one that was. */
+      /** Why it could not be restored; null for one that was. */
       reason: nullable(Type.String({ maxLength: 1_024 })),
     }),
     { maxItems: MAX_RESTORED_NAMES },
@@ -25,15 +25,15 @@ export const RestoredSchema = closed({
 });
 export type Restored = Type.Static<typeof RestoredSchema>;
 
-/** Kinds whose resources the agent can put back. */
+/** Kinds whose resources the agent can restore. */
 export const RESTORABLE_KINDS = ['file-unix', 'directory-unix', 'service-systemd', 'user-unix', 'group-unix'] as const;
 export type RestorableKind = (typeof RESTORABLE_KINDS)[number];
 
 export const isRestorable = (kind: string): kind is RestorableKind => RESTORABLE_KINDS.some((known) => known === kind);
 
-/** Returns why resources of a kind cannot be put back; null for those that can. */
+/** Returns why resources of a kind cannot be restored; null for those that can. */
 export function whyNotRestorable(kind: string): string | null {
   if (isRestorable(kind)) return null;
   if (kind === 'script') return 'what a script has done cannot be undone';
-  return kind.startsWith('package-') ? 'packages stay as they are' : 'orch cannot put back resources of this kind';
+  return kind.startsWith('package-') ? 'packages stay as they are' : 'orch cannot restore resources of this kind';
 }

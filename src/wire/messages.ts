@@ -126,7 +126,7 @@ const runFinished = closed({
   ),
   /** Drift checks only: clock of the machine in Unix milliseconds. */
   clock: optional(Type.Integer()),
-  /** What was put back: by `rolled_back`, and by an apply with `restore`. */
+  /** What was restored: by `rolled_back`, and by an apply with `restore`. */
   restored: optional(RestoredSchema),
 });
 
@@ -241,7 +241,7 @@ const run = closed({
   confirm_secs: optional(Type.Integer({ ...CONFIRM_SECS })),
   /** Applies only: keep what the apply replaces until the agent's next apply. Needs the feature `confirm`. */
   keep_snapshot: optional(Type.Boolean()),
-  /** Applies only: the run whose kept snapshot is put back first. Needs the feature `confirm`. */
+  /** Applies only: the run whose kept snapshot is restored first. Needs the feature `confirm`. */
   restore: optional(id),
 });
 

@@ -110,7 +110,7 @@ describe('a backup of a stopped orchestrator', () => {
     expect(readFileSync(store).equals(before)).toBe(true);
   });
 
-  it('is put back as it was', async () => {
+  it('is restored as it was', async () => {
     const { dataDir, options } = directory();
     oldStore(newest, dataDir, 'orch.db');
     const file = join(temporaryDirectory(), 'copy.db');

@@ -1,4 +1,4 @@
-/** Backups from the outside, with real processes: made under load, put back here and elsewhere, refused, cut off. */
+/** Backups from the outside, with real processes: made under load, restored here and elsewhere, refused, cut off. */
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -246,7 +246,7 @@ describe('orch serve restore', () => {
     expect(existsSync(join(data, 'restoring'))).toBe(false);
   });
 
-  it('puts back what was there, and brings neither logins nor tokens nor an old epoch back', async () => {
+  it('restores what was there, and brings neither logins nor tokens nor an old epoch back', async () => {
     const { stdout: token } = await done('enroll', 'create', '-o', 'json');
     const made = await makeBackup(sandbox.path('monday.db'));
     expect((await apply('two')).status).toBe(0);

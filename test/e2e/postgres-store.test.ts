@@ -254,7 +254,7 @@ describe.skipIf(noPostgres !== null)('a store on PostgreSQL', () => {
     for (const name of await keptSchemas()) await postgres.sql(`drop schema "${name}" cascade`, 'orch');
   });
 
-  it('that was put back by hand begins a new epoch, gets an admin and another key of the secrets', async () => {
+  it('that was restored by hand begins a new epoch, gets an admin and another key of the secrets', async () => {
     expect(
       await refused('serve', 'recover-admin', KEY, '--data-dir', data, '--store', postgres.url('orch_empty'), '--yes'),
     ).toMatch(/there is no store in/);

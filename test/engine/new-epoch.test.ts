@@ -1,4 +1,4 @@
-/** A store that is put back to an earlier state, and the agents that are ahead of it. */
+/** A store that is restored to an earlier state, and the agents that are ahead of it. */
 import { expect, it } from 'vitest';
 import { resetForNewEpoch } from '../../daemon/backup/new-epoch.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';

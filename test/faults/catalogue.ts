@@ -157,7 +157,7 @@ async function compressedRecording(fleet: Fleet, id: string): Promise<string> {
   return join(directory, name ?? '');
 }
 
-/** A backup is put back while the agents run: what was acknowledged after it is gone, and nothing else. */
+/** A backup is restored while the agents run: what was acknowledged after it is gone, and nothing else. */
 async function restoreBackup({ fleet, ledger, random }: Strike): Promise<void> {
   const backup = fleet.path(`backup-${random.between(0, 1e9)}.db`);
   const directory = ['--data-dir', fleet.disks.serve.root];

@@ -69,7 +69,7 @@ export class Disk {
     execFileSync('umount', ['--lazy', this.root]);
   }
 
-  /** Leaves an empty directory in its place; returns a function that puts it back. */
+  /** Leaves an empty directory in its place; returns a function that restores it. */
   takeAway(): () => void {
     const aside = join(this.beside, 'aside');
     mkdirSync(aside, { recursive: true });

@@ -37,7 +37,7 @@ export class Ledger {
   readonly kept: { readonly value: string; readonly fate: Fate }[] = [];
   /** Values of the module that rollouts apply, as they were uploaded. */
   readonly shared: string[] = [];
-  /** Values that were current when a store was put back: the machines have gone on, and are brought back to them. */
+  /** Values that were current when a store was restored: the machines have gone on, and are brought back to them. */
   readonly mayRunAgain = new Set<string>();
   /** Operations whose results were compared with what ran. */
   readonly compared = new Set<string>();
@@ -49,7 +49,7 @@ export class Ledger {
   era = 0;
   private count = 0;
 
-  /** Returns a function that forgets what was acknowledged from now on, for a store that is put back to this moment. */
+  /** Returns a function that forgets what was acknowledged from now on, for a store that is restored to this moment. */
   mark(): () => void {
     const secrets = new Map(this.secrets);
     const channels = new Map(this.channels);

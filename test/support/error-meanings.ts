@@ -375,7 +375,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   rolled_back: {
     cause:
-      'The agent has undone the apply: a resource or a health check failed, or the machine did not come back in time. The result names what could not be put back.',
+      'The agent has undone the apply: a resource or a health check failed, or the machine did not come back in time. The result names what could not be restored.',
     mend: '`orch ops show ID` says why. Repair the module, and apply again.',
   },
   outside_window: {

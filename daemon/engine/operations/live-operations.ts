@@ -136,7 +136,7 @@ export class LiveOperation {
   awaitedUntil: number | null = null;
   /** True once the agent has said that the apply succeeded and stays. */
   isKept = false;
-  /** What the agent says that it has put back. */
+  /** What the agent says that it has restored. */
   restored: Restored | null = null;
   /** True while the current state is not saved in the store. */
   unsaved = false;

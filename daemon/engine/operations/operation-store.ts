@@ -27,7 +27,7 @@ interface OperationValues {
   /** Party that cancelled it; null for none. */
   readonly cancelled_by: Party | null;
   readonly checks: readonly CheckResult[] | null;
-  /** What the agent has put back; null for nothing. */
+  /** What the agent has restored; null for nothing. */
   readonly restored: Restored | null;
 }
 

@@ -62,7 +62,7 @@ export class ApplyRun {
   /** Carries out the apply, and reports its results and its end. One that has to be confirmed is undone without that. */
   async run(head: RunHead): Promise<void> {
     const { undoing } = this.options;
-    const restored = head.restore == null ? null : await undoing.putBackKept(head.restore);
+    const restored = head.restore == null ? null : await undoing.restoreKept(head.restore);
     let snapshot: Snapshot | null = null;
     let appliedAt = bootTime();
     const outcome = await this.outcome(async () => {

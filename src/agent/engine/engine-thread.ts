@@ -71,7 +71,7 @@ export class EngineThread implements RunEngine {
     return () => this.listeners.delete(listener);
   }
 
-  /** Starts no thread while the journal is intact and empty, and no snapshot may have to be put back. */
+  /** Starts no thread while the journal is intact and empty, and no snapshot may have to be restored. */
   async inventory(): Promise<Inventory> {
     const isAsleep = this.worker === null && this.ending === null;
     const { dataDir } = this.options;

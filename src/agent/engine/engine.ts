@@ -146,7 +146,7 @@ export class Engine implements RunEngine {
     if (this.options.journal.isNewer(epoch, generation)) return null;
     return [
       'stale_generation',
-      'the agent has seen a newer operation, so the store of the orchestrator is an old one: put a backup back with "orch serve restore", or start once with "orch serve --new-epoch"',
+      'the agent has seen a newer operation, so the store of the orchestrator is an old one: restore a backup with "orch serve restore", or start once with "orch serve --new-epoch"',
     ];
   }
 

@@ -37,7 +37,7 @@ export type JournalRecord =
       readonly error: RunError | null;
       /** Absent when no health check has a result. */
       readonly checks?: readonly CheckReport[] | undefined;
-      /** What was put back; absent for nothing. */
+      /** What was restored; absent for nothing. */
       readonly restored?: Restored;
     }
   | { readonly t: 'ack'; readonly run: string };
@@ -48,7 +48,7 @@ export interface RunError {
 }
 
 /** An apply in the journal. */
-/** What followed an apply: its health checks, and what was put back. */
+/** What followed an apply: its health checks, and what was restored. */
 export interface Aftermath {
   readonly checks?: readonly CheckReport[] | undefined;
   readonly restored?: Restored | null | undefined;
@@ -72,7 +72,7 @@ export interface JournalledRun {
   readonly error: RunError | null;
   /** Results of the health checks; absent without them. */
   readonly checks?: readonly CheckReport[] | undefined;
-  /** What was put back; null for nothing. */
+  /** What was restored; null for nothing. */
   readonly restored: Restored | null;
 }
 

@@ -23,22 +23,22 @@ interface SavedUser {
   readonly own: SavedGroup;
 }
 
-const LINUX_ONLY = 'accounts can be put back on Linux alone';
+const LINUX_ONLY = 'accounts can be restored on Linux alone';
 const nameIn = (body: object): string => ('name' in body ? String(body.name) : '');
 
 export const groupKeeper: Keeper<SavedGroup> = {
   save: async (bodies, { host }) =>
     bodies.map((body) => (host.platform === 'linux' ? groupNow(nameIn(body)) : LINUX_ONLY)),
-  putBack: async (saved, phase, { host }) => (phase === 'state' ? putBackGroup(host, saved) : null),
+  restore: async (saved, phase, { host }) => (phase === 'state' ? restoreGroup(host, saved) : null),
 };
 
 export const userKeeper: Keeper<SavedUser> = {
   save: async (bodies, { host }) =>
     bodies.map((body) => (host.platform === 'linux' ? userNow(nameIn(body)) : LINUX_ONLY)),
-  putBack: async (saved, phase, { host }) => (phase === 'state' ? putBackUser(host, saved) : null),
+  restore: async (saved, phase, { host }) => (phase === 'state' ? restoreUser(host, saved) : null),
 };
 
-async function putBackGroup(host: Host, { name, gid, members }: SavedGroup): Promise<string | null> {
+async function restoreGroup(host: Host, { name, gid, members }: SavedGroup): Promise<string | null> {
   const now = groupNow(name);
   if (gid === null) return now.gid === null ? null : run(host, ['groupdel', '--', name]);
   if (now.gid === null) {
@@ -53,7 +53,7 @@ async function putBackGroup(host: Host, { name, gid, members }: SavedGroup): Pro
   return run(host, ['gpasswd', '-M', known.join(','), name]);
 }
 
-async function putBackUser(host: Host, saved: SavedUser): Promise<string | null> {
+async function restoreUser(host: Host, saved: SavedUser): Promise<string | null> {
   const { name, passwd, own } = saved;
   const now = userNow(name);
   if (passwd === null) {
@@ -61,19 +61,19 @@ async function putBackUser(host: Host, saved: SavedUser): Promise<string | null>
     const home = now.passwd[5] ?? '';
     const failure = await run(host, ['userdel', '--', name]);
     if (failure !== null) return failure;
-    const grouped = own.gid === null ? await putBackGroup(host, own) : null;
+    const grouped = own.gid === null ? await restoreGroup(host, own) : null;
     if (grouped !== null) return grouped;
     return home !== '' && existsSync(home) ? `the account is removed again, its home directory ${home} stays` : null;
   }
   const [, , uid = '', gid = '', comment = '', home = '', shell = ''] = passwd;
   const fields = ['-u', uid, '-g', gid, '-c', comment, '-d', home, '-s', shell, '-G', saved.groups.join(',')];
   if (now.passwd === null) {
-    if (own.gid !== null) await putBackGroup(host, { ...own, members: [] });
+    if (own.gid !== null) await restoreGroup(host, { ...own, members: [] });
     const failure = await run(host, ['useradd', '-M', '-N', ...fields, '--', name]);
-    return failure ?? putBackPassword(host, saved);
+    return failure ?? restorePassword(host, saved);
   }
   const failure = isSameUser(saved, now) ? null : await run(host, ['usermod', ...fields, '--', name]);
-  return failure ?? (isUnfinished(saved, now) ? putBackPassword(host, saved) : null);
+  return failure ?? (isUnfinished(saved, now) ? restorePassword(host, saved) : null);
 }
 
 /** Hash of an account that `useradd` has made and that has no password yet. */
@@ -87,7 +87,7 @@ const isSameUser = (saved: SavedUser, now: SavedUser): boolean =>
   JSON.stringify([saved.passwd, saved.groups]) === JSON.stringify([now.passwd, now.groups]);
 
 /** Puts the password and its ageing back; the hash travels on standard input, which other users cannot see. */
-async function putBackPassword(host: Host, { name, shadow }: SavedUser): Promise<string | null> {
+async function restorePassword(host: Host, { name, shadow }: SavedUser): Promise<string | null> {
   if (shadow === null) return null;
   const [, hash = '!', last = '', least = '', most = '', warn = '', inactive = '', expiry = ''] = shadow;
   const failure = await run(host, ['chpasswd', '-e'], `${name}:${hash}\n`);

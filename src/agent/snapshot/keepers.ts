@@ -1,15 +1,15 @@
-/** How the state of each kind is saved and put back. A kind without an entry cannot be put back. */
+/** How the state of each kind is saved and restored. A kind without an entry cannot be restored. */
 import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resources/restored.js';
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, userKeeper } from './account-keeper.js';
 import type { Keeper } from './keeper.js';
-import type { SavedPath } from './saved-paths.js';
+import type { SavedPath } from './saved-path.js';
 import { unitKeeper } from './unit-keeper.js';
 
 /** Files and directories that resources name. */
 const pathKeeper: Keeper<SavedPath> = {
   save: (bodies, { paths }) => paths.save(bodies.map((body) => ('path' in body ? String(body.path) : ''))),
-  putBack: async (saved, phase, { paths }) => (phase === 'state' ? paths.putBack(saved) : null),
+  restore: async (saved, phase, { paths }) => (phase === 'state' ? paths.restore(saved) : null),
 };
 
 const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
@@ -23,7 +23,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
 /** Returns the keeper of a kind, or why it has none. */
 export function keeperOf(kind: string): Keeper | string {
   if (isRestorable(kind)) return KEEPERS[kind];
-  return whyNotRestorable(kind) ?? 'orch cannot put back resources of this kind';
+  return whyNotRestorable(kind) ?? 'orch cannot restore resources of this kind';
 }
 
 /** Returns the paths whose contents a kind saves. */

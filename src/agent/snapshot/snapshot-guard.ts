@@ -1,5 +1,5 @@
 /**
- * The service beside the agent that puts a snapshot back when the agent cannot: because its unit, its configuration or its release
+ * The service beside the agent that restores a snapshot when the agent cannot: because its unit, its configuration or its release
  * no longer starts. It exists while an apply may have to be undone, also over a restart of the machine.
  */
 import { existsSync, rmSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { startUnit, stopUnit, UNIT_PLACES } from '../../service/unit-files.js';
 import { AGENT_UNIT, RESTORE_UNIT, restoreUnit } from '../../service/units.js';
 import type { HeldPrograms } from '../host/held-programs.js';
 import { bootTime, leftUntil } from './boot-time.js';
-import { putBack } from './put-back.js';
+import { restore } from './restore.js';
 import { readSnapshot, type SnapshotRecord, writeSnapshot } from './snapshot-record.js';
 
 /** What protects a snapshot while the agent may be unable to. */
@@ -22,11 +22,11 @@ export interface SnapshotGuard {
   start(dataDir: string): Promise<void>;
   /** Removes it; does nothing without one. */
   stop(): Promise<void>;
-  /** Starts the agent anew with the unit that was put back, without waiting for that. */
+  /** Starts the agent anew with the unit that was restored, without waiting for that. */
   restartAgent(): Promise<void>;
 }
 
-/** A guard for an agent that nothing restarts, or whose system has no systemd: the agent alone puts a snapshot back. */
+/** A guard for an agent that nothing restarts, or whose system has no systemd: the agent alone restores a snapshot. */
 export const NO_GUARD: SnapshotGuard = {
   start: async () => undefined,
   stop: async () => undefined,
@@ -76,7 +76,7 @@ interface WatchPace {
   readonly hung: number;
 }
 
-/** Watches the snapshot until it is settled, puts it back if no agent does, and removes its own service. */
+/** Watches the snapshot until it is settled, restores it if no agent does, and removes its own service. */
 export async function watchSnapshot(watch: WatchTools): Promise<void> {
   const { dataDir, systemctl: run, pace = PACE } = watch;
   const startedAt = performance.now();
@@ -100,7 +100,7 @@ const PACE: WatchPace = {
   look: 1_000,
   /** Without an agent, after which it counts as unable to start. Its unit starts it again after five seconds. */
   absent: 20_000,
-  /** After the deadline, in which a running agent has to begin to put the snapshot back. */
+  /** After the deadline, in which a running agent has to begin to restore the snapshot. */
   hung: 60_000,
 };
 
@@ -122,7 +122,7 @@ function isDue({ state, deadline }: SnapshotRecord, { absent, watched, pace }: W
   return leftUntil({ ...deadline, at: deadline.at + pace.hung }) === 0;
 }
 
-/** Stops whatever the agent's unit runs, puts the snapshot back, and starts the agent. */
+/** Stops whatever the agent's unit runs, restores the snapshot, and starts the agent. */
 async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, held, warn }: WatchTools): Promise<void> {
   await run('stop', AGENT_UNIT).catch(() => undefined);
   try {
@@ -131,7 +131,7 @@ async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, held, 
       const record = readSnapshot(dataDir);
       if (record !== null && !['confirmed', 'restored'].includes(record.state)) {
         const why = record.why ?? 'the agent no longer started';
-        // A disk that refuses the record keeps nothing from being put back. The agent then puts it back once more.
+        // A disk that refuses the record keeps nothing from being restored. The agent then restores it once more.
         const write = (next: SnapshotRecord) => {
           try {
             writeSnapshot(dataDir, next);
@@ -140,7 +140,7 @@ async function restoreWithoutAgent({ dataDir, systemctl: run, createHost, held, 
           }
         };
         write({ ...record, state: 'restoring', why });
-        const restored = await putBack(record, createHost(), { dataDir, held });
+        const restored = await restore(record, createHost(), { dataDir, held });
         write({ ...record, state: 'restored', why, restored });
       }
     } finally {

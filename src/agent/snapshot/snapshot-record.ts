@@ -1,5 +1,5 @@
 /**
- * The record of a snapshot in the agent's data directory: what an apply replaces, and whether it is to be put back. The agent and
+ * The record of a snapshot in the agent's data directory: what an apply replaces, and whether it is to be restored. The agent and
  * the service beside it read it, and whoever holds the data directory writes it.
  */
 import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -18,9 +18,9 @@ export interface SavedItem {
   readonly key: string;
   /** What the apply was about to do. */
   readonly action: string;
-  /** State of the resource in the form of its kind; null if it cannot be put back. */
+  /** State of the resource in the form of its kind; null if it cannot be restored. */
   readonly saved: object | null;
-  /** Why it cannot be put back; null if it can. */
+  /** Why it cannot be restored; null if it can. */
   readonly reason: string | null;
 }
 
@@ -40,7 +40,7 @@ export interface SnapshotRecord {
   readonly format: 1;
   readonly run_id: string;
   readonly state: SnapshotState;
-  /** Null for a snapshot that is only kept: nothing is put back without a request. */
+  /** Null for a snapshot that is only kept: nothing is restored without a request. */
   readonly confirm_secs: number | null;
   /** True to keep it until the next apply. */
   readonly keeps: boolean;
@@ -60,7 +60,7 @@ export const snapshotDirectory = (dataDir: string): string => join(dataDir, 'sna
 
 /**
  * Returns the record; null without one. Throws `data_dir_invalid` for one that cannot be used: a link or a directory of another
- * user in its place is never followed, because what it says would be put back as root.
+ * user in its place is never followed, because what it says would be restored as root.
  */
 export function readSnapshot(dataDir: string): SnapshotRecord | null {
   const directory = snapshotDirectory(dataDir);

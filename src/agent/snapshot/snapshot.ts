@@ -3,9 +3,9 @@ import type { Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { Target } from '../converge/target.js';
 import type { BootTime } from './boot-time.js';
-import type { SnapshotTools } from './keeper.js';
+import type { SaveTools } from './keeper.js';
 import { keeperOf, pathsOf } from './keepers.js';
-import { SavedPaths, type SavedPathsOptions } from './saved-paths.js';
+import { PathSaver, type PathSaverOptions } from './path-saver.js';
 import {
   deleteSnapshot,
   makeSnapshotDirectory,
@@ -23,12 +23,12 @@ export interface Doomed {
 interface NewSnapshot extends Pick<SnapshotRecord, 'run_id' | 'confirm_secs' | 'keeps'> {
   readonly dataDir: string;
   readonly host: Host;
-  readonly freeBytes?: SavedPathsOptions['freeBytes'];
+  readonly freeBytes?: PathSaverOptions['freeBytes'];
 }
 
 export class Snapshot {
   private readonly dataDir: string;
-  private readonly tools: SnapshotTools;
+  private readonly tools: SaveTools;
   private readonly known = new Set<string>();
   private current: SnapshotRecord;
 
@@ -36,7 +36,7 @@ export class Snapshot {
   constructor({ dataDir, host, freeBytes, run_id, confirm_secs, keeps }: NewSnapshot) {
     this.dataDir = dataDir;
     makeSnapshotDirectory(dataDir);
-    this.tools = { host, paths: new SavedPaths({ dataDir, ...(freeBytes ? { freeBytes } : {}) }) };
+    this.tools = { host, paths: new PathSaver({ dataDir, ...(freeBytes ? { freeBytes } : {}) }) };
     this.current = {
       format: 1,
       run_id,

@@ -1,4 +1,4 @@
-/** Applies that can be undone: saves what they replace, waits for the confirmation, and puts everything back without one. */
+/** Applies that can be undone: saves what they replace, waits for the confirmation, and restores everything without one. */
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { Host } from '../../resources/host.js';
@@ -9,8 +9,8 @@ import type { EngineReport, RunHead } from '../engine/run-engine.js';
 import type { HeldPrograms } from '../host/held-programs.js';
 import type { Aftermath } from '../journal/journal-state.js';
 import { type BootTime, leftUntil } from './boot-time.js';
-import { changesAgentUnit, putBack } from './put-back.js';
-import type { SavedPathsOptions } from './saved-paths.js';
+import type { PathSaverOptions } from './path-saver.js';
+import { changesAgentUnit, restore } from './restore.js';
 import { type Doomed, Snapshot } from './snapshot.js';
 import type { SnapshotGuard } from './snapshot-guard.js';
 import { deleteSnapshot, hasSnapshot, readSnapshot, type SnapshotRecord, writeSnapshot } from './snapshot-record.js';
@@ -18,7 +18,7 @@ import { deleteSnapshot, hasSnapshot, readSnapshot, type SnapshotRecord, writeSn
 export interface UndoingOptions {
   readonly dataDir: string;
   readonly createHost: (signal?: AbortSignal, held?: HeldPrograms) => Host;
-  /** Programs with which a snapshot is put back, whatever becomes of their files. */
+  /** Programs with which a snapshot is restored, whatever becomes of their files. */
   readonly held?: HeldPrograms;
   readonly logger: Logger;
   readonly guard: SnapshotGuard;
@@ -26,7 +26,7 @@ export interface UndoingOptions {
   /** Milliseconds after an apply before which no connection counts, because some changes take effect late [default: 3 s]. */
   readonly settleMs?: number;
   /** Returns the free bytes of the file system of a directory [default: the system's]. */
-  readonly freeBytes?: SavedPathsOptions['freeBytes'];
+  readonly freeBytes?: PathSaverOptions['freeBytes'];
 }
 
 /** How an apply ended, with what followed it. */
@@ -71,15 +71,15 @@ export class Undoing {
    * Puts the kept snapshot of a run back. Returns a report without resources when there is none of that run. Never throws for the
    * snapshot's state.
    */
-  async putBackKept(runId: string): Promise<Restored> {
+  async restoreKept(runId: string): Promise<Restored> {
     const { dataDir, createHost, held, logger } = this.options;
     const record = this.read();
     if (record?.run_id !== runId || isOpen(record)) {
-      logger.warn('there is no snapshot to put back', { run_id: runId });
+      logger.warn('there is no snapshot to restore', { run_id: runId });
       return { restored: 0, not_restored: 0, resources: [] };
     }
-    logger.info('putting a kept snapshot back', { run_id: runId });
-    return putBack(record, createHost(undefined, held), { dataDir, held });
+    logger.info('restoring a kept snapshot', { run_id: runId });
+    return restore(record, createHost(undefined, held), { dataDir, held });
   }
 
   /** Makes a snapshot for an apply that needs one, and deletes that of the last apply. Throws a Fault when the disk refuses it. */
@@ -138,7 +138,7 @@ export class Undoing {
       try {
         snapshot.confirm();
       } catch (error) {
-        // Nothing waits for it: a snapshot that is only kept is put back in either state.
+        // Nothing waits for it: a snapshot that is only kept is restored in either state.
         logger.error('the record of the snapshot cannot be written', { reason: messageOf(error) });
       }
       return outcome;
@@ -178,12 +178,12 @@ export class Undoing {
     }
   }
 
-  /** Undoes an apply. Never throws for a resource that cannot be put back; the report names it. */
+  /** Undoes an apply. Never throws for a resource that cannot be restored; the report names it. */
   async undo(record: SnapshotRecord, why: string): Promise<SettledEnd> {
     const { dataDir, createHost, held, logger } = this.options;
     logger.warn('an apply is being undone', { run_id: record.run_id, reason: why });
     this.write({ ...record, state: 'restoring', why });
-    const restored = await putBack(record, createHost(undefined, held), { dataDir, held });
+    const restored = await restore(record, createHost(undefined, held), { dataDir, held });
     logger.warn('an apply was undone', {
       run_id: record.run_id,
       restored: restored.restored,
@@ -297,7 +297,7 @@ export class Undoing {
     }
   }
 
-  /** Writes the record. A disk that refuses it must not keep anything from being put back: it is repeated after a crash then. */
+  /** Writes the record. A disk that refuses it must not keep anything from being restored: it is repeated after a crash then. */
   private write(record: SnapshotRecord): void {
     try {
       writeSnapshot(this.options.dataDir, record);
@@ -307,7 +307,7 @@ export class Undoing {
   }
 }
 
-/** True for a snapshot that has to be confirmed or put back. */
+/** True for a snapshot that has to be confirmed or restored. */
 export const isOpen = ({ state, confirm_secs }: SnapshotRecord): boolean =>
   confirm_secs !== null && (state === 'applying' || state === 'awaiting' || state === 'restoring');
 

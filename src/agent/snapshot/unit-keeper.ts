@@ -4,7 +4,7 @@ import type { Host } from '../../resources/host.js';
 import { unitNameOf, unitPath } from '../../resources/services/systemd-unit-file.js';
 import { AGENT_UNIT } from '../../service/units.js';
 import type { Keeper } from './keeper.js';
-import type { SavedPath } from './saved-paths.js';
+import type { SavedPath } from './saved-path.js';
 
 interface SavedUnit {
   readonly unit: string;
@@ -15,7 +15,7 @@ interface SavedUnit {
   readonly enablement: string;
   /** ID that systemd gives to each start; null when it was not running. */
   readonly invocation: string | null;
-  /** The administrator's unit file; null if it cannot be put back. */
+  /** The administrator's unit file; null if it cannot be restored. */
   readonly file: SavedPath | null;
 }
 
@@ -38,10 +38,10 @@ export const unitKeeper: Keeper<SavedUnit> = {
     return saved;
   },
 
-  async putBack(saved, phase, { host, paths }, action) {
+  async restore(saved, phase, { host, paths }, action) {
     const { unit } = saved;
-    if (phase === 'state') return saved.file === null ? null : paths.putBack(saved.file);
-    // The agent's own unit: whoever puts it back is that unit, or starts it afterwards.
+    if (phase === 'state') return saved.file === null ? null : paths.restore(saved.file);
+    // The agent's own unit: whoever restores it is that unit, or starts it afterwards.
     const isSelf = unit === AGENT_UNIT;
     if (phase === 'stop') {
       if (saved.isUp || isSelf) return null;
@@ -54,7 +54,7 @@ export const unitKeeper: Keeper<SavedUnit> = {
     if (!saved.isLoaded) return null;
     const now = await stateOf(host, unit);
     if (typeof now === 'string') return now;
-    const enabled = now.enablement === saved.enablement ? null : await putBackEnablement(host, saved);
+    const enabled = now.enablement === saved.enablement ? null : await restoreEnablement(host, saved);
     if (!saved.isUp || isSelf) return enabled;
     if (now.isUp && now.invocation === saved.invocation && action !== 'reload') return enabled;
     const verb = now.isUp && now.invocation === saved.invocation ? 'try-reload-or-restart' : 'restart';
@@ -63,7 +63,7 @@ export const unitKeeper: Keeper<SavedUnit> = {
   },
 };
 
-function putBackEnablement(host: Host, { unit, enablement }: SavedUnit): Promise<string | null> {
+function restoreEnablement(host: Host, { unit, enablement }: SavedUnit): Promise<string | null> {
   if (enablement === 'enabled') return systemctl(host, 'enable', unit);
   return enablement === 'disabled' ? systemctl(host, 'disable', unit) : Promise.resolve(null);
 }

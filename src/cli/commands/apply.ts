@@ -44,7 +44,7 @@ export const applyModules = defineCommand({
     'since rejects it (exit status 6).',
     '--local needs no orchestrator: it applies to this machine, records the result, and later removes resources that are no',
     'longer declared. There, Ctrl-C, SIGTERM and SIGHUP stop at the next resource; results are recorded in any case.',
-    '--confirm-within saves what the apply replaces, and the agent puts it back by itself unless the apply succeeds and the',
+    '--confirm-within saves what the apply replaces, and the agent restores it by itself unless the apply succeeds and the',
     'agent comes back on a new connection in that time; orch then ends with 7. A module can ask for it with "confirm: 90s".',
     'Over several agents it begins a rollout, which goes on without you and survives a restart of the orchestrator:',
     'see orch rollouts. It ends with 3 if the rollout halts, is cancelled or is reverted, and with 5 if the only failures',

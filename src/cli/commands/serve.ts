@@ -311,7 +311,7 @@ const someOf = (names: readonly string[]): string =>
 function doneLines(restored: Restored): readonly Line[] {
   const { epoch, sessions, tokens, operations, deliveries, recordings, secrets_key } = restored;
   return [
-    `Put back, as epoch ${epoch}. Start orch serve; then: orch audit verify`,
+    `Restored, as epoch ${epoch}. Start orch serve; then: orch audit verify`,
     ...keptLines(restored),
     ...(secrets_key === null
       ? []

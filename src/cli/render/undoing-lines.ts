@@ -1,4 +1,4 @@
-/** Renders what an apply with a confirmation could put back, and what it has put back. */
+/** Renders what an apply with a confirmation could restore, and what it has restored. */
 import type { RunResult } from '../../contract/runs.js';
 import { type Restored, whyNotRestorable } from '../../resources/restored.js';
 import { count } from '../format.js';
@@ -9,7 +9,7 @@ import { resourceName } from './plan-lines.js';
 const NAMED = 10;
 
 /**
- * Renders the confirmation of a plan, and which of its changes the agent could not put back.
+ * Renders the confirmation of a plan, and which of its changes the agent could not restore.
  * @param asked seconds that the operator gave; null for those of the modules
  */
 export function confirmLines({ resources, confirm_secs }: RunResult, asked: number | null): readonly Line[] {
@@ -26,7 +26,7 @@ export function confirmLines({ resources, confirm_secs }: RunResult, asked: numb
   ];
 }
 
-/** Renders what the agent has put back; nothing for an apply that it has not undone. */
+/** Renders what the agent has restored; nothing for an apply that it has not undone. */
 export function restoredLines({ restored }: { readonly restored?: Restored | null }): readonly Line[] {
   if (restored == null) return [];
   const back = restored.resources.filter(({ reason }) => reason === null);

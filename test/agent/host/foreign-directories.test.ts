@@ -14,7 +14,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest';
-import { type SavedPath, SavedPaths } from '../../../src/agent/snapshot/saved-paths.js';
+import { PathRestorer } from '../../../src/agent/snapshot/path-restorer.js';
+import { PathSaver } from '../../../src/agent/snapshot/path-saver.js';
+import type { SavedPath } from '../../../src/agent/snapshot/saved-path.js';
 import { makeSnapshotDirectory } from '../../../src/agent/snapshot/snapshot-record.js';
 import type { FileStep } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, look, needs, place, run, succeeds, write } from '../../support/agent.js';
@@ -85,7 +87,7 @@ describe('a directory with an access list for what is made in it', () => {
     expect(readdirSync(home).sort()).toEqual(Object.keys(modes).sort());
   });
 
-  it('gives it to nothing that is put back', async (context) => {
+  it('gives it to nothing that is restored', async (context) => {
     needs(context, isRoot, 'root');
     const home = homeOf(EVE);
     const [file, directory] = [join(home, 'file'), join(home, 'directory')];
@@ -96,10 +98,10 @@ describe('a directory with an access list for what is made in it', () => {
     giveList(context, home);
     const dataDir = place();
     makeSnapshotDirectory(dataDir);
-    const saved = await new SavedPaths({ dataDir }).save([file, directory]);
+    const saved = await new PathSaver({ dataDir }).save([file, directory]);
     rmSync(file);
     rmSync(directory, { recursive: true });
-    for (const one of saved) expect(await new SavedPaths({ dataDir }).putBack(one as SavedPath)).toBeNull();
+    for (const one of saved) expect(await new PathRestorer({ dataDir }).restore(one as SavedPath)).toBeNull();
     expect([listOf(file), listOf(directory)]).toEqual([base(0o640), base(0o770)]);
     expect(asEve('cat', file).stderr).toContain('Permission denied');
   });
@@ -193,7 +195,7 @@ while True:
 `;
 
 describe('a user who exchanges new directories for one of root', () => {
-  it.for(['apply', 'undo'])('never gets the one of root: %s', async (what, context) => {
+  it.for(['apply', 'restore'])('never gets the one of root: %s', async (what, context) => {
     const hasTools = isInstalled('strace') && asEve('python3', '-V').status === 0;
     needs(context, isRoot && process.platform === 'linux' && hasTools, 'root, strace, and python3 of the system');
     const home = homeOf(EVE);
@@ -209,8 +211,8 @@ describe('a user who exchanges new directories for one of root', () => {
     const work = {
       apply: `const { UnixHost } = await import('${DIST}host/this-host.js');
         await new UnixHost({ platform: 'linux' }).commit([${JSON.stringify(make(path, 0o755, { owner: user }))}]);`,
-      undo: `const { SavedPaths } = await import('${DIST}snapshot/saved-paths.js');
-        await new SavedPaths({ dataDir: '${place()}' }).putBack(${JSON.stringify(saved)});`,
+      restore: `const { PathRestorer } = await import('${DIST}snapshot/path-restorer.js');
+        await new PathRestorer({ dataDir: '${place()}' }).restore(${JSON.stringify(saved)});`,
     }[what];
     // The other user wins every race for what has just been made.
     const slow = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=mkdir', '-e', 'inject=mkdir:delay_exit=100000'];
@@ -225,7 +227,7 @@ describe('a user who exchanges new directories for one of root', () => {
 });
 
 describe('a kill in the middle of a write for another user', () => {
-  it.for(['apply', 'undo'])('leaves nothing after the next run: %s', async (what, context) => {
+  it.for(['apply', 'restore'])('leaves nothing after the next run: %s', async (what, context) => {
     needs(context, isRoot && process.platform === 'linux' && isInstalled('strace'), 'root and strace on Linux');
     const home = homeOf(EVE);
     const path = join(home, 'f');
@@ -233,17 +235,17 @@ describe('a kill in the middle of a write for another user', () => {
     makeSnapshotDirectory(dataDir);
     writeFileSync(path, 'saved');
     chownSync(path, EVE, EVE);
-    const [saved] = await new SavedPaths({ dataDir }).save([path]);
+    const [saved] = await new PathSaver({ dataDir }).save([path]);
     writeFileSync(path, 'changed');
     const step = write(path, 'secret', { owner: String(EVE), isSecret: true, mode: 0o600 });
-    const putBack = `
-      const { SavedPaths } = await import('${DIST}snapshot/saved-paths.js');
-      await new SavedPaths({ dataDir: '${dataDir}' }).putBack(${JSON.stringify(saved)});`;
+    const restore = `
+      const { PathRestorer } = await import('${DIST}snapshot/path-restorer.js');
+      await new PathRestorer({ dataDir: '${dataDir}' }).restore(${JSON.stringify(saved)});`;
     const apply = `
       const { UnixHost } = await import('${DIST}host/this-host.js');
       await new UnixHost({ platform: 'linux' }).commit([${JSON.stringify(step)}]);`;
     const kill = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=rename', '-e', 'inject=rename:signal=KILL:when=1'];
-    const program = what === 'apply' ? apply : putBack;
+    const program = what === 'apply' ? apply : restore;
     run('strace', ...kill, process.execPath, '--input-type=module', '-e', program);
     expect(readFileSync(path, 'utf8')).toBe('changed');
     const left = readdirSync(home).filter((name) => name !== 'f');
@@ -251,7 +253,7 @@ describe('a kill in the middle of a write for another user', () => {
     // The user of the file cannot even look at what is left.
     expect(asEve('find', join(home, left[0] ?? '')).stderr).toContain('Permission denied');
     if (what === 'apply') host().removeTemporaries([path]);
-    else expect(await new SavedPaths({ dataDir }).putBack(saved as SavedPath)).toBeNull();
+    else expect(await new PathRestorer({ dataDir }).restore(saved as SavedPath)).toBeNull();
     expect(readdirSync(home)).toEqual(['f']);
   });
 
@@ -273,7 +275,7 @@ describe('a kill in the middle of a write for another user', () => {
 });
 
 describe('a temporary directory that cannot be used', () => {
-  it('keeps no file from being written or put back, with its access list', async (context) => {
+  it('keeps no file from being written or restored, with its access list', async (context) => {
     needs(context, isRoot && process.platform === 'linux', 'root on Linux');
     const directory = place();
     const [old, fresh, back] = ['old', 'fresh', 'back'].map((name) => join(directory, name)) as [
@@ -285,14 +287,14 @@ describe('a temporary directory that cannot be used', () => {
     needs(context, succeeds('setfacl', '-m', `u:${EVE}:r`, old, back), 'setfacl and a file system with access lists');
     const dataDir = place();
     makeSnapshotDirectory(dataDir);
-    const [saved] = await new SavedPaths({ dataDir }).save([back]);
+    const [saved] = await new PathSaver({ dataDir }).save([back]);
     rmSync(back);
     const program = `
       const { UnixHost } = await import('${DIST}host/this-host.js');
-      const { SavedPaths } = await import('${DIST}snapshot/saved-paths.js');
+      const { PathRestorer } = await import('${DIST}snapshot/path-restorer.js');
       const host = new UnixHost({ platform: 'linux', dataDir: '/nowhere' });
       const outcomes = await host.commit(${JSON.stringify([write(old, 'new'), write(fresh, 'new')])});
-      const reason = await new SavedPaths({ dataDir: '${dataDir}' }).putBack(${JSON.stringify(saved)});
+      const reason = await new PathRestorer({ dataDir: '${dataDir}' }).restore(${JSON.stringify(saved)});
       const { end, stdout } = await host.run({ argv: ['echo', 'hi'] });
       console.log(JSON.stringify([...outcomes, reason, end, stdout]));`;
     // Neither memory nor the programs that the agent would use otherwise are of use.
@@ -321,11 +323,11 @@ describe('a temporary directory that cannot be used', () => {
     writeFileSync(path, 'old', { mode: 0o640 });
     const dataDir = place();
     makeSnapshotDirectory(dataDir);
-    const [saved] = await new SavedPaths({ dataDir }).save([path]);
+    const [saved] = await new PathSaver({ dataDir }).save([path]);
     expect(await commitOne(write(path, 'new', { mode: 0o644 }))).toBeNull();
     run('sh', '-c', `cd ${directory}; touch g h i j; cat /dev/zero >g`);
     expect(statfsSync(directory)).toMatchObject({ bfree: 0, ffree: 0 });
-    expect(await new SavedPaths({ dataDir }).putBack(saved as SavedPath)).toBeNull();
+    expect(await new PathRestorer({ dataDir }).restore(saved as SavedPath)).toBeNull();
     expect(readFileSync(path, 'utf8')).toBe('old');
     expect(statSync(path).mode & 0o7777).toBe(0o640);
   });

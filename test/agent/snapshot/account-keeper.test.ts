@@ -1,4 +1,4 @@
-/** Accounts saved and put back with the real programs, on a private copy of `/etc`. */
+/** Accounts saved and restored with the real programs, on a private copy of `/etc`. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -28,7 +28,7 @@ function onCopy(program: string): unknown {
     const entry = (file, name) => readFileSync('/etc/' + file, 'utf8').split('\\n').find((line) => line.startsWith(name + ':')) ?? null;
     const all = (name) => ['passwd', 'shadow', 'group'].map((file) => entry(file, name));
     const save = async (keeper, name) => JSON.parse(JSON.stringify((await keeper.save([{ name }], tools))[0]));
-    const putBack = (keeper, saved) => keeper.putBack(saved, 'state', tools, 'update');
+    const restore = (keeper, saved) => keeper.restore(saved, 'state', tools, 'update');
     const answer = await (async () => { ${program} })();
     process.stdout.write(JSON.stringify(answer));
   `;
@@ -54,7 +54,7 @@ describe('an account', () => {
       const saved = await save(userKeeper, 'orchtest');
       run('userdel', 'orchtest');
       const removed = all('orchtest');
-      const reason = await putBack(userKeeper, saved);
+      const reason = await restore(userKeeper, saved);
       return { before, removed, reason, after: all('orchtest'), users: entry('group', 'users') };
     `) as Record<string, unknown>;
     expect(removed).toEqual([null, null, null]);
@@ -72,7 +72,7 @@ describe('an account', () => {
       run('groupadd', '-g', '4711', 'orchtest');
       run('useradd', '-M', '-N', '-u', '4711', '-g', '4711', '-c', 'Some One', '-d', '/home/orchtest', '-s', '/bin/sh', '-G', 'users', 'orchtest');
       const between = entry('shadow', 'orchtest');
-      const reasons = [await putBack(userKeeper, saved), await putBack(userKeeper, saved)];
+      const reasons = [await restore(userKeeper, saved), await restore(userKeeper, saved)];
       return { before, between, reasons, after: all('orchtest') };
     `) as Record<string, unknown>;
     expect(between).toMatch(/^orchtest:!:/);
@@ -96,10 +96,10 @@ describe('an account', () => {
       run('groupadd', 'orchmade');
       run('groupdel', 'orchgroup');
       const reasons = [
-        await putBack(groupKeeper, freshGroup),
-        await putBack(groupKeeper, group),
-        await putBack(userKeeper, fresh),
-        await putBack(userKeeper, saved),
+        await restore(groupKeeper, freshGroup),
+        await restore(groupKeeper, group),
+        await restore(userKeeper, fresh),
+        await restore(userKeeper, saved),
       ];
       return { before, reasons, after: all('orchtest'), made: all('orchfresh'), groups: [was, entry('group', 'orchgroup'), entry('group', 'orchmade')] };
     `) as { groups: readonly unknown[] } & Record<string, unknown>;

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bootTime } from '../../../src/agent/snapshot/boot-time.js';
-import { SavedPaths } from '../../../src/agent/snapshot/saved-paths.js';
+import { PathSaver } from '../../../src/agent/snapshot/path-saver.js';
 import { watchSnapshot } from '../../../src/agent/snapshot/snapshot-guard.js';
 import {
   makeSnapshotDirectory,
@@ -19,7 +19,7 @@ import { until } from '../../support/until.js';
 async function snapshotOf(path: string, change: Partial<SnapshotRecord>): Promise<string> {
   const dataDir = place();
   makeSnapshotDirectory(dataDir);
-  const [saved] = await new SavedPaths({ dataDir }).save([path]);
+  const [saved] = await new PathSaver({ dataDir }).save([path]);
   if (typeof saved !== 'object') throw new Error('it is not saved');
   const item = { kind: 'file-unix', identity: path, key: path, action: 'update', saved, reason: null };
   writeSnapshot(dataDir, {
@@ -53,7 +53,7 @@ function watch(dataDir: string, pace = { look: 5, absent: 10, hung: 60_000 }) {
 }
 
 describe('the service beside the agent', () => {
-  it('puts a snapshot back when no agent runs, and starts the agent', async () => {
+  it('restores a snapshot when no agent runs, and starts the agent', async () => {
     const path = join(place(), 'f');
     writeFileSync(path, 'before');
     const dataDir = await snapshotOf(path, {});
@@ -67,7 +67,7 @@ describe('the service beside the agent', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('puts it back even if the disk refuses the record', async () => {
+  it('restores it even if the disk refuses the record', async () => {
     const path = join(place(), 'f');
     writeFileSync(path, 'before');
     const dataDir = await snapshotOf(path, {});

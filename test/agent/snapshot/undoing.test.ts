@@ -65,7 +65,7 @@ describe('an apply that has to be confirmed', () => {
     expect(await heard.finished(2)).toMatchObject({ end: 'succeeded' });
   });
 
-  it('is undone when its time is over, in reverse, and says what it could not put back', async () => {
+  it('is undone when its time is over, in reverse, and says what it could not restore', async () => {
     const [dataDir, root] = [place(), place()];
     const { engine, heard } = start(dataDir);
     writeFileSync(join(root, 'gone'), 'mine');
@@ -161,7 +161,7 @@ describe('an apply that has to be confirmed', () => {
     expect(isKept(dataDir)).toBe(false);
   });
 
-  it('follows no link in the place of its snapshot, and puts back nothing that such a link holds', async () => {
+  it('follows no link in the place of its snapshot, and restores nothing that such a link holds', async () => {
     const [dataDir, root, hostile] = [place(), place(), place()];
     mkdirSync(join(hostile, 'snapshot'), { mode: 0o700 });
     writeFileSync(
@@ -307,7 +307,7 @@ describe('an agent that was stopped', () => {
     ['its time is over', { deadline: { ...bootTime(), at: 0 } }],
     ['the machine was started anew', { deadline: { boot: 'another', at: bootTime().at + 60_000 } }],
     ['it was stopped in the middle of the apply', { state: 'applying', deadline: null }],
-    ['it was stopped while it put things back', { state: 'restoring', why: 'it was cancelled' }],
+    ['it was stopped while it restored', { state: 'restoring', why: 'it was cancelled' }],
   ] as const)('undoes the apply before it answers when %s', async (_, change) => {
     const { dataDir, path } = await stopped();
     alter(dataDir, change);
@@ -319,7 +319,7 @@ describe('an agent that was stopped', () => {
     expect(isKept(dataDir)).toBe(false);
   });
 
-  it('reports what another process has put back', async () => {
+  it('reports what another process has restored', async () => {
     const { dataDir } = await stopped();
     const restored = { restored: 1, not_restored: 0, resources: [] };
     alter(dataDir, { state: 'restored', why: 'the agent no longer started', restored });
@@ -356,7 +356,7 @@ describe('an agent that was stopped', () => {
 });
 
 describe('a kept snapshot', () => {
-  it('is put back by the apply that asks for it, and goes with the next one', async () => {
+  it('is restored by the apply that asks for it, and goes with the next one', async () => {
     const [dataDir, root] = [place(), place()];
     const { engine, heard } = start(dataDir);
     writeFileSync(join(root, 'f'), 'before');
@@ -370,7 +370,7 @@ describe('a kept snapshot', () => {
     expect(isKept(dataDir)).toBe(false);
   });
 
-  it('of another apply is not put back, and the result says so', async () => {
+  it('of another apply is not restored, and the result says so', async () => {
     const [dataDir, root] = [place(), place()];
     const { engine, heard } = start(dataDir);
     engine.begin(head(1, { keep_snapshot: true }), content([file(join(root, 'f'))]));

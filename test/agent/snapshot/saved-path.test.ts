@@ -1,4 +1,4 @@
-/** What is at paths, saved and put back in real directories. */
+/** What is at paths, saved and restored in real directories. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -19,23 +19,25 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { bestReach } from '../../../src/agent/host/safe-walk.js';
-import { type SavedPath, SavedPaths } from '../../../src/agent/snapshot/saved-paths.js';
+import { PathRestorer } from '../../../src/agent/snapshot/path-restorer.js';
+import { PathSaver } from '../../../src/agent/snapshot/path-saver.js';
+import type { SavedPath } from '../../../src/agent/snapshot/saved-path.js';
 import { makeSnapshotDirectory, snapshotDirectory } from '../../../src/agent/snapshot/snapshot-record.js';
 import { isRoot, needs, place } from '../../support/agent.js';
 
 async function save(...paths: readonly string[]) {
   const dataDir = place();
   makeSnapshotDirectory(dataDir);
-  const saved = await new SavedPaths({ dataDir }).save(paths);
+  const saved = await new PathSaver({ dataDir }).save(paths);
   return {
     dataDir,
     saved,
-    putBack: async () => {
+    restore: async () => {
       const reasons: (string | null)[] = [];
-      // Another process puts it back, from JSON alone.
+      // Another process restores it, from JSON alone.
       const known = JSON.parse(JSON.stringify(saved)) as readonly (SavedPath | string)[];
       for (const one of known.toReversed())
-        reasons.push(typeof one === 'string' ? one : await new SavedPaths({ dataDir }).putBack(one));
+        reasons.push(typeof one === 'string' ? one : await new PathRestorer({ dataDir }).restore(one));
       return reasons.toReversed();
     },
   };
@@ -53,11 +55,11 @@ describe('a saved path', () => {
       chmodSync(path, 0o4751);
     }
     const { mtimeMs } = statSync(replaced);
-    const { putBack } = await save(replaced, deleted);
+    const { restore } = await save(replaced, deleted);
     rmSync(deleted);
     writeFileSync(replaced, 'another');
     chmodSync(replaced, 0o600);
-    expect(await putBack()).toEqual([null, null]);
+    expect(await restore()).toEqual([null, null]);
     for (const path of [replaced, deleted]) {
       expect(readFileSync(path)).toEqual(bytes);
       expect(modeOf(path)).toBe(0o4751);
@@ -72,13 +74,13 @@ describe('a saved path', () => {
     writeFileSync(file, 'x');
     mkdirSync(directory, { mode: 0o751 });
     writeFileSync(join(directory, 'y'), 'y');
-    const { putBack } = await save(file, join(file, 'a/new'), join(directory, 'y'), directory);
+    const { restore } = await save(file, join(file, 'a/new'), join(directory, 'y'), directory);
     rmSync(file);
     mkdirSync(join(file, 'a'), { recursive: true });
     writeFileSync(join(file, 'a/new'), '');
     rmSync(directory, { recursive: true });
     writeFileSync(directory, 'now a file');
-    expect(await putBack()).toEqual([null, null, null, null]);
+    expect(await restore()).toEqual([null, null, null, null]);
     expect(readFileSync(file, 'utf8')).toBe('x');
     expect(modeOf(directory)).toBe(0o751);
     expect(readFileSync(join(directory, 'y'), 'utf8')).toBe('y');
@@ -89,10 +91,10 @@ describe('a saved path', () => {
     const path = join(place(), 'owned');
     writeFileSync(path, 'x');
     chownSync(path, 1234, 2345);
-    const { putBack } = await save(path);
+    const { restore } = await save(path);
     writeFileSync(path, 'y');
     chownSync(path, 0, 0);
-    expect(await putBack()).toEqual([null]);
+    expect(await restore()).toEqual([null]);
     expect(statSync(path)).toMatchObject({ uid: 1234, gid: 2345 });
     expect(readFileSync(path, 'utf8')).toBe('x');
   });
@@ -104,31 +106,31 @@ describe('a saved path', () => {
     needs(context, isSet, 'setfacl and a file system with access lists');
     const list = () => spawnSync('getfacl', ['-n', '--absolute-names', path], { encoding: 'utf8' }).stdout;
     const before = list();
-    const { putBack } = await save(path);
+    const { restore } = await save(path);
     rmSync(path);
     writeFileSync(path, 'y');
-    expect(await putBack()).toEqual([null]);
+    expect(await restore()).toEqual([null]);
     expect(list()).toBe(before);
   });
 
   it('is absent again, with the directories that were made for it', async () => {
     const root = place();
     const [shallow, deep] = [join(root, 'new'), join(root, 'a/b/new')];
-    const { saved, putBack } = await save(shallow, deep);
+    const { saved, restore } = await save(shallow, deep);
     expect(saved[1]).toMatchObject({ type: 'absent', missing: [join(root, 'a'), join(root, 'a/b')] });
     mkdirSync(join(root, 'a/b'), { recursive: true });
     for (const path of [shallow, deep]) writeFileSync(path, 'x');
-    expect(await putBack()).toEqual([null, null]);
+    expect(await restore()).toEqual([null, null]);
     expect(readdirSync(root)).toEqual([]);
   });
 
   it('leaves a directory in which something else is by now, and says so', async () => {
     const root = place();
     const made = join(root, 'made');
-    const { putBack } = await save(made);
+    const { restore } = await save(made);
     mkdirSync(made);
     writeFileSync(join(made, 'theirs'), 'x');
-    expect(await putBack()).toEqual(['the directory was made by the apply and is not empty now']);
+    expect(await restore()).toEqual(['the directory was made by the apply and is not empty now']);
     expect(existsSync(join(made, 'theirs'))).toBe(true);
   });
 
@@ -138,11 +140,11 @@ describe('a saved path', () => {
     symlinkSync('/nowhere', link);
     mkdirSync(directory, { mode: 0o750 });
     chmodSync(directory, 0o2750);
-    const { putBack } = await save(link, directory);
+    const { restore } = await save(link, directory);
     rmSync(link);
     writeFileSync(link, 'a file');
     rmSync(directory, { recursive: true });
-    expect(await putBack()).toEqual([null, null]);
+    expect(await restore()).toEqual([null, null]);
     expect(readlinkSync(link)).toBe('/nowhere');
     expect(modeOf(directory)).toBe(0o2750);
   });
@@ -151,8 +153,8 @@ describe('a saved path', () => {
     const path = join(place(), 'same');
     writeFileSync(path, 'x');
     const { ino } = statSync(path);
-    const { putBack } = await save(path);
-    expect(await putBack()).toEqual([null]);
+    const { restore } = await save(path);
+    expect(await restore()).toEqual([null]);
     expect(statSync(path).ino).toBe(ino);
   });
 
@@ -163,10 +165,10 @@ describe('a saved path', () => {
     mkdirSync(elsewhere);
     chmodSync(root, 0o777);
     writeFileSync(join(directory, 'file'), 'x');
-    const { putBack } = await save(join(directory, 'file'));
+    const { restore } = await save(join(directory, 'file'));
     rmSync(directory, { recursive: true });
     symlinkSync(elsewhere, directory);
-    expect((await putBack())[0]).toContain('symbolic link');
+    expect((await restore())[0]).toContain('symbolic link');
     expect(readdirSync(elsewhere)).toEqual([]);
   });
 
@@ -201,10 +203,10 @@ describe('a directory of an unprivileged user', () => {
     const directory = join(theirs(), 'd');
     mkdirSync(directory);
     chownSync(directory, USER, USER);
-    const { putBack } = await save(directory);
+    const { restore } = await save(directory);
     rmSync(directory, { recursive: true });
     mkdirSync(directory, { mode: 0o700 });
-    expect((await putBack())[0]).toMatch(/an unprivileged user could have put .* there/);
+    expect((await restore())[0]).toMatch(/an unprivileged user could have put .* there/);
     expect(statSync(directory)).toMatchObject({ uid: 0, gid: 0 });
     expect(modeOf(directory)).toBe(0o700);
   });
@@ -217,11 +219,11 @@ describe('a directory of an unprivileged user', () => {
       chownSync(directory, USER, USER);
       chmodSync(directory, 0o2750);
     }
-    const { putBack } = await save(kept, removed);
+    const { restore } = await save(kept, removed);
     chownSync(kept, 0, 0);
     chmodSync(kept, 0o700);
     rmSync(removed, { recursive: true });
-    expect(await putBack()).toEqual([null, null]);
+    expect(await restore()).toEqual([null, null]);
     for (const directory of [kept, removed]) {
       expect(statSync(directory)).toMatchObject({ uid: USER, gid: USER });
       expect(modeOf(directory)).toBe(0o2750);
@@ -235,9 +237,9 @@ describe('a directory of an unprivileged user', () => {
     const link = join(theirs(), 'link');
     symlinkSync(target, link);
     lchownSync(link, USER, 2345);
-    const { putBack } = await save(link);
+    const { restore } = await save(link);
     rmSync(link);
-    expect(await putBack()).toEqual([null]);
+    expect(await restore()).toEqual([null]);
     expect(readlinkSync(link)).toBe(target);
     expect(lstatSync(link)).toMatchObject({ uid: USER, gid: 2345 });
     expect(statSync(target)).toMatchObject({ uid: 0, gid: 0 });
@@ -249,7 +251,7 @@ describe('the room for a snapshot', () => {
     const dataDir = place();
     const path = join(place(), 'large');
     writeFileSync(path, Buffer.alloc(1024 * 1024));
-    const paths = new SavedPaths({ dataDir, freeBytes: () => 16.5 * 1024 ** 2 });
+    const paths = new PathSaver({ dataDir, freeBytes: () => 16.5 * 1024 ** 2 });
     expect(() => paths.requireRoom([path])).toThrow(
       /no room in .* it takes 17 MiB, and 17 MiB are free, so nothing was changed/,
     );
@@ -261,7 +263,7 @@ describe('the room for a snapshot', () => {
     const path = join(root, 'huge');
     writeFileSync(path, '');
     spawnSync('truncate', ['-s', '300M', path]);
-    expect(() => new SavedPaths({ dataDir: place() }).requireRoom([path])).toThrow(/at most 256 MiB/);
+    expect(() => new PathSaver({ dataDir: place() }).requireRoom([path])).toThrow(/at most 256 MiB/);
   });
 
   it('counts what was saved before, and stops at a file that grows', async () => {
@@ -269,7 +271,7 @@ describe('the room for a snapshot', () => {
     makeSnapshotDirectory(dataDir);
     const [first, second] = [join(place(), 'first'), join(place(), 'second')];
     for (const path of [first, second]) writeFileSync(path, Buffer.alloc(600 * 1024));
-    const paths = new SavedPaths({ dataDir, maxBytes: 1024 ** 2 });
+    const paths = new PathSaver({ dataDir, maxBytes: 1024 ** 2 });
     paths.requireRoom([first]);
     await paths.save([first]);
     expect(() => paths.requireRoom([second])).toThrow(/replaces have 2 MiB, and a snapshot holds at most 1 MiB/);
@@ -281,10 +283,10 @@ describe('the room for a snapshot', () => {
     writeFileSync(path, 'x');
     const dataDir = place();
     // The directory of the snapshot does not exist.
-    await expect(new SavedPaths({ dataDir }).save([path])).rejects.toThrow(/cannot save .*ENOENT/);
+    await expect(new PathSaver({ dataDir }).save([path])).rejects.toThrow(/cannot save .*ENOENT/);
     // Reading it is an error of the system, even for root.
     makeSnapshotDirectory(dataDir);
-    await expect(new SavedPaths({ dataDir }).save([path, '/proc/self/mem'])).rejects.toThrow(
+    await expect(new PathSaver({ dataDir }).save([path, '/proc/self/mem'])).rejects.toThrow(
       /cannot save \/proc\/self\/mem: .*EIO/,
     );
   });
@@ -302,11 +304,11 @@ describe('the room for a snapshot', () => {
       return reach(path);
     };
     const before = readdirSync('/proc/self/fd').length;
-    const saved = await new SavedPaths({ dataDir, reach: counting }).save(paths);
+    const saved = await new PathSaver({ dataDir, reach: counting }).save(paths);
     expect(readdirSync('/proc/self/fd').length).toBe(before);
     expect(most).toBeLessThan(before + 250);
     for (const path of paths) writeFileSync(path, 'another');
-    for (const one of saved) if (typeof one === 'object') await new SavedPaths({ dataDir }).putBack(one);
+    for (const one of saved) if (typeof one === 'object') await new PathRestorer({ dataDir }).restore(one);
     expect(paths.map((path) => readFileSync(path, 'utf8'))).toEqual(paths);
   });
 
@@ -314,9 +316,9 @@ describe('the room for a snapshot', () => {
     const root = place();
     writeFileSync(join(root, 'one'), 'x');
     linkSync(join(root, 'one'), join(root, 'two'));
-    const { putBack } = await save(join(root, 'one'));
+    const { restore } = await save(join(root, 'one'));
     writeFileSync(join(root, 'one'), 'y');
-    expect(await putBack()).toEqual([null]);
+    expect(await restore()).toEqual([null]);
     expect(readFileSync(join(root, 'two'), 'utf8')).toBe('y');
   });
 });

@@ -1,24 +1,20 @@
-/** Puts a snapshot back in reverse order: units stop, then everything else returns, then units start. */
+/** Restores a snapshot in reverse order: units stop, then everything else returns, then units start. */
 
 import { messageOf } from '../../kernel/fault.js';
 import type { Host } from '../../resources/host.js';
 import { MAX_RESTORED_NAMES, type Restored } from '../../resources/restored.js';
 import { AGENT_UNIT } from '../../service/units.js';
-import type { PutBackPhase, SnapshotTools } from './keeper.js';
+import type { RestorePhase, RestoreTools } from './keeper.js';
 import { keeperOf } from './keepers.js';
-import { SavedPaths, type SavedPathsOptions } from './saved-paths.js';
+import { PathRestorer, type PathRestorerOptions } from './path-restorer.js';
 import type { SavedItem, SnapshotRecord } from './snapshot-record.js';
 
-const PHASES: readonly PutBackPhase[] = ['stop', 'state', 'start'];
+const PHASES: readonly RestorePhase[] = ['stop', 'state', 'start'];
 const MAX_REASON = 1_024;
 
-/** Puts everything back that can be, whatever fails. Safe to repeat after a crash. */
-export async function putBack(
-  record: SnapshotRecord,
-  host: Host,
-  options: Pick<SavedPathsOptions, 'dataDir' | 'held'>,
-): Promise<Restored> {
-  const tools: SnapshotTools = { host, paths: new SavedPaths(options) };
+/** Restores everything that can be, whatever fails. Safe to repeat after a crash. */
+export async function restore(record: SnapshotRecord, host: Host, options: PathRestorerOptions): Promise<Restored> {
+  const tools: RestoreTools = { host, paths: new PathRestorer(options) };
   const reasons = new Map<SavedItem, string>();
   const items = record.items.toReversed();
   for (const phase of PHASES) {
@@ -27,7 +23,7 @@ export async function putBack(
     if (phase === 'start' && touchesUnits(items)) await host.run({ argv: ['systemctl', 'daemon-reload'] });
     for (const item of order) {
       if (reasons.has(item)) continue;
-      const reason = await putBackItem(item, phase, tools);
+      const reason = await restoreItem(item, phase, tools);
       if (reason !== null) reasons.set(item, reason.slice(0, MAX_REASON));
     }
   }
@@ -43,13 +39,13 @@ export const changesAgentUnit = ({ items }: SnapshotRecord): boolean =>
       identity.includes(`/${AGENT_UNIT}.d/`),
   );
 
-async function putBackItem(item: SavedItem, phase: PutBackPhase, tools: SnapshotTools): Promise<string | null> {
+async function restoreItem(item: SavedItem, phase: RestorePhase, tools: RestoreTools): Promise<string | null> {
   const { kind, saved, reason, action } = item;
   if (saved === null) return reason ?? 'it was not saved';
   const keeper = keeperOf(kind);
   if (typeof keeper === 'string') return keeper;
   try {
-    return await keeper.putBack(saved, phase, tools, action);
+    return await keeper.restore(saved, phase, tools, action);
   } catch (error) {
     return messageOf(error);
   }
