@@ -9,20 +9,12 @@ import { repin as forgetPin, type OfferedToken, TOKEN_FILE } from '../src/agent/
 import {
   type AgentUnit,
   type LeaveOptions,
-  type LeavePlan,
   leave as leaveFleet,
   planLeave as whatLeavesFleet,
 } from '../src/agent/leave.js';
 import { parseAddress } from '../src/agent/link/orchestrator-address.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { createTerminals } from '../src/agent/terminal/create-terminals.js';
-import type {
-  AgentConnectFlags,
-  AgentFlags,
-  AgentListenFlags,
-  AgentRunFlags,
-  AgentStatus,
-} from '../src/cli/programs.js';
 import { configDirectory } from '../src/client/operator-files.js';
 import { accountHome } from '../src/identity/account-home.js';
 import { groupsOfFour } from '../src/identity/key-object.js';
@@ -31,6 +23,14 @@ import { parsePublicKey } from '../src/identity/public-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
 import { xdgDirectory } from '../src/kernel/home-directory.js';
 import type { PublicKeyHex } from '../src/kernel/ids.js';
+import type {
+  AgentConnectFlags,
+  AgentFlags,
+  AgentLeaving,
+  AgentListenFlags,
+  AgentRunFlags,
+  AgentStatus,
+} from '../src/programs/agent.js';
 import { systemctl } from '../src/service/systemd.js';
 import { stopUnit, UNIT_PLACES } from '../src/service/unit-files.js';
 import { UPGRADE_UNIT } from '../src/service/units.js';
@@ -104,9 +104,9 @@ export async function repin(flags: AgentFlags): Promise<void> {
   forgetPin(dataDirOf(flags));
 }
 
-export const planLeave = async (flags: AgentFlags): Promise<LeavePlan> => whatLeavesFleet(leaveOptions(flags));
+export const planLeave = async (flags: AgentFlags): Promise<AgentLeaving> => whatLeavesFleet(leaveOptions(flags));
 
-export async function leave(flags: AgentFlags): Promise<LeavePlan> {
+export async function leave(flags: AgentFlags): Promise<AgentLeaving> {
   const options = leaveOptions(flags);
   // The trial of an upgrade would start the agent again.
   if (options.dataDir === ROOT_DATA_DIR && process.geteuid?.() === 0) {

@@ -1,5 +1,5 @@
 /** The checks of `orch doctor` on this machine: runtime, native modules, and the agent and the orchestrator, if it has them. */
-import { type DoctorCheck, guarded } from '../src/cli/doctor/check.js';
+import { type DoctorCheck, guarded } from '../src/programs/doctor-check.js';
 import { examineAgent } from './doctor/agent.js';
 import { examineRuntime } from './doctor/runtime.js';
 import { examineServe } from './doctor/serve.js';

@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path';
 import { ulid } from 'ulid';
 import { readFacts } from '../src/agent/facts.js';
 import { openLocalEngine } from '../src/agent/local-engine.js';
-import type { LocalFlags, LocalMachine } from '../src/cli/programs.js';
 import { stateDirectory } from '../src/client/operator-files.js';
+import type { LocalFlags, LocalMachine } from '../src/programs/local.js';
 import { systemClock } from './this-process.js';
 
 export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {

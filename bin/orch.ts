@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import type { CliOptions } from '../src/cli/cli-options.js';
-/** Composition root of the command: gives the process and the lazily loaded programs to the command line. */
-import type { Programs } from '../src/cli/programs.js';
 import { runCli } from '../src/cli/run.js';
+/** Composition root of the command: gives the process and the lazily loaded programs to the command line. */
+import type { Programs } from '../src/programs/programs.js';
 import { releaseLostTerminal } from './lost-terminal.js';
 import { systemClock } from './this-process.js';
 

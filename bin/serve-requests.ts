@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { askOrchestrator } from '../daemon/ask-orchestrator.js';
-import type { RotatedSecretsKey, ServeClock, ServeFlags } from '../src/cli/programs.js';
+import type { RotatedSecretsKey, ServeClock, ServeFlags } from '../src/programs/serve.js';
 import { installedServe } from '../src/service/installed-serve.js';
 import { loadSettings, standardDataDir } from '../src/settings/load-serve.js';
 import type { Settings } from '../src/settings/serve.js';

@@ -4,12 +4,12 @@ import { userInfo } from 'node:os';
 import { monotonicFactory } from 'ulid';
 import type { BootstrapOperator } from '../daemon/first-operator.js';
 import { serve as runServe } from '../daemon/serve.js';
-import type { ServeFlags } from '../src/cli/programs.js';
 import { standardKeyPath } from '../src/client/operator-files.js';
 import { publicKeyOfKeyObject } from '../src/identity/key-object.js';
 import { loadKey, wantsPassphrase } from '../src/identity/private-key.js';
 import { Fault, isFault } from '../src/kernel/fault.js';
 import { isName } from '../src/kernel/ids.js';
+import type { ServeFlags } from '../src/programs/serve.js';
 import { createLogger } from './log.js';
 import { stopSignal, systemClock } from './this-process.js';
 

@@ -17,6 +17,9 @@ import { dirname, join } from 'node:path';
 import { readAgentState } from '../src/agent/agent-status.js';
 import { TOKEN_FILE } from '../src/agent/first-contact.js';
 import { formatAddress, parseAddress } from '../src/agent/link/orchestrator-address.js';
+import { writeOwnFile } from '../src/client/operator-files.js';
+import { holderOf } from '../src/identity/data-directory.js';
+import { Fault, messageOf, systemCodeOf } from '../src/kernel/fault.js';
 import type {
   AgentInstallRequest,
   InstalledAgent,
@@ -25,10 +28,7 @@ import type {
   ServeInstallRequest,
   ServicePrograms,
   UninstalledService,
-} from '../src/cli/programs.js';
-import { writeOwnFile } from '../src/client/operator-files.js';
-import { holderOf } from '../src/identity/data-directory.js';
-import { Fault, messageOf, systemCodeOf } from '../src/kernel/fault.js';
+} from '../src/programs/service.js';
 import { realOf } from '../src/release/installed-releases.js';
 import { hasSystemd, systemctl } from '../src/service/systemd.js';
 import { startUnit, stopUnit, UNIT_PLACES, waitFor } from '../src/service/unit-files.js';

@@ -15,6 +15,10 @@ import {
 } from '../daemon/backup/stopped-store.js';
 import { storeLocationOf } from '../daemon/database/store-location.js';
 import { receiveBackup } from '../daemon/streamed-backup.js';
+import { asCaller, asOwner, type Owner } from '../src/identity/as-owner.js';
+import { holderOf } from '../src/identity/data-directory.js';
+import { silentLogger } from '../src/kernel/logger.js';
+import type { ServeFlags } from '../src/programs/serve.js';
 import type {
   BackupRequest,
   CopiedStore,
@@ -23,11 +27,7 @@ import type {
   RecoverRequest,
   Restored,
   RestoreRequest,
-  ServeFlags,
-} from '../src/cli/programs.js';
-import { asCaller, asOwner, type Owner } from '../src/identity/as-owner.js';
-import { holderOf } from '../src/identity/data-directory.js';
-import { silentLogger } from '../src/kernel/logger.js';
+} from '../src/programs/store.js';
 import { serviceOwner } from '../src/service/installed-serve.js';
 import { serveSettingsOf } from './serve-requests.js';
 import { systemClock } from './this-process.js';

@@ -5,12 +5,12 @@ import { type AgentStatus, readAgentState } from '../../src/agent/agent-status.j
 import { PIN_FILE, TOKEN_FILE } from '../../src/agent/first-contact.js';
 import { readLoss } from '../../src/agent/journal/journal-loss.js';
 import { inspectJournal } from '../../src/agent/journal/read-journal.js';
-import { type DoctorCheck, failure, guarded, note, ok, problem, warning } from '../../src/cli/doctor/check.js';
 import { configDirectory } from '../../src/client/operator-files.js';
 import { holderOf } from '../../src/identity/data-directory.js';
 import { readPin } from '../../src/identity/pin.js';
 import { loadKey } from '../../src/identity/private-key.js';
 import { systemCodeOf } from '../../src/kernel/fault.js';
+import { type DoctorCheck, failure, guarded, note, ok, problem, warning } from '../../src/programs/doctor-check.js';
 import { AGENT_UNIT } from '../../src/service/units.js';
 import { AGENT_SETTINGS } from '../../src/settings/agent.js';
 import { parseSettings } from '../../src/settings/yaml-settings.js';

@@ -1,10 +1,10 @@
 /** What `orch doctor` looks at for the agent and the orchestrator alike: unit, data directory, disk, running program. */
 import { lstatSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type DoctorCheck, note, ok, problem, warning } from '../../src/cli/doctor/check.js';
 import { readRegularFile } from '../../src/identity/private-file.js';
 import { shellWord, systemCodeOf } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
+import { type DoctorCheck, note, ok, problem, warning } from '../../src/programs/doctor-check.js';
 import { hasSystemd, systemctlWithin } from '../../src/service/systemd.js';
 
 /** Milliseconds for a question to systemd. */

@@ -3,9 +3,9 @@ import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSyn
 import { delimiter, join } from 'node:path';
 import { loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
 import { loadNativePty } from '../../src/agent/pty/native-pty.js';
-import { type DoctorCheck, note, ok, problem, warning } from '../../src/cli/doctor/check.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
+import { type DoctorCheck, note, ok, problem, warning } from '../../src/programs/doctor-check.js';
 
 /** What this machine needs native modules for. */
 export interface Needs {

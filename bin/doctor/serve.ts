@@ -2,9 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { keysIn } from '../../daemon/backup/starting-directory.js';
-import { type DoctorCheck, failure, guarded, note, ok, problem, warning } from '../../src/cli/doctor/check.js';
 import { holderOf } from '../../src/identity/data-directory.js';
 import { systemCodeOf } from '../../src/kernel/fault.js';
+import { type DoctorCheck, failure, guarded, note, ok, problem, warning } from '../../src/programs/doctor-check.js';
 import { READY_FILE, SERVE_DATA_DIR, SERVE_UNIT } from '../../src/service/units.js';
 import { loadSettings, standardDataDir } from '../../src/settings/load-serve.js';
 import type { Settings } from '../../src/settings/serve.js';

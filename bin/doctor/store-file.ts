@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import { backupToRestore } from '../../daemon/database/schema-backups.js';
 import { loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
-import { type DoctorCheck, note, ok, problem } from '../../src/cli/doctor/check.js';
 import { messageOf } from '../../src/kernel/fault.js';
+import { type DoctorCheck, note, ok, problem } from '../../src/programs/doctor-check.js';
 
 const NAME = 'serve store';
 const MIB = 2 ** 20;

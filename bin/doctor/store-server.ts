@@ -10,8 +10,8 @@ import { clientConfigs } from '../../daemon/database/postgres/open-postgres.js';
 import type { RunStatement } from '../../daemon/database/postgres/postgres-dialect.js';
 import { PostgresSession } from '../../daemon/database/postgres/postgres-session.js';
 import { type PostgresUrl, parsePostgresUrl } from '../../daemon/database/postgres/postgres-url.js';
-import { type DoctorCheck, guarded, note, ok, problem, warning } from '../../src/cli/doctor/check.js';
 import { messageOf, shellWord } from '../../src/kernel/fault.js';
+import { type DoctorCheck, guarded, note, ok, problem, warning } from '../../src/programs/doctor-check.js';
 import type { Settings } from '../../src/settings/serve.js';
 import { systemClock } from '../this-process.js';
 

@@ -2,8 +2,8 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { QuickstartFlags } from '../../src/cli/programs.js';
 import { Fault } from '../../src/kernel/fault.js';
+import type { QuickstartFlags } from '../../src/programs/programs.js';
 import { Stage } from './stage.js';
 
 const NODE = 'this-machine';

@@ -2,6 +2,7 @@
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault } from '../../src/kernel/fault.js';
+import type { RecoveredAdmin } from '../../src/programs/store.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, SYSTEM } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
@@ -22,16 +23,6 @@ export interface WantedAdmin {
   readonly publicKey: string;
   /** Username; null keeps the key's former name, or uses `admin`. */
   readonly username: string | null;
-}
-
-export interface RecoveredAdmin {
-  readonly operator_id: string;
-  readonly username: string;
-  readonly public_key: string;
-  /** `none` when the key is already an active admin's. */
-  readonly change: 'added' | 'role_changed' | 'none';
-  /** Previous role of the active operator with that key; null when there was none. */
-  readonly former_role: string | null;
 }
 
 const STANDARD_NAME = 'admin';

@@ -6,6 +6,7 @@ import { syncDirectory } from '../../src/disk/durable.js';
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { loadKey } from '../../src/identity/private-key.js';
 import { Fault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
+import type { CopiedStore, CopyRequest, StorePlace } from '../../src/programs/store.js';
 import { AUDIT_HEAD_FILE, lostEvents } from '../audit/audit-head.js';
 import { AuditKey } from '../audit/checkpoint.js';
 import type { Core } from '../core/core.js';
@@ -28,7 +29,7 @@ import { NOTE_KEY } from './backup-note.js';
 import { makeWorkplace } from './backup-target.js';
 import { checkStore, copyIn } from './check-backup.js';
 import { headOf, requireIntactChain, requireSameHead } from './copied-chain.js';
-import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
+import { resetForNewEpoch } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 import { requireClosed } from './restore-store.js';
 import { holdServer, readServerFacts, type StoreServer } from './server-store.js';
@@ -36,34 +37,9 @@ import { keysIn, requireOwnDirectory } from './starting-directory.js';
 import { type StoppedCommand, withStore } from './stopped-store.js';
 
 /** Where a store is or shall be. */
-export interface CopyPlace {
-  /** As typed: a data directory, the path of a store's file, or a URL of PostgreSQL. */
-  readonly text: string;
-  /** File with the password of the database; '' for none. */
-  readonly passwordFile: string;
-}
-
-export interface CopyOptions extends Pick<Core, 'clock' | 'logger' | 'newId'> {
-  readonly from: CopyPlace;
-  readonly to: CopyPlace;
+export interface CopyOptions extends CopyRequest, Pick<Core, 'clock' | 'logger' | 'newId'> {
   /** Environment, which may hold the password of a database. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Called with a sentence about each step. */
-  readonly onProgress: (step: string) => void;
-}
-
-export interface CopiedStore extends EpochReset {
-  /** Places as messages name them: a path, or a URL without a password. */
-  readonly from: string;
-  readonly to: string;
-  readonly schema: number;
-  /** Number and hash of the last audit event that was copied; 0 and '' for an empty log. */
-  readonly last_seq: number;
-  readonly last_hash: string;
-  /** Number of copied rows of each table. */
-  readonly rows: Readonly<Record<string, number>>;
-  /** What to do next, in order. */
-  readonly next: readonly string[];
 }
 
 const COMMAND = 'orch store copy' satisfies StoppedCommand;
@@ -154,7 +130,7 @@ interface Place {
 /** Sessions that read at the same time; a copy needs one. */
 const READERS = 1;
 
-function placeOf({ text, passwordFile }: CopyPlace, env: CopyOptions['env']): Place {
+function placeOf({ text, passwordFile }: StorePlace, env: CopyOptions['env']): Place {
   if (isPostgresUrl(text)) {
     const server = serverOf(text, { file: passwordFile, env }, READERS);
     return { shown: parsePostgresUrl(text).shown, server, file: '', directory: null };

@@ -1,4 +1,5 @@
 /** Begins a new epoch for a store that is behind its agents: after a restore, `orch serve --new-epoch` or `--new-store`. */
+import type { EpochReset } from '../../src/programs/store.js';
 import { AUDIT_HEAD_KEY, REPLACED_HEAD_KEY } from '../audit/audit-head.js';
 import { revokeUnusedTokens } from '../auth/operator-store.js';
 import { deleteAllSessions } from '../auth/sessions.js';
@@ -7,7 +8,7 @@ import { SYSTEM } from '../core/domain-event.js';
 import { deleteMeta } from '../database/meta.js';
 import type { Queryable } from '../database/schema.js';
 import { beginEpoch } from '../engine/epoch.js';
-import { type Held, holdUntilResumed } from '../engine/hold-after-restore.js';
+import { holdUntilResumed } from '../engine/hold-after-restore.js';
 import { ACTIVE_STATES } from '../engine/operations/operation-state.js';
 import { countOperations } from '../engine/operations/operation-store.js';
 import { countPendingDeliveries } from '../notify/delivery-store.js';
@@ -57,19 +58,6 @@ export async function newEpoch({ uow, clock, logger, by }: NewEpochOptions): Pro
     const hint = `they go on with: orch assignments resume ${name}`;
     logger.warn('the automatic applies of an assignment wait', { assignment: name, hint });
   }
-}
-
-/** State that a store restored to an earlier point must not revive. */
-export interface EpochReset extends Held {
-  readonly epoch: number;
-  /** Number of deleted sessions: their operators may have logged out or been removed since. */
-  readonly sessions: number;
-  /** Number of revoked enrolment tokens: they may have been used or revoked since. */
-  readonly tokens: number;
-  /** Number of applies in flight. They are not sent again; the agents are asked for their outcome. */
-  readonly operations: number;
-  /** Number of pending deliveries of notifications: they are sent, perhaps for the second time. */
-  readonly deliveries: number;
 }
 
 /**

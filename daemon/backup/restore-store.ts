@@ -6,6 +6,7 @@ import { renameDurably, syncDirectory, syncFile } from '../../src/disk/durable.j
 import { holdDataDirectory } from '../../src/identity/data-directory.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
+import type { Restored, RestorePlan, RestoreRequest } from '../../src/programs/store.js';
 import { AUDIT_HEAD_FILE, headTextOf, REPLACED_HEAD_KEY } from '../audit/audit-head.js';
 import { SYSTEM } from '../core/domain-event.js';
 import { deleteMeta, setMeta } from '../database/meta.js';
@@ -16,58 +17,16 @@ import { listRecordings } from '../terminal/recordings/recording-files.js';
 import { unknownAmong } from '../terminal/recordings/stray-recordings.js';
 import { IDENTITY_KEY, NOTE_KEY } from './backup-note.js';
 import { checkIdentity, checkStore, copyIn } from './check-backup.js';
-import { type EpochReset, resetForNewEpoch } from './new-epoch.js';
+import { resetForNewEpoch } from './new-epoch.js';
 import { readFacts, type StoreFacts, withRawStore } from './raw-store.js';
 import type { Present, RestoreTarget } from './restore-target.js';
 import { openServerTarget } from './server-store.js';
 import { requireOwnDirectory } from './starting-directory.js';
 import { type StoppedCommand, type StoppedOptions, type StoppedStore, withStore } from './stopped-store.js';
 
-export interface RestoreOptions extends StoppedOptions {
-  /** Absolute path of the backup. */
-  readonly file: string;
-  /** True to continue without the backup's own identity.key: the agents must then be repinned to another one. */
-  readonly newIdentity: boolean;
-  /** Asks for confirmation before anything is changed; an error that it throws ends the restore. */
-  readonly confirm: (plan: RestorePlan) => Promise<void>;
+export interface RestoreOptions extends StoppedOptions, Pick<RestoreRequest, 'file' | 'newIdentity' | 'confirm'> {
   /** Runs the opening of the backup with other rights than those of the restore [default: with the same]. */
   readonly asCaller?: <T>(work: () => T) => Promise<T>;
-}
-
-/** Facts of the backup and of the store that it replaces, shown for confirmation. */
-export interface RestorePlan {
-  readonly file: string;
-  readonly sha256: string;
-  readonly data_dir: string;
-  /** Place of the store that is replaced: the data directory, or the URL of its database. */
-  readonly store: string;
-  /** Creation time of the backup, RFC 3339; null for a file that was copied by hand. */
-  readonly made_at: string | null;
-  readonly schema: number;
-  /** Number of the last audit event of the backup; 0 for an empty log. */
-  readonly last_seq: number;
-  readonly last_hash: string;
-  /** Time of that event, RFC 3339; null for an empty log. */
-  readonly last_at: string | null;
-  /** State of the present store; `unreadable` when it is damaged. */
-  readonly present: 'store' | 'unreadable' | 'none';
-  /** Number of the last audit event of the present store; null without a readable store. */
-  readonly present_seq: number | null;
-  /** Time of that event, RFC 3339; null without one. */
-  readonly present_at: string | null;
-  /** Usernames of operators that the backup restores access for. */
-  readonly operators_back: readonly string[];
-  /** Names of agents that the backup restores approval for. */
-  readonly agents_back: readonly string[];
-}
-
-export interface Restored extends RestorePlan, EpochReset {
-  /** Path of the replaced store, or the schema in its database that holds it; null when there was none. */
-  readonly kept: string | null;
-  /** Number of recordings whose sessions are unknown to the restored store; `orch serve` adopts them. */
-  readonly recordings: number;
-  /** Path of the kept key file that was reactivated; null when `secrets.key` opens the store. */
-  readonly secrets_key: string | null;
 }
 
 /** Subdirectory of the data directory in which the new store is prepared. */

@@ -5,6 +5,7 @@
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { messageOf } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
+import type { ServeClock } from '../../src/programs/serve.js';
 import { getMetaJson, setMetaJson } from '../database/meta.js';
 import { lastAuditRow, newestAuditTime } from './audit-store.js';
 import { BELIEVED_MS, ClockTrust, JUMP_MS } from './clock-trust.js';
@@ -12,18 +13,6 @@ import type { Core } from './core.js';
 import { type DomainEvent, SYSTEM } from './domain-event.js';
 
 type ClockWatchOptions = Pick<Core, 'clock' | 'db' | 'logger' | 'uow'>;
-
-/** Report on the clock. */
-interface ClockReport {
-  /** Wall-clock time in RFC 3339. */
-  readonly now: string;
-  /** Unconfirmed milliseconds of the wall clock's time; negative after it was set back. */
-  readonly doubt_ms: number;
-  /** True while age-based deletion is paused until an operator confirms the clock. */
-  readonly waits: boolean;
-  /** Milliseconds by which the newest audit event is ahead of the clock, 0 when it is not. */
-  readonly ahead_ms: number;
-}
 
 interface ClockProblem {
   readonly code: 'clock_jumped' | 'times_ahead';
@@ -94,7 +83,7 @@ export class ClockWatch implements Service {
     return this.trust.time;
   };
 
-  report(): ClockReport {
+  report(): ServeClock {
     this.check();
     const now = this.options.clock.now();
     const ahead = this.newest - now;
@@ -121,7 +110,7 @@ export class ClockWatch implements Service {
   }
 
   /** Trusts the wall clock. Returns the report from before. */
-  async accept(): Promise<ClockReport> {
+  async accept(): Promise<ServeClock> {
     const before = this.report();
     const { uow } = this.options;
     await uow.write(async (tx, emit) => {

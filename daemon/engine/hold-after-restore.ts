@@ -1,15 +1,10 @@
 /** Keeps a store that may be behind its machines from changing them before an operator has looked. */
+import type { EpochReset } from '../../src/programs/store.js';
 import type { Queryable } from '../database/schema.js';
 import { holdAssignments } from './assignments/assignment-store.js';
 import { haltOpenRollouts } from './rollouts/rollout-store.js';
 
-/** What waits for an operator. */
-export interface Held {
-  /** IDs of the rollouts that were under way and are halted now. */
-  readonly rollouts: readonly string[];
-  /** Names of the assignments whose automatic applies wait. */
-  readonly assignments: readonly string[];
-}
+type Held = Pick<EpochReset, 'rollouts' | 'assignments'>;
 
 /**
  * Halts all rollouts that are under way, and the automatic applies of all assignments until `orch assignments resume`.

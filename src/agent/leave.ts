@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { holdDataDirectory, holderOf } from '../identity/data-directory.js';
 import { Fault, isFault, messageOf, shellWord } from '../kernel/fault.js';
+import type { AgentLeaving } from '../programs/agent.js';
 import type { Systemctl } from '../service/systemd.js';
 
 export interface LeaveOptions {
@@ -12,17 +13,8 @@ export interface LeaveOptions {
   readonly systemctl: Systemctl;
 }
 
-/** The plan of `leave`. */
-export interface LeavePlan {
-  readonly data_dir: string;
-  /** Unit to stop and delete, or null. */
-  readonly service: string | null;
-  /** A unit of that name that is kept, with the reason; null without one. */
-  readonly service_kept: string | null;
-}
-
 /** Returns what `leave` would remove, and changes nothing. Throws `data_dir_invalid` when systemd does not answer. */
-export async function planLeave({ dataDir, unit, systemctl }: LeaveOptions): Promise<LeavePlan> {
+export async function planLeave({ dataDir, unit, systemctl }: LeaveOptions): Promise<AgentLeaving> {
   const none = { data_dir: dataDir, service: null, service_kept: null };
   if (unit === null || !existsSync(unit.path)) return none;
   const hint = `nothing was changed; to leave without a look at the service, move ${unit.path} away`;
@@ -35,7 +27,7 @@ export async function planLeave({ dataDir, unit, systemctl }: LeaveOptions): Pro
  * modules have applied stay.
  * @throws Fault `agent_running` when another process is the agent, `data_dir_invalid` without an agent or when a file cannot be deleted
  */
-export async function leave(options: LeaveOptions): Promise<LeavePlan> {
+export async function leave(options: LeaveOptions): Promise<AgentLeaving> {
   const { dataDir, unit, systemctl } = options;
   if (!existsSync(join(dataDir, 'identity.key'))) {
     throw new Fault('data_dir_invalid', `there is no agent in ${dataDir}`, {

@@ -1,8 +1,8 @@
 /** What the command line is run with. */
 import type { Clock } from '../kernel/clock.js';
+import type { Programs } from '../programs/programs.js';
 import type { Env } from './env.js';
 import type { Interrupts } from './interrupts.js';
-import type { Programs } from './programs.js';
 import type { InputStream, OutputStream } from './render/streams.js';
 
 export interface CliOptions {

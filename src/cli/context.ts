@@ -1,12 +1,12 @@
 /** The context of a running command: its environment, streams, prompt, progress and API client. */
 import type { ApiClient } from '../client/api-client.js';
 import type { Clock } from '../kernel/clock.js';
+import type { Programs } from '../programs/programs.js';
 import type { CliOptions } from './cli-options.js';
 import type { Env } from './env.js';
 import type { Globals } from './global-options.js';
 import type { Interrupt, InterruptWatch } from './interrupts.js';
 import type { Line, View } from './outcome.js';
-import type { Programs } from './programs.js';
 import { createPrompt, type Prompt } from './prompt.js';
 import type { Printer } from './render/printer.js';
 import { createProgress, type Progress } from './render/progress.js';

@@ -1,7 +1,8 @@
 /** What waits for an operator after a store has begun a new epoch. */
+
+import type { Restored } from '../programs/store.js';
 import { count } from './format.js';
 import { type Line, styled } from './outcome.js';
-import type { Restored } from './programs.js';
 
 /** Returns what is halted, each with the command that resumes it. */
 export const heldLines = ({ rollouts, assignments }: Pick<Restored, 'rollouts' | 'assignments'>): readonly Line[] => [

@@ -3,11 +3,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { type RestoreOptions, type RestorePlan, restoreStore } from '../../daemon/backup/restore-store.js';
+import { type RestoreOptions, restoreStore } from '../../daemon/backup/restore-store.js';
 import { stoppedBackup } from '../../daemon/backup/stopped-store.js';
 import { MIGRATIONS } from '../../daemon/database/migrations/index.js';
 import { loadOrCreateKey } from '../../src/identity/private-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import type { RestorePlan } from '../../src/programs/store.js';
 import { ManualClock, newIds, rejection, Sqlite, temporaryDirectory } from '../support/database.js';
 
 const databases = fileURLToPath(new URL('../database/databases/', import.meta.url));

@@ -2,8 +2,8 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RECIPE_NAMES, STARTER_KINDS, starterOf } from '../../src/cli/modules/starters.js';
-import type { LocalMachine } from '../../src/cli/programs.js';
 import type { State } from '../../src/contract/operations.js';
+import type { LocalMachine } from '../../src/programs/local.js';
 import { CATALOGUE } from '../../src/resources/catalogue.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {

@@ -1,6 +1,6 @@
 /** What `orch doctor` prints; `test/e2e/doctor.test.ts` has what it finds. */
 import { expect, it, onTestFinished } from 'vitest';
-import type { DoctorCheck } from '../../src/cli/doctor/check.js';
+import type { DoctorCheck } from '../../src/programs/doctor-check.js';
 import { expectGolden, Home, noPrograms, runOrch, transcript } from '../support/cli.js';
 
 const CHECKS: readonly DoctorCheck[] = [

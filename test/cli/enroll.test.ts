@@ -1,8 +1,8 @@
 /** What the commands of enrolment tokens show, and how the agent is given one. */
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AgentConnectFlags } from '../../src/cli/programs.js';
 import type { CreatedEnrolmentToken, EnrolmentTokenRecord } from '../../src/contract/enrolment-tokens.js';
+import type { AgentConnectFlags } from '../../src/programs/agent.js';
 import { expectGolden, Home, NOW, noPrograms, runOrch, transcript } from '../support/cli.js';
 import { operators, ulid } from '../support/cli-world.js';
 import { type FakeApi, loggedIn, type Request, startFakeApi } from '../support/fake-api.js';

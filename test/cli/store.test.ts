@@ -1,7 +1,7 @@
 /** What `orch serve backup`, `restore` and `recover-admin` ask and show. */
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { StorePrograms } from '../../src/cli/programs.js';
+import type { StorePrograms } from '../../src/programs/store.js';
 import { expectGolden, noPrograms, runOrch, transcript } from '../support/cli.js';
 
 const KEY = '3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29';

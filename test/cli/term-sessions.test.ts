@@ -1,11 +1,9 @@
 /** `orch term list`, `show` and `close`. */
-import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import { expectGolden, NOW, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import { operators, readings, web1, web2 } from '../support/cli-world.js';
 import { type FakeApi, loggedIn, type Request, startFakeApi } from '../support/fake-api.js';
-import { until } from '../support/orch.js';
 
 const SECONDS = NOW / 1000;
 
@@ -156,37 +154,10 @@ describe('orch term list', () => {
     expect((await run(['list', '-o', 'name'])).stdout).toBe(`${detached.session_id}\n${shell.session_id}\n`);
   });
 
-  it.each([
-    ['term-list-all-and-status', ['list', '--all', '--status', 'closed']],
-    ['term-list-watch-closed', ['list', '--watch', '--status', 'closed']],
-  ])('%s', async (name, argv) => {
+  it.each([['term-list-all-and-status', ['list', '--all', '--status', 'closed']]])('%s', async (name, argv) => {
     const ran = await run(argv);
     expect(ran.status).toBe(64);
     expectGolden(name, transcript(['term', ...argv], ran));
-  });
-
-  it.each([['table'], ['json']])('tells what changes as it happens: -o %s', async (format) => {
-    const interrupts = new EventEmitter();
-    const running = run(['list', '--watch', '-o', format], { interrupts });
-    await until(() => queries.length === 1, 'the list is read');
-    now = [
-      session('01JQ2Z8T0V5X8Y4M3N7P9R1S2W', { opened_at: SECONDS, viewers: [] }),
-      { ...detached, writer: 'grace' },
-      { ...shell, ...over, closed_at: SECONDS, reason: 'exited', exit_code: 0 },
-      ...all.filter((one) => one !== shell && one !== detached),
-    ];
-    await until(() => queries.length === 3, 'it was read twice more');
-    interrupts.emit('SIGINT');
-    const ran = await running;
-    expect(ran.status).toBe(130);
-    if (format === 'table') expectGolden('term-list-watch', ran.stdout);
-    else {
-      const ids = ran.stdout
-        .trim()
-        .split('\n')
-        .map((line) => (JSON.parse(line) as TerminalSession).session_id.at(-1));
-      expect(ids).toEqual(['X', 'T', 'X', 'W', 'T']);
-    }
   });
 });
 

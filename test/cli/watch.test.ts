@@ -84,12 +84,13 @@ describe('a watched list in a pipe', () => {
     expect((await watchOps(['-o', 'name'], ulid(2))).stdout).toBe(`${ulid(1)}\n${ulid(0)}\n${ulid(2)}\n`);
   });
 
-  it.each(['agents', 'drift list', 'rollouts', 'notifications', 'ops'])(
+  it.each(['agents', 'drift list', 'rollouts', 'notifications', 'ops', 'term list'])(
     'orch %s -w begins with the list',
     async (words) => {
       api.answer({
         ...readings,
         listNotifications: { body: { notifications: [], unread_count: 0 } },
+        listTerminals: { body: [] },
         streamEvents: { events: [], ends: false },
       });
       const stdout = new Kept();

@@ -15,8 +15,8 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { DoctorCheck } from '../../src/cli/doctor/check.js';
 import type { Agent } from '../../src/contract/agents.js';
+import type { DoctorCheck } from '../../src/programs/doctor-check.js';
 import { ORCH, type Ready, type Running, Sandbox, until } from '../support/orch.js';
 import { tinyDisk } from '../support/tiny-disk.js';
 

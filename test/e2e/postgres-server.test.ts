@@ -14,8 +14,8 @@ import {
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { DoctorCheck } from '../../src/cli/doctor/check.js';
 import type { Status } from '../../src/contract/status.js';
+import type { DoctorCheck } from '../../src/programs/doctor-check.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 import { freePort, noPostgres, TestPostgres } from '../support/postgres.js';
 

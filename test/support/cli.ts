@@ -7,8 +7,8 @@ import { PassThrough, type Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { INTERRUPTS } from '../../src/cli/interrupts.js';
-import type { Programs } from '../../src/cli/programs.js';
 import { runCli } from '../../src/cli/run.js';
+import type { Programs } from '../../src/programs/programs.js';
 import { withoutRuntimeWarnings } from './runtime-warnings.js';
 
 /** Fixed, so that "2h ago" always means the same. */

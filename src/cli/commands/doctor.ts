@@ -1,6 +1,7 @@
 /** `orch doctor`: checks the set-up of this machine and this user, and names the fix of each problem. */
+
+import { CHECK_STATES, type CheckState, type DoctorCheck } from '../../programs/doctor-check.js';
 import { defineCommand } from '../define-command.js';
-import { CHECK_STATES, type CheckState, type DoctorCheck } from '../doctor/check.js';
 import { examineOperator } from '../doctor/operator.js';
 import { examineOrchestrator } from '../doctor/orchestrator.js';
 import { EXIT } from '../exit-status.js';

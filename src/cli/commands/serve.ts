@@ -1,5 +1,7 @@
 /** `orch serve`, the commands for its store, keys and clock on its host, and `orch quickstart`. */
 import { resolve } from 'node:path';
+import type { RotatedSecretsKey, ServeClock, ServeFlags } from '../../programs/serve.js';
+import type { RecoveredAdmin, Restored, RestorePlan } from '../../programs/store.js';
 import { SERVE_SETTINGS } from '../../settings/serve.js';
 import { defaultOf, flagOf, flatName, helpOf, type Setting, type SettingTable } from '../../settings/setting.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -7,7 +9,6 @@ import { count, formatBytes, formatDuration } from '../format.js';
 import { heldLines } from '../held-lines.js';
 import { flag, negativeFlag, type Option, text } from '../options.js';
 import { fields, type Line, lines, linesOf, stack, styled } from '../outcome.js';
-import type { RecoveredAdmin, Restored, RestorePlan, RotatedSecretsKey, ServeClock, ServeFlags } from '../programs.js';
 import { readPublicKey } from '../read-public-key.js';
 import { readInlineOrFile } from '../text-files.js';
 

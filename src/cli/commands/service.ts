@@ -8,18 +8,18 @@ import { publicKeyOfKeyObject } from '../../identity/key-object.js';
 import { loadOrCreateKey } from '../../identity/private-key.js';
 import { Fault } from '../../kernel/fault.js';
 import { AGENT_PORT } from '../../kernel/ports.js';
-import { hostProblem } from '../../settings/advertised-host.js';
-import type { Context } from '../context.js';
-import { defineCommand, optionalArgument } from '../define-command.js';
-import { choice, flag, text } from '../options.js';
-import { fields, type Line, lines, linesOf, stack } from '../outcome.js';
 import type {
   AgentInstallRequest,
   InstalledServe,
   ServeAddresses,
   ServeInstallPlan,
   UninstalledService,
-} from '../programs.js';
+} from '../../programs/service.js';
+import { hostProblem } from '../../settings/advertised-host.js';
+import type { Context } from '../context.js';
+import { defineCommand, optionalArgument } from '../define-command.js';
+import { choice, flag, text } from '../options.js';
+import { fields, type Line, lines, linesOf, stack } from '../outcome.js';
 import { readPublicKey } from '../read-public-key.js';
 import { readInlineOrFile } from '../text-files.js';
 import { readToken } from './agent.js';

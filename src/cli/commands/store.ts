@@ -1,11 +1,11 @@
 /** `orch store copy`: moves the store of an orchestrator between a file and PostgreSQL. */
 import { resolve } from 'node:path';
+import type { CopiedStore, StorePlace } from '../../programs/store.js';
 import { argument, defineCommand } from '../define-command.js';
 import { count } from '../format.js';
 import { heldLines } from '../held-lines.js';
 import { text } from '../options.js';
 import { lines, linesOf, stack } from '../outcome.js';
-import type { CopiedStore, StorePlace } from '../programs.js';
 
 /** `orch store copy`. */
 export const copyStore = defineCommand({

@@ -1,6 +1,6 @@
 /** The commands of `orch term` about sessions; those about recordings are in `term-recordings.ts`. */
 
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Contract } from '../../contract/contract.js';
 import type { QueryOf } from '../../contract/route.js';
@@ -19,12 +19,11 @@ import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count } from '../format.js';
-import { isForPrograms } from '../global-options.js';
 import { allAgents, hasNext } from '../list-pages.js';
 import { listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { choice, flag, integer, text } from '../options.js';
-import { lines, linesOf, type Outcome } from '../outcome.js';
+import { linesOf, type Outcome } from '../outcome.js';
 import { plainText } from '../render/paint.js';
 import {
   openableTerm,
@@ -33,14 +32,8 @@ import {
   sessionSettings,
   sizeOf,
 } from '../terminal/session-options.js';
-import {
-  changeLine,
-  sessionChanges,
-  sessionDetails,
-  sessionLabel,
-  sessionStatus,
-  sessionTable,
-} from '../terminal/session-view.js';
+import { sessionDetails, sessionLabel, sessionStatus, sessionTable } from '../terminal/session-view.js';
+import { watchList, watchOption } from '../watch-list.js';
 
 /** Shortest accepted prefix of a session ID. */
 const LEAST_PREFIX = 4;
@@ -161,11 +154,7 @@ export const attachTerminal = defineCommand({
 /** `orch term list`. */
 export const listTerminals = defineCommand({
   examples: ['orch term list', 'orch term list --all --node web-01', 'orch term list --operator ada --watch'],
-  detail: [
-    'Lists open sessions with their writer and viewers; with --all also ended ones.',
-    'With --watch it prints each session that opens, changes hands or ends, until Ctrl-C; with -o json as one',
-    'line each.',
-  ],
+  detail: ['Lists open sessions with their writer and viewers; with --all also ended ones.'],
   access: 'operator',
   options: {
     all: flag('include ended sessions'),
@@ -175,17 +164,13 @@ export const listTerminals = defineCommand({
     operator: text('OPERATOR', 'only sessions opened by this operator', { completes: 'operator' }),
     kind: choice('KIND', TERMINAL_KINDS, 'only shells, or only commands of "orch exec"'),
     limit: integer('N', `maximum number, newest first [${TERMINAL_LIST_LIMIT.standard}]`, 1),
-    watch: flag('follow changes, until Ctrl-C', { short: 'w' }),
+    watch: watchOption,
   },
   run: async (context, { all, status, node, selector, operator, kind, limit, watch }) => {
     refuseBoth('--node', node, selector);
     if (all && status !== undefined) throw new Fault('usage', '--all and --status do not go together');
-    if (watch && status !== undefined && status !== 'active') {
-      throw new Fault('usage', `--watch has nothing to follow in sessions that are ${status}`);
-    }
-    const { signal, clock } = context;
     const api = await context.api();
-    const agent = node === undefined ? null : await resolveNode(api, node, { signal });
+    const agent = node === undefined ? null : await resolveNode(api, node, context);
     const query: Query = {
       status: all ? null : (status ?? 'active'),
       node: agent?.node_id ?? null,
@@ -193,18 +178,21 @@ export const listTerminals = defineCommand({
       kind: kind ?? null,
       limit: limit ?? null,
     };
-    const selected = selector === undefined ? null : await nodeIdsOf(api, selector, signal);
-    const { sessions, hasMore } = await readSessions(api, query, { selected, signal });
     const empty =
       query.status === 'active' ? 'No sessions are open. Open one with: orch term open NODE' : 'No sessions.';
-    const listed: Outcome = {
-      body: sessions,
-      names: sessions.map(({ session_id }) => session_id),
-      view: sessionTable(sessions, clock.now(), empty),
+    const read = async (reading: Context): Promise<Outcome> => {
+      const { signal, clock } = reading;
+      const selected = selector === undefined ? null : await nodeIdsOf(api, selector, signal);
+      const { sessions, hasMore } = await readSessions(api, query, { selected, signal });
+      if (hasMore && sessions.length !== limit) reading.note(older(sessions.length));
+      return {
+        body: sessions,
+        records: sessions,
+        names: sessions.map(({ session_id }) => session_id),
+        view: sessionTable(sessions, clock.now(), empty),
+      };
     };
-    if (watch) return follow(context, api, { query, selected, sessions, listed });
-    if (hasMore && sessions.length !== limit) context.note(older(sessions.length));
-    return listed;
+    return watch ? watchList(context, api, { read, category: 'terminal' }) : read(context);
   },
 });
 
@@ -358,54 +346,11 @@ async function attach({ signal, note }: Context, api: ApiClient, options: Attach
 /** `orch term list`. */
 type Query = QueryOf<Contract['listTerminals']>;
 
-/** Poll interval of `--watch` in milliseconds. */
-const WATCH_EVERY = 2_000;
-
 /** Returns the note about older sessions. The API caps a page, whatever the limit. */
 const older = (shown: number): string =>
   shown < TERMINAL_LIST_LIMIT.maximum
     ? 'More records exist: --limit N shows them.'
     : `More sessions exist, and at most ${shown} are shown. Narrow the list down with --node, --operator or --kind.`;
-
-interface Following {
-  readonly query: Query;
-  /** Node IDs of the selected agents; null for all. */
-  readonly selected: ReadonlySet<string> | null;
-  readonly sessions: readonly TerminalSession[];
-  readonly listed: Outcome;
-}
-
-/** Yields the list, then each change. */
-async function* follow(
-  context: Context,
-  api: ApiClient,
-  { query, selected, sessions, listed }: Following,
-): AsyncIterable<Outcome> {
-  const { signal, clock } = context;
-  const forPrograms = isForPrograms(context.globals);
-  if (!forPrograms) yield listed;
-  else for (const session of sessions) yield { body: session, oneLine: true };
-  const known = new Map(sessions.map((session) => [session.session_id, session]));
-  const since = Math.floor(clock.now() / 1000);
-  for (;;) {
-    await sleep(WATCH_EVERY, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
-    const all = await api.call('listTerminals', { query: { ...query, status: null }, signal });
-    const now = selected === null ? all : all.filter(({ node_id }) => selected.has(node_id));
-    // Sessions that ended before the watch began are no changes, even if the list left them out.
-    const news = now.filter(({ session_id, closed_at }) => known.has(session_id) || (closed_at ?? since) >= since);
-    for (const change of sessionChanges(known, news)) {
-      const { session } = change;
-      yield {
-        body: session,
-        oneLine: true,
-        names: [session.session_id],
-        view: lines(changeLine(change, clock.now())),
-      };
-    }
-    for (const session of now) known.set(session.session_id, session);
-  }
-}
 
 function questionFor(sessions: readonly TerminalSession[]): string {
   const [only] = sessions;

@@ -7,9 +7,9 @@ import { openAgentSigner } from '../../client/ssh-agent.js';
 import { wantsPassphrase } from '../../identity/private-key.js';
 import { isFault, systemCodeOf } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
+import { type DoctorCheck, failure, note, ok, problem } from '../../programs/doctor-check.js';
 import { chooseConnection } from '../connect-api.js';
 import type { Context } from '../context.js';
-import { type DoctorCheck, failure, note, ok, problem } from './check.js';
 
 export interface OperatorFindings {
   readonly checks: readonly DoctorCheck[];

@@ -12,11 +12,11 @@ import type { Clock } from '../../kernel/clock.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { API_PORT } from '../../kernel/ports.js';
 import { VERSION } from '../../kernel/version.js';
+import { type DoctorCheck, failure, note, ok, problem, warning } from '../../programs/doctor-check.js';
 import type { Context } from '../context.js';
 import { agentName, formatDuration, formatTime } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { contestText } from '../render/contest.js';
-import { type DoctorCheck, failure, note, ok, problem, warning } from './check.js';
 import type { OperatorFindings } from './operator.js';
 
 /** Milliseconds for each question to the orchestrator. */

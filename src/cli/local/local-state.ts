@@ -7,11 +7,11 @@ import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import { isSameJson } from '../../kernel/json.js';
 import { finish } from '../../kernel/steps.js';
 import { validator } from '../../kernel/validator.js';
+import type { LocalContent, LocalItem } from '../../programs/local.js';
 import { believedChange } from '../../resources/believed-state.js';
 import type { DesiredResource, Origin, Removal } from '../../resources/desired.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import { maskResource } from '../../resources/tainted-body.js';
-import type { LocalContent, LocalItem } from '../programs.js';
 import { type Applied, type BelievedState, BelievedStateSchema } from './believed-state-schema.js';
 import { stateCheck } from './state-check.js';
 

@@ -1,46 +1,7 @@
-/** Terminal sessions as tables, details and changes. */
+/** Terminal sessions as tables and details. */
 import type { TerminalDetail, TerminalSession } from '../../contract/terminal.js';
 import { formatAge, formatBytes, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
-import { type FieldsView, fieldsOf, type Line, type Span, styled, type TableView } from '../outcome.js';
-
-/** A change of a terminal session between two polls. */
-export interface SessionChange {
-  readonly session: TerminalSession;
-  readonly what: 'opened' | 'ended' | 'people';
-}
-
-/** Returns the changes since the previous poll, oldest first. */
-export function sessionChanges(
-  before: ReadonlyMap<string, TerminalSession>,
-  now: readonly TerminalSession[],
-): readonly SessionChange[] {
-  const changes = now.flatMap((session): readonly SessionChange[] => {
-    const old = before.get(session.session_id);
-    const ended = session.status !== 'active';
-    if (old === undefined)
-      return [{ session, what: 'opened' }, ...(ended ? [{ session, what: 'ended' } as const] : [])];
-    if (old.status === 'active' && ended) return [{ session, what: 'ended' }];
-    return participantsOf(old) === participantsOf(session) ? [] : [{ session, what: 'people' }];
-  });
-  return changes.sort((a, b) => timeOf(a) - timeOf(b));
-}
-
-/** Renders a change. `at` (Unix milliseconds) is the time of changes that the session does not date. */
-export function changeLine({ session, what }: SessionChange, at: number): Line {
-  const seconds = what === 'opened' ? session.opened_at : session.closed_at;
-  const time = styled('dim', formatTime(seconds ?? Math.floor(at / 1000)));
-  const head = [time, `  ${session.session_id}  ${sessionLabel(session)}: `];
-  if (what === 'opened') return [...head, styled('good', 'opened')];
-  return [...head, what === 'ended' ? sessionStatus(session) : participantsOf(session)];
-}
-
-const timeOf = ({ session, what }: SessionChange): number =>
-  (what === 'ended' ? session.closed_at : session.opened_at) ?? session.opened_at;
-
-function participantsOf({ writer, viewers }: TerminalSession): string {
-  const watching = viewers.length === 0 ? '' : `, watched by ${viewers.join(', ')}`;
-  return `${writer === null ? 'no writer' : `${writer} writes`}${watching}`;
-}
+import { type FieldsView, fieldsOf, type Span, styled, type TableView } from '../outcome.js';
 
 /** The table of terminal sessions. */
 export const sessionTable = (sessions: readonly TerminalSession[], now: number, empty: string): TableView => ({

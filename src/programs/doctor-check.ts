@@ -1,5 +1,5 @@
 /** The result of one check of `orch doctor`. */
-import { isFault, messageOf } from '../../kernel/fault.js';
+import { isFault, messageOf } from '../kernel/fault.js';
 
 /** `note`: nothing is wrong; `warning`: works, but not as it should; `problem`: does not work. */
 export const CHECK_STATES = ['ok', 'note', 'warning', 'problem'] as const;
