@@ -18,7 +18,7 @@ import { moduleHandlers } from './engine/modules/module-service.js';
 import { operationHandlers } from './engine/operations/operation-reader.js';
 import { rolloutHandlers } from './engine/rollouts/rollout-routes.js';
 import { countOpenRollouts } from './engine/rollouts/rollout-store.js';
-import { runHandlers } from './engine/run-routes.js';
+import { runHandlers } from './engine/runs/run-routes.js';
 import { agentHandlers } from './fleet/agent-service.js';
 import { countOtherVersions } from './fleet/agent-store.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';

@@ -290,7 +290,7 @@ interface RunContentTable {
   content_id: Generated<number>;
   /** SHA-256 of `content_json`, in hex. */
   sha256: string;
-  /** Resources and removals with secrets masked, and what belongs to them: `engine/run-contents.ts`. */
+  /** Resources and removals with secrets masked, and what belongs to them: `engine/runs/run-contents.ts`. */
   content_json: string;
 }
 

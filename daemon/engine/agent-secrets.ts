@@ -6,7 +6,7 @@ import type { Party } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentRow, agentParty } from '../fleet/agent-store.js';
-import { agentLabel, type KnownAgent } from './agent-gate.js';
+import { agentLabel, type KnownAgent } from './runs/agent-gate.js';
 
 /** Secrets as of one moment. */
 export interface ResolvedSecrets {

@@ -22,7 +22,7 @@ import { epochOf } from '../../daemon/engine/epoch.js';
 import { operationView } from '../../daemon/engine/operations/operation-state.js';
 import { findOperation, listOperationResults, resultsOf } from '../../daemon/engine/operations/operation-store.js';
 import { loadOperation } from '../../daemon/engine/operations/recovery.js';
-import { RunContents } from '../../daemon/engine/run-contents.js';
+import { RunContents } from '../../daemon/engine/runs/run-contents.js';
 import { appliedResource, listAppliedResources, removalOf } from '../../daemon/engine/state/applied-resource-store.js';
 import { messageOfRow } from '../../daemon/notify/message.js';
 import { findNotificationBySeq } from '../../daemon/notify/notification-store.js';

@@ -1,7 +1,7 @@
 /** What maintenance windows hold back: applies by operators, by rollouts and by assignments. */
 
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { listOperations } from '../../daemon/engine/operations/operation-store.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { MaintenanceWatch } from '../../daemon/maintenance/maintenance-watch.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { rejection } from '../support/database.js';
 import { ALICE, nodeId, openBench } from '../support/engine.js';
 

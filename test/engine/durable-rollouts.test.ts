@@ -1,7 +1,7 @@
 /** Rollouts that are paused, halted, retried and interrupted: what is stored, and what goes on. */
 
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { deleteAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
 import { rejection } from '../support/database.js';

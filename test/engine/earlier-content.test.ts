@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
 import { deleteOperationsBefore } from '../../daemon/engine/operations/operation-store.js';
 import { deleteAgent, insertAgent } from '../../daemon/fleet/agent-store.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { listOperations } from '../../daemon/engine/operations/operation-store.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';

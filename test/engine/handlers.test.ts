@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { moduleHandlers } from '../../daemon/engine/modules/module-service.js';
 import { operationHandlers } from '../../daemon/engine/operations/operation-reader.js';
-import { runHandlers } from '../../daemon/engine/run-routes.js';
+import { runHandlers } from '../../daemon/engine/runs/run-routes.js';
 import type { Handler } from '../../daemon/http/handler.js';
 import { moduleRoutes } from '../../src/contract/modules.js';
 import { operationRoutes } from '../../src/contract/operations.js';

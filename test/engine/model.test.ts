@@ -8,7 +8,7 @@ import {
   positionAfter,
   resultsOf,
 } from '../../daemon/engine/operations/operation-store.js';
-import { RunContents } from '../../daemon/engine/run-contents.js';
+import { RunContents } from '../../daemon/engine/runs/run-contents.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { ALICE, Bench, type ScriptedAgent } from '../support/engine.js';
 

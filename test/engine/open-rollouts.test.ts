@@ -1,7 +1,7 @@
 /** The number of rollouts in each state that has not ended, which the status shows. */
 
 import { expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { countOpenRollouts } from '../../daemon/engine/rollouts/rollout-store.js';
 import { ALICE, openBench } from '../support/engine.js';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { Retention, type RetentionDays } from '../../daemon/housekeeping.js';
 import { findNotification, insertNotification } from '../../daemon/notify/notification-store.js';

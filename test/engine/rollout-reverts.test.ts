@@ -1,7 +1,7 @@
 /** Rollouts that go back to what the machines of a wave had before, when a bound is reached or a health check fails. */
 
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, nodeId, openBench, type ScriptedAgent } from '../support/engine.js';

@@ -1,7 +1,7 @@
 /** Rollouts over scripted agents: order, bounds, and that one agent's trouble is its own. */
 
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import type { PlanWatcher } from '../../daemon/engine/rollouts/rollout-plans.js';
 import type { AgentResult } from '../../daemon/engine/rollouts/rollout-results.js';

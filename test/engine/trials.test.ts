@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import type { AssignmentMode } from '../../src/kernel/assignment-modes.js';
 import { ALICE, type Bench, moduleText, openBench, type ScriptedAgent } from '../support/engine.js';

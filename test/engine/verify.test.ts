@@ -1,7 +1,7 @@
 /** Health checks on the orchestrator: what is sent, stored and believed, and checks that run again on request. */
 import { describe, expect, it } from 'vitest';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
-import { encodeContent } from '../../daemon/engine/run-contents.js';
+import { encodeContent } from '../../daemon/engine/runs/run-contents.js';
 import { finish } from '../../src/kernel/steps.js';
 import type { CheckReport } from '../../src/resources/checks/check.js';
 import { rejection } from '../support/database.js';

@@ -10,8 +10,8 @@ import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import { risingIds } from '../../daemon/database/rising-ids.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
-import { NO_LIMITS } from '../../daemon/engine/apply-limits.js';
-import type { ApplyTarget } from '../../daemon/engine/earlier-content.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
+import type { ApplyTarget } from '../../daemon/engine/applies/earlier-content.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
 import { locateIn, parseText, type TextParser } from '../../daemon/engine/modules/text-parser.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';

@@ -12,10 +12,9 @@ import type { Core } from '../../core/core.js';
 import { SYSTEM } from '../../core/domain-event.js';
 import { agentLabel, agentParty } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
-import type { AgentSessions } from '../agent-sessions.js';
-import type { Applies } from '../applies.js';
-import { NO_LIMITS } from '../apply-limits.js';
-import type { ApplyWindows } from '../apply-windows.js';
+import type { Applies } from '../applies/applies.js';
+import { NO_LIMITS } from '../applies/apply-limits.js';
+import type { ApplyWindows } from '../applies/apply-windows.js';
 import {
   type CurrentAssignment,
   type CurrentAssignments,
@@ -23,8 +22,9 @@ import {
   stopAssignment,
 } from '../assignments/assignment-store.js';
 import { assignmentParty } from '../assignments/assignments.js';
-import type { Leases } from '../leases.js';
 import type { OperationReader } from '../operations/operation-reader.js';
+import type { AgentSessions } from '../runs/agent-sessions.js';
+import type { Leases } from '../runs/leases.js';
 import {
   type ActiveApply,
   activeAutomatic,

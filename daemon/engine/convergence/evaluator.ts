@@ -10,14 +10,14 @@ import type { Core } from '../../core/core.js';
 import type { Queryable } from '../../database/schema.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentInputs } from '../agent-inputs.js';
+import type { DesiredSets } from '../applies/desired-set.js';
 import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
-import type { DesiredSets } from '../desired-set.js';
 import { standingDrift } from '../drift/drift-excuses.js';
 import { latestDriftState } from '../drift/drift-store.js';
 import { inSlices, type Lanes } from '../lanes.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { findOperation } from '../operations/operation-store.js';
-import type { RunContents, StoredContent } from '../run-contents.js';
+import type { RunContents, StoredContent } from '../runs/run-contents.js';
 import {
   type AppliedResourceRow,
   comparableResource,

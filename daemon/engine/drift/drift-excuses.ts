@@ -15,8 +15,8 @@ import { eventOfRequest, type RequestContext } from '../../core/domain-event.js'
 import type { Queryable } from '../../database/schema.js';
 import { agentParty } from '../../fleet/agent-store.js';
 import type { HandlersFor } from '../../http/handler.js';
-import { agentLabel, type KnownAgent, knownAgent } from '../agent-gate.js';
 import type { Lanes } from '../lanes.js';
+import { agentLabel, type KnownAgent, knownAgent } from '../runs/agent-gate.js';
 import { listAppliedResources } from '../state/applied-resource-store.js';
 import {
   type AcceptRow,

@@ -13,9 +13,9 @@ import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { DriftTable, Queryable, Row } from '../../database/schema.js';
 import { jsonStrings } from '../../database/sql-json.js';
-import type { Observed } from '../observations.js';
 import type { OperationError } from '../operations/operation-error.js';
-import { deleteUnusedContents } from '../run-contents.js';
+import type { Observed } from '../runs/observations.js';
+import { deleteUnusedContents } from '../runs/run-contents.js';
 import { type DriftResult, isDrifted, resultView } from './drift-results.js';
 
 interface DriftValues {

@@ -6,7 +6,7 @@ import { type AgentRow, listAgents } from '../../fleet/agent-store.js';
 import { type Tags, tagsByAgent } from '../../fleet/tag-store.js';
 import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
 import { listStateOperations, type StateOperation } from '../operations/operation-store.js';
-import type { RunContents } from '../run-contents.js';
+import type { RunContents } from '../runs/run-contents.js';
 import { triedTexts } from './source-store.js';
 
 export interface Follower {

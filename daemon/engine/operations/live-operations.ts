@@ -10,8 +10,8 @@ import type { OrchestratorMessage, RunEnd, RunEntry, RunItem } from '../../../sr
 import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
 import type { OperationSource } from '../modules/source-store.js';
-import { RunItems } from '../run-content.js';
-import type { StoredContent } from '../run-contents.js';
+import { RunItems } from '../runs/run-content.js';
+import type { StoredContent } from '../runs/run-contents.js';
 import { reportedChecks } from './operation-checks.js';
 import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';

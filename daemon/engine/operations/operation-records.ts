@@ -5,14 +5,14 @@ import type { RunContent } from '../../../src/wire/parts.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
 import type { Queryable } from '../../database/schema.js';
-import { approvedAgent, type KnownAgent } from '../agent-gate.js';
 import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
-import type { DesiredSet } from '../desired-set.js';
+import type { DesiredSet } from '../applies/desired-set.js';
 import { latestDriftState } from '../drift/drift-store.js';
 import type { Epoch } from '../epoch.js';
 import { sentNote } from '../modules/current-modules.js';
 import { addOperationSources, type ModuleText } from '../modules/source-store.js';
-import { type EncodedContent, putRunContent } from '../run-contents.js';
+import { approvedAgent, type KnownAgent } from '../runs/agent-gate.js';
+import { type EncodedContent, putRunContent } from '../runs/run-contents.js';
 import {
   believedEnd,
   confirmBelievedState,

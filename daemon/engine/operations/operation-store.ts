@@ -15,7 +15,7 @@ import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
 import { jsonMember, jsonStrings } from '../../database/sql-json.js';
 import { deleteUnusedTexts } from '../modules/source-store.js';
-import { deleteUnusedContents } from '../run-contents.js';
+import { deleteUnusedContents } from '../runs/run-contents.js';
 import type { OperationError } from './operation-error.js';
 
 interface OperationValues {

@@ -1,7 +1,7 @@
 /** The applies of a rollout: begins one on an agent, follows it to its end, and waits for agents that another operation has. */
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
-import { type Applies, refuseStale } from '../applies.js';
+import { type Applies, refuseStale } from '../applies/applies.js';
 import type { SentModule } from '../modules/current-modules.js';
 import { sourcesOfRollout } from '../modules/source-store.js';
 import type { EndedOperation } from '../operations/operation-reader.js';

@@ -7,7 +7,7 @@ import { Fault } from '../../../src/kernel/fault.js';
 import type { ResourceResult } from '../../../src/resources/result.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
-import { limitsOf } from '../apply-limits.js';
+import { limitsOf } from '../applies/apply-limits.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import type { RequestedPace } from './rollout-pace.js';
 import type { PlanWatcher } from './rollout-plans.js';

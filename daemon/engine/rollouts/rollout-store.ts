@@ -9,7 +9,7 @@ import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../../database/schema.js';
-import { type ApplyLimits, NO_LIMITS } from '../apply-limits.js';
+import { type ApplyLimits, NO_LIMITS } from '../applies/apply-limits.js';
 import { ACTIVE_STATES } from '../operations/operation-state.js';
 
 /** The content that a rollout applies to each agent. */

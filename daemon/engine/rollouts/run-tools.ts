@@ -1,12 +1,12 @@
 /** What the parts of a rollout in memory work with. */
 import type { Core } from '../../core/core.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
-import type { Applies } from '../applies.js';
+import type { Applies } from '../applies/applies.js';
+import type { Verifications } from '../applies/verifications.js';
 import type { Lanes, Places } from '../lanes.js';
-import type { Leases } from '../leases.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import type { OperationReader } from '../operations/operation-reader.js';
-import type { Verifications } from '../verifications.js';
+import type { Leases } from '../runs/leases.js';
 
 export interface RunTools extends Pick<Core, 'clock' | 'db' | 'logger' | 'uow'> {
   readonly link: AgentLink;

@@ -1,6 +1,7 @@
 /** Runs the health checks of the agents of a wave after its soak. */
+
+import type { Verdict, Verifications } from '../applies/verifications.js';
 import { inWorkers } from '../lanes.js';
-import type { Verdict, Verifications } from '../verifications.js';
 import type { RolloutMember } from './rollout-agents.js';
 import type { RolloutAgentRow } from './rollout-store.js';
 import { type RolloutTicks, retriesAfter } from './rollout-ticks.js';

@@ -3,12 +3,12 @@
 import { Fault, isFault } from '../../../src/kernel/fault.js';
 import type { Core } from '../../core/core.js';
 import type { RequestContext } from '../../core/domain-event.js';
-import type { Applies } from '../applies.js';
-import { NO_LIMITS } from '../apply-limits.js';
+import type { Applies } from '../applies/applies.js';
+import { NO_LIMITS } from '../applies/apply-limits.js';
 import { inWorkers } from '../lanes.js';
-import type { Leases } from '../leases.js';
 import type { EndedOperation } from '../operations/operation-reader.js';
 import { appliedBefore, findRevert, newestApplied } from '../operations/operation-store.js';
+import type { Leases } from '../runs/leases.js';
 import type { RolloutMember } from './rollout-agents.js';
 import { finishedResult, rowWithResult } from './rollout-results.js';
 import type { RolloutAgentRow } from './rollout-store.js';

@@ -5,12 +5,12 @@ import { toSeconds } from '../../../src/kernel/clock.js';
 import { isFault } from '../../../src/kernel/fault.js';
 import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
 import type { Core } from '../../core/core.js';
-import { agentWithInputs, type KnownAgent, knownAgent } from '../agent-gate.js';
-import type { DesiredSet, DesiredSets } from '../desired-set.js';
+import type { DesiredSet, DesiredSets } from '../applies/desired-set.js';
 import type { Lanes } from '../lanes.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { findOperation, type OperationRow } from '../operations/operation-store.js';
-import type { RunContents } from '../run-contents.js';
+import { agentWithInputs, type KnownAgent, knownAgent } from '../runs/agent-gate.js';
+import type { RunContents } from '../runs/run-contents.js';
 import { type AppliedResourceRow, listAppliedResources, originOf } from './applied-resource-store.js';
 import { trialOf } from './trials.js';
 

@@ -17,7 +17,7 @@ import { addOperationSources, addRolloutSources } from '../../../dist/daemon/eng
 import { insertOperationOutputs } from '../../../dist/daemon/engine/operations/operation-outputs.js';
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/engine/operations/operation-store.js';
 import { insertRollout, waitingAgent } from '../../../dist/daemon/engine/rollouts/rollout-store.js';
-import { encodeContent, putRunContent } from '../../../dist/daemon/engine/run-contents.js';
+import { encodeContent, putRunContent } from '../../../dist/daemon/engine/runs/run-contents.js';
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';

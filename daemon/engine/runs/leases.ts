@@ -1,8 +1,8 @@
 /** Leases: one run at a time per agent, and a limit for all agents. An apply cancels plans and drift checks of its agent. */
-import type { Clock } from '../../src/kernel/clock.js';
-import { Fault, isFault } from '../../src/kernel/fault.js';
-import type { NodeId } from '../../src/kernel/ids.js';
-import type { EngineLimits } from './engine-limits.js';
+import type { Clock } from '../../../src/kernel/clock.js';
+import { Fault, isFault } from '../../../src/kernel/fault.js';
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { EngineLimits } from '../engine-limits.js';
 
 /** Held until released; a second release does nothing. */
 interface Lease {

@@ -1,8 +1,8 @@
 /** Keeps a store that may be behind its machines from changing them before an operator has looked. */
-import type { EpochReset } from '../../src/programs/store.js';
-import type { Queryable } from '../database/schema.js';
-import { holdAssignments } from './assignments/assignment-store.js';
-import { haltOpenRollouts } from './rollouts/rollout-store.js';
+import type { EpochReset } from '../../../src/programs/store.js';
+import type { Queryable } from '../../database/schema.js';
+import { holdAssignments } from '../assignments/assignment-store.js';
+import { haltOpenRollouts } from '../rollouts/rollout-store.js';
 
 type Held = Pick<EpochReset, 'rollouts' | 'assignments'>;
 

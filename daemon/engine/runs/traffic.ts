@@ -1,11 +1,11 @@
-import type { NodeId } from '../../src/kernel/ids.js';
-import type { AgentTraffic, EngineMessage } from '../fleet/connection-registry.js';
-import { throughOutages } from '../fleet/through-outages.js';
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { AgentTraffic, EngineMessage } from '../../fleet/connection-registry.js';
+import { throughOutages } from '../../fleet/through-outages.js';
+import type { Lanes } from '../lanes.js';
+import type { OperationDriver } from '../operations/operation-driver.js';
+import type { OperationReports } from '../operations/operation-reports.js';
 import type { AgentSessions } from './agent-sessions.js';
-import type { Lanes } from './lanes.js';
 import type { Observations } from './observations.js';
-import type { OperationDriver } from './operations/operation-driver.js';
-import type { OperationReports } from './operations/operation-reports.js';
 
 interface TrafficOptions {
   readonly sessions: AgentSessions;

@@ -1,5 +1,5 @@
 /** Limits that a request puts on an apply: of one agent, or of each agent of a rollout, which keeps them in its record. */
-import type { ApplyLimitsBody } from '../../src/contract/runs.js';
+import type { ApplyLimitsBody } from '../../../src/contract/runs.js';
 
 export interface ApplyLimits {
   /** Number of removals allowed on each agent; null for the removal guard. */

@@ -1,18 +1,18 @@
 /** HTTP handlers of plan, apply and drift. */
 
-import type { BodyOf } from '../../src/contract/route.js';
-import { DRIFT_LIST_LIMIT, type RunEvent, type runRoutes } from '../../src/contract/runs.js';
-import { clampLimit } from '../../src/contract/shapes.js';
-import { Fault } from '../../src/kernel/fault.js';
-import type { Handler, HandlersFor } from '../http/handler.js';
-import { pageFrom } from '../http/query-string.js';
-import { type Applies, refuseStale } from './applies.js';
-import { limitsOf } from './apply-limits.js';
-import type { Drift } from './drift/drift.js';
-import type { CurrentModules } from './modules/current-modules.js';
-import type { OperationReader } from './operations/operation-reader.js';
-import type { Plans } from './plans.js';
-import type { Verifications } from './verifications.js';
+import type { BodyOf } from '../../../src/contract/route.js';
+import { DRIFT_LIST_LIMIT, type RunEvent, type runRoutes } from '../../../src/contract/runs.js';
+import { clampLimit } from '../../../src/contract/shapes.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { Handler, HandlersFor } from '../../http/handler.js';
+import { pageFrom } from '../../http/query-string.js';
+import { type Applies, refuseStale } from '../applies/applies.js';
+import { limitsOf } from '../applies/apply-limits.js';
+import type { Plans } from '../applies/plans.js';
+import type { Verifications } from '../applies/verifications.js';
+import type { Drift } from '../drift/drift.js';
+import type { CurrentModules } from '../modules/current-modules.js';
+import type { OperationReader } from '../operations/operation-reader.js';
 
 interface RunServices {
   readonly plans: Plans;

@@ -1,10 +1,10 @@
 /** Computes the desired resources of an agent, and the managed resources to remove. */
 
-import type { RunResult } from '../../src/contract/runs.js';
-import { Fault } from '../../src/kernel/fault.js';
-import { SizedCache } from '../../src/kernel/sized-cache.js';
-import { mapped } from '../../src/kernel/steps.js';
-import type { AgentFacts } from '../../src/language/fill.js';
+import type { RunResult } from '../../../src/contract/runs.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { SizedCache } from '../../../src/kernel/sized-cache.js';
+import { mapped } from '../../../src/kernel/steps.js';
+import type { AgentFacts } from '../../../src/language/fill.js';
 import {
   type RevivedRemovals,
   refusalOf,
@@ -12,26 +12,31 @@ import {
   reviveRemovals,
   secretsIn,
   secretsOfRemovals,
-} from '../../src/language/revive.js';
-import { STANDARD_KINDS } from '../../src/language/schema.js';
-import { noLongerDesired } from '../../src/resources/believed-state.js';
-import type { DesiredCheck } from '../../src/resources/checks/check.js';
-import type { DesiredResource, Removal } from '../../src/resources/desired.js';
-import { keyText } from '../../src/resources/resource-key.js';
-import { isTainted, maskResource } from '../../src/resources/tainted-body.js';
-import type { Queryable } from '../database/schema.js';
-import type { AgentRow } from '../fleet/agent-store.js';
-import type { Tags } from '../fleet/tag-store.js';
-import type { AgentWithInputs } from './agent-gate.js';
-import type { AgentInputs } from './agent-inputs.js';
-import type { AgentSecrets, ResolvedSecrets } from './agent-secrets.js';
-import type { CurrentAssignment, CurrentAssignments } from './assignments/assignment-store.js';
+} from '../../../src/language/revive.js';
+import { STANDARD_KINDS } from '../../../src/language/schema.js';
+import { noLongerDesired } from '../../../src/resources/believed-state.js';
+import type { DesiredCheck } from '../../../src/resources/checks/check.js';
+import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
+import { keyText } from '../../../src/resources/resource-key.js';
+import { isTainted, maskResource } from '../../../src/resources/tainted-body.js';
+import type { Queryable } from '../../database/schema.js';
+import type { AgentRow } from '../../fleet/agent-store.js';
+import type { Tags } from '../../fleet/tag-store.js';
+import type { AgentInputs } from '../agent-inputs.js';
+import type { AgentSecrets, ResolvedSecrets } from '../agent-secrets.js';
+import type { CurrentAssignment, CurrentAssignments } from '../assignments/assignment-store.js';
+import { inSlices, type Lanes } from '../lanes.js';
+import {
+  type CurrentModule,
+  type CurrentModules,
+  resolveLocated,
+  type SentModule,
+} from '../modules/current-modules.js';
+import type { AgentWithInputs } from '../runs/agent-gate.js';
+import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from '../runs/run-contents.js';
+import { type AppliedResourceRow, listAppliedResources, removalOf } from '../state/applied-resource-store.js';
+import { secretsOf } from '../state/applied-secrets.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
-import { inSlices, type Lanes } from './lanes.js';
-import { type CurrentModule, type CurrentModules, resolveLocated, type SentModule } from './modules/current-modules.js';
-import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from './run-contents.js';
-import { type AppliedResourceRow, listAppliedResources, removalOf } from './state/applied-resource-store.js';
-import { secretsOf } from './state/applied-secrets.js';
 
 /** What an agent is to have. */
 interface WantedSet

@@ -1,26 +1,26 @@
 /** Plans: compute the changes an apply would make on an agent. Only the audit event is stored. */
 
-import type { RunResult } from '../../src/contract/runs.js';
-import { toSeconds } from '../../src/kernel/clock.js';
-import { isFault } from '../../src/kernel/fault.js';
-import { pendingChecks } from '../../src/resources/checks/check.js';
-import { type ResourceResult, summarize } from '../../src/resources/result.js';
-import type { Core } from '../core/core.js';
-import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
-import { agentParty } from '../fleet/agent-store.js';
-import { type AgentGate, agentLabel, agentWithInputs, approvedAgent, type KnownAgent } from './agent-gate.js';
-import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
+import type { RunResult } from '../../../src/contract/runs.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import { isFault } from '../../../src/kernel/fault.js';
+import { pendingChecks } from '../../../src/resources/checks/check.js';
+import { type ResourceResult, summarize } from '../../../src/resources/result.js';
+import type { Core } from '../../core/core.js';
+import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
+import { agentParty } from '../../fleet/agent-store.js';
+import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
+import { type SentModule, sentNote } from '../modules/current-modules.js';
+import { restoresMetadata, wantedText } from '../operations/apply-events.js';
+import { type AgentGate, agentLabel, agentWithInputs, approvedAgent, type KnownAgent } from '../runs/agent-gate.js';
+import type { Leases } from '../runs/leases.js';
+import { Observation, type Observations, type Observed, underLease } from '../runs/observations.js';
+import { runContent } from '../runs/run-content.js';
+import { changedSecretNotes, secretsOfRows } from '../state/applied-secrets.js';
+import { endedTrial, triedSources } from '../state/trials.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
-import type { Leases } from './leases.js';
-import { type SentModule, sentNote } from './modules/current-modules.js';
-import { Observation, type Observations, type Observed, underLease } from './observations.js';
-import { restoresMetadata, wantedText } from './operations/apply-events.js';
 import type { RemovalGuard } from './removal-guard.js';
-import { runContent } from './run-content.js';
-import { changedSecretNotes, secretsOfRows } from './state/applied-secrets.js';
-import { endedTrial, triedSources } from './state/trials.js';
 
 interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;

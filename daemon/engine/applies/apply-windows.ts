@@ -1,7 +1,7 @@
 /** Maintenance windows as the engine sees them: what they hold back now. */
-import { toTimestamp } from '../../src/kernel/clock.js';
-import { Fault } from '../../src/kernel/fault.js';
-import type { AgentLabels } from '../../src/language/clause.js';
+import { toTimestamp } from '../../../src/kernel/clock.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { AgentLabels } from '../../../src/language/clause.js';
 
 export interface ApplyWindows {
   /** Returns true while a window pauses an agent with these labels. */

@@ -1,14 +1,14 @@
 /** Refuses an apply that would remove more than its operator probably means. */
-import { NOTHING } from '../../src/contract/run-targets.js';
-import { guardReason, removalGuardFault, removesSomething } from '../../src/resources/removal-guard.js';
-import { keyText, resourceKey } from '../../src/resources/resource-key.js';
-import type { Core } from '../core/core.js';
-import { agentLabel, type KnownAgent } from './agent-gate.js';
-import type { CurrentAssignments } from './assignments/assignment-store.js';
-import { removalCauses } from './assignments/removal-causes.js';
+import { NOTHING } from '../../../src/contract/run-targets.js';
+import { guardReason, removalGuardFault, removesSomething } from '../../../src/resources/removal-guard.js';
+import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
+import type { Core } from '../../core/core.js';
+import type { CurrentAssignments } from '../assignments/assignment-store.js';
+import { removalCauses } from '../assignments/removal-causes.js';
+import { findModuleHeads } from '../modules/module-store.js';
+import { agentLabel, type KnownAgent } from '../runs/agent-gate.js';
+import { type AppliedResourceRow, removalOf } from '../state/applied-resource-store.js';
 import type { DesiredSet } from './desired-set.js';
-import { findModuleHeads } from './modules/module-store.js';
-import { type AppliedResourceRow, removalOf } from './state/applied-resource-store.js';
 
 interface RemovalGuardOptions extends Pick<Core, 'db'> {
   readonly assignments: CurrentAssignments;

@@ -4,15 +4,15 @@
  */
 
 import { createHash } from 'node:crypto';
-import { SizedCache } from '../../src/kernel/sized-cache.js';
-import type { Steps } from '../../src/kernel/steps.js';
-import type { DesiredCheck } from '../../src/resources/checks/check.js';
-import type { DesiredResource, Removal } from '../../src/resources/desired.js';
-import type { ResourceResult } from '../../src/resources/result.js';
-import { chunks } from '../database/batches.js';
-import { preparedQuery } from '../database/prepared-query.js';
-import type { Queryable } from '../database/schema.js';
-import type { SecretHashes } from './state/secret-hashes.js';
+import { SizedCache } from '../../../src/kernel/sized-cache.js';
+import type { Steps } from '../../../src/kernel/steps.js';
+import type { DesiredCheck } from '../../../src/resources/checks/check.js';
+import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
+import { chunks } from '../../database/batches.js';
+import { preparedQuery } from '../../database/prepared-query.js';
+import type { Queryable } from '../../database/schema.js';
+import type { SecretHashes } from '../state/secret-hashes.js';
 
 export interface StoredContent {
   readonly resources: readonly DesiredResource[];

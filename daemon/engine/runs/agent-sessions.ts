@@ -1,7 +1,7 @@
 /** The connections of agents, as the engine sees them. */
-import { Fault } from '../../src/kernel/fault.js';
-import type { NodeId } from '../../src/kernel/ids.js';
-import { type AgentFeature, FEATURE_PURPOSES } from '../../src/wire/features.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { NodeId } from '../../../src/kernel/ids.js';
+import { type AgentFeature, FEATURE_PURPOSES } from '../../../src/wire/features.js';
 import { agentLabel, type KnownAgent } from './agent-gate.js';
 
 export class AgentSessions {

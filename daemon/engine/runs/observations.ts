@@ -1,15 +1,15 @@
 /** Plans and drift checks in progress: sends them, routes the agents' reports, and times out silent agents. */
-import { Fault } from '../../src/kernel/fault.js';
-import type { NodeId } from '../../src/kernel/ids.js';
-import type { CheckReport } from '../../src/resources/checks/check.js';
-import type { ResourceResult } from '../../src/resources/result.js';
-import { type ItemResult, isUnchanged, itemsOf } from '../../src/resources/run-results.js';
-import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
-import { cutRun, type RunContent } from '../../src/wire/parts.js';
-import type { Core } from '../core/core.js';
-import type { AgentLink, EngineMessage } from '../fleet/connection-registry.js';
-import type { DriftResult } from './drift/drift-results.js';
-import type { EngineLimits } from './engine-limits.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { NodeId } from '../../../src/kernel/ids.js';
+import type { CheckReport } from '../../../src/resources/checks/check.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
+import { type ItemResult, isUnchanged, itemsOf } from '../../../src/resources/run-results.js';
+import type { AgentMessageOf, OrchestratorMessage } from '../../../src/wire/messages.js';
+import { cutRun, type RunContent } from '../../../src/wire/parts.js';
+import type { Core } from '../../core/core.js';
+import type { AgentLink, EngineMessage } from '../../fleet/connection-registry.js';
+import type { DriftResult } from '../drift/drift-results.js';
+import type { EngineLimits } from '../engine-limits.js';
 import type { Leases } from './leases.js';
 import { RunItems } from './run-content.js';
 

@@ -1,13 +1,13 @@
 /** Content of a plan or apply: limits, and checks of reported results. */
-import { Fault } from '../../src/kernel/fault.js';
-import type { ResourceResult } from '../../src/resources/result.js';
-import { isUnchanged } from '../../src/resources/run-results.js';
-import { refuseLargeRun } from '../../src/resources/run-size.js';
-import { isTainted } from '../../src/resources/tainted-body.js';
-import { LINK_LIMITS } from '../../src/wire/limits.js';
-import type { RunEntry, RunItem } from '../../src/wire/messages.js';
-import type { RunContent } from '../../src/wire/parts.js';
-import type { DesiredSet } from './desired-set.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
+import { isUnchanged } from '../../../src/resources/run-results.js';
+import { refuseLargeRun } from '../../../src/resources/run-size.js';
+import { isTainted } from '../../../src/resources/tainted-body.js';
+import { LINK_LIMITS } from '../../../src/wire/limits.js';
+import type { RunEntry, RunItem } from '../../../src/wire/messages.js';
+import type { RunContent } from '../../../src/wire/parts.js';
+import type { DesiredSet } from '../applies/desired-set.js';
 import type { StoredContent } from './run-contents.js';
 
 /** Returns the content of a run. Throws `bad_request` when it exceeds the maximum number of items. */

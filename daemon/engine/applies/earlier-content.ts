@@ -1,15 +1,15 @@
 /** The desired state of an earlier operation, for an apply that brings it back. */
-import { NOTHING } from '../../src/contract/run-targets.js';
-import { Fault } from '../../src/kernel/fault.js';
-import { CATALOGUE } from '../../src/resources/catalogue.js';
-import type { DesiredCheck } from '../../src/resources/checks/check.js';
-import type { DesiredResource } from '../../src/resources/desired.js';
-import type { Queryable } from '../database/schema.js';
-import { agentLabel, type KnownAgent } from './agent-gate.js';
-import { parseState, statusOf } from './operations/operation-state.js';
-import { findOperation, type OperationRow, operationNotFound } from './operations/operation-store.js';
-import type { RunContents } from './run-contents.js';
-import type { SecretHashes } from './state/secret-hashes.js';
+import { NOTHING } from '../../../src/contract/run-targets.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { CATALOGUE } from '../../../src/resources/catalogue.js';
+import type { DesiredCheck } from '../../../src/resources/checks/check.js';
+import type { DesiredResource } from '../../../src/resources/desired.js';
+import type { Queryable } from '../../database/schema.js';
+import { parseState, statusOf } from '../operations/operation-state.js';
+import { findOperation, type OperationRow, operationNotFound } from '../operations/operation-store.js';
+import { agentLabel, type KnownAgent } from '../runs/agent-gate.js';
+import type { RunContents } from '../runs/run-contents.js';
+import type { SecretHashes } from '../state/secret-hashes.js';
 
 /** What an apply brings back: the desired state of the operation with this ID, or nothing. */
 export type ApplyTarget = string | { readonly nothing: true };

@@ -1,22 +1,22 @@
 /** Runs the health checks of an agent's last applied modules again, without an apply. */
 
-import type { Verification } from '../../src/contract/runs.js';
-import { toSeconds } from '../../src/kernel/clock.js';
-import { Fault, isFault } from '../../src/kernel/fault.js';
-import { refusalOf, revive, secretsIn } from '../../src/language/revive.js';
-import { type DesiredCheck, verifyError } from '../../src/resources/checks/check.js';
-import type { Core } from '../core/core.js';
-import { eventOfRequest, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import { agentParty } from '../fleet/agent-store.js';
-import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from './agent-gate.js';
-import { type AgentSecrets, noteSecretUse } from './agent-secrets.js';
-import type { AgentSessions } from './agent-sessions.js';
-import type { Leases } from './leases.js';
-import { Observation, type Observations, underLease } from './observations.js';
-import { reportedChecks } from './operations/operation-checks.js';
-import type { OperationError } from './operations/operation-error.js';
-import { newestApplied, type OperationRow } from './operations/operation-store.js';
-import type { RunContents } from './run-contents.js';
+import type { Verification } from '../../../src/contract/runs.js';
+import { toSeconds } from '../../../src/kernel/clock.js';
+import { Fault, isFault } from '../../../src/kernel/fault.js';
+import { refusalOf, revive, secretsIn } from '../../../src/language/revive.js';
+import { type DesiredCheck, verifyError } from '../../../src/resources/checks/check.js';
+import type { Core } from '../../core/core.js';
+import { eventOfRequest, type RequestContext, SYSTEM } from '../../core/domain-event.js';
+import { agentParty } from '../../fleet/agent-store.js';
+import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
+import { reportedChecks } from '../operations/operation-checks.js';
+import type { OperationError } from '../operations/operation-error.js';
+import { newestApplied, type OperationRow } from '../operations/operation-store.js';
+import { type AgentGate, agentLabel, approvedAgent, type KnownAgent } from '../runs/agent-gate.js';
+import type { AgentSessions } from '../runs/agent-sessions.js';
+import type { Leases } from '../runs/leases.js';
+import { Observation, type Observations, underLease } from '../runs/observations.js';
+import type { RunContents } from '../runs/run-contents.js';
 
 interface VerificationsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly gate: AgentGate;

@@ -1,12 +1,12 @@
 /** Checks that an agent exists, is approved, connected and free before an operation starts on it. */
-import { Fault } from '../../src/kernel/fault.js';
-import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
-import type { Core } from '../core/core.js';
-import type { Queryable } from '../database/schema.js';
-import { type AgentRow, findAgent } from '../fleet/agent-store.js';
-import type { AgentLink } from '../fleet/connection-registry.js';
-import { notConnected } from '../fleet/not-connected.js';
-import { type AgentInputs, readAgentInputs } from './agent-inputs.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { isNodeId, type NodeId } from '../../../src/kernel/ids.js';
+import type { Core } from '../../core/core.js';
+import type { Queryable } from '../../database/schema.js';
+import { type AgentRow, findAgent } from '../../fleet/agent-store.js';
+import type { AgentLink } from '../../fleet/connection-registry.js';
+import { notConnected } from '../../fleet/not-connected.js';
+import { type AgentInputs, readAgentInputs } from '../agent-inputs.js';
 
 interface LateReports {
   /** Returns an operation that has ended, and of which the agent has not reported everything. */

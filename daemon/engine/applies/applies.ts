@@ -1,31 +1,31 @@
 /** Starts and cancels applies. */
 
 import { setImmediate } from 'node:timers/promises';
-import type { RunResult } from '../../src/contract/runs.js';
-import { Fault, messageOf } from '../../src/kernel/fault.js';
-import { isNodeId } from '../../src/kernel/ids.js';
-import type { Core } from '../core/core.js';
-import type { RequestContext } from '../core/domain-event.js';
-import type { Queryable } from '../database/schema.js';
-import { type AgentGate, agentLabel, agentNotFound, type KnownAgent } from './agent-gate.js';
-import type { AgentSessions } from './agent-sessions.js';
+import type { RunResult } from '../../../src/contract/runs.js';
+import { Fault, messageOf } from '../../../src/kernel/fault.js';
+import { isNodeId } from '../../../src/kernel/ids.js';
+import type { Core } from '../../core/core.js';
+import type { RequestContext } from '../../core/domain-event.js';
+import type { Queryable } from '../../database/schema.js';
+import type { Lanes } from '../lanes.js';
+import { type SentModule, sourcesOf } from '../modules/current-modules.js';
+import type { OperationSource, Source } from '../modules/source-store.js';
+import { type LiveOperation, type LiveOperations, needsUndoing, type Undoing } from '../operations/live-operations.js';
+import type { OperationDriver } from '../operations/operation-driver.js';
+import type { NewOperation, OperationRecords } from '../operations/operation-records.js';
+import { parseState } from '../operations/operation-state.js';
+import { findOperation, operationNotFound } from '../operations/operation-store.js';
+import { type AgentGate, agentLabel, agentNotFound, type KnownAgent } from '../runs/agent-gate.js';
+import type { AgentSessions } from '../runs/agent-sessions.js';
+import type { ApplyLease, Leases } from '../runs/leases.js';
+import { runContent } from '../runs/run-content.js';
+import { endedTrial, triedSources } from '../state/trials.js';
 import type { ApplyLimits } from './apply-limits.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
-import type { Lanes } from './lanes.js';
-import type { ApplyLease, Leases } from './leases.js';
-import { type SentModule, sourcesOf } from './modules/current-modules.js';
-import type { OperationSource, Source } from './modules/source-store.js';
-import { type LiveOperation, type LiveOperations, needsUndoing, type Undoing } from './operations/live-operations.js';
-import type { OperationDriver } from './operations/operation-driver.js';
-import type { NewOperation, OperationRecords } from './operations/operation-records.js';
-import { parseState } from './operations/operation-state.js';
-import { findOperation, operationNotFound } from './operations/operation-store.js';
 import { splitPlanHash } from './plans.js';
 import type { RemovalGuard } from './removal-guard.js';
-import { runContent } from './run-content.js';
-import { endedTrial, triedSources } from './state/trials.js';
 
 interface AppliesOptions extends Pick<Core, 'db' | 'logger' | 'newId'> {
   readonly guard: RemovalGuard;
