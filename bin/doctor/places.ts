@@ -1,4 +1,4 @@
-/** What `orch doctor` looks at for the agent and the orchestrator alike: unit, data directory, disk, running program. */
+/** Checks of `orch doctor` for the agent and the orchestrator alike: unit, data directory, disk, running program. */
 import { lstatSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readRegularFile } from '../../src/identity/private-file.js';

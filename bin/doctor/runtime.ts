@@ -1,4 +1,4 @@
-/** What runs `orch`, as `orch doctor` sees it: Node.js, the release, and the native modules. */
+/** The runtime of `orch`, as `orch doctor` sees it: Node.js, the release, and the native modules. */
 import { accessSync, constants, existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
@@ -7,7 +7,7 @@ import { messageOf } from '../../src/kernel/fault.js';
 import { VERSION } from '../../src/kernel/version.js';
 import { type DoctorCheck, note, ok, problem, warning } from '../../src/programs/doctor-check.js';
 
-/** What this machine needs native modules for. */
+/** The purpose of native modules on this machine. */
 export interface Needs {
   /** True if an orchestrator is here. */
   store: boolean;
@@ -67,7 +67,7 @@ function terminalModule(isNeeded: boolean): DoctorCheck {
 
 interface BrokenModule {
   readonly name: string;
-  /** What needs the module. */
+  /** The part that needs the module. */
   readonly what: string;
   readonly error: unknown;
   readonly isNeeded: boolean;

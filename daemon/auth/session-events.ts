@@ -78,7 +78,7 @@ export class SessionEvents {
     const subject = `${change.type} ${change.party.id} ${network}`;
     const now = this.options.clock.monotonic();
     const known = this.tallies.get(subject);
-    // What was counted before is carried on until it is stored.
+    // Earlier counts are carried on until they are stored.
     const isOver = known !== undefined && now - known.since >= MINUTE_MS && known.unreported === 0;
     if (known !== undefined && !isOver) return known;
     const tally = { since: now, singles: 0, unreported: 0, last: change };

@@ -198,7 +198,7 @@ class KnownSessions {
 
   /** Reads and keeps a session; returns null when it does not exist or its operator is removed. */
   async read(db: Queryable, tokenHash: string): Promise<KnownSession | null> {
-    // What was read before a change is kept in a map that `forget` has dropped.
+    // Sessions that were read before a change are kept in a map that `forget` has dropped.
     const { sessions } = this;
     const found = await findSession(db, tokenHash);
     if (found === null) return null;

@@ -1,4 +1,4 @@
-/** What a restore replaces: a store in a file, or a database. */
+/** The target of a restore: a store in a file, or a database. */
 import type { StoreFacts } from './raw-store.js';
 
 export type Present = StoreFacts | 'unreadable' | 'none';

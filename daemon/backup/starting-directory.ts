@@ -40,7 +40,7 @@ export function examineDirectory(
   { server }: StoreLocation,
 ): StartingDirectory {
   const keys = keysIn(dataDir);
-  // What a server holds shows when it is opened.
+  // The contents of a server show when it is opened.
   if (server !== null) return { isFirst: keys.length === 0, mayBeEmpty: newStore || keys.length === 0 };
   const log = join(dataDir, `${STORE_FILE}-wal`);
   const isThere = sizeOf(join(dataDir, STORE_FILE)) > 0;

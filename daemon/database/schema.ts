@@ -75,7 +75,7 @@ interface AgentStandingTable {
   standing: Standing;
   /** Time at which the standing began. */
   since: number;
-  /** What differs, or why the modules cannot be resolved; null if nothing does. */
+  /** The differences, or why the modules cannot be resolved; null without any. */
   reason: string | null;
   /** Hash of the content that an apply would send, without removals; null if the modules cannot be resolved. */
   wanted_sha256: string | null;
@@ -232,7 +232,7 @@ export interface OperationTable {
   keeps_snapshot: Generated<number>;
   /** Operation whose kept snapshot the agent restores first; null for none. */
   puts_back: string | null;
-  /** What the agent has restored; null for nothing. */
+  /** The agent's report of a restore; null without one. */
   restored_json: string | null;
 }
 

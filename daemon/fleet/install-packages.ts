@@ -1,4 +1,4 @@
-/** What the install endpoint needs to know of packages. */
+/** The install endpoint's view of packages. */
 import type { FileHandle } from 'node:fs/promises';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import type { InstallPackage } from './install-script.js';

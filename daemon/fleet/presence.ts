@@ -92,7 +92,7 @@ export class Presence {
       return agent;
     });
     return arrival.catch((error) => {
-      // What was not stored has not happened, and the caller may try again.
+      // A presence that was not stored has not happened, and the caller may try again.
       if (before === undefined) this.arrivals.delete(connection);
       else this.arrivals.set(connection, before);
       throw error;

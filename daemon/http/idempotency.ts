@@ -212,7 +212,7 @@ const givenOnce = (): Fault =>
     },
   );
 
-/** What a request began, as its key keeps it until the answer takes the place. */
+/** The work that a request began, kept under its key until the answer takes the place. */
 interface Began {
   readonly event_id: string;
   readonly summary: string;

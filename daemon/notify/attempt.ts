@@ -1,4 +1,4 @@
-/** What came of one attempt to send a message. */
+/** The outcome of one attempt to send a message. */
 
 export interface Attempt {
   readonly delivered: boolean;

@@ -53,7 +53,7 @@ export class DeliveryLog {
       if (channel === null || delivery === null) return;
       await this.note(tx, channel, attempt);
       if (attempt.delivered) return this.end(tx, delivery, attempt);
-      // What the old address answers, also a 410, does not concern a new one.
+      // An answer of the old address, also a 410, does not concern a new one.
       const isCurrent = channel.row_version === sentTo.row_version;
       if (attempt.pauseMs !== null && !isCurrent) return;
       if (attempt.pauseMs !== null) {

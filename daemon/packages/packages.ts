@@ -43,7 +43,7 @@ interface PackagesOptions extends Pick<Core, 'logger'> {
   readonly release: () => OwnRelease | null;
 }
 
-/** What is known of a file, for as long as it does not change. */
+/** The facts of a file, valid as long as it does not change. */
 interface Examined {
   readonly mark: string;
   /** Sum of a complete file; null for a refused one. */

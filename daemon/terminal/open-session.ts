@@ -232,7 +232,7 @@ function commandOf(
   return words.length === command.length ? { command } : { command, more_words: words.slice(COMMAND_WORDS) };
 }
 
-/** What was asked for; the ID is null before there is a session. */
+/** The request; the ID is null before there is a session. */
 type Asked = Parameters<SessionStore['refused']>[0];
 
 /** Faults that refuse nothing: there is no such agent, it is away, or the store is. */

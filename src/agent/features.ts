@@ -1,4 +1,4 @@
-/** What this agent announces to the orchestrator. */
+/** The features that this agent announces to the orchestrator. */
 import { AGENT_FEATURES } from '../wire/features.js';
 import { bootTime } from './snapshot/boot-time.js';
 

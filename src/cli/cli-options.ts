@@ -1,4 +1,4 @@
-/** What the command line is run with. */
+/** The options of a run of the command line. */
 import type { Clock } from '../kernel/clock.js';
 import type { Programs } from '../programs/programs.js';
 import type { Env } from './env.js';

@@ -1,4 +1,4 @@
-/** What waits for an operator after a store has begun a new epoch. */
+/** Lists the rollouts and assignments that wait for an operator after a new epoch. */
 
 import type { Restored } from '../programs/store.js';
 import { count } from './format.js';

@@ -33,7 +33,7 @@ export async function* watchList(
 ): AsyncIterable<Outcome> {
   const ending = new AbortController();
   const signal = AbortSignal.any([context.signal, ending.signal]);
-  // What a single list notes, such as that more records exist, would come again with each reading.
+  // The notes of a single list, such as that more records exist, would come again with each reading.
   const silent: Context = { ...context, note: () => {} };
   const changes = new Changes(api, { category, signal });
   let isLost = false;

@@ -38,7 +38,7 @@ export const ROLLOUT_AGENT_STATES = [
   'reverted',
 ] as const;
 
-/** What happens when a bound is reached or a health check fails. */
+/** The reaction to a bound that is reached or a health check that fails. */
 export const ON_FAILURE = ['halt', 'revert'] as const;
 
 const RolloutErrorSchema = closed({

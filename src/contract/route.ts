@@ -37,7 +37,7 @@ export interface RouteSpec {
   readonly mediaType?: string;
   /** Descriptions of additional headers of successful answers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What it addresses can be replaced: answers have its ETag, and `takesIfMatch` writes check it. */
+  /** True if its record can be replaced: answers have the ETag, and `takesIfMatch` writes check it. */
   readonly tagged?: true;
   /** Schema of one line of the `application/x-ndjson` stream, for clients that accept it. */
   readonly stream?: TSchema;

@@ -6,7 +6,7 @@ export const CHECK_STATES = ['ok', 'note', 'warning', 'problem'] as const;
 export type CheckState = (typeof CHECK_STATES)[number];
 
 export interface DoctorCheck {
-  /** What was checked, such as `agent journal`. */
+  /** Subject of the check, such as `agent journal`. */
   readonly name: string;
   readonly state: CheckState;
   readonly found: string;

@@ -1,6 +1,6 @@
 /** Services of systemd on this host: installation and removal of `orch serve` and `orch agent`. */
 
-/** What `orch serve install` finds on this host before it asks anything. */
+/** State of this host that `orch serve install` finds before it asks anything. */
 export interface ServeInstallPlan {
   /** True once the service has a store, and so an operator. */
   readonly hasStore: boolean;

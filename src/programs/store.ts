@@ -59,7 +59,7 @@ export interface RestorePlan {
   readonly agents_back: readonly string[];
 }
 
-/** What a new epoch has ended in a store that was restored or copied. */
+/** The result of a new epoch in a store that was restored or copied. */
 export interface EpochReset {
   readonly epoch: number;
   /** Number of ended sessions: their operators may have logged out or been removed since. */
@@ -109,7 +109,7 @@ export interface CopiedStore extends EpochReset {
   readonly last_hash: string;
   /** Number of copied rows of each table. */
   readonly rows: Readonly<Record<string, number>>;
-  /** What to do next, in order. */
+  /** The next steps, in order. */
   readonly next: readonly string[];
 }
 

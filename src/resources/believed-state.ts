@@ -29,7 +29,7 @@ export interface ReportedApply {
   readonly outcomes: readonly ItemOutcome[];
 }
 
-/** What the believed state holds of a resource. */
+/** A resource in the believed state. */
 interface LastApplied {
   readonly kind: string;
   readonly origin: Origin;

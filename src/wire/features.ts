@@ -11,5 +11,5 @@ export const FEATURE_PURPOSES = {
 
 export type AgentFeature = keyof typeof FEATURE_PURPOSES;
 
-/** What this release of the agent announces. */
+/** The features that this release of the agent announces. */
 export const AGENT_FEATURES = Object.keys(FEATURE_PURPOSES);

@@ -72,7 +72,7 @@ const inventory = closed({
     }),
     { maxItems: 10_000 },
   ),
-  /** What the agent can do beyond the first release of its protocol version (`AgentFeature`); earlier agents send none. */
+  /** Features beyond the first release of the agent's protocol version (`AgentFeature`); earlier agents send none. */
   features: optional(Type.Array(Type.String({ maxLength: 32 }), { maxItems: 64 })),
 });
 
@@ -126,7 +126,7 @@ const runFinished = closed({
   ),
   /** Drift checks only: clock of the machine in Unix milliseconds. */
   clock: optional(Type.Integer()),
-  /** What was restored: by `rolled_back`, and by an apply with `restore`. */
+  /** The report of a restore: by `rolled_back`, and by an apply with `restore`. */
   restored: optional(RestoredSchema),
 });
 
@@ -177,7 +177,7 @@ const upgradeReport = closed({
   upgrade_id: id,
   version,
   state: Type.Enum(UPGRADE_STATES),
-  /** What the upgrade waits for, such as an apply; null otherwise. */
+  /** The work that the upgrade waits for, such as an apply; null otherwise. */
   waits_for: nullable(Type.String({ maxLength: 256 })),
   /** Why it failed or was rolled back; null otherwise. */
   error: nullable(ErrorSchema),

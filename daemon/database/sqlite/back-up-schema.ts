@@ -36,7 +36,7 @@ export async function backUpSchema({ file, connection, schema, clock }: BackUpOp
   return makeSchemaBackup({ file, schema, clock, write });
 }
 
-/** What a failure before or during a migration leaves. */
+/** The state that a failure before or during a migration leaves. */
 export const UNCHANGED = 'the store is as it was, and the orch that ran before still starts with it';
 
 /** Throws `disk_full` without room for a copy of the store, and as much again: a migration may write each page anew. */

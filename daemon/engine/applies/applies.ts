@@ -46,7 +46,7 @@ interface ApplyRequest {
   readonly modules: readonly string[];
   /** Modules whose texts came with the request: they count as named, and replace stored ones on this agent. */
   readonly sent?: readonly SentModule[];
-  /** What the apply brings back in place of modules; null for modules. */
+  /** The earlier content that the apply brings back in place of modules; null for modules. */
   readonly to?: ApplyTarget | null;
   readonly limits: ApplyLimits;
   /** `plan_hash` of the plan that the apply must still match; null without a plan. */

@@ -38,7 +38,7 @@ import { type AppliedResourceRow, listAppliedResources, removalOf } from '../sta
 import { secretsOf } from '../state/applied-secrets.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 
-/** What an agent is to have. */
+/** The desired state of an agent. */
 interface WantedSet
   extends Pick<DesiredSet, 'modules' | 'resources' | 'verify' | 'content' | 'encoded' | 'isConfirmation' | 'warnings'> {
   /** The assignments that match the agent. */

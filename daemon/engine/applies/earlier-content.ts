@@ -11,7 +11,7 @@ import { agentLabel, type KnownAgent } from '../runs/agent-gate.js';
 import type { RunContents } from '../runs/run-contents.js';
 import type { SecretHashes } from '../state/secret-hashes.js';
 
-/** What an apply brings back: the desired state of the operation with this ID, or nothing. */
+/** The content that an apply brings back: the desired state of the operation with this ID, or nothing. */
 export type ApplyTarget = string | { readonly nothing: true };
 
 /** Returns the stored form of a target. */

@@ -36,7 +36,7 @@ interface PlanRequest {
   readonly nodeId: string;
   /** Modules beside those of assignments; empty with `to`. */
   readonly modules: readonly string[];
-  /** What to bring back in place of modules; null for modules. */
+  /** The earlier content to bring back in place of modules; null for modules. */
   readonly to?: ApplyTarget | null;
   /** Modules whose texts came with the request. */
   readonly sent?: readonly SentModule[];

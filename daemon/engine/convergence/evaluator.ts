@@ -30,7 +30,7 @@ import { trialOf } from '../state/trials.js';
 /** The standing of an agent at one moment, and what an apply would be about. */
 export interface Evaluation {
   readonly standing: Standing;
-  /** What differs, or why the modules cannot be resolved; null if nothing does. */
+  /** The differences, or why the modules cannot be resolved; null without any. */
   readonly reason: string | null;
   /** Hash of the content that an apply would send, without removals; null if the modules cannot be resolved. */
   readonly wantedSha256: string | null;
@@ -42,7 +42,7 @@ export interface Evaluation {
   /** Modules that the last apply named and no assignment gives: the next apply names them again, to keep them. */
   readonly named: readonly string[];
   readonly labels: AgentLabels;
-  /** What the agent has on trial; null unless the standing is `on_trial`. */
+  /** The agent's trial; null unless the standing is `on_trial`. */
   readonly trial: Trial | null;
 }
 

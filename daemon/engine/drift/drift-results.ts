@@ -3,7 +3,7 @@ import type { DriftExcuse, DriftResource } from '../../../src/contract/runs.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import type { ResourceResult } from '../../../src/resources/result.js';
 
-/** What an agent knows of a change. */
+/** An agent's knowledge of a change. */
 export interface DriftTrace {
   /** Hash that stays the same while the resource stays exactly as it is; null when nothing tells that. */
   readonly observed: string | null;

@@ -112,7 +112,7 @@ interface DriftPage {
 
 export class Drift {
   private readonly options: DriftOptions;
-  /** What checks compare, by the content that holds it. */
+  /** The compared state of checks, by the content that holds it. */
   private readonly compared = new WeakMap<DecodedContent, Believed>();
 
   constructor(options: DriftOptions) {

@@ -27,7 +27,7 @@ interface Reach {
   readonly followers: readonly Follower[];
 }
 
-/** What following depends on, read once for several modules. */
+/** The records that following depends on, read once for several modules. */
 interface Fleet {
   /** Approved agents, by name. */
   readonly agents: readonly AgentRow[];

@@ -52,7 +52,7 @@ export class LiveOperations {
   }
 }
 
-/** What the agent does to be able to undo an apply. */
+/** The columns of an apply that the agent may have to undo. */
 export type Undoing = Pick<OperationRow, 'confirm_secs' | 'keeps_snapshot' | 'puts_back'>;
 
 /** Returns true for an apply that only an agent with the feature `confirm` may get. */
@@ -136,7 +136,7 @@ export class LiveOperation {
   awaitedUntil: number | null = null;
   /** True once the agent has said that the apply succeeded and stays. */
   isKept = false;
-  /** What the agent says that it has restored. */
+  /** The agent's report of a restore. */
   restored: Restored | null = null;
   /** True while the current state is not saved in the store. */
   unsaved = false;
@@ -146,9 +146,9 @@ export class LiveOperation {
   reportedFailures: readonly ResourceResult[] = [];
   /** Time of the agent's last message about it, in monotonic milliseconds. */
   lastMessageAt: number;
-  /** What became of its sources; empty before the end, and for an apply that has changed nothing. */
+  /** The fate of its sources; empty before the end, and for an apply that has changed nothing. */
   settled: readonly OperationSource[] = [];
-  /** What the end has stored; null before the end. */
+  /** The record that the end has stored; null before the end. */
   stored: StoredEnd | null = null;
   private readonly taken: Outcome[];
   private waiting: RunEntry[] = [];

@@ -70,7 +70,7 @@ interface FinishedOptions extends FollowOptions {
   readonly onResult: (result: ResourceResult) => Promise<void>;
 }
 
-/** What the start of an apply remarked. */
+/** The remarks of the start of an apply. */
 interface Remarks {
   readonly warnings: RunResult['warnings'];
   readonly notes: readonly string[];

@@ -188,7 +188,7 @@ export class OperationRecords {
     if (!isEnd(end)) throw new Error(`${end.state} is no end of operation ${operation.id}`);
     const { db, uow, clock, trials } = this.options;
     const finishedAt = clock.now();
-    // What an agent has not reported is unknown, and not the same as a check that did not run.
+    // A missing report is unknown, and not the same as a check that did not run.
     const checks = by === 'agent' ? operation.checks : null;
     operation.reportedFailures = isReported(operation, end, by) ? operation.content.failures : [];
     const { state, error } = columnsOf(end);

@@ -27,7 +27,7 @@ interface OperationValues {
   /** Party that cancelled it; null for none. */
   readonly cancelled_by: Party | null;
   readonly checks: readonly CheckResult[] | null;
-  /** What the agent has restored; null for nothing. */
+  /** The agent's report of a restore; null without one. */
   readonly restored: Restored | null;
 }
 
@@ -165,7 +165,7 @@ export async function updateOperation(
   return (await query.executeTakeFirst()).numUpdatedRows > 0n;
 }
 
-/** What the end of an operation changes in its row. */
+/** The columns that the end of an operation changes. */
 export interface OperationEnd extends Pick<OperationRow, 'state' | 'error' | 'summary' | 'checks' | 'restored'> {
   /** Unix milliseconds. */
   readonly finished_at: number;

@@ -70,7 +70,7 @@ export class RolloutProgress {
     return this.isRowSaved && this.unsaved.size === 0 && this.events.length === 0;
   }
 
-  /** What the next moves follow from. */
+  /** The facts from which the next moves follow. */
   get situation(): Situation {
     const { agents, bounds, current: row, deadlines, window } = this;
     const { waves, silent } = agents;
@@ -85,7 +85,7 @@ export class RolloutProgress {
     return rolloutRecord({ ...this.current, counts: this.agents.counts });
   }
 
-  /** What the applies of the rollout are requested with. */
+  /** The actor and the request of the rollout's applies. */
   context(): RequestContext {
     const { actor, request_id: requestId } = this.current;
     return { actor, requestId, address: null };

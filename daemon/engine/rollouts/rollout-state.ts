@@ -27,7 +27,7 @@ export interface Announced {
   readonly reason: string | null;
 }
 
-/** What becomes of a rollout. */
+/** A change of a rollout. */
 export interface Change {
   readonly progress: Progress;
   /** True if it has its end now. */
@@ -122,7 +122,7 @@ export function brokenOff(situation: Situation, reason: string, wave = situation
   return { progress: { state: 'halted', reason, soaking_until: null }, isOver: false, event: halted };
 }
 
-/** What came of reverting the current wave. */
+/** The outcome of reverting the current wave. */
 export interface Reverted {
   /** Agents of the wave that were applied to, and how many of them are not reverted. */
   readonly applied: number;
@@ -145,7 +145,7 @@ export function revertedEnd({ row }: Pick<Situation, 'row'>, { applied, left, ha
 const notReverted = (left: number, all: number | string): string => `; ${left} of ${all} agents could not be reverted`;
 
 const NOT_REVERTED = /; \d+ of (\d+) agents could not be reverted$/;
-/** What an earlier correction has said; only the last one is kept. */
+/** The words of an earlier correction; only the last one is kept. */
 const LATER = /; later .* reported that it has \w+$/;
 
 /**
@@ -188,7 +188,7 @@ export type Command =
   /** Start no further agent, because the orchestrator says so. */
   | { readonly do: 'halt'; readonly reason: string };
 
-/** What a command makes of a rollout and of the agents in some states. */
+/** The effect of a command on a rollout and on the agents in some states. */
 export interface Commanded {
   readonly progress: Progress;
   readonly agents: {

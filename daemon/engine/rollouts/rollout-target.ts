@@ -17,7 +17,7 @@ export type RolloutTarget =
   | { readonly kind: 'selector'; readonly selector: string }
   | { readonly kind: 'agents'; readonly nodeIds: readonly string[] };
 
-/** What a rollout is about. */
+/** The target of a rollout. */
 export interface RolloutHead {
   readonly id: string;
   /** Name of the assignment; null for another target. */

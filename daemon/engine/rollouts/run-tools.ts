@@ -1,4 +1,4 @@
-/** What the parts of a rollout in memory work with. */
+/** The tools of the parts of a rollout in memory. */
 import type { Core } from '../../core/core.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { Applies } from '../applies/applies.js';

@@ -87,7 +87,7 @@ async function beginRevert(
   for (let attempt = 1; ; attempt += 1) {
     try {
       const start = async () => {
-        // What another has applied since must stay, also when it was applied while this one waited.
+        // Later applies of others must stay, also those that were made while this one waited.
         const newest = await newestApplied(db, nodeId, applied);
         if (newest !== null && newest.operation_id !== applied) throw appliedSince(newest.operation_id);
         return applies.start(request, context);

@@ -29,7 +29,7 @@ interface TrialsOptions extends Pick<Core, 'clock' | 'newId'> {
   readonly followers: Followers;
 }
 
-/** What a transaction needs to settle the sources of an apply. */
+/** Facts that a transaction needs to settle the sources of an apply. */
 interface Settling {
   readonly tx: Queryable;
   readonly emit: Emit;

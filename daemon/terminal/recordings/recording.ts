@@ -1,4 +1,4 @@
-/** What a recording is about, and how it ends. */
+/** The head of a recording, and its end. */
 
 /** End of a recording. */
 export interface RecordingEnd {

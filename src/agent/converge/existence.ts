@@ -1,4 +1,4 @@
-/** What existed before an apply changed anything, so that nothing that the apply brings counts as found. */
+/** Resources that existed before an apply changed anything, so that nothing that the apply brings counts as found. */
 import type { Pending } from './examined.js';
 import type { Ledger } from './ledger.js';
 import { addsOthers } from './resource-progress.js';

@@ -133,7 +133,7 @@ function byKind(needs: readonly Need[]): ReadonlyMap<ResourceKind, readonly Need
   return kinds;
 }
 
-/** What orch did not create is released, and what has an heir of its kind stays. */
+/** Resources that orch did not create are released, and those with an heir of their kind stay. */
 function mayGoFirst({ kind, source, index }: Target, { heirs }: SameThings): boolean {
   if (kind === null || !('origin' in source) || source.origin !== 'created') return false;
   const heir = heirs.get(index);

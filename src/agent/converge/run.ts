@@ -45,7 +45,7 @@ interface RunAim {
   readonly purpose: Exclude<ReadPurpose, 'removal'>;
   /** True when each resource is examined even if one that it depends on has failed. */
   readonly isIndependent?: boolean;
-  /** What existed before the apply [default: what this run finds]. */
+  /** Resources that existed before the apply [default: those that this run finds]. */
   readonly existence?: Existence;
 }
 

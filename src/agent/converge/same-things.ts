@@ -12,7 +12,7 @@ export interface Heir {
   readonly reason: string;
 }
 
-/** What the resources of a run are; true until something changes. */
+/** Things that the resources of a run share; true until something changes. */
 export interface SameThings {
   readonly places: ReadonlyMap<number, Place>;
   /** For each wanted resource that another one also declares: why it is refused. */

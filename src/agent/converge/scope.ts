@@ -9,7 +9,7 @@ import { isRemoval, type KnownTarget, keyOf, type Target } from './target.js';
 /** The part of a plan's context that changes while the run proceeds. */
 export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { readonly purpose: ReadPurpose };
 
-/** What an early removal leaves for a wanted path. */
+/** The place that an early removal makes for a wanted path. */
 export interface Room {
   /** A path that is free now; null for none. */
   readonly free: string | null;

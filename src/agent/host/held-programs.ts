@@ -2,7 +2,7 @@
 import { openSync } from 'node:fs';
 import { environmentOf, findProgram } from './launch.js';
 
-/** What the undo of an apply starts. */
+/** The programs that the undo of an apply starts. */
 const PROGRAMS = [
   ...['cp', 'ls', 'systemctl', 'useradd', 'userdel', 'usermod', 'groupadd', 'groupdel', 'groupmod', 'gpasswd'],
   ...['chpasswd', 'chage'],

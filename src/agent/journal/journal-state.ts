@@ -37,7 +37,7 @@ export type JournalRecord =
       readonly error: RunError | null;
       /** Absent when no health check has a result. */
       readonly checks?: readonly CheckReport[] | undefined;
-      /** What was restored; absent for nothing. */
+      /** The report of a restore; absent without one. */
       readonly restored?: Restored;
     }
   | { readonly t: 'ack'; readonly run: string };
@@ -48,7 +48,7 @@ export interface RunError {
 }
 
 /** An apply in the journal. */
-/** What followed an apply: its health checks, and what was restored. */
+/** The health checks and the restore that followed an apply. */
 export interface Aftermath {
   readonly checks?: readonly CheckReport[] | undefined;
   readonly restored?: Restored | null | undefined;
@@ -72,7 +72,7 @@ export interface JournalledRun {
   readonly error: RunError | null;
   /** Results of the health checks; absent without them. */
   readonly checks?: readonly CheckReport[] | undefined;
-  /** What was restored; null for nothing. */
+  /** The report of a restore; null without one. */
   readonly restored: Restored | null;
 }
 

@@ -18,7 +18,7 @@ export async function restore(record: SnapshotRecord, host: Host, options: PathR
   const reasons = new Map<SavedItem, string>();
   const items = record.items.toReversed();
   for (const phase of PHASES) {
-    // What was applied first is what the others need, so units start in that order.
+    // Units start in the order in which they were applied, because later ones may need earlier ones.
     const order = phase === 'start' ? record.items : items;
     if (phase === 'start' && touchesUnits(items)) await host.run({ argv: ['systemctl', 'daemon-reload'] });
     for (const item of order) {

@@ -1,4 +1,4 @@
-/** What was at a path before an apply, and how a snapshot reaches its directory. */
+/** The former content of a path, and how a snapshot reaches its directory. */
 import { Fault } from '../../kernel/fault.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import type { HeldEntry, SafeWalk } from '../host/safe-walk.js';

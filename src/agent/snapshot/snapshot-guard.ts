@@ -16,7 +16,7 @@ import { bootTime, leftUntil } from './boot-time.js';
 import { restore } from './restore.js';
 import { readSnapshot, type SnapshotRecord, writeSnapshot } from './snapshot-record.js';
 
-/** What protects a snapshot while the agent may be unable to. */
+/** Protection of a snapshot while the agent may be unable to restore it. */
 export interface SnapshotGuard {
   /** Starts it, before the first change. Throws `service_failed`. */
   start(dataDir: string): Promise<void>;

@@ -16,7 +16,7 @@ export interface SavedItem {
   readonly identity: string;
   /** Ledger key of the resource. */
   readonly key: string;
-  /** What the apply was about to do. */
+  /** The action that the apply was about to take. */
   readonly action: string;
   /** State of the resource in the form of its kind; null if it cannot be restored. */
   readonly saved: object | null;

@@ -67,7 +67,7 @@ export async function fetchRelease(options: FetchOptions): Promise<string> {
   const tarball = `${directory}.tar.gz`;
   try {
     if (directory === running.directory) throw refused('this agent runs from that release already');
-    // What an earlier attempt left may be damaged.
+    // The rest of an earlier attempt may be damaged.
     for (const path of [directory, staging]) rmSync(path, { recursive: true, force: true });
     await download(options, tarball);
     // No other user starts anything in it before it is checked.

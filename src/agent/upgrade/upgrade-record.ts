@@ -8,7 +8,7 @@ import { replaceFile, syncDirectory } from '../../disk/durable.js';
 import { Fault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { UpgradeState } from '../../wire/messages.js';
 
-/** What the trial of a release has to know. */
+/** Facts that the trial of a release needs. */
 interface Trial {
   /** Directory of the new release. */
   readonly release: string;
@@ -25,7 +25,7 @@ export interface UpgradeRecord {
   readonly upgrade_id: string;
   readonly version: string;
   readonly state: UpgradeState;
-  /** What the upgrade waits for, or null. */
+  /** The work that the upgrade waits for, or null. */
   readonly waits_for: string | null;
   readonly error: { readonly code: string; readonly message: string } | null;
   /** Null before the release is on the disk. */

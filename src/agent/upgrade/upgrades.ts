@@ -160,7 +160,7 @@ export class Upgrades {
       if (busy === null) {
         await this.pause(REPORT_MS);
         setDetached(true);
-        // What began in the meantime is waited for as well.
+        // Work that began in the meantime is waited for as well.
         if ((await busyWith()) === null) return;
         setDetached(false);
       } else if (performance.now() >= end) {

@@ -224,7 +224,7 @@ function reasonOf({ state, error, from_version }: Upgrade): string | null {
 const saidOf = ({ status, version, reason }: UpgradedAgent): string =>
   status === 'succeeded' ? `upgraded to ${version}` : headOf(reason ?? status);
 
-/** What the reason of a roll-back says before the log of the new agent. */
+/** The beginning of the reason of a roll-back, before the log of the new agent. */
 const LOG = '; its log ends with:\n';
 
 const headOf = (reason: string): string => reason.split(LOG, 1)[0] ?? reason;

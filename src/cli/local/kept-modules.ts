@@ -44,7 +44,7 @@ interface CheckedModule {
   readonly definition: ModuleDefinition;
 }
 
-/** What a resolution depends on. */
+/** The inputs of a resolution. */
 export interface ResolutionInput {
   /** Texts of the modules, in their order. */
   readonly sources: readonly string[];

@@ -1,4 +1,4 @@
-/** What commands say about an agent whose key several machines have. */
+/** Words of commands about an agent whose key several machines have. */
 import type { Agent } from '../../contract/agents.js';
 
 type Contest = NonNullable<Agent['contest']>;

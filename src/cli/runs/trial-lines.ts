@@ -1,4 +1,4 @@
-/** What becomes of the files of an apply: published with it, or on trial on its machines. Said before the apply, and after it. */
+/** The fate of the files of an apply, published with it or on trial on its machines, as lines before and after the apply. */
 import type { ApiClient } from '../../client/api-client.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
 import { isFault } from '../../kernel/fault.js';

@@ -33,7 +33,7 @@ export interface FleetSnapshot {
 /** Number of newest events. */
 const EVENTS = 10;
 
-/** What is read by itself: a part of the snapshot. */
+/** A part of the snapshot that is read by itself. */
 export const FLEET_PARTS = ['agents', 'metrics', 'rollouts', 'operations', 'terminals'] as const;
 export type FleetPart = (typeof FLEET_PARTS)[number];
 

@@ -62,7 +62,7 @@ export interface TopState {
 
 export type Source = 'fleet' | 'page' | 'events';
 
-/** What the caller has to do after a key. */
+/** The caller's task after a key. */
 export type Effect =
   | { readonly kind: 'quit' | 'interrupt' | 'suspend' | 'redraw' }
   | { readonly kind: 'terminal'; readonly nodeId: string; readonly name: string };

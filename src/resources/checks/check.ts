@@ -31,7 +31,7 @@ export type DesiredCheck = Type.Static<typeof DesiredCheckSchema>;
 
 const CHECK_STATUSES = ['healthy', 'unhealthy', 'not_run'] as const;
 
-/** What the agent reports about a check: its position in the run, and how it ended. */
+/** The agent's report about a check: its position in the run, and its end. */
 export const CheckReportSchema = closed({
   index: Type.Integer({ minimum: 0, maximum: MAX_RUN_CHECKS }),
   status: Type.Enum(CHECK_STATUSES),
