@@ -17,6 +17,8 @@ export interface Rendered {
   readonly payload: string | null;
   /** Streamed body; `payload` is null then. */
   readonly pieces?: Readable;
+  /** Faults of the route, which a streamed body may end with. */
+  readonly faults?: readonly FaultCode[];
 }
 
 interface AnyAnswer {
@@ -44,7 +46,7 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
     if (check === null) return { status, headers, payload: null };
     const typed = { ...headers, 'content-type': type };
     if (route.mediaType !== undefined && body instanceof Readable) {
-      return { status, headers: typed, payload: null, pieces: body };
+      return { status, headers: typed, payload: null, pieces: body, faults: route.faults };
     }
     const payload = route.mediaType === undefined ? jsonOf(body) : String(body);
     if (validate) {
@@ -134,12 +136,12 @@ const internal = (cause: unknown): Fault =>
   });
 
 /**
- * Sends a whole answer. A streamed body that fails before its first byte becomes `internal`; later the connection is
- * closed.
+ * Sends a whole answer. A streamed body that fails before its first byte becomes its fault, or `internal`; later the connection
+ * is closed.
  */
 export function sendRendered(
   { request, response, requestId }: Pick<Exchange, 'request' | 'response' | 'requestId'>,
-  { status, headers, payload, pieces }: Rendered,
+  { status, headers, payload, pieces, faults }: Rendered,
 ): void {
   response.statusCode = status;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
@@ -156,7 +158,7 @@ export function sendRendered(
     if (response.headersSent) response.destroy();
     else {
       for (const name of Object.keys(headers)) response.removeHeader(name);
-      sendRendered({ request, response, requestId }, renderFault(faultOfError(error), requestId));
+      sendRendered({ request, response, requestId }, renderFault(faultOfError(error, faults), requestId));
     }
   });
   pieces.pipe(response);

@@ -177,7 +177,7 @@ export const terminalRoutes = {
     params: sessionParams,
     mediaType: 'application/x-asciicast',
     answers: { 200: Type.String() },
-    faults: ['terminal_not_found', 'transcript_not_found'],
+    faults: ['terminal_not_found', 'transcript_not_found', 'transcript_invalid'],
   }),
   searchTerminals: route({
     id: 'searchTerminals',

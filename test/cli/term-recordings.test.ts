@@ -78,19 +78,27 @@ function temporary(name: string): string {
 
 describe('a file of another format', () => {
   it.each([
-    ['text', Buffer.from('{"version":3}\n'), 'its first line is not an asciicast version 2 header'],
-    ['nothing', Buffer.alloc(0), 'its first line is not an asciicast version 2 header'],
-    ['a long line', Buffer.alloc(3_000_000, 'x'), 'its first line is not an asciicast version 2 header'],
-    ['other gzipped data', gzipSync('a tar file'), 'its first line is not an asciicast version 2 header'],
-    ['something like gzip', Buffer.from('\x1f\x8bgarbage', 'latin1'), 'its gzip data is damaged'],
-    ['half a recording', gzipSync(cast).subarray(0, -9), 'its gzip data is damaged'],
+    ['text', Buffer.from('{"version":3}\n'), 'this is not a recording: its first line is not an asciicast v2 header'],
+    ['nothing', Buffer.alloc(0), 'this is not a recording: its first line is not an asciicast v2 header'],
+    [
+      'a long line',
+      Buffer.alloc(3_000_000, 'x'),
+      'this is not a recording: its first line is not an asciicast v2 header',
+    ],
+    [
+      'other gzipped data',
+      gzipSync('a tar file'),
+      'this is not a recording: its first line is not an asciicast v2 header',
+    ],
+    ['something like gzip', Buffer.from('\x1f\x8bgarbage', 'latin1'), 'the compressed recording is damaged'],
+    ['half a recording', gzipSync(cast).subarray(0, -9), 'the compressed recording is damaged'],
   ])('is refused by name: %s', async (_, bytes, reason) => {
     const file = temporary('other.cast');
     writeFileSync(file, bytes);
     for (const format of ['cast', 'raw', 'txt']) {
       const { status, stderr } = await orch(['term', 'transcript', file, '--format', format]);
       expect(status).not.toBe(0);
-      expect(stderr).toContain(`${file} is not a recording: ${reason}`);
+      expect(stderr).toContain(`${file} cannot be read: ${reason}`);
       expect(stderr).toContain('hint: use an asciicast version 2 file');
     }
   });

@@ -78,6 +78,13 @@ describe('the recording of a command', () => {
       () => readdirSync(sandbox.path(`serve/transcripts/${month}`)).join() === `${id}.cast.gz`,
       'the recording is compressed',
     );
+    const file = sandbox.path(`serve/transcripts/${month}/${id}.cast.gz`);
+    writeFileSync(file, Buffer.from([0x1f, 0x8b, 8, 0, 1, 2, 3]));
+    const damaged = await sandbox.orch(['term', 'transcript', id]);
+    expect(damaged).toMatchObject({ status: 1, stdout: '' });
+    expect(damaged.stderr).toBe(
+      'orch: the compressed recording is damaged; restore the file from a backup of the host\n',
+    );
   });
 
   it('that has to be there and cannot be made keeps the command from running; the log says which it was', async () => {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { TERMINAL_SEARCH_LIMIT, type TerminalMatch } from '../../contract/terminal.js';
 import type { Clock } from '../../kernel/clock.js';
-import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import { parseHead } from '../../terminal/recording/cast-format.js';
 import { toHarmless, toHarmlessCast, toHtml, toRaw, toText } from '../../terminal/recording/convert-cast.js';
 import { Neutralizer } from '../../terminal/recording/neutralizer.js';
@@ -364,10 +364,8 @@ async function* onlyRecording(chunks: AsyncIterable<Uint8Array>, path: string): 
     parseHead(head.toString('utf8'));
     yield head;
   } catch (cause) {
-    const isDamaged = systemCodeOf(cause)?.startsWith('Z_') === true;
-    if (!isDamaged && !isFault(cause, 'transcript_invalid')) throw cause;
-    const reason = isDamaged ? 'its gzip data is damaged' : 'its first line is not an asciicast version 2 header';
-    throw new Fault('transcript_invalid', `${path} is not a recording: ${reason}`, {
+    if (!isFault(cause, 'transcript_invalid')) throw cause;
+    throw new Fault('transcript_invalid', `${path} cannot be read: ${cause.message}`, {
       hint: 'use an asciicast version 2 file, plain or gzipped',
       cause,
     });

@@ -3,7 +3,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { Fault, systemCodeOf } from '../../kernel/fault.js';
 import { type CastEvent, type CastHead, type CastStream, parseEvent, parseHead, parseSize } from './cast-format.js';
 
@@ -92,18 +92,9 @@ export const MAX_LINE_BYTES = 16 * 1024 * 1024;
 
 /**
  * Yields lines with their line feed. The last line lacks it when it is incomplete.
- * @throws Fault `transcript_invalid` for a line that is too long and for damaged gzip data
+ * @throws Fault `transcript_invalid` for a line that is too long
  */
 export async function* castLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  try {
-    yield* linesOf(chunks);
-  } catch (cause) {
-    if (!systemCodeOf(cause)?.startsWith('Z_')) throw cause;
-    throw new Fault('transcript_invalid', 'the compressed recording is damaged', { cause });
-  }
-}
-
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   let length = 0;
   for await (const chunk of chunks) {
@@ -137,7 +128,7 @@ export interface OpenOptions {
 /**
  * Opens the file of a recording and returns its plain bytes. The file closes when the stream ends or is destroyed.
  * @throws the system error when the file cannot be opened, Fault `transcript_invalid` when it is not a regular file. Damaged gzip
- *   data ends the stream with a zlib error.
+ *   data ends the stream with that fault too.
  */
 export async function openCastFile(path: string, { length = null }: OpenOptions = {}): Promise<Readable> {
   const file = await openRegularFile(path);
@@ -146,7 +137,7 @@ export async function openCastFile(path: string, { length = null }: OpenOptions 
     const { bytesRead } = await file.read(start, 0, 2, 0);
     if (bytesRead === 2 && start[0] === 0x1f && start[1] === 0x8b) {
       // `pipeline` destroys the other stream when one ends early.
-      return pipeline(file.createReadStream({ start: 0 }), createGunzip(), () => undefined);
+      return pipeline(file.createReadStream({ start: 0 }), inflater(), () => undefined);
     }
     if (length !== 0) return file.createReadStream({ start: 0, ...(length === null ? {} : { end: length - 1 }) });
   } catch (error) {
@@ -155,6 +146,19 @@ export async function openCastFile(path: string, { length = null }: OpenOptions 
   }
   await file.close();
   return Readable.from([]);
+}
+
+/** Returns a stream that inflates gzip data. */
+function inflater(): Gunzip {
+  const stream = createGunzip();
+  const destroy = stream._destroy.bind(stream);
+  stream._destroy = (error, done) => {
+    const isDamage = systemCodeOf(error)?.startsWith('Z_') === true;
+    const hint = 'restore the file from a backup of the host';
+    const damage = new Fault('transcript_invalid', 'the compressed recording is damaged', { hint, cause: error });
+    destroy(isDamage ? damage : error, done);
+  };
+  return stream;
 }
 
 /**
