@@ -35,7 +35,7 @@ const sectionOf = (page: string, heading: string): string =>
 const moduleOf = (text: string): string =>
   text.startsWith('- ') ? `name: example\nsupports: [{}]\nresources:\n${text}` : text;
 
-/** What stands in back quotes in the first column of the tables of a text. */
+/** The words in back quotes in the first column of the tables of a text. */
 const firstColumn = (text: string): readonly string[] =>
   [...text.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, cell = '']) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),

@@ -297,7 +297,7 @@ describe('an enrolment token', () => {
   const token = tokenOf(identity.publicKey);
   const given = { orchestratorKey: identity.publicKey, enrolmentToken: token };
 
-  /** What the agent says in its hello on that connection. */
+  /** The agent's hello on that connection. */
   const shown = async (orchestrator: ScriptedOrchestrator) => (await orchestrator.next('hello')).enrolment_token;
 
   it('is shown until there is an answer to it, and kept nowhere', async () => {

@@ -1,4 +1,4 @@
-/** What the agent measures of this machine. */
+/** The agent's measurements of this machine. */
 import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,4 +1,4 @@
-/** What the OpenAPI document says of each operation, and whether an answer is one of those that it describes. */
+/** The OpenAPI document's description of each operation, and whether an answer is one of those that it describes. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Answer } from './api-request.js';
 
@@ -78,14 +78,14 @@ export class DescribedApi {
     return operation;
   }
 
-  /** What in the answer is not as described; empty when it is one of the answers of the operation. */
+  /** The parts of the answer that are not as described; empty when it is one of the answers of the operation. */
   problemsOf(id: string, answer: Answer): readonly string[] {
     const response = this.operation(id).object.responses[String(answer.status)];
     if (response === undefined) return [`the status ${answer.status} is not described`];
     return [...this.bodyProblems(response, answer), ...this.headerProblems(response, answer)];
   }
 
-  /** What in a body is not as described for requests; empty for a good one, and for none. */
+  /** The parts of a body that are not as described for requests; empty for a good one, and for none. */
   requestProblemsOf(id: string, body: string | Buffer | null): readonly string[] {
     const { content } = this.operation(id).object.requestBody ?? {};
     const schema = content?.['application/json']?.schema;

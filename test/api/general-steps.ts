@@ -1,4 +1,4 @@
-/** What every operation answers alike: who may call it, and requests that are refused before its handler. */
+/** Answers that every operation shares: access, and requests that are refused before its handler. */
 import type { RouteId } from '../../src/contract/contract.js';
 import { until } from '../support/orch.js';
 import { type Answer, headOf, openWire, send } from './api-request.js';
@@ -11,7 +11,7 @@ const REFUSED = { admin: 'admin_required', operator: 'role_forbidden', viewer: '
 /** The path with every parameter filled in with the same text, which is sent as it is. */
 const pathOf = ({ path }: Described, parameter = 'none'): string => path.replace(/\{\w+\}/g, parameter);
 
-/** What has to be in the query before the rest of the request is looked at. */
+/** Members of the query that are required before the rest of the request is looked at. */
 function requiredQuery({ object }: Described): string {
   const required = (object.parameters ?? []).filter((parameter) => parameter.in === 'query' && parameter.required);
   return required.length === 0 ? '' : `?${required.map(({ name }) => `${name}=none`).join('&')}`;

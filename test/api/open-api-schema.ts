@@ -143,7 +143,7 @@ const OPEN_API = {
   },
 };
 
-/** What in a document is not as OpenAPI 3.1 wants it; empty for a good one. */
+/** The parts of a document that break OpenAPI 3.1; empty for a good one. */
 export function openApiMistakes(document: unknown): readonly string[] {
   const validate = new Ajv2020({ strict: false, allErrors: true, validateFormats: false }).compile(OPEN_API);
   if (validate(document)) return [];

@@ -150,7 +150,7 @@ export class World {
     throw new Error(`${id} answered ${answer.status}, not ${status}: ${answer.text}`);
   }
 
-  /** What replaces something is refused first with the tag of another state. */
+  /** A replacement is refused first with the tag of another state. */
   private async changesNothingOfOthers(id: string, call: Call): Promise<void> {
     const route = Object.values<RouteSpec>(CONTRACT).find((one) => one.id === id);
     if (route === undefined || !takesIfMatch(route) || this.seen.get(id)?.has('precondition_failed')) return;

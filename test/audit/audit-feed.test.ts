@@ -204,7 +204,7 @@ describe('pages of the audit log', () => {
           await writing;
           expect(new Set(read).size).toBe(read.length);
           expect(read).toEqual([...read].sort().reverse());
-          // What was written meanwhile is newer than the first page, or on it.
+          // Events that were written meanwhile are newer than the first page, or on it.
           expect(read.slice(-there.length)).toEqual(there);
         },
       ),

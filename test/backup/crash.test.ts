@@ -61,7 +61,7 @@ async function prepare(shape: Shape): Promise<{ readonly template: string; reado
 const run = (directory: string, backup: string, limit: number) =>
   spawnSync(process.execPath, [program, directory, backup, String(limit)], { encoding: 'utf8', timeout: 60_000 });
 
-/** What `orch serve` would find; `unusable` where it refuses to start. */
+/** The state that `orch serve` would find; `unusable` where it refuses to start. */
 function found(directory: string): unknown {
   const copy = `${directory}.look`;
   rmSync(copy, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** What the programs that always run take of the memory while nothing happens. */
+/** The memory of the programs that always run, while nothing happens. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';

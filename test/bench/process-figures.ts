@@ -1,4 +1,4 @@
-/** What a running process costs, from /proc. */
+/** The cost of a running process, from /proc. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Clock ticks a second in /proc, the same on every Linux that Node supports. */

@@ -1,4 +1,4 @@
-/** What the commands of the audit log show, beside its list. */
+/** The output of the commands of the audit log, beside its list. */
 import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditVerification } from '../../src/contract/audit.js';

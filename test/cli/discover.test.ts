@@ -1,4 +1,4 @@
-/** What `orch discover` sends and shows. */
+/** The packets and the output of `orch discover`. */
 import { expect, it } from 'vitest';
 import { expectGolden, runOrch, transcript } from '../support/cli.js';
 import { loggedIn, startFakeApi } from '../support/fake-api.js';

@@ -1,4 +1,4 @@
-/** What `orch doctor` prints; `test/e2e/doctor.test.ts` has what it finds. */
+/** The output of `orch doctor`; `test/e2e/doctor.test.ts` has its findings. */
 import { expect, it, onTestFinished } from 'vitest';
 import type { DoctorCheck } from '../../src/programs/doctor-check.js';
 import { expectGolden, Home, noPrograms, runOrch, transcript } from '../support/cli.js';

@@ -1,4 +1,4 @@
-/** What the commands of enrolment tokens show, and how the agent is given one. */
+/** The output of the commands of enrolment tokens, and the ways to give one to the agent. */
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CreatedEnrolmentToken, EnrolmentTokenRecord } from '../../src/contract/enrolment-tokens.js';
@@ -63,7 +63,7 @@ async function golden(name: string, argv: readonly string[], status: number): Pr
   expectGolden(name, transcript(argv, ran));
 }
 
-/** What the next token is asked for. */
+/** The request for the next token. */
 function recordBody(answer: CreatedEnrolmentToken = created): () => unknown {
   let body: unknown;
   api.answer({

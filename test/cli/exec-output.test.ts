@@ -1,4 +1,4 @@
-/** What `orch exec` does with output, wherever it is cut. */
+/** The output of `orch exec`, wherever it is cut. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InOrder } from '../../src/cli/exec/exec-agents.js';

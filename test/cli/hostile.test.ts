@@ -129,7 +129,7 @@ describe('on a terminal', () => {
     const answersTyped = [{ at: 'Apply it, with 1 removal?', type: 'n\r' }];
     const ran = await runOrch(['apply', 'web-01'], { env: loggedIn(api), columns: 100, answers: answersTyped });
     expect(ran.status).toBe(1);
-    // What the renderer, the live line and the question library write themselves.
+    // Sequences that the renderer, the live line and the question library write themselves.
     const own = /\x1b\[[0-9;?]*[A-Za-z]|\r|\n/g;
     expect(ran.stderr.replace(own, '')).not.toMatch(STEERING);
     expect(ran.stderr).toContain('\\x1b]52;c;cm0=');

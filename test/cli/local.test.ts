@@ -270,7 +270,7 @@ describe('completion', () => {
     );
   }
 
-  /** What a shell offers for a line, with the built program in its path; null where there is no such shell. */
+  /** The completions that a shell offers for a line, with the built program in its path; null where there is no such shell. */
   async function offered(shell: string, command: string): Promise<readonly string[] | null> {
     writeFileSync(home.file('script'), (await run(['completion', shell])).stdout);
     api ??= await startFakeApi(readings);
@@ -285,7 +285,7 @@ describe('completion', () => {
     return stdout.trim().split('\n');
   }
 
-  /** What bash sets before it calls the function; it has split the line at blanks and at "=". */
+  /** The variables that bash sets before it calls the function; it has split the line at blanks and at "=". */
   const bash = (line: string, words: string) =>
     `source ./script; COMP_LINE="${line}"; COMP_POINT=\${#COMP_LINE}; COMP_WORDS=(${words}); ` +
     `COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _orch; printf '%s\\n' "\${COMPREPLY[@]}"`;

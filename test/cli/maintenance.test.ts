@@ -1,4 +1,4 @@
-/** What the commands of maintenance windows send and show. */
+/** The requests and the output of the commands of maintenance windows. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type {
   CreateMaintenanceWindow,

@@ -1,4 +1,4 @@
-/** What the reading commands show, in every format. */
+/** The output of the reading commands, in every format. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectGolden, runOrch, transcript } from '../support/cli.js';
 import { agents, events, readings, ulid, web1 } from '../support/cli-world.js';
@@ -17,7 +17,7 @@ afterAll(async () => {
 const run = (argv: readonly string[], columns?: number) =>
   runOrch(argv, { env: { ...loggedIn(api), NO_COLOR: '1' }, ...(columns === undefined ? {} : { columns }) });
 
-/** What differs from run to run. */
+/** The parts that differ from run to run. */
 const steady = (text: string) => text.replaceAll(api.url, 'http://orch.test');
 
 describe('a person reads', () => {

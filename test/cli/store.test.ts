@@ -1,4 +1,4 @@
-/** What `orch serve backup`, `restore` and `recover-admin` ask and show. */
+/** The questions and the output of `orch serve backup`, `restore` and `recover-admin`. */
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { StorePrograms } from '../../src/programs/store.js';

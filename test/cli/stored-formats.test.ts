@@ -41,7 +41,7 @@ const believed: Complete<BelievedState> = {
 const SITE = 'name: site\nsupports: [{platform: linux}]\nresources: []\n';
 const URL = 'https://orch.example:8443';
 
-/** What the body of an apply over named agents says. */
+/** The body of an apply over named agents. */
 interface SentApply {
   readonly agents: readonly string[];
   readonly expect: Readonly<Record<string, string>>;

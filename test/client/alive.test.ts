@@ -1,4 +1,4 @@
-/** What notices a silent end leaves nothing behind that keeps a program alive. */
+/** The watch for a silent end leaves nothing behind that keeps a program alive. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** What a clock that jumps does to records, to their deletion, and what is reported of it. */
+/** The effect of a clock that jumps on records and on their deletion, and its reports. */
 import { describe, expect, it } from 'vitest';
 import { readAuditPage } from '../../daemon/audit/audit-reader.js';
 import { ClockTrust } from '../../daemon/core/clock-trust.js';

@@ -12,7 +12,7 @@ const NAMES = ['web-01', 'web-02', 'web-03'] as const;
 const running = new Map<string, Running>();
 let ready: Ready;
 
-/** What an agent manages; its directory is there already. */
+/** The file that an agent manages; its directory is there already. */
 const place = (name: string, ...parts: readonly string[]) => sandbox.path('machines', name, ...parts);
 
 const moduleText = (name: string, content: string) => `name: ${name}

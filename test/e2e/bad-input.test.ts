@@ -1,4 +1,4 @@
-/** What people and attackers get wrong, once each, against real processes. */
+/** Mistakes of people and attackers, once each, against real processes. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,

@@ -24,7 +24,7 @@ const status = () =>
   sandbox.json<Record<string, string | null>>(['agent', 'status', '--data-dir', sandbox.path('agent')]);
 const events = async (type: string) =>
   (await sandbox.json<{ events: readonly AuditEvent[] }>(['audit', '--type', type])).events;
-/** What `orch serve` says in whole, on the line of a wide terminal. */
+/** The whole message of `orch serve`, on the line of a wide terminal. */
 const said = ({ stderr }: Finished) => stderr.replace(/\s+/g, ' ');
 
 const ports = () =>

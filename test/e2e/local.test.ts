@@ -255,7 +255,7 @@ describe('an apply that is ended in the middle of a script', () => {
     return { status, script: Number(readFileSync(pidFile(), 'utf8')) };
   }
 
-  /** What it made is known to be orch's own. */
+  /** The file is known to be orch's own. */
   async function expectRemovable() {
     expect(existsSync(`${site}/made`)).toBe(true);
     const path = module('site', directory());

@@ -52,7 +52,7 @@ describe('a maintenance window', () => {
   it('holds back scheduled drift checks, and none that is requested', async () => {
     await until(async () => (await checks('scheduled')) > 0, 'a check was made by itself');
     ({ id } = await sandbox.json<MaintenanceWindow>(['maintenance', 'start', '--for', '1h', '--reason', 'new disk']));
-    // What had begun before may still end: a check by hand waits for the others of its agent.
+    // Work that had begun before may still end: a check by hand waits for the others of its agent.
     await sandbox.json(['drift', 'web-01']);
     const before = await checks('scheduled');
     // Three times the interval of the checks.

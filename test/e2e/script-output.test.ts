@@ -1,4 +1,4 @@
-/** What scripts write, from a real agent to the operator, and what becomes of secrets in it and in an undo. */
+/** The output of scripts, from a real agent to the operator, with the secrets in it and in a restore. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -35,7 +35,7 @@ async function expectFew(
     // The watch over lost agents reads once a second, with or without an apply.
     rounds.push(statements.filter((sql) => !sql.includes('agent_absences')));
   }
-  // What the orchestrator does from time to time by itself is in some rounds.
+  // The periodic work of the orchestrator is in some rounds.
   const [fewest = []] = rounds.sort((one, other) => one.length - other.length);
   expect(fewest.filter((sql) => sql.includes('"operations"')).length, fewest.join('\n')).toBeGreaterThan(0);
   expect(fewest.length, fewest.join('\n')).toBeLessThanOrEqual(MOST);

@@ -126,7 +126,7 @@ describe('predicted echo with the real programs', () => {
     const begun = pty.output.length;
     for (const [index, [command, password]] of prompts.entries()) {
       const line = `${command}; echo do''ne ${index}`;
-      // What is predicted begins with a key that is looked at.
+      // A prediction begins with a key that is looked at.
       await sleep(4 * DELAY);
       pty.write(line.slice(0, 1));
       await sleep(4 * DELAY);
@@ -146,7 +146,7 @@ describe('predicted echo with the real programs', () => {
     pty.write('exit\r');
     expect(await pty.ended()).toBe(0);
     const { stdout } = await sandbox.orch(['term', 'transcript', session?.session_id ?? '', '--format', 'raw']);
-    // What the system has echoed before its echo was turned off is in the transcript too.
+    // The system's echo before it was turned off is in the transcript too.
     const all = new Set(prompts.flatMap(([, password]) => [...password]));
     const shown = [...lettersOf(output)].filter((letter) => all.has(letter));
     expect(shown.filter((letter) => !lettersOf(stdout).has(letter))).toEqual([]);

@@ -1,4 +1,4 @@
-/** What an agent reports of its upgrade, and what the orchestrator makes of it, also after a restart and a restored store. */
+/** An agent's reports of its upgrade, and the orchestrator's reaction, also after a restart and a restored store. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';

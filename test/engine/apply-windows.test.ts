@@ -1,4 +1,4 @@
-/** What maintenance windows hold back: applies by operators, by rollouts and by assignments. */
+/** Applies by operators, by rollouts and by assignments that maintenance windows hold back. */
 
 import { describe, expect, it } from 'vitest';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';

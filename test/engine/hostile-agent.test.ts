@@ -25,7 +25,7 @@ function item(index: number, change: Partial<RunItem['result']> = {}): RunItem {
   };
 }
 
-/** What the engine says to a message; the connection is closed when it is not null. */
+/** The engine's answer to a message; the connection is closed when it is not null. */
 async function answer(bench: Bench, agent: ScriptedAgent, message: EngineMessage): Promise<string | null> {
   const before = bench.violations.length;
   agent.outbox.push(message);

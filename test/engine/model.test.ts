@@ -62,7 +62,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { arbitrary: fc.record({ do: fc.constant('wait'), minutes: fc.constantFrom(1, 11, 16) }), weight: 2 },
 );
 
-/** What operators and the network do; what may be refused is refused with a Fault. */
+/** Actions of operators and of the network; those that may be refused are refused with a Fault. */
 class Model {
   readonly bench: Bench;
   readonly agents: readonly ScriptedAgent[];

@@ -34,7 +34,7 @@ const events: fc.Arbitrary<OperationEvent> = fc.oneof(
   fc.constantFrom(...RUN_ENDS).map((end): OperationEvent => ({ type: 'finished', end, error: null })),
 );
 
-/** What an agent says about a run that was never sent changes nothing: the connection is closed. */
+/** A message about a run that was never sent changes nothing: the connection is closed. */
 function move(state: OperationState, event: OperationEvent): OperationState {
   try {
     return transition(state, event);

@@ -80,7 +80,7 @@ describe('the parser in threads', () => {
   });
 });
 
-/** What a promise is rejected with; the built classes are others than those of the tests. */
+/** The error of a rejected promise; the built classes are others than those of the tests. */
 const reasonOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => null,

@@ -60,7 +60,7 @@ describe('a plan', () => {
       summary: 'alice planned modules base, site on web-1 (site, base as sent with the request, not stored)',
       metadata: { sent: { site: createHash('sha256').update(site).digest('hex') } },
     });
-    // What is stored later is what was planned.
+    // The stored content is the planned one.
     for (const { name, content } of sent) await bench.engine.modules.upload({ name, content }, ALICE);
     expect((await bench.plan(agent, ['site'])).plan_hash).toBe(plan.plan_hash);
   });
@@ -264,7 +264,7 @@ describe('a drift check', () => {
     const agent = await bench.agent('1');
     await bench.upload('site', FILES);
     const { operation_id } = await bench.apply(agent, ['site']);
-    // What was uploaded since is not what was applied.
+    // The newest revision is not the applied one.
     await bench.upload('site', { '/a': 'newer' });
 
     expect(await bench.drift(agent)).toMatchObject({

@@ -75,7 +75,7 @@ describe('a rollout that reverts', () => {
     };
     expect(restores).not.toBeNull();
     expect(bench.eventTypes('rollout.').slice(-2)).toEqual(['rollout.halted', 'rollout.reverted']);
-    // What the orchestrator believes is what the machines have.
+    // The orchestrator's believed state agrees with the machines.
     const { applied } = await bench.engine.state.get(nodeId('1'));
     expect(applied.map(({ identity }) => identity)).toEqual(['/site']);
     agents[1]?.mishaps.clear();

@@ -1,4 +1,4 @@
-/** What commands make of a rollout in each of its states, and what a rollout does by itself. */
+/** The effect of commands on a rollout in each of its states, and its moves by itself. */
 import { describe, expect, it } from 'vitest';
 import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { type Command, commanded, nextMove, type Situation } from '../../daemon/engine/rollouts/rollout-state.js';

@@ -1,4 +1,4 @@
-/** What applies and drift checks leave in the store: contents once, unchanged results in short, and nothing for what is confirmed. */
+/** Applies and drift checks store contents once, unchanged results in short, and nothing for confirmed ones. */
 import { describe, expect, it } from 'vitest';
 import { deleteDriftBefore } from '../../daemon/engine/drift/drift-store.js';
 import { deleteOperationsBefore } from '../../daemon/engine/operations/operation-store.js';

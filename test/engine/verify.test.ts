@@ -70,7 +70,7 @@ describe('an apply with health checks', () => {
     const state = await bench.engine.state.get(agent.nodeId);
     expect(state).toMatchObject({ operation_id: operation.operation_id, applied: [{ identity: '/etc/motd' }] });
     expect(bench.eventTypes('state.')).toEqual(['state.apply_started', 'state.apply_failed']);
-    // What was applied counts: the drift check compares with it.
+    // The applied state counts: the drift check compares with it.
     expect(await bench.drift(agent)).toMatchObject({ status: 'in_sync', operation_id: operation.operation_id });
   });
 

@@ -104,7 +104,7 @@ async function damageServe({ fleet, ledger, random }: Strike, file: string, sign
     ledger.violations.push(`with ${file} damaged the orchestrator says: ${complaint}`);
   }
   await fleet.end('serve');
-  // What it wrote to the damaged store is given up.
+  // Its writes to the damaged store are given up.
   if (complaint === null) return;
   fleet.disks.serve.replaceWith(kept);
   await fleet.startServe();

@@ -17,7 +17,7 @@ interface Ended {
   readonly finished_at: number | null;
 }
 
-/** What a fault takes away by its nature, so that it is no violation. */
+/** The losses that belong to a fault, so that they are no violation. */
 export interface Allowed {
   /** Agents whose journal was lost: operations of that time may be interrupted, owed triggers forgotten. */
   readonly lostJournal?: readonly AgentName[];
@@ -136,7 +136,7 @@ interface CheckedAgent {
   readonly violated: Violated;
 }
 
-/** What the scripts wrote down is what the operations say of them. */
+/** The notes of the scripts agree with their operations. */
 async function checkScripts(checked: CheckedAgent): Promise<void> {
   const { fleet, ledger, agent, ends, hasLostJournal, violated } = checked;
   const ran = linesIn(join(fleet.witness(agent), 'ran'));

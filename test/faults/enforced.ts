@@ -82,7 +82,7 @@ export class EnforcedLoad {
     await this.ask('checkDrift', { params: { node_id: this.fleet.nodes[ENFORCED] } });
   }
 
-  /** What is published while a window is acknowledged waits for its end, whatever restarts meanwhile. */
+  /** A module that is published during an acknowledged window waits for its end, whatever restarts meanwhile. */
   private async publishInWindow(): Promise<void> {
     const { era } = this.ledger;
     const body = { reason: 'nothing changes', ...ALWAYS, selector: SELECTOR };

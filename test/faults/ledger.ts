@@ -1,4 +1,4 @@
-/** What was asked of a fleet, acknowledged and refused. */
+/** The requests to a fleet, acknowledged and refused. */
 import type { Finished } from '../support/orch.js';
 import type { AgentName } from './machines.js';
 

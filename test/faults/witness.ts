@@ -1,4 +1,4 @@
-/** What scripts and commands wrote down, in files that no fault reaches. */
+/** The notes of scripts and commands, in files that no fault reaches. */
 import { existsSync, readFileSync } from 'node:fs';
 
 export const linesIn = (path: string): readonly string[] =>

@@ -335,7 +335,7 @@ describeHosts('users and groups on a booted machine', () => {
       });
       expect(Object.keys(failures(await orch.apply())).sort()).toEqual(Object.keys(plan).sort());
       expect(await passwd('twin')).toBe('');
-      // What was to be removed was held back.
+      // The removal was held back.
       expect(await passwd('two')).not.toBe('');
     });
   });

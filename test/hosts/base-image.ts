@@ -7,7 +7,7 @@ import { mustRun } from './command.js';
 const cache = '/var/cache/orch-test-hosts';
 const recipe = fileURLToPath(new URL('base-image.sh', import.meta.url));
 const packages = ['systemd', 'systemd-sysv', 'dbus', 'iproute2', 'iputils-ping', 'passwd', 'procps', 'apt'];
-/** What a Node that is not from a package needs. */
+/** The needs of a Node that is not from a package. */
 export const NODE_PACKAGES = ['libatomic1', 'libstdc++6'];
 
 /** Returns the path of the tree, building it first when this machine has none with these packages (about 15 s). */

@@ -9,7 +9,7 @@ export interface Deb {
   readonly version: string;
   /** More fields of its control file, such as `Depends`. */
   readonly fields?: Readonly<Record<string, string>>;
-  /** What it installs, by absolute path. */
+  /** The installed files, by absolute path. */
   readonly files?: Readonly<Record<string, string>>;
   readonly conffiles?: readonly string[];
   /** Lines of shell that run when it is configured. */

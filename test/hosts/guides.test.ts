@@ -1,4 +1,4 @@
-/** What the guides say about an orchestrator that is a service: backups on a timer, restores, certificates, the token of metrics. */
+/** The guides about an orchestrator that is a service: backups on a timer, restores, certificates, the token of metrics. */
 import { rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

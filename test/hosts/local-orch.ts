@@ -30,7 +30,7 @@ export class LocalOrch {
     this.user = user;
   }
 
-  /** What the machine is to be from now on. */
+  /** The desired state of the machine from now on. */
   async declare(...resources: readonly Entry[]): Promise<void> {
     const text = JSON.stringify({ name: 'site', supports: [{ platform: 'linux' }], resources });
     await this.host.writeFile(this.file, text, '0644');

@@ -15,7 +15,7 @@ export interface LocalPackages {
   /** The results of the named packages, and of those that are no longer declared. */
   readonly run: (verb: Verb, packages: Packages) => Promise<Resources>;
   readonly finished: (program: Program) => Promise<Resources>;
-  /** What is declared besides what is named: all that was applied well. */
+  /** The resources that are declared besides those that are named: all that were applied well. */
   readonly declared: Map<string, string | null>;
 }
 
@@ -61,6 +61,6 @@ export const fates = (resources: Resources): readonly string[] =>
     [identity, action, status, ...(error ? [error.code] : [])].join(' '),
   );
 
-/** What has changed, or would. */
+/** The resources that have changed, or would. */
 export const versions = (resources: Resources): readonly string[] =>
   resources.flatMap(({ changes }) => changes.map(({ before, after }) => `${before} -> ${after}`));

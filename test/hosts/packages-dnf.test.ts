@@ -168,7 +168,7 @@ describeHosts(
       expect(failed[0]?.error?.message).toContain('rpm counts the package as installed');
       expect(failed[1]?.error?.message).toContain('not here');
       await sh('touch /etc/good');
-      // What has half installed is removed once it is no longer declared.
+      // A package that is half installed is removed once it is no longer declared.
       expect(fates(await local('apply', { worse: null }))).toEqual(['worse create changed', 'bad remove changed']);
     });
 

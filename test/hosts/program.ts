@@ -4,7 +4,7 @@ import { type Command, type Outcome, signal } from './command.js';
 import { childrenOf, hasProgram } from './processes.js';
 
 export interface Program {
-  /** What it has said so far. */
+  /** Its output so far. */
   readonly stdout: () => string;
   readonly stderr: () => string;
   readonly write: (text: string) => void;

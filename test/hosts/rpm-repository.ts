@@ -10,7 +10,7 @@ export interface Rpm {
   readonly release?: string;
   /** More lines of the head of its spec, such as `Requires: lib`. */
   readonly head?: readonly string[];
-  /** What it installs, by absolute path. */
+  /** The installed files, by absolute path. */
   readonly files?: Readonly<Record<string, string>>;
   /** Paths among the files that are marked as configuration. */
   readonly config?: readonly string[];

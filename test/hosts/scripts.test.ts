@@ -54,7 +54,7 @@ describeHosts('scripts on a booted machine', () => {
     result.resources.map(({ identity, action, status, error }) =>
       [identity, action, status, ...(error ? [error.code] : [])].join(' '),
     );
-  /** What is left of scripts in the places where they are put. */
+  /** The files of scripts that are left in their places. */
   const remains = () => sh('ls -A /var/lib/orch-local/scripts; ls -dA /tmp/orch-* 2>/dev/null');
   const isGone = async (file: string) => (await host.run(['sh', '-c', `kill -0 "$(cat ${file})"`])).status !== 0;
 

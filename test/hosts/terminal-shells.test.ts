@@ -36,7 +36,7 @@ describeHosts('programs of sessions on a machine that lacks', () => {
     }
   }
 
-  /** What a command sees of itself, but for what is new in each session. */
+  /** A command's view of itself, without the parts that are new in each session. */
   async function surroundings(): Promise<string> {
     const facts = 'id -u; id -g; id -G; id -un; pwd; umask; grep -E "^(Cap(Inh|Prm|Eff)|Groups)" /proc/self/status';
     const { status, stdout, stderr } = await exec(

@@ -10,7 +10,7 @@ import { startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { makePackagesOf } from './orch-package.js';
 
-/** What makes packages, by program and Debian package. */
+/** The programs that make packages, by program and Debian package. */
 export const PACKAGING = { patchelf: 'patchelf', strip: 'binutils', 'g++': 'g++', make: 'make', python3: 'python3' };
 
 interface Upgraded {

@@ -6,7 +6,7 @@ import { cgroupRoots } from './cgroup.js';
 
 const tools = ['systemd-nspawn', 'mmdebstrap', 'ip', 'nsenter', 'unshare', 'flock', 'mountpoint', 'find', 'bash'];
 
-/** What a host takes beyond the tools: namespaces, an overlay, a bridge and a veth pair, tried where they vanish at once. */
+/** The needs of a host beyond the tools: namespaces, an overlay, a bridge and a veth pair, tried where they vanish at once. */
 const trial = `
 mount -t tmpfs none /mnt && mkdir /mnt/lower /mnt/upper /mnt/work /mnt/root
 mount -t overlay overlay -o lowerdir=/mnt/lower,upperdir=/mnt/upper,workdir=/mnt/work /mnt/root

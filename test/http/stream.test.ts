@@ -312,7 +312,7 @@ describe('a client that reads slowly', () => {
     const response = await new Promise<NodeJS.ReadableStream>((resolve) => open(api).on('response', resolve));
     // Time for the kernel's buffers to fill; too little of it makes the test weaker, not red.
     await new Promise((resolve) => setTimeout(resolve, 300));
-    // What the kernel's buffers take is sent, the rest is not even made.
+    // The kernel's buffers take the beginning, and the rest is not even made.
     expect(sent).toBeLessThan(400);
     let bytes = 0;
     for await (const chunk of response) bytes += chunk.length;

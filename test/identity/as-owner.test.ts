@@ -1,4 +1,4 @@
-/** What root writes in another user's directories, as with sudo that keeps the user's HOME. */
+/** Writes of root in another user's directories, as with sudo that keeps the user's HOME. */
 import { spawnSync } from 'node:child_process';
 import { chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -12,7 +12,7 @@ interface Seen {
   readonly client: PublicKeyHex | null;
 }
 
-/** What both sides see of each other in one handshake. */
+/** The view that both sides have of each other in one handshake. */
 async function meet(serverOptions: TlsOptions, clientOptions: ConnectionOptions): Promise<Seen> {
   let seen: (key: PublicKeyHex | null) => void = () => {};
   const server = new Promise<PublicKeyHex | null>((resolve) => {
@@ -80,7 +80,7 @@ describe('peerEd25519Key', () => {
   });
 
   describe('of a client that comes back with the session of another', () => {
-    /** What a thief of the agent's session, who has no certificate of its own, gets out of it. */
+    /** The result for a thief of the agent's session, who has no certificate of its own. */
     async function steal(secureOptions: number) {
       const keys: (PublicKeyHex | null)[] = [];
       const { port } = await serve({ ...ours, secureOptions }, (socket) => {

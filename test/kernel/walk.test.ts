@@ -26,7 +26,7 @@ const NONE: WaveTally = {
   skipped: 0,
 };
 
-/** What becomes of an agent when its turn comes: it runs to an end, or it is offline. */
+/** The outcome of an agent's turn: it runs to an end, or it is offline. */
 type Fate = 'succeeds' | 'fails' | 'unreachable' | 'skipped' | 'returns' | 'expires';
 
 const fate = fc.oneof(

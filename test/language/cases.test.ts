@@ -15,7 +15,7 @@ type Kinds = 'sample' | undefined;
 const parserOf = (kinds: Kinds) => (kinds === 'sample' ? moduleParser(SAMPLE_KINDS) : parseModule);
 const kindsOf = (kinds: Kinds) => (kinds === 'sample' ? SAMPLE_KINDS : STANDARD_KINDS);
 
-/** What a fault tells a person and a program. */
+/** A fault as a person and a program see it. */
 function outcomeOf(run: () => unknown): unknown {
   try {
     return run();

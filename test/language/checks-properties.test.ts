@@ -1,4 +1,4 @@
-/** What holds for the health checks of every module on every agent. */
+/** Properties of the health checks of every module on every agent. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';

@@ -8,7 +8,7 @@ import { CATALOGUE } from '../../src/resources/catalogue.js';
 
 const CASES = new URL('cases/', import.meta.url);
 
-/** What only files of assignments can have wrong; their cases show diagnostics as people see them, without codes. */
+/** Mistakes that only files of assignments can have; their cases show diagnostics as people see them, without codes. */
 const OF_ASSIGNMENTS: ReadonlySet<DiagnosticCode> = new Set(['duplicate_name', 'invalid_selector', 'unknown_module']);
 
 interface Case {

@@ -1,4 +1,4 @@
-/** What waits for what in a module, and why. */
+/** The dependencies in a module, and their reasons. */
 import { describe, expect, it } from 'vitest';
 import { dependencyGraph } from '../../src/language/dependency-graph.js';
 import { parseModule } from '../../src/language/parse-module.js';

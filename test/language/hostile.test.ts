@@ -27,7 +27,7 @@ interface Outcome {
   readonly count: number;
 }
 
-/** What became of each text, by name. */
+/** The result of each text, by name. */
 function parseApart(texts: readonly (readonly [name: string, text: string])[]): ReadonlyMap<string, Outcome> {
   const args = ['--max-old-space-size=256', '--input-type=module', '-e', PROGRAM];
   const { status, signal, stdout, stderr } = spawnSync(process.execPath, args, {

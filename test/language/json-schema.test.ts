@@ -16,7 +16,7 @@ const KINDS = [
   ...['service-launchd', 'service-systemd', 'service-windows', 'user-unix', 'user-windows'],
 ];
 
-/** What a JSON Schema can see; the other mistakes are those of ids, places and the text itself. */
+/** The mistakes that a JSON Schema can see; the others are those of ids, places and the text itself. */
 const OF_THE_SHAPE: ReadonlySet<Diagnostic['code']> = new Set([
   ...(['unknown_key', 'missing_key', 'wrong_type', 'unquoted', 'misplaced_key'] as const),
   ...(['kind_missing', 'kind_ambiguous', 'unknown_kind', 'resource_missing', 'resource_ambiguous'] as const),

@@ -1,4 +1,4 @@
-/** What holds for every text, every module and every agent. */
+/** Properties of every text, every module and every agent. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

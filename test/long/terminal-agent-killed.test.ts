@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet.dispose());
 
-/** What the program says of itself: its process id. */
+/** The process ID that the program prints. */
 async function pidOf(one: TerminalClient): Promise<number> {
   await until(() => /pid=(\d+)=/.test(one.text), 'it says its process id');
   return Number(/pid=(\d+)=/.exec(one.text)?.[1]);

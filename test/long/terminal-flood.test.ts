@@ -15,7 +15,7 @@ const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 const BYTES = Number(process.env.ORCH_FLOOD_BYTES ?? 150_000_000);
 /** How long whoever reads takes nothing, in milliseconds; longer than a peer may be silent. */
 const STOPPED = Number(process.env.ORCH_FLOOD_STOPPED ?? 45_000);
-/** What a collector leaves lying about while a lot goes through, beyond the buffers that the protocol allows. */
+/** Memory that the collector has not freed yet while a lot goes through, beyond the buffers that the protocol allows. */
 const SLACK = 96 * MEBIBYTE;
 const FLOOD = ['sh', '-c', `seq 1 999999999999 | head -c ${BYTES}`];
 

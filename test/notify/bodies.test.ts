@@ -1,4 +1,4 @@
-/** What each type of channel sends, also of what an agent has made up. */
+/** The bodies that each type of channel sends, also those with texts that an agent has made up. */
 import { describe, expect, it } from 'vitest';
 import { CHANNEL_KINDS } from '../../daemon/notify/channels/channel-types.js';
 import { messageOf } from '../../daemon/notify/message.js';

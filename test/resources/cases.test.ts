@@ -24,15 +24,15 @@ interface Case {
   readonly due?: readonly TriggerField[];
   readonly memo?: string | null;
   readonly mayAppear?: boolean;
-  /** What the kind asks the machine, when the case names them. */
+  /** The questions of the kind to the machine, when the case names them. */
   readonly reads?: readonly ObserveRequest[];
   /** The commands that it runs to read, arguments with spaces in between, when the case names them. */
   readonly runs?: readonly string[];
   readonly existed?: boolean;
-  /** What is to be remembered after a success. */
+  /** The facts to remember after a success. */
   readonly remembers?: string | null;
   readonly decision?: Decision;
-  /** What is wrong with the body, when it is not to be accepted. */
+  /** The mistake in the body, when it is not to be accepted. */
   readonly problems?: readonly string[];
 }
 

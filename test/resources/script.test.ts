@@ -1,4 +1,4 @@
-/** What a data file cannot say of `script`: several at once, what a failure is called, and its identity. */
+/** Cases of `script` that a data file cannot express: several at once, the name of a failure, and its identity. */
 import { describe, expect, it } from 'vitest';
 import type { CommandEnd, CommandResult } from '../../src/resources/command.js';
 import type { RunStep } from '../../src/resources/host.js';

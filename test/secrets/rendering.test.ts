@@ -42,7 +42,7 @@ const scenario = fc.record({
   template,
   before: fc.tuple(value, value),
   now: fc.tuple(value, value),
-  /** What is on the machine when the secrets have changed. */
+  /** The state of the machine when the secrets have changed. */
   machine: fc.oneof(fc.constant('as applied'), fc.constant('nothing'), literal, fc.constant('changed by hand')),
 });
 

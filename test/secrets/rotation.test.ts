@@ -55,7 +55,7 @@ async function fillOutputs({ db, outputCipher }: SecretBench, count: number): Pr
   await insertOperationOutputs(db, [...rows, open]);
 }
 
-/** What can be read of them. */
+/** The readable ones of them. */
 const outputsOf = async ({ db, outputCipher }: SecretBench) =>
   (await listOperationOutputs(db, 'OP')).map(({ output, key_id, ...place }) =>
     key_id === null ? output : outputCipher.open({ output, key_id }, place),
@@ -158,7 +158,7 @@ describe('a rotation', () => {
   ])('that is cut off %s is brought to its end by the next start', async (_when, done) => {
     const bench = await openSecrets();
     await fill(bench, 1203);
-    // What a process leaves that dies there: both keys in the file, and some rows sealed with the new one.
+    // The state that a process leaves that dies there: both keys in the file, and some rows sealed with the new one.
     bench.keyring.addKey();
     const rows = await bench.db.selectFrom('secrets').selectAll().orderBy('secret_id').limit(done).execute();
     await bench.db.transaction().execute(async (tx) => {

@@ -79,7 +79,7 @@ export class AgentSocket {
   }
 }
 
-/** What the orchestrator keeps of a session over all of its sockets. */
+/** The orchestrator's state of a session over all of its sockets. */
 export class Relay {
   socket: AgentSocket | null = null;
   readonly sockets: AgentSocket[] = [];
@@ -108,7 +108,7 @@ export class Relay {
     this.socket = socket;
     this.sockets.push(socket);
     if (this.window !== null) socket.send(ackFrame(this.received, this.received + this.window));
-    // What is not acknowledged is sent again.
+    // Unacknowledged messages are sent again.
     this.inputSent = socket.hello.taken;
     this.pumpInput();
   }

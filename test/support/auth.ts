@@ -68,7 +68,7 @@ export async function logIn(
   return login.verify(publicKey, signNonce(privateKey, Buffer.from(nonce, 'hex')), from);
 }
 
-/** What was audited under a type, oldest first. */
+/** The audit events of a type, oldest first. */
 export async function audited({ db }: Pick<Scene, 'db'>, type: string): Promise<readonly AuditRow[]> {
   return (await readAuditChain(db, 0, 10_000)).filter(({ event_type }) => event_type === type);
 }

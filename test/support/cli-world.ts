@@ -430,7 +430,7 @@ export const missed = (agent: Agent, status: RolloutResult['status'], code: stri
 export const OFFLINE = ['unreachable', 'agent_not_connected', 'agent db-01 is not connected'] as const;
 export const SKIPPED = ['skipped', 'rollout_stopped', 'not started: 1 agent has failed'] as const;
 
-/** What chose the agents of a rollout. */
+/** The choice of the agents of a rollout. */
 type ChosenBy = Partial<Pick<Rollout, 'assignment' | 'selector'>>;
 
 export function rolloutOf(

@@ -20,7 +20,7 @@ export interface RunOptions {
   readonly input?: string;
   /** All three streams are a terminal of that many columns. */
   readonly columns?: number;
-  /** What the person types when standard error shows a text, one after the other. */
+  /** The keys that the person types when standard error shows a text, one after the other. */
   readonly answers?: readonly { readonly at: string | RegExp; readonly type: string }[];
   readonly programs?: Partial<Programs>;
   /** `interrupts.emit('SIGINT')` is Ctrl-C. */
@@ -187,7 +187,7 @@ export function expectGolden(name: string, text: string): void {
   expect(text).toBe(readFileSync(path, 'utf8'));
 }
 
-/** What a person sees of a command, with what they typed. */
+/** A person's view of a command, with the typed keys. */
 export function transcript(argv: readonly string[], { status, stdout, stderr }: Ran): string {
   const typed = argv.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word}'`)).join(' ');
   const error = stderr === '' ? '' : `--- standard error\n${stderr}`;

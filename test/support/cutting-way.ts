@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** What is lost: the next commit before the server gets it, or the server's answer to it. */
+/** The loss: the next commit before the server gets it, or the server's answer to it. */
 export type Loss = 'request' | 'answer';
 
 /** A commit as the library sends it: a simple query, or a statement that is parsed first. */

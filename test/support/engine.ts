@@ -111,7 +111,7 @@ export class Bench {
   readonly clock = new ManualClock();
   readonly fleet = new ScriptedFleet();
   readonly events: RecordedEvent[] = [];
-  /** What the engine threw at messages; each costs the connection. */
+  /** The engine's errors at messages; each costs the connection. */
   readonly violations: Fault[] = [];
   readonly file: string;
   /** Every write fails as on a full disk. */
@@ -422,7 +422,7 @@ export interface JournalledRun {
   checks?: readonly CheckReport[];
 }
 
-/** What the script makes of one resource instead of success; `begin` fails after the resource was made. */
+/** The script's outcome for one resource instead of success; `begin` fails after the resource was made. */
 export type Mishap = 'fail' | 'begin' | 'skip';
 
 export class ScriptedAgent {
@@ -432,9 +432,9 @@ export class ScriptedAgent {
   readonly journal = new Map<string, JournalledRun>();
   /** Identities that go wrong. */
   readonly mishaps = new Map<string, Mishap>();
-  /** What results say of those that fail or are skipped, by identity. */
+  /** The sentences of results that failed or were skipped, by identity. */
   readonly messages = new Map<string, string>();
-  /** What scripts write, by identity. */
+  /** The output of scripts, by identity. */
   readonly outputs = new Map<string, Output>();
   /** Why health checks fail, by name. */
   readonly unhealthy = new Map<string, string>();
@@ -442,7 +442,7 @@ export class ScriptedAgent {
   claims: readonly CheckReport[] | null = null;
   /** How often each item of each run was carried out. */
   readonly executions = new Map<string, number>();
-  /** What was done in each apply, acknowledged or not. */
+  /** The actions of each apply, acknowledged or not. */
   readonly history = new Map<string, readonly RunItem[]>();
   /** Every message that ever arrived. */
   readonly received: OrchestratorMessage[] = [];

@@ -1,4 +1,4 @@
-/** What each type of event means: for docs/reference/events.md. A type without an entry does not compile. */
+/** The meaning of each type of event, for docs/reference/events.md. A type without an entry does not compile. */
 import type { EventType } from '../../daemon/core/domain-event.js';
 
 export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {

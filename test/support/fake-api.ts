@@ -33,7 +33,7 @@ export interface FakeApi {
   readonly server: Server;
   /** Every request so far, as `METHOD path`. */
   readonly requests: readonly string[];
-  /** What was wrong with requests or answers; a test expects it to be empty. */
+  /** Mistakes in requests or answers; a test expects it to be empty. */
   readonly violations: string[];
   answer(answers: Answers): void;
   stop(): Promise<void>;
@@ -186,7 +186,7 @@ export interface Started extends ExecRequest {
   readonly session: ScriptedSession;
 }
 
-/** What runs on an agent: called when the session is opened, before anybody is connected. A reply refuses it. */
+/** The program on an agent: called when the session is opened, before an operator is connected. A reply refuses it. */
 export type Program = (started: Started) => Reply | undefined;
 
 export class FakeTerminals {

@@ -1,4 +1,4 @@
-/** What a process of this machine holds: descriptors, threads, children, memory, and with the inspector its heap and timers. */
+/** The resources of a process of this machine: descriptors, threads, children, memory, and with the inspector its heap and timers. */
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -9,7 +9,7 @@ import { WebSocket } from 'ws';
 import { childrenOf } from './terminal-fleet.js';
 
 export interface ProcessView {
-  /** What the descriptors stand for, without numbers. */
+  /** The targets of the descriptors, without numbers. */
   readonly descriptors: readonly string[];
   readonly threads: number;
   readonly children: number;

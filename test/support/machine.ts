@@ -291,7 +291,7 @@ const group = (name: string) =>
 const script = (body: Record<string, unknown>) =>
   fc.constant<Entry>({ resource: { script: { program: 'sh', ...body } } });
 
-/** What a module may hold, in an order in which it can be applied. The copies are made anew when their source changes. */
+/** Resources of a module in an order in which they can be applied. The copies are made anew when their source changes. */
 const SLOTS: Readonly<Record<string, fc.Arbitrary<Entry>>> = {
   g1: group('g1'),
   g2: group('g2'),

@@ -149,7 +149,7 @@ export interface Received {
   readonly body: string;
 }
 
-/** What it does with a request once it has it all. */
+/** Its reaction to a request that has arrived whole. */
 export type Behaviour = (response: ServerResponse, socket: Socket) => void;
 
 export interface Receiver {

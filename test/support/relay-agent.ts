@@ -16,7 +16,7 @@ export interface AgentSession {
   readonly id: string;
   /** Everything that its program has written. */
   output: Buffer;
-  /** What is forgotten because the orchestrator has it. */
+  /** The messages that are forgotten because the orchestrator has them. */
   forgotten: number;
   sent: number;
   limit: number;
@@ -32,11 +32,11 @@ export interface AgentSession {
 export class FakeAgent {
   readonly sessions = new Map<string, AgentSession>();
   readonly messages: OrchestratorMessage[] = [];
-  /** What it answers to the next open. */
+  /** The answer to the next open. */
   refusal: { code: string; message: string } | null = null;
   answers = true;
   dials = true;
-  /** What its hellos say instead of the truth. */
+  /** The members of its hellos that are not the truth. */
   claims: object = {};
   /** Program side takes input as it comes. */
   readsInput = true;

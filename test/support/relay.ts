@@ -38,7 +38,7 @@ export interface RoomOptions {
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
   readonly minFreeBytes?: number;
-  /** What the room has in the place of its recordings. */
+  /** The replacement for the room's recordings. */
   readonly recordings?: (real: RecordingStore) => Recordings;
 }
 

@@ -6,13 +6,13 @@ export interface Facts {
   readonly platform?: Host['platform'];
   readonly users?: Readonly<Record<string, number>>;
   readonly groups?: Readonly<Record<string, number>>;
-  /** What is at which path; everything else is absent from a directory that is there. */
+  /** The objects by path; everything else is absent from a directory that is there. */
   readonly paths?: Readonly<Record<string, PathFact>>;
-  /** What commands write, by their arguments with spaces in between; a command that is not here fails the test. */
+  /** The output of commands, by their arguments with spaces in between; a command that is not here fails the test. */
   readonly commands?: Readonly<Record<string, Recorded>>;
 }
 
-/** What a command was seen to do: its standard output when it ended with 0, or all of it. */
+/** The observed end of a command: its standard output when it ended with 0, or all of it. */
 export type Recorded =
   | string
   | { readonly code?: number; readonly stdout?: string; readonly stderr?: string }

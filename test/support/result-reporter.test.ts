@@ -1,4 +1,4 @@
-/** What a run of tests came to, also when it was cut off in the middle. */
+/** The result of a run of tests, also when it was cut off in the middle. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

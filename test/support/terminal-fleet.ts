@@ -269,7 +269,7 @@ export class TerminalClient {
     return this.hash.copy().digest('hex');
   }
 
-  /** What came so far does not count. */
+  /** Output so far does not count. */
   beginAnew(): void {
     this.hash = createHash('sha256');
     this.received = 0;

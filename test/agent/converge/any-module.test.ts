@@ -1,4 +1,4 @@
-/** What holds for every module on every machine: plans tell the truth, applies converge, triggers are not lost, removals undo. */
+/** Properties of every module on every machine: plans tell the truth, applies converge, triggers are not lost, removals undo. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -12,7 +12,7 @@ import type { RunContent } from '../../../src/wire/parts.js';
 import { clock, place } from '../../support/agent.js';
 import { anyMachine, anyModule, FakeMachine, type FakeMachineOptions, orderedModule } from '../../support/machine.js';
 
-/** What an agent is sent for a module; null when the module is refused. */
+/** The content that an agent gets for a module; null when the module is refused. */
 function contentOf(module: ModuleDefinition, value = 'a value'): RunContent | null {
   const { definition } = parseModule(stringify(module));
   if (definition === null) return null;
@@ -240,7 +240,7 @@ const TALKATIVE = ['touch /said', 'cp /nowhere /x'].map((last, at) => ({
   resource: { script: { program: 'sh', apply: `echo it is ${'$'}{{ secrets.s }} here\n${last}` } },
 }));
 
-/** What is made anew when its source changes is that of the source. */
+/** A copy that is made anew when its source changes is that of the source. */
 function expectCopiesInStep({ machine }: Managed, { resources }: RunContent): void {
   for (const { identity } of resources.filter(({ triggers }) => triggers?.rerun_on !== undefined)) {
     const source = machine.files.nodes.get(identity === 'copy-of-h' ? '/h' : '/a/g');

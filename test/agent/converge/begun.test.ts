@@ -1,4 +1,4 @@
-/** What a creation that failed has left is orch's own: it does not count as there before. */
+/** The rest of a creation that failed is orch's own: it does not count as there before. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** What is shown of a program's output: bounded, and without secrets even where it was cut. */
+/** The shown output of a program is bounded, and without secrets even where it was cut. */
 import { describe, expect, it } from 'vitest';
 import { OutputScrub } from '../../../src/agent/converge/discretion.js';
 import { shownOutput } from '../../../src/agent/converge/run-item.js';

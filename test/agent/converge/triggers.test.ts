@@ -148,7 +148,7 @@ describe('a trigger that was not answered', () => {
       run: (command) => real.run(command),
       commit: async (steps) => {
         await real.commit(steps);
-        // What the process knew is lost; what it synced is there.
+        // The memory of the process is lost; its synced files are there.
         journal = new Journal(dataDir);
         throw new Error('dead');
       },

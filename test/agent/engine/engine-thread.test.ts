@@ -257,7 +257,7 @@ describe('a process that is killed in the middle of an apply', () => {
         }
         if (result.status === 'changed') expect(existed).toBe(index >= resources.length);
       }
-      // What was reported before the end was reported truly, and is the same now.
+      // The results before the end were true, and are the same now.
       for (const line of output.trim().split('\n')) {
         const report = JSON.parse(line) as { type: string; from: number; items: unknown[] };
         if (report.type === 'run_results')

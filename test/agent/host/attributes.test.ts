@@ -1,4 +1,4 @@
-/** What a file has beyond owner and mode is still there when its content was replaced. */
+/** The attributes of a file beyond owner and mode are still there when its content was replaced. */
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';

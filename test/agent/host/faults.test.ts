@@ -1,4 +1,4 @@
-/** What a disk can do to a write: the file that was there is whole in every case, and nothing stays beside it. */
+/** Faults of a disk during a write: the file that was there is whole in every case, and nothing stays beside it. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

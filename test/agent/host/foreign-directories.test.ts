@@ -1,4 +1,4 @@
-/** What root makes in directories of other users, who choose what is inherited there, race for it, and look at what a kill leaves. */
+/** Files of root in directories of other users, who choose what is inherited there, race for it, and look at what a kill leaves. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {

@@ -168,7 +168,7 @@ describe('the environment', () => {
         .split('\n')
         .map((line) => line.split(/=(.*)/s).slice(0, 2)),
     );
-    // What the shell that starts it sets by itself.
+    // Variables that the shell sets by itself.
     for (const name of ['PWD', 'SHLVL', '_', 'OLDPWD']) delete variables[name];
     expect(variables).toEqual({
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
@@ -187,7 +187,7 @@ describe('the environment', () => {
     });
     const file = openSync('/dev/null', 'r');
     onTestFinished(() => closeSync(file));
-    // What this process was given by the one that started it is not its own.
+    // Variables that this process got from the one that started it are not its own.
     const inherited = spawnSync('ls', ['/proc/self/fd'], { encoding: 'utf8' }).stdout;
     for (const more of [{}, { input: 'x' }, { lifetime: 'outlive' }] as const) {
       expect((await run(sh('umask; exec ls /proc/self/fd', more))).stdout).toBe(`0022\n${inherited}`);

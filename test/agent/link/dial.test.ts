@@ -25,7 +25,7 @@ const optionsFor = (port: number, more: Partial<DialOptions> = {}): DialOptions 
   ...more,
 });
 
-/** What a person and a program see of a failed attempt. */
+/** The report of a failed attempt, for a person and for a program. */
 async function failure(
   options: DialOptions,
 ): Promise<{ code: string; message: string; reason: unknown; hint: unknown }> {

@@ -62,7 +62,7 @@ describe('the output of a program', () => {
     running.program.resume();
     await until(() => running.bytes().length > 100_000, 'much has come');
     running.program.pause();
-    // What was read before the pause arrives.
+    // Bytes that were read before the pause arrive.
     await new Promise((resolve) => setTimeout(resolve, 100));
     const { length } = running.bytes();
     // Nothing tells that nothing is read.

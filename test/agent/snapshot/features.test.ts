@@ -1,4 +1,4 @@
-/** What the agent announces about undoing applies. */
+/** The agent's features for restoring a machine. */
 import { describe, expect, it } from 'vitest';
 import { featuresHere } from '../../../src/agent/features.js';
 

@@ -1,4 +1,4 @@
-/** What is at paths, saved and restored in real directories. */
+/** Paths that are saved and restored in real directories. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,

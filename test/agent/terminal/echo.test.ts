@@ -1,4 +1,4 @@
-/** What the agent tells of the input: where it stands, and how the program reads it. */
+/** The agent's reports of the input: its position, and how the program reads it. */
 import { describe, expect } from 'vitest';
 import { askEchoFrame, type EchoAck } from '../../../src/terminal/frames.js';
 import { AgentEnd, type Relay } from '../../support/agent-terminal.js';

@@ -71,7 +71,7 @@ describe('the host of terminals', () => {
     relay.socket?.send(inputFrame(4, Buffer.from('late\n')));
     await until(() => placed().length === 2, 'it asks');
     expect(placed()[1]).toEqual({ type: 'place', offset: 4 });
-    // What was on its way already does not count either.
+    // Input that was on its way already does not count either.
     relay.socket?.send(inputFrame(9, Buffer.from('later\n')));
     relay.socket?.send(anewFrame());
     relay.type('meant\n');

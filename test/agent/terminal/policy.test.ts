@@ -1,4 +1,4 @@
-/** What a machine allows: its settings decide, whatever the orchestrator asks for. */
+/** The settings of a machine decide about its terminals, whatever the orchestrator asks for. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

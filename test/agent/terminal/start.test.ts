@@ -102,7 +102,7 @@ describe('a program', () => {
     relay.socket?.send(ackFrame(0, 1_000_000));
     relay.socket?.close(TERMINAL_CLOSE.done);
     agent.close(id);
-    // What was sent is in the buffers of the system once the event loop has written it.
+    // Sent bytes are in the buffers of the system once the event loop has written them.
     await new Promise((resolve) => setImmediate(resolve));
     go();
     await agent.empty();

@@ -7,7 +7,7 @@ import { FilledOrchestrator } from './filled-orchestrator.js';
 import { measureLogin } from './login.js';
 import { measureThroughput } from './throughput.js';
 
-/** What the measurements of the API share; each is made at its first use. */
+/** The shared parts of the measurements of the API; each is made at its first use. */
 export interface ApiBench {
   readonly measure: Bench['measure'];
   readonly say: Bench['say'];

@@ -17,7 +17,7 @@ const FEW = sized(200, 2);
 const MANY = sized(1_000, 3);
 const MOST = sized(5_000, 4);
 
-/** What the measurements of a part share; each is made at its first use. */
+/** The shared parts of the measurements; each is made at its first use. */
 export interface FleetBench extends Pick<Bench, 'measure' | 'say'> {
   readonly fleet: () => Promise<SimulatedFleet>;
   /** The limit beside it. */

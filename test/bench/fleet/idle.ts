@@ -1,4 +1,4 @@
-/** What an orchestrator costs while nothing happens. */
+/** The cost of an orchestrator while nothing happens. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { cpuTime, wakeUps } from '../process-figures.js';
 import { atMost, type Goal, OURS, rowOf } from '../row.js';

@@ -88,7 +88,7 @@ export async function measureScaling({ measure, fleet }: FleetBench, few: number
   });
 }
 
-/** What applies and drift checks of 100 files cost and leave in the store. */
+/** The cost of applies and drift checks of 100 files, and their records in the store. */
 export async function measureGrowth({ measure, fleet }: FleetBench, agents: number): Promise<void> {
   const cpu = 'fleet: CPU of the orchestrator for an applied agent, 100 files';
   const stored = 'fleet: growth of the store by a no-op apply of 100 files';

@@ -1,4 +1,4 @@
-/** What applies that change nothing cost on PostgreSQL, beside the embedded store in the same run. */
+/** The cost of applies that change nothing on PostgreSQL, beside the embedded store in the same run. */
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { noPostgres, TestPostgres } from '../../support/postgres.js';

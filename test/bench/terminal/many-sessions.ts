@@ -1,4 +1,4 @@
-/** What idle sessions cost the orchestrator, and how typing feels beside many others. */
+/** The cost of idle sessions for the orchestrator, and typing beside many others. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { alternate, atMostTimes, OURS, type Row } from '../row.js';
@@ -31,7 +31,7 @@ export async function measureManySessions(
   targets: readonly Target[],
   say: (line: string) => void,
 ): Promise<readonly Row[]> {
-  // What the first one makes is there for all.
+  // The first one makes it for all.
   await endAll([await openIdle(fleet)]);
   await wait(1_000);
   const before = fleet.orchestratorMemory();

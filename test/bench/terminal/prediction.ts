@@ -9,7 +9,7 @@ import type { Fleet } from './fleet.js';
 /** Milliseconds there and back. */
 const FAR = [50, 100, 200];
 const NEAR = 10;
-/** What counts as at once, in milliseconds. */
+/** The limit of "at once", in milliseconds. */
 const AT_ONCE = 5;
 /** Between keys, in milliseconds, as people type: in turns. */
 const PAUSES = [90, 140, 110, 180, 120, 100, 160];

@@ -1,4 +1,4 @@
-/** What of the output of a terminal touches the clipboard of the operator who types there. */
+/** The parts of a terminal's output that touch the clipboard of the operator who types there. */
 import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -135,7 +135,7 @@ describe('the clipboard of one who types', () => {
       fc.property(output, fc.constantFrom<ClipboardChoice>('never', 'copy'), (bytes, clipboard) => {
         const whole = filter(clipboard, [bytes]);
         for (const chunks of everyCut(bytes)) expect(filter(clipboard, chunks)).toEqual(whole);
-        // What was shown is harmless for whoever looks again.
+        // The shown output is harmless for operators who look again.
         expect(filter(clipboard, [whole.shown]).blocked).toBe(0);
       }),
       { numRuns: 200 },

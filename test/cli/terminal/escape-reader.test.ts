@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { escapeCharacter, shownCharacter } from '../../../src/cli/terminal/session-options.js';
 import { EscapeReader, type Typed } from '../../../src/cli/terminal/typed-input.js';
 
-/** What is sent, with each escape as its name in angle brackets. */
+/** The sent bytes, with each escape as its name in angle brackets. */
 function read(chunks: readonly (string | Buffer)[], character: string | null = '~'): string {
   const reader = new EscapeReader(character);
   const shown = (typed: Typed) => (typed.kind === 'bytes' ? typed.bytes.toString('latin1') : `<${typed.escape}>`);

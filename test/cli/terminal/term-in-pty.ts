@@ -19,7 +19,7 @@ export interface TermOptions {
   readonly server?: TerminalServer;
   readonly cols?: number;
   readonly rows?: number;
-  /** What the shell does with the command, such as to redirect its input. */
+  /** The shell's treatment of the command, such as to redirect its input. */
   readonly around?: (command: string) => string;
 }
 

@@ -5,7 +5,7 @@ import { attached, runTerm, type TermRun } from './term-in-pty.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** What a full-screen program switches on. */
+/** The modes that a full-screen program switches on. */
 const FULL_SCREEN = '\x1b[?1049h\x1b[?1h\x1b=\x1b[?25l\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[?2004h\x1b[2;10r\x1b[31m';
 
 const withPid = (command: string): string => `sh -c 'echo "PID=$$="; exec "$@"' sh ${command}`;

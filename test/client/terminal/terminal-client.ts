@@ -24,7 +24,7 @@ export interface Told {
   dropped: number;
   drains: number;
   end: TerminalEnd | null;
-  /** What has not reached its destination while `isStalled`. */
+  /** Bytes that have not reached their destination while `isStalled`. */
   readonly stalled: (() => void)[];
   isStalled: boolean;
 }

@@ -153,7 +153,7 @@ export const arbitraryOutput: fc.Arbitrary<string> = fc
   .array(piece, { minLength: 1, maxLength: 60 })
   .map((pieces) => pieces.join(''));
 
-/** What may have left a terminal as it is: without tab stops, which cannot be reset everywhere, and in the middle of something. */
+/** Output that may have left a terminal as it is: without tab stops, which cannot be reset everywhere, and in the middle of something. */
 export const arbitraryDirt: fc.Arbitrary<string> = fc
   .tuple(arbitraryOutput, fc.constantFrom('', '\x1b', '\x1b[3', '\x1b]0;tit', '\x1bPq', '\xc3', '\x1b[?1;'))
   .map(([output, rest]) => output.replaceAll('\x1bH', '').replaceAll('\x1b[3g', '') + rest);

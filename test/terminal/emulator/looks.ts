@@ -1,4 +1,4 @@
-/** What a terminal shows and knows, as plain data for comparison. */
+/** The state of a terminal as plain data for comparison. */
 import type { Cell, Core, ScreenBuffer } from '../../../src/terminal/xterm-core.js';
 
 /** The library leaves bits of a colour before in the number of an indexed one. */

@@ -38,7 +38,7 @@ function compare({ before, dirt, after }: Case): void {
   const pictured = second.looks();
   expect(pictured).toEqual(looksOfScreen(screen));
   write(screen, after);
-  // What a screen that was not shown had saved is not in the picture.
+  // The saved state of a screen that was not shown is not in the picture.
   const known = ({ saved, ...looks }: Looks) => ({ ...looks, saved: saved.slice(0, pictured.saved.length) });
   expect(known(second.write(after).looks())).toEqual(known(looksOfScreen(screen)));
 }

@@ -18,7 +18,7 @@ export interface Recording {
   readonly cleanup?: string;
 }
 
-/** What the program wrote until it had answered the last keys; then it is ended. */
+/** The output of the program until it had answered the last keys; then it is ended. */
 export async function record({ command, keys, cleanup = 'true' }: Recording): Promise<Buffer> {
   const home = mkdtempSync(join(tmpdir(), 'orch-screen-'));
   const env = {

@@ -19,7 +19,7 @@ export const newScreen = (cols: number, rows: number): VirtualScreen => maker.ma
 const bytesOf = (output: string | Uint8Array): Uint8Array =>
   typeof output === 'string' ? Buffer.from(output) : output;
 
-/** What an operator sits at: nothing of ours in it but the widths of characters and the skipping of wide ones, and no links. */
+/** An operator's terminal: nothing of ours in it but the widths of characters and the skipping of wide ones, and no links. */
 export class SecondTerminal {
   private readonly terminal: Terminal;
   private readonly core: Core;
@@ -65,7 +65,7 @@ export class SecondTerminal {
 
 const newCellOf = (terminal: Terminal): Cell => terminal.buffer.active.getNullCell() as unknown as Cell;
 
-/** What a screen of ours shows. */
+/** The picture of a screen of ours. */
 export function looksOfScreen(screen: VirtualScreen) {
   const terminal: unknown = Reflect.get(screen, 'terminal');
   if (!(terminal instanceof Terminal)) throw new Error('there is no terminal in it');

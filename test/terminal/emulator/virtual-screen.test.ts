@@ -1,4 +1,4 @@
-/** What screens are spared, and what pictures say of states that random output seldom ends in. */
+/** Work that screens are spared, and pictures of states that random output seldom ends in. */
 import { describe, expect, it } from 'vitest';
 import { LONGEST, looksOfScreen, newScreen, SecondTerminal, write } from './second-terminal.js';
 

@@ -14,7 +14,7 @@ interface Opened {
   readonly connection: Duplex;
 }
 
-/** What an end has seen, in order: messages, the way that they took, and all else. */
+/** Everything that an end has seen, in order: messages, the way that they took, and all else. */
 interface Seen {
   readonly messages: Buffer[];
   readonly events: string[];

@@ -1,4 +1,4 @@
-/** What was read is collected before V8 looks at the whole heap. */
+/** Bytes that were read are collected before V8 looks at the whole heap. */
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';

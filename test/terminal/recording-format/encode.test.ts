@@ -1,4 +1,4 @@
-/** What is written down is what was there, byte for byte, in a file that every player reads. */
+/** A recording holds its session byte for byte, in a file that every player reads. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';

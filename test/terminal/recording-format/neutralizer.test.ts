@@ -135,7 +135,7 @@ describe('the neutraliser', () => {
         const places = [0, ...cuts.filter((cut) => cut < text.length).sort((a, b) => a - b), text.length];
         const out = neutral(...places.slice(1).map((end, index) => text.slice(places[index], end)));
         expect(out).toMatch(HARMLESS);
-        // What was let through is let through again as it is: nothing new comes of putting it together.
+        // Output that was let through is let through again as it is: nothing new comes of putting it together.
         expect(neutral(out)).toBe(out);
         expect(neutral(text)).toBe(out);
       }),

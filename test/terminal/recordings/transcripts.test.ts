@@ -239,7 +239,7 @@ describe('searching recordings', () => {
     expect(found).toMatchObject({ searched: 4, altered: [hay, altered], truncated: false });
     expect(found.matches.map(({ session_id }) => session_id)).toEqual([active, active, altered, altered, fits, fits]);
     expect(events.at(-1)?.metadata).toMatchObject({ altered: [hay, altered] });
-    // What the search does not come to is read all the same.
+    // The rest, which the search does not reach, is read all the same.
     expect(await search({ pattern: 'needle', limit: 3 })).toMatchObject({
       matches: [{}, {}, {}],
       altered: [hay, altered],

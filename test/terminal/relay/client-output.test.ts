@@ -1,4 +1,4 @@
-/** What an operator is sent when a picture of the screen is due. */
+/** The output for an operator when a picture of the screen is due. */
 
 import { describe, expect, it } from 'vitest';
 import type { Picture, Screen } from '../../../daemon/terminal/emulator/screens.js';

@@ -1,4 +1,4 @@
-/** What becomes of sessions whose recording, or whose screen, cannot be taken up again after a restart. */
+/** Sessions whose recording, or whose screen, cannot be taken up again after a restart. */
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** What sockets, agents and orchestrators that go away cost a session: nothing, while they come back in time. */
+/** Sockets, agents and orchestrators that go away cost a session nothing while they come back in time. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { inputFrame, signalFrame } from '../../../src/terminal/frames.js';

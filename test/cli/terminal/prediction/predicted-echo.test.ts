@@ -100,7 +100,7 @@ describe('passwords', () => {
     command: fc.constantFrom('pass', 'read', 'mask'),
     takes: fc.integer({ min: 0, max: 300 }),
     length: fc.integer({ min: 1, max: 12 }),
-    /** What a mask would be mistaken for. */
+    /** The text that a mask would be mistaken for. */
     star: fc.boolean(),
     /** Milliseconds before the first key of the password, and between keys. */
     first: fc.integer({ min: 0, max: 400 }),
@@ -132,7 +132,7 @@ describe('passwords', () => {
           await pass(4 * delay + takes + 500);
         }
         expect(next).toBeLessThanOrEqual(LETTERS.last);
-        // What the machine has echoed itself is there without us.
+        // The machine's own echo is there without us.
         expect([...seen].filter((letter) => !echoed.has(letter))).toEqual([]);
         expect(session.shown.state).toEqual(session.truth.state);
         session.end();

@@ -84,7 +84,7 @@ class Session extends Running {
     this.agent.stop();
     this.prediction.stop();
     this.program.signal('KILL');
-    // What the program has written arrives.
+    // The output of the program arrives.
     await sleep(2 * DELAY);
   }
 

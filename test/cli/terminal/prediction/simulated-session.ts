@@ -146,7 +146,7 @@ class Machine {
 }
 
 export class SimulatedSession {
-  /** What one sees, and what one would see without predictions. */
+  /** The screen with and without predictions. */
   readonly shown: Screen;
   readonly truth: Screen;
   readonly prediction: PredictedEcho;
