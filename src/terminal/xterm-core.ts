@@ -80,7 +80,7 @@ export interface Parser {
   /** State of the parser; zero between sequences. */
   readonly currentState: number;
   /** Zero when no character exists that a combining character could join. */
-  readonly precedingJoinState: number;
+  precedingJoinState: number;
   registerCsiHandler(id: FunctionId, handler: (params: { readonly params: Int32Array }) => boolean): void;
   registerEscHandler(id: FunctionId, handler: () => boolean): void;
   registerOscHandler(

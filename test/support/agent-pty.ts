@@ -73,7 +73,7 @@ export class Running implements ProgramListener {
   shows(text: string): Promise<void> {
     return until(
       () => this.text().includes(text),
-      `${JSON.stringify(text)} is shown, not ${JSON.stringify(this.text())}`,
+      () => `${JSON.stringify(text)} is shown, not ${JSON.stringify(this.text())}`,
     );
   }
 }

@@ -159,7 +159,7 @@ export class Relay {
   shows(text: string): Promise<void> {
     return until(
       () => this.text().includes(text),
-      `${JSON.stringify(text)} is shown, not ${JSON.stringify(this.text().slice(-400))}`,
+      () => `${JSON.stringify(text)} is shown, not ${JSON.stringify(this.text().slice(-400))}`,
     );
   }
 

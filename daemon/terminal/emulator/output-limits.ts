@@ -31,7 +31,7 @@ export function limitOutput(core: Core, { widthOf, scratch }: LimitOptions): Lim
   limitCombining(core, widthOf);
   mendErasure(core);
   mendReset(core);
-  mendSkippedCharacter(core, scratch);
+  mendSkippedCharacter(core, { widthOf, scratch });
   return keepTitle(core);
 }
 
@@ -98,16 +98,26 @@ function mendReset(core: Core): void {
 }
 
 /**
- * Works around a bug in xterm: without wraparound, a wide character that does not fit into the last column is skipped, but erases
- * the second half of the wide character there. No output can draw the first half that remains.
+ * Works around two bugs in xterm: without wraparound, a wide character that does not fit into the last column is skipped, but
+ * erases the second half of the wide character there, and what combines with it makes the character before it a wide one. No
+ * output can draw either.
  * @param scratch a cell that it may overwrite
  */
-export function mendSkippedCharacter(core: Core, scratch: Cell): void {
+export function mendSkippedCharacter(core: Core, { widthOf, scratch }: LimitOptions): void {
   const input = core._inputHandler;
+  const { _parser: parser } = input;
   const print = input.print.bind(input);
   input.print = (data, start, end) => {
-    print(data, start, end);
-    const { lines, ybase, x, y } = core.buffers.active;
+    const { active } = core.buffers;
+    if (core.coreService.decPrivateModes.wraparound) return print(data, start, end);
+    for (let at = start; at < end; at += 1) {
+      const width = widthOf(data[at] as number);
+      if (width === 0 && parser.precedingJoinState === 0) continue;
+      const isSkipped = width === 2 && active.x + width > (active.lines.get(active.ybase + active.y)?.length ?? 0);
+      print(data, at, at + 1);
+      if (isSkipped) parser.precedingJoinState = 0;
+    }
+    const { lines, ybase, x, y } = active;
     const line = lines.get(ybase + y);
     if (line === undefined || x === 0 || x !== line.length - 1) return;
     const isCut = line.getWidth(x - 1) === 2 && line.getWidth(x) !== 0;

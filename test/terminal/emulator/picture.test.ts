@@ -54,6 +54,15 @@ describe('a picture', () => {
     fc.assert(fc.property(given, compare), { numRuns: Number(process.env.ORCH_PICTURE_RUNS ?? 300) });
   });
 
+  it('keeps what a combining character joins in the last column without wraparound', () => {
+    const family = '👩\u200d👩\u200d👧';
+    for (const end of ['', '\x1b[100m']) {
+      compare({ before: [`\x1b[?7l0123456789012345678${family}${end}`], dirt: '', after: '\x07a\x1b[0m' });
+      compare({ before: [`\x1b[?7l01234567890123456789${family}${end}`], dirt: '', after: '\x07a\x1b[0m' });
+      compare({ before: [`\x1b[?7l012345678901234567890${family}${end}`], dirt: '', after: '\x07a\x1b[0m' });
+    }
+  });
+
   it('keeps a wide character in the last columns when one that does not fit follows without wraparound', () => {
     const after = '\x07\x1b[21mlined\x1b[0m';
     compare({ before: [{ cols: 2, rows: 1 }, '\x1b[?7l漢字かな'], dirt: '', after });

@@ -27,7 +27,8 @@ export class SecondTerminal {
   constructor(cols: number, rows: number) {
     this.terminal = new Terminal({ cols, rows, scrollback: 0, ...NO_REFLOW, allowProposedApi: true, logLevel: 'off' });
     this.core = coreOf(this.terminal);
-    this.terminal.unicode.register(createWidths(this.core.unicodeService._activeProvider));
+    const widths = createWidths(this.core.unicodeService._activeProvider);
+    this.terminal.unicode.register(widths);
     this.terminal.unicode.activeVersion = 'orch';
     // The library marks links as underlined; our screens do not keep them.
     this.terminal.parser.registerOscHandler(8, () => true);
@@ -37,7 +38,7 @@ export class SecondTerminal {
       this.core.coreService.isCursorHidden = false;
       return false;
     });
-    mendSkippedCharacter(this.core, newCellOf(this.terminal));
+    mendSkippedCharacter(this.core, { widthOf: widths.wcwidth, scratch: newCellOf(this.terminal) });
   }
 
   write(output: string | Uint8Array): this {

@@ -12,6 +12,7 @@ import { PredictedEcho } from '../../../../src/cli/terminal/predicted-echo.js';
 import type { OutputStream } from '../../../../src/terminal/frames.js';
 import { launchOf, Running } from '../../../support/agent-pty.js';
 import { itNeeding } from '../../../support/needing.js';
+import { until } from '../../../support/until.js';
 
 /** Sessions of each kind; `npm run test:long` has more. */
 const RUNS = Number(process.env.ORCH_PREDICTION_RUNS ?? 2);
@@ -19,6 +20,8 @@ const RUNS = Number(process.env.ORCH_PREDICTION_RUNS ?? 2);
 const AT_ONCE = 4;
 /** Milliseconds each way. */
 const DELAY = 40;
+/** Milliseconds after which a person who sees nothing presses Enter again. */
+const AGAIN = 5_000;
 const SIZE = { cols: 120, rows: 40 };
 const NOTHING = Buffer.alloc(0);
 const clock = { monotonic: () => performance.now() };
@@ -78,6 +81,24 @@ class Session extends Running {
     this.typed += bytes.length;
     later(() => this.program.write(bytes));
     this.prediction.typed(bytes, this.typed);
+  }
+
+  /**
+   * Waits for a text, and presses Enter again from time to time: Linux keeps a line back whose Enter came while the program read
+   * single keys, once it reads lines.
+   */
+  async answered(text: string): Promise<void> {
+    let pressedAt = clock.monotonic();
+    await until(
+      () => {
+        if (clock.monotonic() - pressedAt > AGAIN) {
+          pressedAt = clock.monotonic();
+          this.type('\r');
+        }
+        return this.text().includes(text);
+      },
+      `${JSON.stringify(text)} is shown`,
+    );
   }
 
   async stop(): Promise<void> {
@@ -153,7 +174,7 @@ async function answer(shell: string, questions: readonly (typeof asked extends f
     const letters = 'ABCDEFGHIJKLMNOPQRSTUVWYZ'.slice(next, next + hidden);
     next += hidden;
     await type(`${open}${letters}${enter ? '\r' : ''}`, between);
-    await session.shows(`done ${index}\n`);
+    await session.answered(`done ${index}\n`);
   }
   await session.stop();
   return session;
