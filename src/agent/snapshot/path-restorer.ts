@@ -146,7 +146,11 @@ export class PathRestorer {
   ): null {
     const present = lstatSync(at);
     const isSame = present.uid === uid && present.gid === gid && (present.mode & 0o7777) === mode;
-    if (isSame && present.isDirectory()) return null;
+    if (isSame && present.isDirectory()) {
+      // An earlier attempt may have died between the change and its sync.
+      syncHeld({ at });
+      return null;
+    }
     const step = { do: 'set-metadata', path, expect: 'directory', owner: `${uid}`, group: `${gid}`, mode } as const;
     const spot = { directory: held, at, exposureOf: (entry: Stats) => walk.exposureOf(held, entry) };
     const changed = setMetadata(step, spot, { accounts: BY_NUMBER, reach: this.reach, lists: this.lists });
@@ -252,7 +256,7 @@ function isSame(saved: Extract<SavedPath, { type: 'file' }>, content: Buffer, at
   }
 }
 
-function syncHeld({ at }: HeldEntry): void {
+function syncHeld({ at }: Pick<HeldEntry, 'at'>): void {
   try {
     syncDirectory(`${at}/.`);
   } catch (error) {
