@@ -54,6 +54,17 @@ const write = (name: string, text: string): string => {
   return path;
 };
 
+/** Answers of a fleet in which web-01 has a module on trial. */
+function tryingOut(module: string, content: string): Answers {
+  const sha256 = 'e'.repeat(64);
+  const trial = { operation_id: ulid(3), modules: [{ module, sha256 }], since: 1, by: web1.node_id };
+  const onTrial = { ...web1, standing: 'on_trial', trial } as const;
+  return {
+    listAgents: { body: [onTrial, web2] },
+    getTrial: { body: { operation_id: ulid(3), modules: [{ module, sha256, replaces: null, content }] } },
+  };
+}
+
 const SITE = `name: site
 supports:
   - platform: linux
@@ -281,6 +292,14 @@ describe('orch explain', () => {
     });
     expect((await golden('explain-unknown', ['explain', 'web-01', '/etc/none'])).status).toBe(1);
   });
+
+  it('names the text that the agent has on trial, and no revision', async () => {
+    const text = `${SITE}  - id: tried\n    resource:\n      file-unix: {path: /etc/tried.conf, content: "x\\n"}\n`;
+    api.answer({ ...answers, ...tryingOut('site', text) });
+    await golden('explain-trial', ['explain', 'web-01', '/etc/tried.conf']);
+    const json = JSON.parse((await run(['explain', 'web-01', 'conf', '--json'])).stdout);
+    expect(json.resources[0].declared).toMatchObject([{ module: 'site', revision: null }]);
+  });
 });
 
 describe('a plan in a file', () => {
@@ -480,6 +499,17 @@ describe('orch impact', () => {
       agents: [{ name: 'web-01' }, { name: 'web-02' }],
     });
     await golden('impact-none', ['impact', write('other.orch.yaml', SITE.replace('name: site', 'name: other'))]);
+  });
+
+  it('compares an agent on trial with the text of its trial', async () => {
+    api.answer({ ...answers, ...tryingOut('site', SITE) });
+    const path = write('site.orch.yaml', SITE);
+    const { agents } = JSON.parse((await run(['impact', path, '--format', 'json'])).stdout);
+    expect(agents).toMatchObject([
+      { name: 'web-01', on_trial: true, changes: [] },
+      { name: 'web-02', on_trial: false, changes: [{ identity: '/etc/site.conf' }] },
+    ]);
+    await golden('impact-trial', ['impact', write('other.orch.yaml', SITE.replace('8080', '8081'))]);
   });
 
   it('ends with 1 when an agent could not be given the files', async () => {

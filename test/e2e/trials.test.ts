@@ -1,6 +1,7 @@
 /** Trials with real processes: four machines that an assignment in mode enforce gives a module. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { AgentImpact } from '../../src/cli/commands/impact.js';
 import type { Agent } from '../../src/contract/agents.js';
 import type { Module, ModuleRevision } from '../../src/contract/modules.js';
 import type { Operation } from '../../src/contract/operations.js';
@@ -117,9 +118,17 @@ describe('an apply of a file to one machine of four', () => {
     const { trial } = await shown('web-01');
     expect(trial?.modules.map(({ module }) => module)).toEqual(['site']);
     expect((await sandbox.json<Status>(['status'])).standings).toMatchObject({ on_trial: 1, in_sync: 3 });
-    for (const argv of [['agents', 'list'], ['agents', 'show', 'web-01'], ['status'], ['state', 'web-01']]) {
+    for (const argv of [
+      ['agents', 'list'],
+      ['agents', 'show', 'web-01'],
+      ['status'],
+      ['state', 'web-01'],
+      ['explain', 'web-01', place('web-01')],
+    ]) {
       expect((await sandbox.orch(argv)).stdout, argv.join(' ')).toContain('on trial');
     }
+    const impact = await sandbox.json<{ agents: AgentImpact[] }>(['impact', file]);
+    expect(impact.agents.map(({ changes }) => changes.length)).toEqual([0, 1, 1, 1]);
     const drift = await sandbox.orch(['drift', 'web-01']);
     expect(drift.stdout).toContain('on trial: compared with site as tried, not published');
   });

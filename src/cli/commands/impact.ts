@@ -15,7 +15,15 @@ import { EXIT } from '../exit-status.js';
 import { agentHandle, count } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { unknownSecrets } from '../modules/check-together.js';
-import { matchingAssignments, type ReadModule, readModules, storedModules } from '../modules/read-modules.js';
+import {
+  matchingAssignments,
+  type ReadModule,
+  readModules,
+  storedModules,
+  type TriedModule,
+  triedModules,
+  withTried,
+} from '../modules/read-modules.js';
 import { choice } from '../options.js';
 import { type Line, lines, linesOf, stackOf, styled, type View } from '../outcome.js';
 import { plainText } from '../render/paint.js';
@@ -26,7 +34,8 @@ export const command = defineCommand({
   detail: [
     'Compares the files with the current revisions, for each approved agent that has one of the',
     'modules, applied or assigned. It compares desired states, not machines: it uploads nothing, and sends nothing to an',
-    'agent, so that offline agents count too. orch plan looks at machines. --format markdown is for a review.',
+    'agent, so that offline agents count too. An agent on trial is compared with the texts of its trial.',
+    'orch plan looks at machines. --format markdown is for a review.',
     'Ends with 1 if the files cannot be resolved for an agent.',
   ],
   access: 'viewer',
@@ -54,6 +63,8 @@ export interface AgentImpact extends Comparison {
   readonly name: string;
   /** Names of the changed modules that the agent has. */
   readonly modules: readonly string[];
+  /** True for an agent on trial, which is compared with the texts of its trial. Automatic applies leave it alone. */
+  readonly on_trial: boolean;
 }
 
 /** Compares the modules of each approved agent that has one of the changed modules, applied or assigned. */
@@ -64,12 +75,18 @@ export async function impactOf(
 ): Promise<readonly AgentImpact[]> {
   const agents = await allAgents(api, { status: 'approved', signal });
   const assignments = await api.call('listAssignments', { signal });
-  const having: { readonly agent: Agent; readonly names: ReadonlySet<string> }[] = [];
+  const having: {
+    readonly agent: Agent;
+    readonly names: ReadonlySet<string>;
+    readonly tried: readonly TriedModule[];
+  }[] = [];
   for (let at = 0; at < agents.length; at += AT_ONCE) {
     const some = agents.slice(at, at + AT_ONCE).map(async (agent) => {
       const state = await api.call('getState', { params: { node_id: agent.node_id }, signal });
       const assigned = matchingAssignments(assignments, agent).flatMap(({ modules }) => modules);
-      return { agent, names: new Set([...assigned, ...state.applied.map(({ module }) => module)]) };
+      const tried = await triedModules(api, agent, signal);
+      const applied = state.applied.map(({ module }) => module);
+      return { agent, names: new Set([...assigned, ...applied, ...tried.map(({ name }) => name)]), tried };
     });
     having.push(...(await Promise.all(some)));
   }
@@ -80,14 +97,18 @@ export async function impactOf(
     reached.flatMap(({ names }) => [...names]),
     signal,
   );
-  return reached.map(({ agent, names }) => {
-    const before = stored.filter(({ name }) => names.has(name));
+  return reached.map(({ agent, names, tried }) => {
+    const before = withTried<ReadModule>(
+      stored.filter(({ name }) => names.has(name)),
+      tried,
+    );
     const after = [...names].flatMap(
       (name) => changed.find((module) => module.name === name) ?? before.find((module) => module.name === name) ?? [],
     );
     const facts = factsOf(agent);
     const { node_id, name } = facts;
-    return { node_id, name, modules: [...names].filter(isChanged), ...compareDesired(facts, { before, after }) };
+    const modules = [...names].filter(isChanged);
+    return { node_id, name, modules, on_trial: tried.length > 0, ...compareDesired(facts, { before, after }) };
   });
 }
 
@@ -205,9 +226,11 @@ function groupsOf(impacts: readonly AgentImpact[]): readonly Group[] {
     groups.set(key, [...(groups.get(key) ?? []), impact]);
   }
   return [...groups.values()].flatMap(([impact, ...others]) =>
-    impact === undefined ? [] : [{ impact, names: [impact, ...others].map(({ name }) => name) }],
+    impact === undefined ? [] : [{ impact, names: [impact, ...others].map(labelOf) }],
   );
 }
+
+const labelOf = ({ name, on_trial }: AgentImpact): string => (on_trial ? `${name} (on trial)` : name);
 
 /** Maximum number of listed names; the rest is counted. */
 const NAMED = 10;

@@ -11,7 +11,14 @@ import type { Context } from '../context.js';
 import { defineCommand, optionalList } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
-import { matchingAssignments, type StoredModule, storedModules } from '../modules/read-modules.js';
+import {
+  matchingAssignments,
+  type StoredModule,
+  storedModules,
+  type TriedModule,
+  triedModules,
+  withTried,
+} from '../modules/read-modules.js';
 import { isSelection, readEach, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodeArgument, optionalNodesArgument } from '../nodes/resolve-node.js';
 import { list } from '../options.js';
@@ -102,8 +109,8 @@ export const explainResource = defineCommand({
   detail: [
     'Names the module, the variant and the line that declare a resource of an agent, and the assignment and apply that',
     'put it there. Plans show the identity of a resource. Searches the current modules of matching assignments,',
-    'of the last apply, of all applied resources, and of -m. With --selector or --status all words are the resource, and',
-    'agents without it are left out.',
+    'of the last apply, of all applied resources, and of -m; of a module that the agent has on trial, the text of the trial.',
+    'With --selector or --status all words are the resource, and agents without it are left out.',
   ],
   access: 'viewer',
   args: {
@@ -167,7 +174,7 @@ async function explainOn(
   const assignments = matchingAssignments(await api.call('listAssignments', { signal }), agent);
   const assigned = assignments.flatMap((assignment) => assignment.modules);
   const names = [...assigned, ...(last?.modules ?? []), ...state.applied.map((one) => one.module), ...module];
-  const modules = await storedModules(api, names, signal);
+  const modules = withTried(await storedModules(api, names, signal), await triedModules(api, agent, signal));
   return explain({ agent, wanted, state, modules, assignments });
 }
 
@@ -180,7 +187,7 @@ interface Question {
   readonly agent: Agent;
   readonly wanted: string;
   readonly state: State;
-  readonly modules: readonly StoredModule[];
+  readonly modules: readonly (StoredModule | TriedModule)[];
   readonly assignments: readonly Assignment[];
 }
 
@@ -209,10 +216,10 @@ function explain({ agent, wanted, state, modules, assignments }: Question): read
 const assignmentsOf = (assignments: readonly Assignment[], places: readonly { readonly module: string }[]) =>
   assignments.filter(({ modules }) => places.some(({ module }) => modules.includes(module))).map(({ name }) => name);
 
-function place({ module, path, id, name, variant }: Declaration, modules: readonly StoredModule[]) {
+function place({ module, path, id, name, variant }: Declaration, modules: Question['modules']) {
   const source = modules.find((other) => other.name === module);
   const { line, column } = source?.locate(path) ?? { line: 1, column: 1 };
-  return { module, revision: source?.revision ?? 0, path, line, column, id, name, variant };
+  return { module, revision: source?.revision ?? null, path, line, column, id, name, variant };
 }
 
 const unknown = (agent: Agent, wanted: string): Fault =>
@@ -223,7 +230,8 @@ const unknown = (agent: Agent, wanted: string): Fault =>
 /** Place where a module declares a resource. */
 export interface DeclaredPlace {
   readonly module: string;
-  readonly revision: number;
+  /** Null for a text that the agent has on trial. */
+  readonly revision: number | null;
   /** JSON pointer in the module. */
   readonly path: string;
   readonly line: number;
@@ -260,7 +268,12 @@ function placeRows({ module, revision, line, column, id, name, variant }: Declar
   const label = id ?? name;
   return [
     ['Declared by', `${module}:${line}:${column}${label === null ? '' : `, resource "${label}"`}`],
-    ['Revision', `${revision} (orch module show ${module} --revision ${revision})`],
+    [
+      'Revision',
+      revision === null
+        ? [styled('warn', 'none'), ': the agent has it on trial, and it is not published']
+        : `${revision} (orch module show ${module} --revision ${revision})`,
+    ],
     ...(variant === null
       ? []
       : [['Variant', `${variant.number} of ${variant.of}: ${showClause(variant.when)}`] as Row]),

@@ -122,6 +122,9 @@ export const validFiles = (checked: readonly CheckedFile[]): readonly ValidFile[
 /** Current revision of a stored module. */
 export type StoredModule = ReadModule & { readonly revision: number };
 
+/** Text that one agent has on trial; no revision has it. */
+export type TriedModule = ReadModule & { readonly revision: null };
+
 /** Reads the named modules from the orchestrator, in their order. Skips those that do not exist. */
 export async function storedModules(
   api: ApiClient,
@@ -137,6 +140,29 @@ export async function storedModules(
   }
   return modules;
 }
+
+/** Reads the modules that an agent has on trial; none for an agent without a trial. Older orchestrators know no trials. */
+export async function triedModules(
+  api: ApiClient,
+  { node_id, trial = null }: Pick<Agent, 'node_id' | 'trial'>,
+  signal: AbortSignal,
+): Promise<readonly TriedModule[]> {
+  if (trial === null) return [];
+  const { modules } = await api.call('getTrial', { params: { node_id }, signal });
+  return modules.map(({ module, content }) => ({ ...readModule(module, content), revision: null }));
+}
+
+/** Replaces each module by the one that the agent has on trial under its name. */
+export const withTried = <Module extends ReadModule>(
+  modules: readonly Module[],
+  tried: readonly TriedModule[],
+): readonly (Module | TriedModule)[] => {
+  const names = new Set(modules.map(({ name }) => name));
+  return [
+    ...modules.map((module) => tried.find(({ name }) => name === module.name) ?? module),
+    ...tried.filter(({ name }) => !names.has(name)),
+  ];
+};
 
 /** Returns the assignments whose selector matches an agent now. */
 export const matchingAssignments = (all: readonly Assignment[], agent: Agent): readonly Assignment[] =>
