@@ -1,12 +1,12 @@
 /** A command on pipes, with separate output and errors. It ends when both are read. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { chownSync, closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { chownSync, closeSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { OutputStream, Reading } from '../../terminal/frames.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
+import { ScriptDirectories } from '../host/script-directory.js';
 import { DescriptorWriter, readAvailable } from './descriptor-io.js';
 import { argumentsOf, type Launch } from './launch.js';
 import { processEntry, type SessionMark, sendSignal, signalSession } from './process-table.js';
@@ -262,10 +262,13 @@ export interface FifoOptions {
 
 const run = promisify(execFile);
 
-/** Opens pipes that a program can reopen, as scripts do with `/dev/stderr`, and removes their names. Throws the system error. */
+/**
+ * Opens pipes that a program can reopen, as scripts do with `/dev/stderr`, and removes their names. They are made in the temporary
+ * directory or, if that cannot be used, in memory. Throws the system error if both fail.
+ */
 export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
-  const directory = mkdtempSync(join(tmpdir(), 'orch-exec-'));
-  const path = (name: string) => join(directory, name);
+  const directory = new ScriptDirectories(undefined).open();
+  const path = (name: string) => join(directory.path, name);
   try {
     const names = ['input', 'output', 'errors'].map(path);
     await run('mkfifo', ['-m', '600', ...names], { env: { PATH: '/usr/local/bin:/usr/bin:/bin' } });
@@ -276,7 +279,7 @@ export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
       errors: openToRead(path('errors')),
     };
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    directory.remove();
   }
 }
 

@@ -1,6 +1,6 @@
 /** Commands on pipes, read at the pace of who wants their output. */
 import { readdirSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { processEntry } from '../../../src/agent/pty/process-table.js';
 import { keepBusy, launchOf, startPiped } from '../../support/agent-pty.js';
 import { until } from '../../support/orch.js';
@@ -54,6 +54,18 @@ describe('a command on pipes', () => {
     const running = await startPiped('', { launch: launchOf('', { file: '/etc/passwd', args: [] }) });
     expect(await running.whenEnded).toMatchObject({ code: 126 });
     expect(running.text('err')).toContain('/etc/passwd');
+  });
+
+  it('runs where there is no temporary directory', async () => {
+    const { TMPDIR } = process.env;
+    process.env.TMPDIR = '/none';
+    onTestFinished(() => {
+      if (TMPDIR === undefined) delete process.env.TMPDIR;
+      else process.env.TMPDIR = TMPDIR;
+    });
+    const running = await startPiped('echo one; echo two >/dev/stderr');
+    expect(await running.whenEnded).toMatchObject({ code: 0 });
+    expect([running.text('out'), running.text('err')]).toEqual(['one\n', 'two\n']);
   });
 
   it('leaves no descriptor open', async () => {
