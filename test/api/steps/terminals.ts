@@ -85,7 +85,7 @@ async function opened(world: World, node_id: string): Promise<{ readonly session
 
 /** As many commands as an agent runs at a time, and one more. */
 async function tooMany(world: World, node_id: string): Promise<void> {
-  const sleep = { params: { node_id }, body: { command: ['sleep', '60'] } };
+  const sleep = { params: { node_id }, body: { command: ['sleep', '600'] } };
   // The agent may still count those that have just ended.
   const isFull = async () => (await world.call('execOnAgent', sleep)).status === 409;
   for (let round = 0; round < 10 && !(await isFull()); round += 1) {
