@@ -36,8 +36,8 @@ export default defineConfig({
     hookTimeout: 240_000 * patience,
     // Test files share the loaded modules of their worker, which halves the CPU time of short tests.
     isolate: false,
-    // Three for each of the two cores of CI, because tests spend time waiting for processes: with two, a third of it is idle.
-    maxWorkers: 6,
+    // Two more than the two cores of CI, because tests spend time waiting for processes.
+    maxWorkers: 4,
     sequence: { sequencer: LongFirst },
     reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: { ORCH_TEST_PATIENCE: String(patience) },
