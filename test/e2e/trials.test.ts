@@ -219,8 +219,8 @@ describe('an apply that removes everything', () => {
     const screen = await onTerminal(['apply', 'web-03'], [[/Apply it, with 1 removal\?/, 'y\r']]);
     expect(screen).toContain('Applied: ');
     expect(existsSync(place('web-03'))).toBe(false);
-    const few = await onTerminal(['apply', 'web-04', '--allow-removals', '0'], []);
-    expect(few).toContain('this apply would remove everything that is managed on web-04');
+    const refusal = /this apply would remove everything that is managed on web-04/;
+    const few = await onTerminal(['apply', 'web-04', '--allow-removals', '0'], [[refusal, '']]);
     expect(few).not.toContain('Apply it');
   });
 });
