@@ -18,8 +18,8 @@ import { mayBeInUse, pidNamespace } from './alive.js';
 
 /** In the agent's data directory. */
 const DIRECTORY = 'scripts';
-/** File systems in memory, where neither the data directory nor the temporary one can be written. */
-const IN_MEMORY = ['/run', '/dev/shm'];
+/** The temporary directory, and file systems in memory where it cannot be written. */
+const TEMPORARY: readonly (() => string)[] = [tmpdir, () => '/run', () => '/dev/shm'];
 /** `orch-PID-NAMESPACE-RANDOM`; earlier releases had no namespace. */
 const PATTERN = /^orch-([0-9]+)-(?:([0-9]+)-)?[A-Za-z0-9]{6}$/;
 
@@ -46,16 +46,7 @@ export class ScriptDirectories {
   open(): ScriptDirectory {
     const { dataDir } = this;
     const own = dataDir === undefined ? [] : [() => makeDirectory(join(dataDir, DIRECTORY))];
-    let first: unknown;
-    for (const place of [...own, tmpdir, ...IN_MEMORY.map((path) => () => path)]) {
-      try {
-        return this.openIn(place());
-      } catch (error) {
-        // The next one may be on another file system.
-        first ??= error;
-      }
-    }
-    throw first;
+    return inFirst([...own, ...TEMPORARY], (directory) => this.openIn(directory));
   }
 
   private openIn(directory: string): ScriptDirectory {
@@ -75,6 +66,24 @@ export class ScriptDirectories {
       if (owner !== undefined && isOurs(Number(namespace))) removeIfLeft(join(directory, name), Number(owner));
     }
   }
+}
+
+/** Makes a private directory in the temporary directory or, if that cannot be used, in memory. Throws if all of them fail. */
+export const makeTemporaryDirectory = (prefix: string): string =>
+  inFirst(TEMPORARY, (directory) => mkdtempSync(join(directory, prefix)));
+
+/** Returns what `make` makes in the first place where it does not throw. Throws the first error if it throws in all of them. */
+function inFirst<T>(places: readonly (() => string)[], make: (directory: string) => T): T {
+  let first: unknown;
+  for (const place of places) {
+    try {
+      return make(place());
+    } catch (error) {
+      // The next one may be on another file system.
+      first ??= error;
+    }
+  }
+  throw first;
 }
 
 /** Writes a file that only its owner can read, and returns its path. */

@@ -1,12 +1,12 @@
 /** A command on pipes, with separate output and errors. It ends when both are read. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { chownSync, closeSync, constants, openSync } from 'node:fs';
+import { chownSync, closeSync, constants, openSync, rmSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { OutputStream, Reading } from '../../terminal/frames.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
-import { ScriptDirectories } from '../host/script-directory.js';
+import { makeTemporaryDirectory } from '../host/script-directory.js';
 import { DescriptorWriter, readAvailable } from './descriptor-io.js';
 import { argumentsOf, type Launch } from './launch.js';
 import { processEntry, type SessionMark, sendSignal, signalSession } from './process-table.js';
@@ -267,8 +267,8 @@ const run = promisify(execFile);
  * directory or, if that cannot be used, in memory. Throws the system error if both fail.
  */
 export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
-  const directory = new ScriptDirectories(undefined).open();
-  const path = (name: string) => join(directory.path, name);
+  const directory = makeTemporaryDirectory('orch-exec-');
+  const path = (name: string) => join(directory, name);
   try {
     const names = ['input', 'output', 'errors'].map(path);
     await run('mkfifo', ['-m', '600', ...names], { env: { PATH: '/usr/local/bin:/usr/bin:/bin' } });
@@ -279,7 +279,7 @@ export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
       errors: openToRead(path('errors')),
     };
   } finally {
-    directory.remove();
+    rmSync(directory, { recursive: true, force: true });
   }
 }
 
