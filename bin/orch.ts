@@ -3,7 +3,7 @@ import type { CliOptions } from '../src/cli/cli-options.js';
 import { runCli } from '../src/cli/run.js';
 /** Composition root of the command: gives the process and the lazily loaded programs to the command line. */
 import type { Programs } from '../src/programs/programs.js';
-import { releaseLostTerminal } from './lost-terminal.js';
+import { bearLostTerminal, releaseLostTerminal } from './lost-terminal.js';
 import { systemClock } from './this-process.js';
 
 /** The programs that are no API client. Each is loaded when it is called. */
@@ -43,6 +43,7 @@ const programs: Programs = {
 };
 
 process.on('exit', releaseLostTerminal);
+let stdin: NodeJS.ReadStream | null = null;
 // Exit status Node uses when the event loop empties before the promise settles.
 process.exitCode = 13;
 const options: CliOptions = {
@@ -50,7 +51,11 @@ const options: CliOptions = {
   env: process.env,
   // Getters, because Node opens a stream at its first use.
   get stdin() {
-    return process.stdin;
+    if (stdin === null) {
+      stdin = process.stdin;
+      bearLostTerminal(stdin);
+    }
+    return stdin;
   },
   get stdout() {
     return process.stdout;

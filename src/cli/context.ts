@@ -76,7 +76,7 @@ export function createContext(options: SessionOptions): Session {
     streams: { stdin, stdout, stderr },
     signal,
     color: printer.color,
-    prompt: createPrompt({ stdin, stderr, yes: globals.yes, signal, interrupt: () => interrupt('SIGINT') }),
+    prompt: createPrompt({ stdin, stderr, yes: globals.yes, signal, interrupt }),
     progress: createProgress({ stderr, paint: printer.errorPaint, shown: printer.forPeople, clock }),
     api: () => {
       client ??= import('./connect-api.js').then(({ connectApi }) => connectApi(context));

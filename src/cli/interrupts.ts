@@ -40,7 +40,8 @@ export function watchInterrupts(interrupts: Interrupts = processInterrupts): Int
   let first: Interrupt | null = null;
   const abort = (interrupt: Interrupt) => {
     first ??= interrupt;
-    stop();
+    // Later, because a library that sees no other listener beside its own ends the process by the signal.
+    process.nextTick(stop);
     controller.abort();
   };
   const stop = interrupts((interrupt) => (listener ? listener(interrupt) : abort(interrupt)));

@@ -10,15 +10,15 @@ interface PromptOptions {
   /** True with `--yes`. */
   readonly yes: boolean;
   readonly signal: AbortSignal;
-  /** Called on Ctrl-C at a question. */
-  interrupt(): void;
+  /** Called when a question is left: by Ctrl-C or Ctrl-D, or because the terminal was lost. */
+  interrupt(by: 'SIGINT' | 'SIGHUP'): void;
 }
 
 export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOptions): Prompt {
   const possible = stdin.isTTY === true && stderr.isTTY === true;
   const terminal = { input: stdin, output: stderr, signal };
   const left = (cause?: unknown): Fault => {
-    interrupt();
+    interrupt(stdin.readableEnded ? 'SIGHUP' : 'SIGINT');
     return new Fault('cancelled', 'interrupted at a question', { cause });
   };
   const ask = async <T>(instead: string, question: string, answer: (prompts: Prompts) => Promise<T>): Promise<T> => {

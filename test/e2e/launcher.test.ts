@@ -55,8 +55,9 @@ describe('a closed window', () => {
   };
 
   it('ends a command with 129, and not by an abort of Node', async () => {
-    const pty = start('help', '--all');
-    await pty.shows(/orch/);
+    // A command that waits, so that it cannot have ended before its window does.
+    const pty = start('operator', 'init', '--passphrase');
+    await pty.shows(/passphrase/);
     pty.hangUp();
     expect(await pty.endedForShell()).toBe(129);
   });
