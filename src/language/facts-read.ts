@@ -1,9 +1,9 @@
 /** The facts of an agent that a module reads: agents with the same ones get the same resources from it. */
 
-import { labelOf, ownMember } from './clause.js';
+import { labelOf } from './clause.js';
 import type { CompiledModule } from './compile-module.js';
-import { type Reference, referencesIn } from './expression.js';
-import type { AgentFacts } from './fill.js';
+import { referencesIn } from './expression.js';
+import { type AgentFacts, factOf } from './fill.js';
 import type { ModuleDefinition } from './schema.js';
 
 /** Returns the values of the facts that the module may read, in a fixed order; null for an absent one. */
@@ -19,11 +19,6 @@ export function factsRead(definition: ModuleDefinition, { supports, resources, c
   const labels = [...new Set([...own, ...clauses.flatMap((clause) => Object.keys(clause))])];
   return (agent) => [
     ...labels.map((label) => labelOf(agent, label) ?? null),
-    ...[...reads.values()].map((read) => factOf(read, agent)),
+    ...[...reads.values()].map((read) => factOf(read, agent) ?? null),
   ];
-}
-
-function factOf({ from, name }: Reference, agent: AgentFacts): string | null {
-  if (from === 'agent') return agent[name];
-  return from === 'secrets' ? null : (ownMember(agent[from], name) ?? null);
 }

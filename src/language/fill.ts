@@ -4,8 +4,10 @@ import { escapePointer } from '../kernel/validator.js';
 import { MAX_CONTENT_BYTES } from '../resources/host.js';
 import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
 import { type AgentLabels, ownMember } from './clause.js';
-import { hasExpression, parseText, type Reference, type TextParts } from './expression.js';
+import { hasExpression, parseText, type TextParts } from './expression.js';
+import { applyFilter, DEFAULT, FilteredTooLong, type FilterValue } from './filters.js';
 import type { KnownKind } from './kind-set.js';
+import type { Expression, Reference } from './parse-expression.js';
 
 export interface AgentFacts extends AgentLabels {
   readonly node_id: string;
@@ -76,14 +78,13 @@ export function fillText(parts: TextParts, filling: FillContext, path: string): 
   const spans: Span[] = [];
   let text = '';
   for (const part of parts) {
-    const value: FilledValue | null = typeof part === 'string' ? { value: part } : lookUp(part, filling, path);
+    const value: FilledValue | null = typeof part === 'string' ? { value: part } : evaluate(part, filling, path);
     if (value === null) continue;
     if (value.span) spans.push({ start: text.length, end: text.length + value.value.length, ...value.span });
     text += value.value;
     filling.room.left -= value.value.length;
     if (text.length > MAX_CONTENT_BYTES || filling.room.left < 0) {
-      const message = `${fieldOf(path)}: the text is too long with its expressions filled in`;
-      filling.problems.push({ code: 'expression_error', path, message });
+      tooLong(filling, path);
       return { text: '', spans: [] };
     }
   }
@@ -95,8 +96,30 @@ interface FilledValue {
   readonly span?: Pick<Span, 'secret' | 'tag'>;
 }
 
-function lookUp({ from, name }: Reference, { agent, secret, problems }: FillContext, path: string): FilledValue | null {
-  if (from === 'agent') return { value: agent[name] };
+/** Returns the value of an expression, or null after it has reported why there is none. */
+function evaluate({ reference, filters }: Expression, filling: FillContext, path: string): FilledValue | null {
+  if (filters.length === 0) return lookUp(reference, filling, path);
+  let value: FilterValue | undefined = factOf(reference, filling.agent);
+  for (const { name, given } of filters) {
+    if (name === DEFAULT ? value !== undefined : value === undefined) continue;
+    const texts = given.map((argument) =>
+      typeof argument === 'string' ? argument : lookUp(argument, filling, path)?.value,
+    );
+    // What is missing has been reported.
+    if (!texts.every((text) => text !== undefined)) return null;
+    try {
+      value = name === DEFAULT ? texts[0] : applyFilter(name, value ?? '', texts);
+    } catch (error) {
+      if (!(error instanceof FilteredTooLong)) throw error;
+      tooLong(filling, path);
+      return null;
+    }
+  }
+  return value === undefined ? lookUp(reference, filling, path) : { value: String(value) };
+}
+
+function lookUp(reference: Reference, { agent, secret, problems }: FillContext, path: string): FilledValue | null {
+  const { from, name } = reference;
   if (from === 'secrets') {
     const found = secret(name);
     if (found !== null && 'value' in found) return { value: found.value, span: { secret: name, tag: found.tag } };
@@ -104,11 +127,24 @@ function lookUp({ from, name }: Reference, { agent, secret, problems }: FillCont
     problems.push({ code: 'secret_unavailable', path, message });
     return null;
   }
-  const value = ownMember(agent[from], name);
+  const value = factOf(reference, agent);
   if (value !== undefined) return { value };
   const noun = from === 'tags' ? 'tag' : 'attribute';
-  problems.push({ code: 'expression_error', path, message: `${fieldOf(path)}: the agent has no ${noun} "${name}"` });
+  const mend = name.includes('|') ? '; a filter stands behind " | ", with a space on both sides' : '';
+  const message = `${fieldOf(path)}: the agent has no ${noun} "${name}"${mend}`;
+  problems.push({ code: 'expression_error', path, message });
   return null;
+}
+
+/** Returns the value of a reference that is no secret; undefined if the agent has none. */
+export function factOf({ from, name }: Reference, agent: AgentFacts): string | undefined {
+  if (from === 'agent') return agent[name];
+  return from === 'secrets' ? undefined : ownMember(agent[from], name);
+}
+
+function tooLong({ problems }: FillContext, path: string): void {
+  const message = `${fieldOf(path)}: the text is too long with its expressions filled in`;
+  problems.push({ code: 'expression_error', path, message });
 }
 
 /** Returns the field of a JSON pointer, for messages. */

@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { type Validator, validator } from '../kernel/validator.js';
 import { type ResourceKind, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
-import { OPEN } from './expression.js';
+import { OPEN } from './parse-expression.js';
 import { choicesOf, memberNames, shapeOf } from './shape-schema.js';
 
 export interface KnownKind {

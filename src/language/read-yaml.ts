@@ -127,6 +127,9 @@ function messageOf(error: YAMLParseError, text: string): string {
     case 'TAB_AS_INDENT':
       return 'YAML is indented with spaces; replace this tab';
     case 'BLOCK_AS_IMPLICIT_KEY':
+      if (/^.*\$\{\{/.test(text.slice(error.pos[0]))) {
+        return 'YAML reads the ": " in this expression as a key; put the whole value in single quotes, or in double quotes with the texts inside in single ones';
+      }
       return 'a second ": " in one value; put the value in quotes, or begin the next key on a line of its own with the same indentation as its siblings';
     case 'MULTILINE_IMPLICIT_KEY':
       return 'this does not fit its surroundings; check the indentation, and that every key ends with ":"';

@@ -24,7 +24,7 @@ const HINTS: Readonly<Record<ResolutionCode, string>> = {
   module_not_supported: "compare the agent's attributes and tags with the module's supports",
   variant_ambiguous: 'add a variant that matches both clauses, or make one clause more specific',
   variant_missing: 'add a variant for this agent, or one with "when: {}" for all the others',
-  expression_error: 'set the tag on the agent, or change the expression',
+  expression_error: 'set the tag on the agent, change the expression, or give it a default, such as | default: "none"',
   secret_unavailable: 'create the secret, renew it, or change its restriction so that this agent may have it',
   module_conflict:
     'keep the resource in one of the places, or make both equal; break a cycle by taking out a dependency',

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import { isFault } from '../../src/kernel/fault.js';
 import { clauseMatches } from '../../src/language/clause.js';
 import { secondsOf } from '../../src/language/compile-checks.js';
-import { OPEN } from '../../src/language/expression.js';
+import { OPEN } from '../../src/language/parse-expression.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
 import type { CheckEntry } from '../../src/language/schema.js';

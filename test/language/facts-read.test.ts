@@ -18,6 +18,7 @@ templates:
     content: "\${{ agent.name }} in \${{ attributes.zone }}\\n"
 resources:
   - resource: {file-unix: {path: /etc/plain, content: "\${{ tags.role }}, not $\${{ tags.color }}"}}
+  - resource: {file-unix: {path: /etc/filtered, content: "\${{ tags.nick | default: tags.alias | upcase }}"}}
   - resource: {file-unix: {path: /etc/greeting, template: greeting}}
   - variants:
       - when: {distro: debian}
@@ -55,6 +56,8 @@ const facts: fc.Arbitrary<AgentFacts> = fc.record({
   }),
   tags: labels({
     role: ['x', 'y'],
+    nick: ['n'],
+    alias: ['a', 'b'],
     tier: ['web', 'db'],
     site: ['home', 'away'],
     checked: ['all', 'no'],

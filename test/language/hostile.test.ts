@@ -4,6 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { OPEN } from '../../src/language/parse-expression.js';
 
 const PARSER = new URL('../../dist/src/language/parse-module.js', import.meta.url).href;
 
@@ -98,6 +99,12 @@ const REFUSED: readonly (readonly [name: string, text: string, code: string, at:
   [
     '100,000 wrong expressions',
     `${HEAD}- resource: {file-unix: {path: /a, content: "${'$'}${'{{ x }}$'.repeat(100_000)}"}}\n`,
+    'expression_syntax',
+    '4:46',
+  ],
+  [
+    '100,000 expressions with a quote that is never closed',
+    `${HEAD}- resource: {file-unix: {path: /a, content: '${`${OPEN}t|"}}`.repeat(100_000)}'}}\n`,
     'expression_syntax',
     '4:46',
   ],

@@ -1,7 +1,7 @@
 /** The JSON Schema for editors is the definition that validates. */
 import { describe, expect, it } from 'vitest';
 import { validator } from '../../src/kernel/validator.js';
-import { OPEN } from '../../src/language/expression.js';
+import { OPEN } from '../../src/language/parse-expression.js';
 import { moduleJsonSchema, moduleSchema, STANDARD_KINDS } from '../../src/language/schema.js';
 import { CATALOGUE } from '../../src/resources/catalogue.js';
 

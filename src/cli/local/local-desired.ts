@@ -126,7 +126,8 @@ const unconfirmed = ({ name, confirmSecs }: CompiledModule) =>
 
 /** Hints for a missing tag or secret, which no orchestrator can supply here. */
 const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
-  expression_error: 'give the tag with --tag KEY=VALUE, or change the expression',
+  expression_error:
+    'give the tag with --tag KEY=VALUE, change the expression, or give it a default, such as | default: "none"',
   secret_unavailable: 'give the secret with --secret-file NAME=FILE',
 };
 

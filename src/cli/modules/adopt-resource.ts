@@ -2,7 +2,8 @@
 import { applyPatch, parsePatch, reversePatch } from 'diff';
 import { isAlias, isMap, isScalar, type Pair, parseDocument, Scalar, visit } from 'yaml';
 import type { DriftResource } from '../../contract/runs.js';
-import { hasExpression, OPEN } from '../../language/expression.js';
+import { hasExpression } from '../../language/expression.js';
+import { OPEN } from '../../language/parse-expression.js';
 
 /** The edited text, or why a person has to do it. */
 type Edit = { readonly text: string } | { readonly why: string };

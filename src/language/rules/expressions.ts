@@ -1,11 +1,12 @@
 /** Rules on expressions: valid syntax where they are filled in, a warning elsewhere. */
 import { escapePointer } from '../../kernel/validator.js';
 import { CHECK_KINDS } from '../../resources/checks/check-kinds.js';
-import { hasExpression, OPEN, parseText } from '../expression.js';
+import { hasExpression, parseText } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { isReference } from '../kind-set.js';
 import { type Located, type LocatedScalar, member } from '../located.js';
 import type { RuleContext } from '../outline.js';
+import { OPEN } from '../parse-expression.js';
 
 export function checkExpressions(context: RuleContext, text: string): void {
   const { outline } = context;
