@@ -295,9 +295,13 @@ export class Engine implements RunEngine {
   /** Goes on with an apply that has to be confirmed: waits for the rest of its time, or undoes it. */
   private async recoverUndoable(run: JournalledRun, record: SnapshotRecord): Promise<void> {
     const { undoing } = this;
+    const { journal } = this.options;
+    // Also if the apply was complete: the last results may be damaged, which looks like a write that a crash has cut off.
+    journal.record(run.id, await this.missingItems(run));
     if (record.state === 'awaiting' && leftOf(record) > 0) {
       const stopper = new AbortController();
       this.active.set(run.id, { isApply: true, stopper });
+      this.syncJournal();
       const work = () => this.applyRun(run, stopper.signal).resume(record);
       this.resumed = () => this.attempt(run.id, work);
       return;
@@ -306,8 +310,6 @@ export class Engine implements RunEngine {
       const { checks } = record;
       return this.endRecovered(run, { end: 'succeeded', error: null, restored: null, checks });
     }
-    const { journal } = this.options;
-    journal.record(run.id, await this.missingItems(run));
     if (record.state === 'restored') {
       return this.endRecovered(run, undone(record.why ?? 'it was not confirmed', record.restored));
     }
@@ -332,8 +334,13 @@ export class Engine implements RunEngine {
   }
 
   private journalEnd(run: JournalledRun, { end, error, ...after }: RecoveredEnd): void {
+    this.options.journal.end(run.id, end, error, after);
+    this.syncJournal();
+  }
+
+  /** Writes what waits to the disk; what it does not take stays in memory, and is written as soon as it does. */
+  private syncJournal(): void {
     const { journal, logger } = this.options;
-    journal.end(run.id, end, error, after);
     try {
       journal.sync();
     } catch (error) {

@@ -343,6 +343,25 @@ describe('an agent that was stopped', () => {
     expect(text(path)).toBe('x');
   });
 
+  it('has a result for each resource again when the end of its journal is damaged', async () => {
+    const { dataDir, path } = await stopped();
+    const journal = join(dataDir, 'journal');
+    const bytes = readFileSync(journal);
+    // The last frame holds the result, after which the agent waited.
+    writeFileSync(journal, bytes.fill(0, bytes.length - 1));
+    const { engine, heard } = start(dataDir);
+    expect(await engine.inventory()).toEqual([{ run_id: runId(1), state: 'running', results: 1 }]);
+    await awaiting(heard, 1);
+    engine.resume(runId(1), 0);
+    expect(heard.of(1).find(({ type }) => type === 'run_results')).toMatchObject({
+      items: [{ result: { status: 'changed', reason: 'found done after the agent was interrupted' } }],
+    });
+    engine.reached();
+    engine.confirmed(runId(1));
+    expect(await heard.finished(1)).toMatchObject({ end: 'succeeded', results: 1 });
+    expect(text(path)).toBe('x');
+  });
+
   it('undoes an apply that the journal no longer knows', async () => {
     const { dataDir, path } = await stopped();
 
