@@ -19,13 +19,14 @@ interface Ended {
 
 /** The losses that belong to a fault, so that they are no violation. */
 export interface Allowed {
-  /** Agents whose journal was lost: operations of that time may be interrupted, owed triggers forgotten. */
+  /** Agents whose journal was lost: operations of that time may be interrupted, owed triggers and scripts that ran forgotten. */
   readonly lostJournal?: readonly AgentName[];
 }
 
 /** Adds a sentence to `ledger.violations` for each promise that does not hold. */
 export async function check(fleet: Fleet, ledger: Ledger, allowed: Allowed = {}): Promise<void> {
   const violated = (sentence: string) => void ledger.violations.push(sentence);
+  if (allowed.lostJournal) ledger.allowSecondRuns();
   await checkWrites(fleet, ledger, violated);
   await checkAudit(fleet, ledger, violated);
   await checkRollouts(fleet, ledger, violated);
@@ -108,7 +109,14 @@ async function checkRollouts(fleet: Fleet, ledger: Ledger, violated: Violated): 
       if (page.rollouts.length < 500) break;
     }
     return [...known.values()].every((state) => ENDED.includes(state));
-  }, 'every rollout has ended');
+  }, 'every rollout has ended').catch(async (error) => {
+    const open = [...known].flatMap(([id, state]) => (ENDED.includes(state) ? [] : [id]));
+    for (const rollout_id of open) {
+      const { agents } = await fleet.world.gives('getRollout', { params: { rollout_id } }, 200);
+      violated(`the rollout ${rollout_id} does not end: ${JSON.stringify(agents)}`);
+    }
+    if (open.length === 0) throw error;
+  });
   for (const { id, value } of ledger.rollouts) {
     const state = id === null ? undefined : known.get(id);
     if (id !== null && state === undefined)

@@ -37,7 +37,7 @@ export class Ledger {
   readonly kept: { readonly value: string; readonly fate: Fate }[] = [];
   /** Values of the module that rollouts apply, as they were uploaded. */
   readonly shared: string[] = [];
-  /** Values that were current when a store was restored: the machines have gone on, and are brought back to them. */
+  /** Values that were current when a store was restored, or a journal lost: the machines are brought to them once more. */
   readonly mayRunAgain = new Set<string>();
   /** Operations whose results were compared with what ran. */
   readonly compared = new Set<string>();
@@ -48,6 +48,11 @@ export class Ledger {
   /** Rises when something acknowledged is forgotten: what began before counts for nothing, however late it ends. */
   era = 0;
   private count = 0;
+
+  /** Lets the script of the current rollout run twice, and of the one whose upload may be under way. */
+  allowSecondRuns(): void {
+    for (const value of this.shared.slice(-2)) this.mayRunAgain.add(value);
+  }
 
   /** Returns a function that forgets what was acknowledged from now on, for a store that is restored to this moment. */
   mark(): () => void {
