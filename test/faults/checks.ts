@@ -208,12 +208,15 @@ async function checkConvergence(
     violated(`the snapshot of a confirmed apply is left on ${agent}`);
 }
 
-/** Applies once no other operation of the agent is in progress. */
+/**
+ * Applies once the agent carries out nothing else, also no apply that a restored store does not know: it may still wait for
+ * its confirmation, and the agent refuses another one meanwhile.
+ */
 async function appliedWhenFree(fleet: Fleet, call: Call): Promise<Answer['json']> {
   let answer: Answer | null = null;
   await until(async () => {
     answer = await fleet.world.call('applyAgent', call);
-    return answer.status !== 409;
+    return answer.status !== 409 && answer.json.error?.code !== 'operation_in_progress';
   }, 'the agent is free');
   const { status, json } = answer as unknown as Answer;
   if (status !== 200) throw new Error(`applyAgent answers ${status}: ${JSON.stringify(json)}`);
