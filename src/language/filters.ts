@@ -19,7 +19,7 @@ interface Filter {
 }
 
 /** Characters of a result. */
-export const MAX_FILTERED = 65_536;
+const MAX_FILTERED = 65_536;
 /** Filters of one expression. */
 export const MAX_FILTERS = 16;
 const MAX_COUNT = 1_000_000;

@@ -2,7 +2,7 @@
 import { isSecretName, isTagKey } from '../kernel/ids.js';
 import { DEFAULT, filterType, MAX_FILTERS } from './filters.js';
 import { suggestion } from './nearest.js';
-import { quoted } from './printable.js';
+import { quoted, shortened } from './printable.js';
 
 const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent'] as const;
 const AGENT_FIELDS = ['name', 'node_id'] as const;
@@ -119,9 +119,9 @@ function parseFilter(source: string): ParsedCall | string {
 function notAnArgument(name: string, rest: string): string {
   const inside = /^\((.*)\)$/s.exec(rest)?.[1]?.trim();
   if (inside !== undefined) {
-    return `arguments stand behind a colon here, without parentheses; write | ${name}${inside === '' ? '' : `: ${inside}`}`;
+    return `arguments stand behind a colon here, without parentheses; write | ${name}${inside === '' ? '' : `: ${shortened(inside)}`}`;
   }
-  if (/^["']/.test(rest)) return `a colon is missing before the argument; write | ${name}: ${rest}`;
+  if (/^["']/.test(rest)) return `a colon is missing before the argument; write | ${name}: ${shortened(rest)}`;
   return `${quoted(rest)} behind the filter "${name}" is not understood; arguments stand behind a colon, such as | default: "none"`;
 }
 
@@ -174,7 +174,7 @@ function operatorMend(source: string): string | null {
 /** Returns how the value that replaces a missing one is written. */
 function defaultMend(value: string, instead: string): string {
   const text = /^\s*("[^"]*"|'[^']*')\s*$/.exec(instead)?.[1] ?? '"…"';
-  return `write ${OPEN} ${value.trim()} | ${DEFAULT}: ${text} }}`;
+  return `write ${OPEN} ${shortened(value.trim())} | ${DEFAULT}: ${shortened(text)} }}`;
 }
 
 /** Returns the reference that a source names, or a message about its mistake. */

@@ -157,7 +157,7 @@ function differenceOf(want: ScriptBody, have: ScriptFact, context: PlanContext):
         unmet: quoting({ message: `its check ended with status ${have.status}` }, have.output),
       };
     case 'unchecked':
-      if (context.memo === null) return { changes: [], reason: 'it has not been applied here yet' };
+      if (context.memo === null) return { changes: [], reason: 'no apply of it is on record here' };
       return context.memo === digestOf(want, have, context)
         ? null
         : { changes: [], reason: 'it is another one than was applied here' };
