@@ -90,7 +90,9 @@ describe.skipIf(missing !== null)(`a fleet under load, seed ${seed}${reason}`, (
     }
     await fleet.allBack();
     await check(fleet, ledger, fault.allowed);
-    // As one text, which is shown while the other rounds go on.
-    expect(ledger.violations.splice(0).join('\n'), `${fault.name}, seed ${own}`).toBe('');
+    const broken = ledger.violations.splice(0);
+    // The report shows them when all rounds are over, which takes hours.
+    for (const sentence of broken) process.stderr.write(`faults: ${fault.name}, seed ${own}: ${sentence}\n`);
+    expect(broken).toEqual([]);
   }
 });
