@@ -1,15 +1,16 @@
-/** A terminal that is lost: a closed window, a cut ssh connection. Node 20 has no way of its own to bear it. */
+/** Handles a lost terminal (a closed window, a cut ssh connection), which Node 20 does not handle itself. */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 
 /**
- * Lets questions and screens restore the mode of a terminal that is lost: Node reports that as an error of the stream,
- * which nothing hears once a question is over, and so ended the process with a stack. SIGHUP ends the command.
+ * Makes `setRawMode` do nothing once the terminal of standard input is lost, and returns the stream. Otherwise Node emits
+ * an error that has no listener after a question, and ends the process with a stack. SIGHUP ends the command.
  */
-export function bearLostTerminal(stdin: NodeJS.ReadStream): void {
-  if (!stdin.isTTY) return;
+export function ignoreLostTerminal(stdin: NodeJS.ReadStream): NodeJS.ReadStream {
+  if (!stdin.isTTY) return stdin;
   const setRawMode = stdin.setRawMode.bind(stdin);
   stdin.setRawMode = (isRaw) => (isatty(0) ? setRawMode(isRaw) : stdin);
+  return stdin;
 }
 
 /**

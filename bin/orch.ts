@@ -3,7 +3,7 @@ import type { CliOptions } from '../src/cli/cli-options.js';
 import { runCli } from '../src/cli/run.js';
 /** Composition root of the command: gives the process and the lazily loaded programs to the command line. */
 import type { Programs } from '../src/programs/programs.js';
-import { bearLostTerminal, releaseLostTerminal } from './lost-terminal.js';
+import { ignoreLostTerminal, releaseLostTerminal } from './lost-terminal.js';
 import { systemClock } from './this-process.js';
 
 /** The programs that are no API client. Each is loaded when it is called. */
@@ -51,10 +51,7 @@ const options: CliOptions = {
   env: process.env,
   // Getters, because Node opens a stream at its first use.
   get stdin() {
-    if (stdin === null) {
-      stdin = process.stdin;
-      bearLostTerminal(stdin);
-    }
+    stdin ??= ignoreLostTerminal(process.stdin);
     return stdin;
   },
   get stdout() {

@@ -40,7 +40,7 @@ export function watchInterrupts(interrupts: Interrupts = processInterrupts): Int
   let first: Interrupt | null = null;
   const abort = (interrupt: Interrupt) => {
     first ??= interrupt;
-    // Later, because a library that sees no other listener beside its own ends the process by the signal.
+    // Deferred, because signal-exit kills the process when it finds no listener beside its own.
     process.nextTick(stop);
     controller.abort();
   };

@@ -105,7 +105,7 @@ function evaluate({ reference, filters }: Expression, filling: FillContext, path
     const texts = given.map((argument) =>
       typeof argument === 'string' ? argument : lookUp(argument, filling, path)?.value,
     );
-    // What is missing has been reported.
+    // The look-up has already reported the missing argument.
     if (!texts.every((text) => text !== undefined)) return null;
     try {
       value = name === DEFAULT ? texts[0] : applyFilter(name, value ?? '', texts);

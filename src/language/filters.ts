@@ -2,7 +2,7 @@
 import { suggestion } from './nearest.js';
 import { quoted } from './printable.js';
 
-/** What an expression gives on its way: a text, or a list of texts. */
+/** Value between two filters. */
 export type FilterValue = string | readonly string[];
 
 type FilterType = 'text' | 'list';
@@ -18,9 +18,9 @@ interface Filter {
   apply(value: FilterValue, given: readonly string[]): FilterValue;
 }
 
-/** Characters of a result. */
+/** Maximum characters of a result. */
 const MAX_FILTERED = 65_536;
-/** Filters of one expression. */
+/** Maximum filters of one expression. */
 export const MAX_FILTERS = 16;
 const MAX_COUNT = 1_000_000;
 
@@ -48,7 +48,7 @@ const ofList = (apply: OfList, types: readonly ArgumentType[], example: string):
   apply: (value, given) => apply(typeof value === 'string' ? [value] : value, ...given),
 });
 
-/** Replaces a value that is missing, so it is no function of one; `evaluate` gives it its argument. */
+/** Filter that replaces a missing value. The other filters never see one. */
 export const DEFAULT = 'default';
 
 /** Names as in Liquid, where it has the filter. */
@@ -91,8 +91,7 @@ function bounded(length: number): void {
 }
 
 function replace(text: string, part = '', by = ''): string {
-  const parts = text.split(part);
-  return joined(parts, by);
+  return joined(text.split(part), by);
 }
 
 function joined(items: readonly string[], separator: string): string {

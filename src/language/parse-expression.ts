@@ -1,4 +1,4 @@
-/** Parses what stands between the braces of an expression: the name of a value, and filters. */
+/** Parses the source of an expression: the name of a value, and filters. */
 import { isSecretName, isTagKey } from '../kernel/ids.js';
 import { DEFAULT, filterType, MAX_FILTERS } from './filters.js';
 import { suggestion } from './nearest.js';
@@ -33,7 +33,7 @@ export const referencesOf = ({ reference, filters }: Expression): readonly Refer
   ...filters.flatMap(({ given }) => given.filter((argument) => typeof argument !== 'string')),
 ];
 
-/** Characters in which the quotes of an expression are followed, so that a hostile text costs no more. */
+/** Maximum characters in which quotes are matched, because a hostile text has many expressions. */
 const MAX_SOURCE = 1_024;
 
 /**
@@ -42,7 +42,7 @@ const MAX_SOURCE = 1_024;
  */
 export function closingOf(text: string, open: number): number {
   const first = text.indexOf(CLOSE, open + OPEN.length);
-  const source = text.slice(open, Math.min(open + MAX_SOURCE, text.length));
+  const source = text.slice(open, open + MAX_SOURCE);
   const bar = source.indexOf('|');
   if (bar === -1 || first < open + bar) return first;
   const end = indexOutsideQuotes(source, CLOSE, bar);
@@ -52,12 +52,11 @@ export function closingOf(text: string, open: number): number {
 /** Parses the source of an expression, without braces and without blanks around. Returns a message about a mistake. */
 export function parseExpression(source: string): Expression | string {
   if (source === '') return `an expression names a value, such as ${OPEN} tags.KEY }}`;
-  // The key of a tag may hold a bar, and then it is no filter.
+  // A tag key may contain a bar.
   const plain = parseReference(source);
   const bar = source.indexOf('|');
-  if (typeof plain !== 'string' || bar === -1) {
-    return typeof plain === 'string' ? (operatorMend(source) ?? plain) : { reference: plain, filters: [] };
-  }
+  if (typeof plain !== 'string') return { reference: plain, filters: [] };
+  if (bar === -1) return operatorMend(source) ?? plain;
   if (source[bar + 1] === '|')
     return `"||" is no operator here; ${defaultMend(source.slice(0, bar), source.slice(bar + 2))}`;
   const reference = parseReference(source.slice(0, bar).trim());
@@ -163,7 +162,7 @@ function splitOutsideQuotes(text: string, separator: string): readonly string[] 
 /** Returns whether every quote of a text is closed. */
 const closesQuotes = (text: string): boolean => !/["']/.test(text.replaceAll(/"[^"]*"|'[^']*'/g, ''));
 
-/** Returns the mend of what people write out of habit where a filter belongs, or null. */
+/** Returns a message about an operator of another language, or null. */
 function operatorMend(source: string): string | null {
   const [, value = '', habit = '', rest = ''] = /^(\S+)\s+(or|\?\?|if)\s+(.*)$/s.exec(source) ?? [];
   if (habit === '' || typeof parseReference(value) === 'string') return null;

@@ -209,8 +209,8 @@ async function checkConvergence(
 }
 
 /**
- * Applies once the agent carries out nothing else, also no apply that a restored store does not know: it may still wait for
- * its confirmation, and the agent refuses another one meanwhile.
+ * Applies once the agent is free. An apply that a restored store does not know may still wait for its confirmation, and the
+ * agent refuses another one meanwhile.
  */
 async function appliedWhenFree(fleet: Fleet, call: Call): Promise<Answer['json']> {
   let answer: Answer | null = null;

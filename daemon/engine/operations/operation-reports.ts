@@ -140,7 +140,7 @@ export class OperationReports {
   private async takeEnd(operation: LiveOperation, message: AgentMessageOf<'run_finished'>): Promise<void> {
     const { driver, link, sessions } = this.options;
     const stored = operation.outcomes.length;
-    // With fewer results than it has reported, its journal was damaged since; those that are stored are its own as well.
+    // An agent with a damaged journal may send fewer results than are stored. The stored ones are its own, so they stay.
     if (message.results > stored) {
       operation.resumedFrom = null;
       this.resume(operation);

@@ -296,7 +296,7 @@ export class Engine implements RunEngine {
   private async recoverUndoable(run: JournalledRun, record: SnapshotRecord): Promise<void> {
     const { undoing } = this;
     const { journal } = this.options;
-    // Also if the apply was complete: the last results may be damaged, which looks like a write that a crash has cut off.
+    // A complete apply may lack results too: damage at the end of the journal looks like a write cut off by a crash.
     journal.record(run.id, await this.missingItems(run));
     if (record.state === 'awaiting' && leftOf(record) > 0) {
       const stopper = new AbortController();
@@ -338,7 +338,7 @@ export class Engine implements RunEngine {
     this.syncJournal();
   }
 
-  /** Writes what waits to the disk; what it does not take stays in memory, and is written as soon as it does. */
+  /** Syncs the journal. Records that the disk refuses stay in memory until it accepts them. */
   private syncJournal(): void {
     const { journal, logger } = this.options;
     try {

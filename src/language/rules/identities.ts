@@ -3,7 +3,7 @@
 import { stableOrder } from '../../kernel/order.js';
 import { type Choice, canApplyTogether, choicesAmong, type SupportedAgents } from '../clause.js';
 import type { Place } from '../diagnostic.js';
-import { hasExpression, secretNames } from '../expression.js';
+import { secretNames } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
 import { quoted } from '../printable.js';
@@ -72,7 +72,6 @@ function isIdentified({ identity, option, place, path }: Candidate, { mistakes }
     );
     return false;
   }
-  if (!hasExpression(identity)) return true;
   if (secretNames(identity).size === 0) return true;
   mistakes.error('secret_in_identity', 'a secret must not be part of the identity of a resource', path, place);
   return false;
