@@ -130,7 +130,7 @@ function lookUp(reference: Reference, { agent, secret, problems }: FillContext, 
   const value = factOf(reference, agent);
   if (value !== undefined) return { value };
   const noun = from === 'tags' ? 'tag' : 'attribute';
-  const mend = name.includes('|') ? '; a filter stands behind " | ", with a space on both sides' : '';
+  const mend = name.includes('|') ? '; write a filter after " | ", with a space on both sides' : '';
   const message = `${fieldOf(path)}: the agent has no ${noun} "${name}"${mend}`;
   problems.push({ code: 'expression_error', path, message });
   return null;

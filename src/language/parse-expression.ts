@@ -70,7 +70,7 @@ export function parseExpression(source: string): Expression | string {
 }
 
 const secretMend = (name: string): string =>
-  `a secret is only inserted, as ${OPEN} secrets.${name} }}, and no filter sees it; store the secret as it is needed`;
+  `filters cannot take a secret; write ${OPEN} secrets.${name} }} alone, and store the secret in the form that you need`;
 
 function withFilters(reference: Reference, written: readonly string[]): Expression | string {
   const filters: FilterCall[] = [];
@@ -100,9 +100,10 @@ interface ParsedCall {
 }
 
 function parseFilter(source: string): ParsedCall | string {
-  if (source === '') return 'a filter is missing behind "|"';
+  if (source === '') return 'a filter is missing after "|"';
   const [, name = '', rest = ''] = /^(\w*)\s*(.*)$/s.exec(source) ?? [];
-  if (name === '') return `${quoted(source)} is not a filter; write its name behind "|", such as | default: "none"`;
+  if (name === '')
+    return `${quoted(source)} is not a filter; write the name of a filter after "|", such as | default: "none"`;
   if (rest === '') return { name, given: [] };
   if (!rest.startsWith(':')) return notAnArgument(name, rest);
   const texts = splitOutsideQuotes(rest.slice(1), ',');
@@ -118,10 +119,10 @@ function parseFilter(source: string): ParsedCall | string {
 function notAnArgument(name: string, rest: string): string {
   const inside = /^\((.*)\)$/s.exec(rest)?.[1]?.trim();
   if (inside !== undefined) {
-    return `arguments stand behind a colon here, without parentheses; write | ${name}${inside === '' ? '' : `: ${shortened(inside)}`}`;
+    return `arguments follow a colon here, without parentheses; write | ${name}${inside === '' ? '' : `: ${shortened(inside)}`}`;
   }
   if (/^["']/.test(rest)) return `a colon is missing before the argument; write | ${name}: ${shortened(rest)}`;
-  return `${quoted(rest)} behind the filter "${name}" is not understood; arguments stand behind a colon, such as | default: "none"`;
+  return `${quoted(rest)} after the filter "${name}" is not valid; arguments follow a colon, such as | default: "none"`;
 }
 
 function parseArgument(text: string, filter: string): Literal | Reference | string {
@@ -131,7 +132,7 @@ function parseArgument(text: string, filter: string): Literal | Reference | stri
   if (text === '') return `an argument of the filter "${filter}" is missing`;
   const reference = parseReference(text);
   if (typeof reference === 'string') {
-    return `${quoted(text)} is not an argument of the filter "${filter}"; a text stands in quotes, and a value is called tags.KEY, attributes.KEY or agent.name`;
+    return `${quoted(text)} is not an argument of the filter "${filter}"; write a text in quotes, or a value such as tags.KEY, attributes.KEY or agent.name`;
   }
   return reference.from === 'secrets' ? secretMend(reference.name) : reference;
 }
