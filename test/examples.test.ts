@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
 import { silentLogger } from '../src/kernel/logger.js';
 import { renderDiagnostic } from '../src/language/diagnostic.js';
-import type { AgentFacts } from '../src/language/fill.js';
+import type { AgentFacts } from '../src/language/evaluate.js';
 import { parseModule } from '../src/language/parse-module.js';
 import { resolve } from '../src/language/resolve.js';
 import { CATALOGUE } from '../src/resources/catalogue.js';

@@ -14,6 +14,7 @@ import { checkVerify } from './rules/checks.js';
 import { checkExpressions } from './rules/expressions.js';
 import { checkIdentities } from './rules/identities.js';
 import { checkCycles, checkIds, checkTemplates } from './rules/references.js';
+import { checkRepetitions } from './rules/repetitions.js';
 import { checkShebangs } from './rules/shebangs.js';
 import { checkChoice, checkSupports, checkVariants } from './rules/variants.js';
 import { moduleSchemaWith } from './schema.js';
@@ -57,6 +58,7 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
   checkTemplates(context);
   checkSupports(context);
   checkVariants(context, reach);
+  checkRepetitions(context);
   checkIdentities(context, reach);
   checkVerify(context);
   checkShebangs(context);
@@ -75,9 +77,22 @@ interface Reading {
 
 /** Corrects and reports slips with a clear intention: kinds beside an empty `resource:`, and paths with `.` or a trailing slash. */
 function readLeniently(root: Located, { kinds, mistakes }: Reading): Located {
+  const reading = { kinds, mistakes };
   const readOne = (node: Located, path: string): Located =>
-    withPlainPath(withIndentedKind(node, path, { kinds, mistakes }), path, { kinds, mistakes });
-  return mapItems(root, 'resources', '', (entry, path) => mapItems(readOne(entry, path), 'variants', path, readOne));
+    withPlainPath(withIndentedKind(node, path, reading), path, reading);
+  const readEntry = (entry: Located, path: string): Located =>
+    mapItems(readOne(withResource(entry, kinds), path), 'variants', path, readOne);
+  return mapItems(root, 'resources', '', (entry, path) =>
+    mapItems(readEntry(entry, path), 'resources', path, readEntry),
+  );
+}
+
+/** Reads an entry of one line, such as `package-apt: {name: nginx}`, as one with `resource`. */
+function withResource(node: Located, kinds: KindSet): Located {
+  const [[name, { key, value }] = ['', { key: node, value: node }]] = node.type === 'map' ? node.members : [];
+  if (node.type !== 'map' || node.members.size !== 1 || !kinds.has(name)) return node;
+  const choice: Located = { type: 'map', members: new Map([[name, { key, value }]]), start: key.start, end: key.start };
+  return { ...node, members: new Map([['resource', { key, value: choice }]]) };
 }
 
 function withIndentedKind(node: Located, path: string, { kinds, mistakes }: Reading): Located {

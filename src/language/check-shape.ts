@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox';
 import { canonicalJson } from '../kernel/json.js';
 import { escapePointer } from '../kernel/validator.js';
 import type { MistakeList, Place } from './diagnostic.js';
-import { hasExpression } from './expression.js';
+import { hasExpression, isOneExpression } from './expression.js';
 import { dataOf, type Located, type LocatedList, type LocatedMap, type LocatedScalar } from './located.js';
 import { keyAdvice } from './meant-key.js';
 import { suggestion } from './nearest.js';
@@ -18,6 +18,8 @@ interface ShapeContext {
   readonly label: string;
   /** True to skip texts with an expression, which are checked after filling. */
   readonly expressions: boolean;
+  /** Members of the value that hold no expressions, because ids are not filled in. */
+  readonly fixed?: ReadonlySet<string>;
   /** Returns a sentence about the right place of an unknown key, or null. */
   readonly elsewhere?: (key: string, shape: ShapeSchema) => string | null;
 }
@@ -25,6 +27,7 @@ interface ShapeContext {
 /** Reports every mismatch of a value. */
 export function checkShape(schema: TSchema, node: Located, context: ShapeContext): void {
   const branches = branchesOf(schema);
+  if (context.expressions && isValueOfAnyType(node) && !branches.some((one) => typesOf(one).includes('string'))) return;
   const branch = branches.find((candidate) => accepts(candidate, node));
   if (branch === undefined) {
     reportWrongType(branches, node, context);
@@ -37,6 +40,10 @@ export function checkShape(schema: TSchema, node: Located, context: ShapeContext
   else checkScalar(shape, node, context);
 }
 
+/** Returns true for an expression and nothing else; `checkExpressions` compares its type with the schema. */
+const isValueOfAnyType = (node: Located): boolean =>
+  node.type === 'scalar' && typeof node.value === 'string' && isOneExpression(node.value);
+
 function accepts(schema: TSchema, node: Located): boolean {
   const types = typesOf(schema);
   const found = typeOf(node);
@@ -45,13 +52,15 @@ function accepts(schema: TSchema, node: Located): boolean {
 
 function checkMap(shape: ShapeSchema, node: LocatedMap, context: ShapeContext): void {
   const { mistakes, path } = context;
+  const { fixed, ...inner } = context;
   // The known keys are listed once for each mapping.
   let isListed = false;
   for (const [name, { key, value }] of node.members) {
     const at = `${path}/${escapePointer(name)}`;
     const schema = memberSchema(shape, name);
     if (schema === true) continue;
-    if (schema !== false) checkShape(schema, value, { ...context, path: at, label: quoted(name) });
+    const expressions = context.expressions && fixed?.has(name) !== true;
+    if (schema !== false) checkShape(schema, value, { ...inner, expressions, path: at, label: quoted(name) });
     else isListed = reportUnknown(shape, name, { ...context, path: at, node, key, isListed });
   }
   for (const name of shape.required ?? []) {
@@ -211,6 +220,10 @@ const NAMES: Readonly<Record<string, string>> = {
   null: 'empty',
 };
 
+/** Formats JSON Schema types for a message, without null. */
+export const namesOfTypes = (types: readonly string[]): string =>
+  types.flatMap((type) => (type === 'null' ? [] : [NAMES[type] ?? type])).join(' or ');
+
 /** Returns the JSON Schema type of a value. */
 function typeOf(node: Located): string {
   if (node.type !== 'scalar') return node.type === 'map' ? 'object' : 'array';
@@ -235,8 +248,7 @@ function reportWrongType(branches: readonly TSchema[], node: Located, context: W
   }
   // `null` as an alternative does not help a person who wrote a value.
   const wanted = [...new Set(branches.flatMap(typesOf))].filter((type) => type !== 'null');
-  const names = wanted.map((type) => NAMES[type] ?? type).join(' or ');
-  const message = `${label} must be ${names}, but ${foundAs(node)}${advice(branches, wanted, node)}`;
+  const message = `${label} must be ${namesOfTypes(wanted)}, but ${foundAs(node)}${advice(branches, wanted, node)}`;
   mistakes.error('wrong_type', message, path, node);
 }
 
@@ -274,7 +286,7 @@ function advice(branches: readonly TSchema[], wanted: readonly string[], node: L
   if (branches.some((branch) => listTakes(branch, node))) return `; write [${shortened(raw)}]`;
   if (typeof value !== 'string') return '';
   if (wanted.includes('object') && /^[\w-]+:\S/.test(value)) return '; behind a key stands ": ", with a space';
-  if (hasExpression(value)) return '; what an expression gives is always text';
+  if (hasExpression(value)) return '; with a text around it, an expression gives a text';
   const spoken = value.toLowerCase();
   if (wanted.includes('boolean') && Object.hasOwn(SPOKEN, spoken))
     return `; write ${SPOKEN[spoken]}${withoutQuotes(raw)}`;

@@ -1,4 +1,5 @@
 /** Compiles the health checks of a module, and realizes them for an agent. */
+import * as Type from 'typebox';
 import type { Span } from '../kernel/tainted.js';
 import { type DesiredCheck, MAX_CHECKS_CHARACTERS, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import {
@@ -14,7 +15,8 @@ import { maskResource } from '../resources/tainted-body.js';
 import { checkShape } from './check-shape.js';
 import { type AgentLabels, clauseMatches } from './clause.js';
 import { MistakeList } from './diagnostic.js';
-import { type AgentFacts, type CompiledBody, compileValue, type FillProblem, fill, type SecretSource } from './fill.js';
+import type { AgentFacts } from './evaluate.js';
+import { type CompiledBody, compileValue, type FillProblem, fill, type SecretSource } from './fill.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
@@ -33,6 +35,9 @@ export interface CompiledCheck {
   readonly body: CompiledBody;
 }
 
+/** Schema of a check's kind and its body. */
+const BODIES = Type.Object(CHECK_SCHEMAS);
+
 /** Returns the compiled checks; entries without a kind, which validation refuses, are left out. */
 export function compileChecks(entries: readonly CheckEntry[]): readonly CompiledCheck[] {
   return entries.flatMap((entry, index) => {
@@ -48,7 +53,7 @@ export function compileChecks(entries: readonly CheckEntry[]): readonly Compiled
         kind,
         withinSecs,
         timeoutSecs,
-        body: compileValue({ [kind]: entry[kind] }),
+        body: compileValue({ [kind]: entry[kind] }, BODIES),
       },
     ];
   });
@@ -103,7 +108,7 @@ function realizeCheck(module: CheckedModule, check: CompiledCheck, context: Chec
   };
   const problems: FillProblem[] = [];
   const taint = new Map<string, readonly Span[]>();
-  const filled = fill(check.body.value, { ...context, problems, taint });
+  const filled = fill(check.body.value, { ...context, each: null, problems, taint });
   const value = isObject(filled) ? filled[kind] : undefined;
   if (problems.length === 0 && check.body.unsettled) checkFilled(kind, value, { problems, taint });
   for (const { code, path: at, message } of problems) failed(code, path + at, message);

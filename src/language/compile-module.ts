@@ -6,11 +6,14 @@ import { type CompiledCheck, compileChecks } from './compile-checks.js';
 import { confirmSecs } from './confirm-time.js';
 import { type CompiledBody, compileBody } from './fill.js';
 import type { KindSet, KnownKind } from './kind-set.js';
+import { type Loop, readLoop } from './loop.js';
+import { type Condition, parseCondition, referencesOfCondition } from './parse-condition.js';
 import {
   type AttributeClause,
   type KindChoice,
   type ModuleDefinition,
   type ResourceEntry,
+  type SingleEntry,
   STANDARD_KINDS,
 } from './schema.js';
 
@@ -23,7 +26,12 @@ export interface ModuleSource {
 export interface CompiledModule {
   readonly name: string;
   readonly supports: readonly AttributeClause[];
+  /** All resources, also those of groups, in declaration order. */
   readonly resources: readonly CompiledResource[];
+  /** Entries in declaration order. */
+  readonly entries: readonly CompiledEntry[];
+  /** True without conditions and loops, so that each agent has each resource once. */
+  readonly isPlain: boolean;
   readonly checks: readonly CompiledCheck[];
   /** Seconds in which the machine has to come back after an apply; null for any time. */
   readonly confirmSecs: number | null;
@@ -31,11 +39,31 @@ export interface CompiledModule {
   readonly placeOf?: (pointer: string) => string;
 }
 
+/** A resource, or a group of them. */
+export interface CompiledEntry {
+  /** The repetition of a group; null for a resource of its own. */
+  readonly repetition: Repetition | null;
+  /** The resource of its own, or those of the group. */
+  readonly members: readonly CompiledResource[];
+}
+
+/** When a resource or a group is there, and how often. */
+export interface Repetition {
+  readonly condition: { readonly condition: Condition; readonly usesElement: boolean } | null;
+  readonly loop: Loop | null;
+  /** JSON pointer of the entry. */
+  readonly path: string;
+}
+
 export interface CompiledResource {
+  /** Position in `CompiledModule.resources`. */
+  readonly position: number;
   readonly id: string | null;
   readonly name: string | null;
   /** JSON pointer of the entry. */
   readonly path: string;
+  /** Null for a resource without a condition and a loop of its own. */
+  readonly repetition: Repetition | null;
   /** Positions of resources in the module. */
   readonly dependsOn: readonly number[];
   /** One option without `when`, or the variants. */
@@ -57,8 +85,8 @@ interface CompileContext {
   readonly module: string;
   readonly kinds: KindSet;
   readonly templates: ReadonlyMap<string, string>;
-  /** Returns the position of the resource with an id. */
-  position(id: string, path: string): number;
+  /** Returns the positions of the resources that an id names: one, or those of a group. */
+  positions(id: string, path: string): readonly number[];
 }
 
 /** Compiles a module. Throws `invalid_module` for a definition that validation with these kinds would refuse. */
@@ -70,28 +98,78 @@ export function* compileSteps(
   { name, definition }: ModuleSource,
   kinds: KindSet = STANDARD_KINDS,
 ): Steps<CompiledModule> {
-  const entries = definition.resources ?? [];
-  const positions = new Map(entries.flatMap(({ id }, index) => (id == null ? [] : [[id, index] as const])));
+  const written = membersOf(definition);
+  const positions = positionsById(written);
   const context: CompileContext = {
     module: name,
     kinds,
     templates: new Map((definition.templates ?? []).map(({ id, content }) => [id, content])),
-    position(id, path) {
-      const position = positions.get(id);
-      if (position === undefined) throw invalid(name, path, `names "${id}", which no resource has as its id`);
-      return position;
+    positions(id, path) {
+      const found = positions.get(id);
+      if (found === undefined) throw invalid(name, path, `names "${id}", which no resource has as its id`);
+      return found;
     },
   };
+  const resources = yield* mapped(written, (member, position) => compileMember(member, position, context));
+  let next = 0;
+  const entries = (definition.resources ?? []).map((entry, index): CompiledEntry => {
+    const first = next;
+    next += entry.resources?.length ?? 1;
+    const repetition = entry.resources === undefined ? null : compileRepetition(entry, `/resources/${index}`, name);
+    return { repetition, members: resources.slice(first, next) };
+  });
+  const repetitions = [...entries, ...resources].map(({ repetition }) => repetition);
   return {
     name,
     supports: definition.supports ?? [],
     confirmSecs: definition.confirm == null ? null : confirmSecs(definition.confirm),
-    resources: yield* mapped(entries, (entry, index) => compileEntry(entry, `/resources/${index}`, context)),
+    resources,
+    entries,
+    isPlain: repetitions.every((repetition) => repetition === null),
     checks: compileChecks(definition.verify ?? []),
   };
 }
 
-function compileEntry(entry: ResourceEntry, path: string, context: CompileContext): CompiledResource {
+/** A resource as it is written. */
+export interface WrittenMember {
+  readonly entry: SingleEntry;
+  /** The group that holds it; null for none. */
+  readonly group: ResourceEntry | null;
+  /** JSON pointer. */
+  readonly path: string;
+}
+
+/** Returns all resources of a module, also those of groups, in declaration order. */
+export const membersOf = ({ resources }: Pick<ModuleDefinition, 'resources'>): readonly WrittenMember[] =>
+  (resources ?? []).flatMap((entry, index): readonly WrittenMember[] => {
+    const path = `/resources/${index}`;
+    if (entry.resources === undefined) return [{ entry, group: null, path }];
+    return entry.resources.map((member, at) => ({
+      entry: member,
+      group: entry,
+      path: `${path}/resources/${at}`,
+    }));
+  });
+
+/** Returns the positions that each id names: that of a resource, or those of the resources of a group. */
+export function positionsById(members: readonly WrittenMember[]): ReadonlyMap<string, readonly number[]> {
+  const positions = new Map<string, number[]>();
+  for (const [position, { entry, group }] of members.entries()) {
+    for (const id of [entry.id, group?.id]) {
+      if (id == null) continue;
+      const found = positions.get(id);
+      if (found === undefined) positions.set(id, [position]);
+      else found.push(position);
+    }
+  }
+  return positions;
+}
+
+function compileMember(
+  { entry, group, path }: WrittenMember,
+  position: number,
+  context: CompileContext,
+): CompiledResource {
   const { resource, variants } = entry;
   const options =
     resource === undefined
@@ -99,12 +177,34 @@ function compileEntry(entry: ResourceEntry, path: string, context: CompileContex
           compileOption(variant.resource, variant.when, { ...context, path: `${path}/variants/${index}/resource` }),
         )
       : [compileOption(resource, null, { ...context, path: `${path}/resource` })];
+  const before = [...(group?.depends_on ?? []), ...(entry.depends_on ?? [])];
   return {
+    position,
     id: entry.id ?? null,
     name: entry.name ?? null,
     path,
-    dependsOn: (entry.depends_on ?? []).map((id) => context.position(id, `${path}/depends_on`)),
+    repetition: compileRepetition(entry, path, context.module),
+    dependsOn: before.flatMap((id) => context.positions(id, `${path}/depends_on`)),
     options,
+  };
+}
+
+/** Compiles condition and loop; null without both. */
+function compileRepetition(
+  { if: condition, for_each: loop, key }: SingleEntry,
+  path: string,
+  module: string,
+): Repetition | null {
+  if (condition === undefined && loop === undefined) return null;
+  const parsed = condition === undefined ? null : parseCondition(String(condition));
+  if (typeof parsed === 'string') throw invalid(module, `${path}/if`, parsed);
+  const read = loop === undefined ? null : readLoop(loop, key ?? null);
+  if (read !== null && 'message' in read) throw invalid(module, `${path}/for_each`, read.message);
+  const usesElement = parsed !== null && referencesOfCondition(parsed).some(({ from }) => from === 'each');
+  return {
+    condition: parsed === null ? null : { condition: parsed, usesElement },
+    loop: read === null ? null : read.loop,
+    path,
   };
 }
 
@@ -126,7 +226,7 @@ function compileOption(
     triggers: kind.triggers.flatMap((field) => {
       const ids = body[field];
       if (!Array.isArray(ids) || ids.length === 0) return [];
-      return [{ field, targets: ids.map((id) => context.position(String(id), `${path}/${field}`)) }];
+      return [{ field, targets: ids.flatMap((id) => context.positions(String(id), `${path}/${field}`)) }];
     }),
   };
 }

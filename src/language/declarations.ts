@@ -1,7 +1,9 @@
 /** Lists the resources that modules declare on one agent, with their places. */
 import { clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
-import type { AgentFacts, SecretSource } from './fill.js';
+import type { AgentFacts } from './evaluate.js';
+import { expand } from './expand.js';
+import type { SecretSource } from './fill.js';
 import { realize } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 import type { AttributeClause } from './schema.js';
@@ -46,11 +48,10 @@ export function declarations({ modules, agent, secret }: DeclarationsRequest): D
   const room = { left: Number.POSITIVE_INFINITY };
   const supporting = modules.filter(({ supports }) => supports.some((clause) => clauseMatches(clause, agent)));
   const declared = supporting.flatMap((module) =>
-    module.resources.flatMap((resource): readonly Declaration[] => {
-      const one = realize(module, resource, { agent, secret, room, errors });
+    expand(module, { agent, errors }).flatMap((instance): readonly Declaration[] => {
+      const one = realize(module, instance, { agent, secret, room, errors });
       if (one === null) return [];
-      const { option, identity } = one;
-      const { id, name } = resource;
+      const { resource, option, identity, id, name } = one;
       const variant = variantOf(resource, option);
       return [{ module: module.name, kind: option.kind.kind.kind, identity, id, name, path: option.path, variant }];
     }),

@@ -3,9 +3,9 @@
 import { stableOrder } from '../kernel/order.js';
 import type { Body, TriggerField } from '../resources/kind.js';
 import { keyInFamily } from '../resources/resource-key.js';
-import type { KindSet, KnownKind } from './kind-set.js';
-
-import { type ModuleDefinition, type ResourceEntry, STANDARD_KINDS } from './schema.js';
+import { membersOf, positionsById, type WrittenMember } from './compile-module.js';
+import { type KindSet, type KnownKind, settledBody } from './kind-set.js';
+import { type ModuleDefinition, type SingleEntry, STANDARD_KINDS } from './schema.js';
 
 /**
  * Reason why one resource follows another. Two reasons are implicit: `lies in` for a path below a directory that is declared
@@ -36,8 +36,9 @@ export function dependencyGraph(
   { name, resources }: ModuleDefinition,
   kinds: KindSet = STANDARD_KINDS,
 ): readonly DependencyNode[] {
-  const entries = (resources ?? []).map((entry) => readEntry(entry, kinds));
-  const links = linksOf(name, entries);
+  const members = membersOf({ resources });
+  const entries = members.map(({ entry }) => readEntry(entry, kinds));
+  const links = linksOf(name, entries, members);
   // Only an error in validation leaves a cycle; the declaration order serves then.
   const order = stableOrder(links.map((reasons) => [...reasons.keys()])) ?? [...entries.keys()];
   const turns = new Map(order.map((position, turn) => [position, turn]));
@@ -49,21 +50,21 @@ export function dependencyGraph(
       reasons: [...reasons],
     }));
     after.sort((a, b) => a.to - b.to);
-    return [{ ...labelsOf(entry), path: `/resources/${position}`, after }];
+    return [{ ...labelsOf(entry), path: members[position]?.path ?? '', after }];
   });
 }
 
 interface Entry {
-  readonly entry: ResourceEntry;
+  readonly entry: SingleEntry;
   readonly options: readonly { readonly kind: KnownKind; readonly body: Body }[];
 }
 
-function readEntry(entry: ResourceEntry, kinds: KindSet): Entry {
+function readEntry(entry: SingleEntry, kinds: KindSet): Entry {
   const choices = entry.resource ? [entry.resource] : (entry.variants ?? []).map(({ resource }) => resource);
   const options = choices.flatMap((choice) =>
     Object.entries(choice).flatMap(([name, body]) => {
       const kind = kinds.get(name);
-      return kind === undefined ? [] : [{ kind, body }];
+      return kind === undefined ? [] : [{ kind, body: settledBody(kind, body) }];
     }),
   );
   return { entry, options };
@@ -72,17 +73,20 @@ function readEntry(entry: ResourceEntry, kinds: KindSet): Entry {
 /** Reasons by the position of the preceding entry. */
 type Links = Map<number, Set<LinkReason>>;
 
-function linksOf(module: string, entries: readonly Entry[]): readonly Links[] {
-  const positions = new Map(entries.flatMap(({ entry: { id } }, at) => (id == null ? [] : [[id, at] as const])));
+function linksOf(module: string, entries: readonly Entry[], members: readonly WrittenMember[]): readonly Links[] {
+  const positions = positionsById(members);
   const holders = new Map<string, number>();
   return entries.map(({ entry, options }, at) => {
     const links: Links = new Map();
     const add = (to: number | undefined, reason: LinkReason) => {
       if (to !== undefined && to !== at) links.set(to, (links.get(to) ?? new Set()).add(reason));
     };
-    for (const id of entry.depends_on ?? []) add(positions.get(id), 'depends_on');
+    const named = (id: string, reason: LinkReason) => {
+      for (const to of positions.get(id) ?? []) add(to, reason);
+    };
+    for (const id of [...(members[at]?.group?.depends_on ?? []), ...(entry.depends_on ?? [])]) named(id, 'depends_on');
     for (const { kind, body } of options) {
-      for (const field of kind.triggers) for (const id of idsOf(body[field])) add(positions.get(id), field);
+      for (const field of kind.triggers) for (const id of idsOf(body[field])) named(id, field);
       for (const { family, identity } of kind.kind.requires(body)) {
         add(holders.get(keyInFamily(family, identity, module)), family === 'path' ? 'lies in' : 'needs');
       }

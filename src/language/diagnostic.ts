@@ -125,6 +125,8 @@ export const DIAGNOSTIC_CODES = [
   'variant_tie',
   'too_complex',
   'expression_syntax',
+  'condition_invalid',
+  'loop_invalid',
   'secret_in_identity',
   'duplicate_name',
   'invalid_selector',

@@ -20,15 +20,24 @@ interface ExpressionProblem {
 
 interface ParsedText {
   readonly parts: TextParts;
+  /** The expressions of `parts`, each with the offset of its `${{` in the text. */
+  readonly expressions: readonly { readonly offset: number; readonly expression: Expression }[];
   readonly problems: readonly ExpressionProblem[];
 }
 
 /** Returns true when a text contains an expression, escaped or not, so that filling changes it. */
 export const hasExpression = (text: string): boolean => text.includes(OPEN);
 
+/** Returns true for a text that is one expression and nothing else, even a wrong one, so that it takes the type of that. */
+export function isOneExpression(text: string): boolean {
+  if (!text.startsWith(OPEN) || !text.endsWith(CLOSE)) return false;
+  return closingOf(text, 0) === text.length - CLOSE.length;
+}
+
 /** Splits a text at its expressions. `$${{` becomes a literal `${{`; an invalid expression is dropped and reported. */
 export function parseText(text: string): ParsedText {
   const parts: (string | Expression)[] = [];
+  const expressions: { offset: number; expression: Expression }[] = [];
   const problems: ExpressionProblem[] = [];
   let literal = '';
   let from = 0;
@@ -45,7 +54,7 @@ export function parseText(text: string): ParsedText {
         offset: open,
         message: `this ${OPEN} is never closed; end it with }}, or write $${OPEN} for the text itself`,
       });
-      return { parts: literal === '' ? parts : [...parts, literal], problems };
+      return { parts: literal === '' ? parts : [...parts, literal], expressions, problems };
     }
     const expression = parseExpression(text.slice(open + OPEN.length, close).trim());
     if (typeof expression === 'string') {
@@ -53,13 +62,14 @@ export function parseText(text: string): ParsedText {
     } else {
       if (literal !== '') parts.push(literal);
       parts.push(expression);
+      expressions.push({ offset: open, expression });
       literal = '';
     }
     from = close + CLOSE.length;
   }
   literal += text.slice(from);
   if (literal !== '') parts.push(literal);
-  return { parts, problems };
+  return { parts, expressions, problems };
 }
 
 /** Returns the names of all secrets in the texts of a value. One agent may need fewer. */

@@ -1,18 +1,16 @@
 /** Compiles bodies once and fills their expressions for each agent. Records which parts of the texts are secrets. */
+import type { TSchema } from 'typebox';
 import type { Span } from '../kernel/tainted.js';
 import { escapePointer } from '../kernel/validator.js';
 import { MAX_CONTENT_BYTES } from '../resources/host.js';
 import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
-import { type AgentLabels, ownMember } from './clause.js';
-import { hasExpression, parseText, type TextParts } from './expression.js';
-import { applyFilter, DEFAULT, FilteredTooLong, type FilterValue } from './filters.js';
+import { type Environment, evaluate } from './evaluate.js';
+import { hasExpression, isOneExpression, parseText, type TextParts } from './expression.js';
+import { FilteredTooLong } from './filters.js';
 import type { KnownKind } from './kind-set.js';
 import type { Expression, Reference } from './parse-expression.js';
-
-export interface AgentFacts extends AgentLabels {
-  readonly node_id: string;
-  readonly name: string;
-}
+import { memberSchema, takesOnlyText } from './shape-schema.js';
+import { textOf, type Value } from './values.js';
 
 /** A secret's value, and four hex digits that change with it. */
 interface SecretValue {
@@ -35,8 +33,7 @@ export interface FillProblem {
   readonly message: string;
 }
 
-export interface FillContext {
-  readonly agent: AgentFacts;
+export interface FillContext extends Environment {
   readonly secret: SecretSource;
   readonly problems: FillProblem[];
   /** Secret parts of texts, by JSON pointer inside the body. */
@@ -64,6 +61,14 @@ export function fill(compiled: Compiled, filling: FillContext, path = ''): unkno
       if (spans.length > 0) filling.taint.set(path, spans);
       return text;
     }
+    case 'value': {
+      const value = valueFor(compiled.expression, filling, path);
+      if (value === null) return '';
+      filling.room.left -= textOf(value).length;
+      if (filling.room.left >= 0) return value;
+      tooLong(filling, path);
+      return '';
+    }
   }
 }
 
@@ -78,7 +83,7 @@ export function fillText(parts: TextParts, filling: FillContext, path: string): 
   const spans: Span[] = [];
   let text = '';
   for (const part of parts) {
-    const value: FilledValue | null = typeof part === 'string' ? { value: part } : evaluate(part, filling, path);
+    const value: FilledValue | null = typeof part === 'string' ? { value: part } : textFor(part, filling, path);
     if (value === null) continue;
     if (value.span) spans.push({ start: text.length, end: text.length + value.value.length, ...value.span });
     text += value.value;
@@ -96,50 +101,39 @@ interface FilledValue {
   readonly span?: Pick<Span, 'secret' | 'tag'>;
 }
 
-/** Returns the value of an expression, or null after it has reported why there is none. */
-function evaluate({ reference, filters }: Expression, filling: FillContext, path: string): FilledValue | null {
-  if (filters.length === 0) return lookUp(reference, filling, path);
-  let value: FilterValue | undefined = factOf(reference, filling.agent);
-  for (const { name, given } of filters) {
-    if (name === DEFAULT ? value !== undefined : value === undefined) continue;
-    const texts = given.map((argument) =>
-      typeof argument === 'string' ? argument : lookUp(argument, filling, path)?.value,
-    );
-    // The look-up has already reported the missing argument.
-    if (!texts.every((text) => text !== undefined)) return null;
-    try {
-      value = name === DEFAULT ? texts[0] : applyFilter(name, value ?? '', texts);
-    } catch (error) {
-      if (!(error instanceof FilteredTooLong)) throw error;
-      tooLong(filling, path);
-      return null;
-    }
+/** Returns the text of an expression, or null after it has reported why there is none. */
+function textFor(expression: Expression, filling: FillContext, path: string): FilledValue | null {
+  const { reference } = expression;
+  if (reference.from !== 'secrets') {
+    const value = valueFor(expression, filling, path);
+    return value === null ? null : { value: textOf(value) };
   }
-  return value === undefined ? lookUp(reference, filling, path) : { value: String(value) };
-}
-
-function lookUp(reference: Reference, { agent, secret, problems }: FillContext, path: string): FilledValue | null {
-  const { from, name } = reference;
-  if (from === 'secrets') {
-    const found = secret(name);
-    if (found !== null && 'value' in found) return { value: found.value, span: { secret: name, tag: found.tag } };
-    const message = `${fieldOf(path)}: the secret "${name}" ${found?.refused ?? 'does not exist'}`;
-    problems.push({ code: 'secret_unavailable', path, message });
-    return null;
-  }
-  const value = factOf(reference, agent);
-  if (value !== undefined) return { value };
-  const noun = from === 'tags' ? 'tag' : 'attribute';
-  const mend = name.includes('|') ? '; write a filter after " | ", with a space on both sides' : '';
-  const message = `${fieldOf(path)}: the agent has no ${noun} "${name}"${mend}`;
-  problems.push({ code: 'expression_error', path, message });
+  const { name } = reference;
+  const found = filling.secret(name);
+  if (found !== null && 'value' in found) return { value: found.value, span: { secret: name, tag: found.tag } };
+  const message = `${fieldOf(path)}: the secret "${name}" ${found?.refused ?? 'does not exist'}`;
+  filling.problems.push({ code: 'secret_unavailable', path, message });
   return null;
 }
 
-/** Returns the value of a reference that is no secret; undefined if the agent has none. */
-export function factOf({ from, name }: Reference, agent: AgentFacts): string | undefined {
-  if (from === 'agent') return agent[name];
-  return from === 'secrets' ? undefined : ownMember(agent[from], name);
+/** Returns the value of an expression that names no secret, or null after it has reported why there is none. */
+function valueFor(expression: Expression, filling: FillContext, path: string): Value | null {
+  try {
+    const evaluated = evaluate(expression, filling);
+    if ('value' in evaluated) return evaluated.value;
+    const message = `${fieldOf(path)}: ${missing(evaluated.missing)}`;
+    filling.problems.push({ code: 'expression_error', path, message });
+  } catch (error) {
+    if (!(error instanceof FilteredTooLong)) throw error;
+    tooLong(filling, path);
+  }
+  return null;
+}
+
+function missing({ from, name }: Reference): string {
+  if (from === 'each') return `this element has no ${name.split('.').at(-1)}`;
+  const mend = name.includes('|') ? '; write a filter after " | ", with a space on both sides' : '';
+  return `the agent has no ${from === 'tags' ? 'tag' : 'attribute'} "${name}"${mend}`;
 }
 
 function tooLong({ problems }: FillContext, path: string): void {
@@ -154,6 +148,8 @@ const fieldOf = (path: string): string => path.slice(1);
 type Compiled =
   | { readonly type: 'constant'; readonly value: unknown }
   | { readonly type: 'text'; readonly parts: TextParts }
+  /** A text that is one expression and nothing else, whose value keeps its type. */
+  | { readonly type: 'value'; readonly expression: Expression }
   | { readonly type: 'list'; readonly items: readonly Compiled[] }
   | { readonly type: 'map'; readonly members: readonly (readonly [string, Compiled])[] };
 
@@ -170,32 +166,41 @@ export function compileBody(body: Body, kind: KnownKind, templates: ReadonlyMap<
     if (!kind.templated || name !== 'template') return [[name, value]];
     return [['content', templates.get(String(value)) ?? '']];
   });
-  return { value: compile(Object.fromEntries(members)), unsettled: members.some(([, value]) => mentions(value)) };
+  const value = compile(Object.fromEntries(members), kind.kind.schema);
+  return { value, unsettled: members.some(([, member]) => mentions(member)) };
 }
 
-/** Compiles any value whose texts may hold expressions. */
-export const compileValue = (value: unknown): CompiledBody => ({ value: compile(value), unsettled: mentions(value) });
+/** Compiles any value whose texts may hold expressions. @param schema of the value with the expressions filled in */
+export const compileValue = (value: unknown, schema: TSchema): CompiledBody => ({
+  value: compile(value, schema),
+  unsettled: mentions(value),
+});
 
 const constant = (value: unknown): Compiled => ({ type: 'constant', value });
 
-function compile(value: unknown): Compiled {
-  if (typeof value === 'string') return compileText(value);
+function compile(value: unknown, schema: TSchema | null): Compiled {
+  if (typeof value === 'string') return compileText(value, schema);
   if (Array.isArray(value)) {
-    const items = value.map(compile);
+    const items = value.map((item) => compile(item, memberSchema(schema, null)));
     return isConstant(items) ? constant(Object.freeze(items.map(constantOf))) : { type: 'list', items };
   }
   if (typeof value !== 'object' || value === null) return constant(value);
   const given = Object.entries(value).filter(([, member]) => member !== null);
-  const members = given.map(([name, member]) => [name, compile(member)] as const);
+  const members = given.map(([name, member]) => [name, compile(member, memberSchema(schema, name))] as const);
   if (!isConstant(members.map(([, member]) => member))) return { type: 'map', members };
   return constant(Object.freeze(Object.fromEntries(members.map(([name, member]) => [name, constantOf(member)]))));
 }
 
-function compileText(text: string): Compiled {
+function compileText(text: string, schema: TSchema | null): Compiled {
   if (!hasExpression(text)) return constant(text);
   const { parts } = parseText(text);
-  const literal = parts.every((part) => typeof part === 'string');
-  return literal ? constant(parts.join('')) : { type: 'text', parts };
+  const [first] = parts;
+  if (first === undefined || parts.every((part) => typeof part === 'string')) return constant(parts.join(''));
+  const isValue = isOneExpression(text) && schema !== null && !takesOnlyText(schema);
+  if (isValue && typeof first !== 'string' && first.reference.from !== 'secrets') {
+    return { type: 'value', expression: first };
+  }
+  return { type: 'text', parts };
 }
 
 const isConstant = (parts: readonly Compiled[]): boolean => parts.every(({ type }) => type === 'constant');

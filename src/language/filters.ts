@@ -1,21 +1,20 @@
 /** The filters of expressions: what each takes and gives. All are pure, and each result is bounded. */
 import { suggestion } from './nearest.js';
 import { quoted } from './printable.js';
+import { BOOLEAN, isList, isScalar, nounOf, TEXT, textOf, type Value, type ValueType } from './values.js';
 
-/** Value between two filters. */
-export type FilterValue = string | readonly string[];
-
-type FilterType = 'text' | 'list';
-type ArgumentType = 'text' | 'some text' | 'count';
+type FilterType = 'text' | 'list' | 'any';
+type ArgumentType = 'text' | 'some text' | 'count' | 'same';
 
 interface Filter {
   readonly takes: FilterType;
-  readonly gives: FilterType;
   readonly arguments: readonly ArgumentType[];
   /** How it is written, for messages. */
   readonly example: string;
+  /** Returns the type of the result for a type that it takes. */
+  gives(type: ValueType): ValueType;
   /** Called with a value and arguments of its types. */
-  apply(value: FilterValue, given: readonly string[]): FilterValue;
+  apply(value: Value, given: readonly string[]): Value;
 }
 
 /** Maximum characters of a result. */
@@ -24,36 +23,51 @@ const MAX_FILTERED = 65_536;
 export const MAX_FILTERS = 16;
 const MAX_COUNT = 1_000_000;
 
-type OfText = (text: string, ...given: readonly string[]) => FilterValue;
-type OfList = (items: readonly string[], ...given: readonly string[]) => FilterValue;
+const TEXTS: ValueType = { type: 'list', of: TEXT };
 
 const ofText = (
-  apply: OfText,
+  apply: (text: string, ...given: readonly string[]) => Value,
   types: readonly ArgumentType[],
   example: string,
-  gives: FilterType = 'text',
+  gives: ValueType = TEXT,
 ): Filter => ({
   takes: 'text',
-  gives,
   arguments: types,
   example,
-  apply: (value, given) => apply(String(value), ...given),
+  gives: () => gives,
+  apply: (value, given) => apply(textOf(value), ...given),
 });
 
-const ofList = (apply: OfList, types: readonly ArgumentType[], example: string): Filter => ({
+const ofList = (
+  apply: (items: readonly Value[], ...given: readonly string[]) => Value,
+  types: readonly ArgumentType[],
+  example: string,
+  gives: Filter['gives'],
+): Filter => ({
   takes: 'list',
-  gives: 'text',
   arguments: types,
   example,
-  apply: (value, given) => apply(typeof value === 'string' ? [value] : value, ...given),
+  gives,
+  apply: (value, given) => apply(isList(value) ? value : [value], ...given),
 });
+
+const ofAny = (
+  apply: (value: Value) => Value,
+  types: readonly ArgumentType[],
+  example: string,
+  gives: Filter['gives'],
+): Filter => ({ takes: 'any', arguments: types, example, gives, apply });
+
+const same = (type: ValueType): ValueType => type;
+/** Type of an element of a list; a text for an empty one. */
+const element = (type: ValueType): ValueType => (type.type === 'list' && type.of.type !== 'unknown' ? type.of : TEXT);
 
 /** Filter that replaces a missing value. The other filters never see one. */
 export const DEFAULT = 'default';
 
 /** Names as in Liquid, where it has the filter. */
 const FILTERS: Readonly<Record<string, Filter>> = {
-  [DEFAULT]: ofText((text) => text, ['text'], 'default: "none"'),
+  [DEFAULT]: ofAny((value) => value, ['same'], 'default: "none"', same),
   upcase: ofText((text) => text.toUpperCase(), [], 'upcase'),
   downcase: ofText((text) => text.toLowerCase(), [], 'downcase'),
   capitalize: ofText((text) => text.replace(/^./u, (first) => first.toUpperCase()), [], 'capitalize'),
@@ -62,14 +76,25 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   prepend: ofText((text, start = '') => start + text, ['text'], 'prepend: "www."'),
   replace: ofText(replace, ['some text', 'text'], 'replace: "_", "-"'),
   remove: ofText((text, part = '') => replace(text, part, ''), ['some text'], 'remove: ".lan"'),
-  split: ofText((text, separator = '') => text.split(separator), ['some text'], 'split: ","', 'list'),
-  first: ofList((items) => items[0] ?? '', [], 'first'),
-  last: ofList((items) => items.at(-1) ?? '', [], 'last'),
-  join: ofList((items, separator = '') => joined(items, separator), ['text'], 'join: " "'),
+  split: ofText(split, ['some text'], 'split: ","', TEXTS),
+  first: ofList((items) => items[0] ?? '', [], 'first', element),
+  last: ofList((items) => items.at(-1) ?? '', [], 'last', element),
+  join: ofList(
+    (items, separator = '') => joined(items.map(textOf), separator),
+    ['text'],
+    'join: " "',
+    () => TEXT,
+  ),
   indent: ofText(indent, ['count'], 'indent: 4'),
   shell_quote: ofText((text) => `'${text.replaceAll("'", `'\\''`)}'`, [], 'shell_quote'),
-  to_json: ofText((text) => JSON.stringify(text), [], 'to_json'),
+  to_json: ofAny(
+    (value) => JSON.stringify(value),
+    [],
+    'to_json',
+    () => TEXT,
+  ),
   spread: ofText(spread, ['count'], 'spread: 60'),
+  at_least_version: ofText(isAtLeast, ['some text'], 'at_least_version: "12.4"', BOOLEAN),
 };
 
 /** How another language or an earlier habit calls a filter. */
@@ -88,6 +113,11 @@ export class FilteredTooLong extends Error {}
 
 function bounded(length: number): void {
   if (length > MAX_FILTERED) throw new FilteredTooLong();
+}
+
+/** Splits a text; an empty one has no parts. */
+function split(text: string, separator = ''): readonly string[] {
+  return text === '' ? [] : text.split(separator);
 }
 
 function replace(text: string, part = '', by = ''): string {
@@ -119,23 +149,37 @@ function spread(text: string, count = '1'): string {
   return String(((hash ^ (hash >>> 16)) >>> 0) % Number(count));
 }
 
-/** Applies a filter to a value and arguments that `filterProblem` accepts. Throws `FilteredTooLong`. */
-export function applyFilter(name: string, value: FilterValue, given: readonly string[]): FilterValue {
+/** Compares versions number by number: "12.10" is at least "12.4". Texts between the numbers do not count. */
+function isAtLeast(version: string, wanted = ''): boolean {
+  const [have, need] = [numbersOf(version), numbersOf(wanted)];
+  for (const [index, number] of need.entries()) {
+    const own = have[index] ?? 0n;
+    if (own !== number) return own > number;
+  }
+  return true;
+}
+
+const numbersOf = (version: string): readonly bigint[] => (version.match(/\d+/g) ?? []).slice(0, 16).map(toNumber);
+
+const toNumber = (digits: string): bigint => BigInt(digits.slice(0, 64));
+
+/** Applies a filter to a value and arguments that `filterType` accepts. Throws `FilteredTooLong`. */
+export function applyFilter(name: string, value: Value, given: readonly Value[]): Value {
   const filter = FILTERS[name];
   if (filter === undefined) throw new RangeError(`there is no filter ${name}`);
-  const result = filter.apply(value, given);
+  const result = filter.apply(value, given.map(textOf));
   if (typeof result === 'string') bounded(result.length);
   return result;
 }
 
-/** A filter as it is written: literal arguments as they are, and null for the name of a value. */
-export interface WrittenFilter {
-  readonly name: string;
-  readonly given: readonly ({ readonly text: string; readonly isNumber: boolean } | null)[];
+/** An argument with its type; `literal` is absent for the name of a value. */
+export interface TypedArgument {
+  readonly type: ValueType;
+  readonly literal?: string | number | boolean;
 }
 
 /** Returns the type that a filter gives for a type, or a message about the mistake. */
-export function filterType({ name, given }: WrittenFilter, type: FilterType): { gives: FilterType } | string {
+export function filterType(name: string, given: readonly TypedArgument[], type: ValueType): ValueType | string {
   const filter = Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
   if (filter === undefined) return unknownFilter(name);
   const write = `write | ${filter.example}`;
@@ -144,25 +188,43 @@ export function filterType({ name, given }: WrittenFilter, type: FilterType): { 
     const rule = wanted === 0 ? 'takes no argument' : `takes ${wanted === 1 ? 'one argument' : `${wanted} arguments`}`;
     return `the filter "${name}" ${rule}; ${write}`;
   }
-  if (filter.takes !== type) {
-    return type === 'text'
-      ? `the filter "${name}" takes a list, and this is a text; make a list of it first, such as with | split: ","`
-      : `the filter "${name}" takes a text, and this is a list; make a text of it first, with | join: " ", first or last`;
+  if (filter.takes === 'list' && type.type !== 'list' && type.type !== 'unknown') {
+    const mend = type.type === 'text' ? '; make a list of it first, such as with | split: ","' : '';
+    return `the filter "${name}" takes a list, and this is ${nounOf(type)}${mend}`;
+  }
+  if (filter.takes === 'list' && type.type === 'list' && !isScalar(type.of)) {
+    return `the filter "${name}" takes a list of texts, and the elements of this are ${nounOf(type.of)}`;
+  }
+  if (filter.takes === 'text' && !isScalar(type)) {
+    const mend = type.type === 'list' ? '; make a text of it first, with | join: " ", first or last' : '';
+    return `the filter "${name}" takes a text, and this is ${nounOf(type)}${mend}`;
   }
   for (const [index, wanted] of filter.arguments.entries()) {
     const argument = given[index];
-    if (wanted === 'count' && !isCount(argument))
-      return `the filter "${name}" takes a whole number from 1 to ${MAX_COUNT}, without quotes; ${write}`;
-    if (wanted !== 'count' && argument?.isNumber) return `the filter "${name}" takes a text, in quotes; ${write}`;
-    if (wanted === 'some text' && (argument === null || argument?.text === ''))
-      return `the filter "${name}" takes a text in quotes that is not empty; ${write}`;
+    const problem = argument === undefined ? null : argumentProblem(wanted, argument, type);
+    if (problem === null) continue;
+    const isOther = wanted === 'same' && type.type !== 'text';
+    return isOther ? `the filter "${name}" takes ${problem}` : `the filter "${name}" takes ${problem}; ${write}`;
   }
-  return { gives: filter.gives };
+  return filter.gives(type);
 }
 
-function isCount(argument: WrittenFilter['given'][number] | undefined): boolean {
-  const count = argument?.isNumber ? Number(argument.text) : Number.NaN;
-  return Number.isInteger(count) && count >= 1 && count <= MAX_COUNT;
+/** Returns what a filter takes instead of an argument, or null for one that it takes. */
+function argumentProblem(wanted: ArgumentType, { type, literal }: TypedArgument, value: ValueType): string | null {
+  if (wanted === 'same') {
+    if (type.type === value.type || value.type === 'unknown') return null;
+    return value.type === 'text'
+      ? 'a text, in quotes'
+      : `${nounOf(value)} here, like the value, and this is ${nounOf(type)}`;
+  }
+  if (wanted === 'count') {
+    const isCount = typeof literal === 'number' && Number.isInteger(literal) && literal >= 1 && literal <= MAX_COUNT;
+    return isCount ? null : `a whole number from 1 to ${MAX_COUNT}, without quotes`;
+  }
+  if (wanted === 'some text')
+    return typeof literal === 'string' && literal !== '' ? null : 'a text in quotes that is not empty';
+  const isText = literal === undefined ? isScalar(type) : typeof literal === 'string';
+  return isText ? null : 'a text, in quotes';
 }
 
 function unknownFilter(name: string): string {

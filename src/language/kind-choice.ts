@@ -4,7 +4,7 @@ import { type Body, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.
 import { checkShape } from './check-shape.js';
 import { MistakeList } from './diagnostic.js';
 import { hasExpression } from './expression.js';
-import type { KindSet, KnownKind } from './kind-set.js';
+import { type KindSet, type KnownKind, settledBody } from './kind-set.js';
 import {
   dataOf,
   type Located,
@@ -136,6 +136,7 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
     path,
     label: `"${name}"`,
     expressions: true,
+    fixed: new Set(kind.triggers),
     elsewhere: besideResource,
   });
   if (node.type !== 'map') {
@@ -146,9 +147,12 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
   const members = [...node.members].filter(([member]) => !broken.has(escapePointer(member)));
   const body = Object.fromEntries(members.map(([member, { value }]) => [member, dataOf(value)]));
   const sound = kind.written.check(body);
-  const settled = sound ? kind.kind.check(body).filter(isSettled(node)) : [];
+  const known = settledBody(kind, body);
+  const settled = sound ? kind.kind.check(known).filter(isSettled(node)) : [];
   // The compiled schema also finds mistakes that `checkShape` does not know.
-  const missed = sound ? [] : kind.written.problems(body).filter(({ path: at }) => !broken.has(firstToken(at)));
+  const missed = sound
+    ? []
+    : kind.resolved.problems(known).filter((one) => !broken.has(firstToken(one.path)) && isSettled(node)(one));
   reportProblems([...settled, ...missed], node, { mistakes, path });
   const required = new Set(shapeOf(kind.kind.schema).required);
   context.mistakes.addAll(mistakes.found);
@@ -158,7 +162,7 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
     path,
     node,
     // With a mistake in a required member, the identity is unknown.
-    body: sound && !settled.some(({ path: at }) => required.has(firstToken(at))) ? body : null,
+    body: sound && !settled.some(({ path: at }) => required.has(firstToken(at))) ? known : null,
     triggers: kind.triggers.map((field) => ({
       field,
       ids: namedItems(node.members.get(field)?.value, `${path}/${field}`),
@@ -189,13 +193,15 @@ function reportProblems(
   }
 }
 
-const BESIDE_RESOURCE: ReadonlySet<string> = new Set(['id', 'name', 'depends_on', 'resource', 'variants', 'when']);
+const BESIDE_RESOURCE: ReadonlySet<string> = new Set([
+  ...['id', 'name', 'depends_on', 'resource', 'variants', 'when', 'if', 'for_each'],
+]);
 
 /** Returns advice for a key of an entry that stands inside a body or in place of a kind; null for other keys. */
 const besideResource = (key: string): string | null =>
   BESIDE_RESOURCE.has(key) ? `"${key}" belongs beside "resource", not below it` : null;
 
-const BESIDE_VARIANTS: ReadonlySet<string> = new Set(['id', 'name', 'depends_on']);
+const BESIDE_VARIANTS: ReadonlySet<string> = new Set(['id', 'name', 'depends_on', 'if', 'for_each', 'key']);
 
 /** Returns a function with advice for a key of an entry or variant that belongs elsewhere; null for other keys. */
 export const belowResource =
@@ -203,12 +209,15 @@ export const belowResource =
   (key: string, { properties = {} }: ShapeSchema): string | null => {
     const has = (name: string) => Object.hasOwn(properties, name);
     if (!has('resource')) return null;
+    if (key === 'resources') return 'a group of resources cannot hold another group';
     if (kinds.has(key)) return `"${key}" belongs below a "resource:" of its own`;
     if (!BESIDE_RESOURCE.has(key) && kindsNamed(key, [...kinds.keys()]).length > 0) {
       return `"${key}" is no key of a resource; a kind stands below "resource:", such as ${kindsNamed(key, [...kinds.keys()])[0]}`;
     }
     if (has('when')) return BESIDE_VARIANTS.has(key) ? `"${key}" belongs beside "variants", not below it` : null;
-    if (key === 'when') return '"when" belongs into an entry of "variants", beside its "resource"';
+    if (key === 'when') {
+      return '"when" belongs into an entry of "variants", beside its "resource"; a condition for the whole of this is written with "if"';
+    }
     const isTrigger = TRIGGER_FIELDS.some((field) => field === key);
     return isTrigger ? `"${key}" belongs into the body of a resource that can have it` : null;
   };

@@ -3,9 +3,10 @@
 import type { TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { type Validator, validator } from '../kernel/validator.js';
-import { type ResourceKind, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
+import { type Body, type ResourceKind, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
+import { isOneExpression } from './expression.js';
 import { OPEN } from './parse-expression.js';
-import { choicesOf, memberNames, shapeOf } from './shape-schema.js';
+import { branchesOf, choicesOf, memberNames, memberSchema, shapeOf, takesOnlyText, typesOf } from './shape-schema.js';
 
 export interface KnownKind {
   readonly kind: ResourceKind;
@@ -27,13 +28,14 @@ export function kindSet(catalogue: ReadonlyMap<string, ResourceKind>): KindSet {
 
 function known(kind: ResourceKind): KnownKind {
   const members = new Set(memberNames(kind.schema));
-  const schema = admitExpressions(kind.schema);
+  const triggers = TRIGGER_FIELDS.filter((field) => members.has(field));
+  const schema = admitExpressions(kind.schema, new Set(triggers));
   return {
     kind,
     schema,
     written: validator(schema),
     resolved: validator(kind.schema),
-    triggers: TRIGGER_FIELDS.filter((field) => members.has(field)),
+    triggers,
     templated: members.has('template') && members.has('content'),
   };
 }
@@ -47,26 +49,42 @@ const expression = Type.String({
   description: `Text with an expression such as ${OPEN} tags.KEY }}`,
 });
 
-/** Returns the schema with an expression allowed in place of every constrained text, also in objects and lists. */
-export function admitExpressions(schema: Type.TSchema): Type.TSchema {
-  const shape = shapeOf(schema);
-  if (shape.anyOf !== undefined) return { ...schema, anyOf: shape.anyOf.flatMap(branchesWith) };
-  const { properties, patternProperties, items } = shape;
-  return restrictsText(schema)
-    ? Type.Union([schema, expression])
-    : {
-        ...schema,
-        ...(properties && { properties: mapMembers(properties) }),
-        ...(patternProperties && { patternProperties: mapMembers(patternProperties) }),
-        ...(items && { items: admitExpressions(items) }),
-      };
+const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * Returns the schema with an expression allowed in place of every member and item, also inside objects and lists, and of
+ * a text.
+ * @param fixed members that hold none
+ */
+export function admitExpressions(schema: Type.TSchema, fixed = NONE): Type.TSchema {
+  const { properties, patternProperties, items } = shapeOf(schema);
+  if (restrictsText(schema)) return Type.Union([schema, expression]);
+  const members = (of: Readonly<Record<string, Type.TSchema>>) =>
+    Object.fromEntries(Object.entries(of).map(([name, one]) => [name, fixed.has(name) ? one : orExpression(one)]));
+  return {
+    ...schema,
+    ...(properties && { properties: members(properties) }),
+    ...(patternProperties && { patternProperties: members(patternProperties) }),
+    ...(items && { items: orExpression(items) }),
+  };
 }
 
-const branchesWith = (branch: Type.TSchema): readonly Type.TSchema[] =>
-  restrictsText(branch) ? [branch, expression] : [admitExpressions(branch)];
+/** Returns the schema of a value or of an expression. A text without constraints holds every expression. */
+function orExpression(schema: Type.TSchema): Type.TSchema {
+  const { anyOf } = shapeOf(schema);
+  if (anyOf === undefined) {
+    if (takesEachText(schema) || restrictsText(schema)) return admitExpressions(schema);
+    return Type.Union([admitExpressions(schema), expression]);
+  }
+  const branches = branchesOf(schema);
+  const admitted = branches.map((branch) => (restrictsText(branch) ? branch : admitExpressions(branch)));
+  return { ...schema, anyOf: branches.some(takesEachText) ? admitted : [...admitted, expression] };
+}
 
-const mapMembers = (members: Readonly<Record<string, Type.TSchema>>): Record<string, Type.TSchema> =>
-  Object.fromEntries(Object.entries(members).map(([name, member]) => [name, admitExpressions(member)]));
+function takesEachText(schema: Type.TSchema): boolean {
+  const types = typesOf(schema);
+  return types.length === 0 || (types.includes('string') && !restrictsText(schema));
+}
 
 function restrictsText(schema: Type.TSchema): boolean {
   const shape = shapeOf(schema);
@@ -74,3 +92,30 @@ function restrictsText(schema: Type.TSchema): boolean {
   if (choices !== null) return choices.some((choice) => typeof choice === 'string');
   return shape.type === 'string' && (shape.pattern !== undefined || shape.maxLength !== undefined);
 }
+
+/**
+ * Returns a written body without the values that are one expression and no text, for code that knows the types of a body.
+ * Their value is known only for an agent.
+ */
+export function settledBody({ kind }: KnownKind, body: Body): Body {
+  return Object.fromEntries(settledMembers(body, kind.schema));
+}
+
+function settledMembers(record: object, schema: TSchema | null): readonly (readonly [string, unknown])[] {
+  return Object.entries(record).flatMap(([name, value]): (readonly [string, unknown])[] => {
+    const inner = memberSchema(schema, name);
+    return isSettled(value, inner) ? [[name, settled(value, inner)]] : [];
+  });
+}
+
+function settled(value: unknown, schema: TSchema | null): unknown {
+  if (Array.isArray(value)) {
+    const inner = memberSchema(schema, null);
+    return value.filter((item) => isSettled(item, inner)).map((item) => settled(item, inner));
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(settledMembers(value, schema));
+}
+
+const isSettled = (value: unknown, schema: TSchema | null): boolean =>
+  typeof value !== 'string' || schema === null || takesOnlyText(schema) || !isOneExpression(value);

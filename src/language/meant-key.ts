@@ -32,8 +32,8 @@ const PACKAGE: KeyAdvice = {
   ensure: ' a package that is declared is installed; "version" says which one',
   package: 'name',
   pkg: 'name',
-  packages: ' each package is a resource of its own',
-  names: ' each package is a resource of its own',
+  packages: ' each package is a resource of its own, which "for_each" beside "resource" makes of a list',
+  names: ' each package is a resource of its own, which "for_each" beside "resource" makes of a list',
   release: 'version',
 };
 const SERVICE: KeyAdvice = {
@@ -88,8 +88,22 @@ const ENTRY: KeyAdvice = {
   notify:
     ' the resource that is to react names this one: "restart_on" or "reload_on" of a service, "rerun_on" of a script',
   before: ' the resource that comes later names this one in its "depends_on"',
-  tags: ' "supports" or "when" of a variant say for which agents it is, as in tag.role: web',
-  loop: ' each thing is a resource of its own',
+  tags: ' "supports", "if" or "when" of a variant say for which agents it is, as in if: tags.role == "web"',
+  loop: 'for_each',
+  with_items: 'for_each',
+  with_dict: 'for_each',
+  items: 'for_each',
+  for: 'for_each',
+  each: 'for_each',
+  foreach: 'for_each',
+  count: ' "for_each" goes over a list or a mapping, so that each resource has a key',
+  condition: 'if',
+  only_if: 'if',
+  onlyif: 'if',
+  unless: ' "if" says when the resource is there, such as if: not (tags.role == "web")',
+  group: 'resources',
+  block: 'resources',
+  tasks: 'resources',
 };
 const MODULE: KeyAdvice = {
   tasks: 'resources',

@@ -4,7 +4,7 @@ import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import { keyInFamily } from '../resources/resource-key.js';
 import { quoted } from './printable.js';
-import { placeOf, type Realized } from './realize.js';
+import { placeOfRealized, type Realized } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 
 /** A resource of the set with its first declaration and all declarations. */
@@ -39,7 +39,7 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
       node.places.push(one);
       node.taint = mergeTaint(node.taint, one.taint);
     } else {
-      const places = `${placeOf(node.first.module, node.first.resource)} and by ${placeOf(one.module, one.resource)}`;
+      const places = `${placeOfRealized(node.first)} and by ${placeOfRealized(one)}`;
       const message = `${quoted(one.identity)} is declared differently by ${places}: ${difference}`;
       errors.push({ code: 'module_conflict', module: one.module.name, path: one.option.path, message });
     }

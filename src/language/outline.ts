@@ -1,11 +1,46 @@
 /** The outline of a module for rules across its parts. It leaves broken parts out. */
+import { canonicalJson } from '../kernel/json.js';
 import type { MistakeList, Place } from './diagnostic.js';
+import { presentFields, type Scope } from './expression-types.js';
 import { type OutlineOption, readKindChoice } from './kind-choice.js';
 import type { KindSet } from './kind-set.js';
-import { clauseOf, items, type Located, type LocatedMap, member, type Named, named, namedItems } from './located.js';
+import {
+  clauseOf,
+  dataOf,
+  items,
+  type Located,
+  type LocatedMap,
+  member,
+  type Named,
+  named,
+  namedItems,
+  scalarAt,
+} from './located.js';
+import { readLoop } from './loop.js';
+import { type Condition, parseCondition } from './parse-condition.js';
 import type { AttributeClause } from './schema.js';
+import { TEXT, UNKNOWN } from './values.js';
 
+/** A group of resources. */
+export interface OutlineGroup {
+  readonly path: string;
+  readonly node: LocatedMap;
+  readonly id: Named | null;
+  readonly dependsOn: readonly Named[];
+  /** What its condition may name. */
+  readonly scope: Scope;
+}
+
+/** A resource, also one of a group. */
 export interface OutlineEntry {
+  /** The group that holds it; null for none. */
+  readonly group: OutlineGroup | null;
+  /** What expressions in it may name. */
+  readonly scope: Scope;
+  /** Text that is the same for entries of one loop, or of loops over the same; null outside of loops. */
+  readonly loop: string | null;
+  /** True for a resource that some agents do not have because of a condition. */
+  readonly isConditional: boolean;
   readonly path: string;
   readonly node: LocatedMap;
   readonly id: Named | null;
@@ -25,7 +60,9 @@ interface OutlineClause extends Place {
 export interface Outline {
   readonly root: Located;
   readonly supports: readonly OutlineClause[];
+  /** All resources, also those of groups. */
   readonly entries: readonly OutlineEntry[];
+  readonly groups: readonly OutlineGroup[];
   readonly templates: readonly { readonly id: Named | null; readonly node: LocatedMap; readonly path: string }[];
   /** Entries of `verify`. */
   readonly checks: readonly { readonly node: LocatedMap; readonly path: string }[];
@@ -33,15 +70,25 @@ export interface Outline {
 
 /** Reads the outline and reports every mistake inside bodies. */
 export function readOutline(root: Located, kinds: KindSet, mistakes: MistakeList): Outline {
+  const groups: OutlineGroup[] = [];
+  const entries = items(member(root, 'resources')).flatMap((node, index): readonly OutlineEntry[] => {
+    const path = `/resources/${index}`;
+    if (node.type !== 'map') return [];
+    if (!node.members.has('resources')) return [readEntry(node, path, { kinds, mistakes, group: null })];
+    const group: OutlineGroup = { path, node, ...namesOf(node, path), scope: repetitionOf(node, null).scope };
+    groups.push(group);
+    return items(member(node, 'resources')).flatMap((inner, at) =>
+      inner.type === 'map' ? [readEntry(inner, `${path}/resources/${at}`, { kinds, mistakes, group })] : [],
+    );
+  });
   return {
     root,
     supports: items(member(root, 'supports')).flatMap((node, index) => {
       const clause = clauseOf(node);
       return clause === null ? [] : [{ clause, path: `/supports/${index}`, start: node.start, end: node.end }];
     }),
-    entries: items(member(root, 'resources')).flatMap((node, index) =>
-      node.type === 'map' ? [readEntry(node, `/resources/${index}`, { kinds, mistakes })] : [],
-    ),
+    entries,
+    groups,
     templates: items(member(root, 'templates')).flatMap((node, index) => {
       const path = `/templates/${index}`;
       return node.type === 'map' ? [{ id: named(member(node, 'id'), `${path}/id`), node, path }] : [];
@@ -55,9 +102,48 @@ export function readOutline(root: Located, kinds: KindSet, mistakes: MistakeList
 interface Reading {
   readonly kinds: KindSet;
   readonly mistakes: MistakeList;
+  readonly group: OutlineGroup | null;
+}
+
+const namesOf = (node: LocatedMap, path: string) => ({
+  id: named(member(node, 'id'), `${path}/id`),
+  dependsOn: namedItems(member(node, 'depends_on'), `${path}/depends_on`),
+});
+
+/** Returns the loop of an entry or a group, and the types of its elements; null without one. */
+function loopOf(node: LocatedMap): { readonly loop: string; readonly each: Scope['each'] } | null {
+  const source = member(node, 'for_each');
+  if (source === undefined) return null;
+  const key = scalarAt(node, '/key')?.value;
+  const data = dataOf(source);
+  const read = readLoop(data, typeof key === 'string' ? key : null);
+  // A loop with a mistake of its own admits every field.
+  return { each: 'message' in read ? ANY : read.types, loop: canonicalJson(data) };
+}
+
+const ANY = { key: TEXT, value: UNKNOWN };
+
+/** Returns the condition of an entry or a group; null for none, or for one with a mistake. */
+function conditionOf(node: LocatedMap): Condition | null {
+  const source = scalarAt(node, '/if')?.value;
+  const parsed = typeof source === 'string' ? parseCondition(source) : null;
+  return typeof parsed === 'string' ? null : parsed;
+}
+
+/** Returns what an entry has of its own and of its group: the loop, and what its conditions promise. */
+function repetitionOf(node: LocatedMap, group: Pick<OutlineGroup, 'node'> | null) {
+  const around = group === null ? [node] : [node, group.node];
+  const loop = around.map(loopOf).find((found) => found !== null) ?? null;
+  const conditions = around.flatMap((one) => conditionOf(one) ?? []);
+  return {
+    loop: loop?.loop ?? null,
+    scope: { each: loop?.each ?? null, present: new Set(conditions.flatMap(presentFields)) },
+    isConditional: around.some(({ members }) => members.has('if')),
+  };
 }
 
 function readEntry(node: LocatedMap, path: string, reading: Reading): OutlineEntry {
+  const { group } = reading;
   const resource = member(node, 'resource');
   const listed = member(node, 'variants');
   const variants = items(listed).flatMap((variant, index) => {
@@ -69,10 +155,11 @@ function readEntry(node: LocatedMap, path: string, reading: Reading): OutlineEnt
   });
   const universal = resource && readKindChoice(resource, { ...reading, path: `${path}/resource`, when: null });
   return {
+    group,
+    ...repetitionOf(node, group),
     path,
     node,
-    id: named(member(node, 'id'), `${path}/id`),
-    dependsOn: namedItems(member(node, 'depends_on'), `${path}/depends_on`),
+    ...namesOf(node, path),
     options: [universal ?? null, ...variants.map(({ option, when }) => (when === null ? null : option))].filter(
       (option) => option !== null,
     ),

@@ -1,10 +1,11 @@
 /** Parses the source of an expression: the name of a value, and filters. */
 import { isSecretName, isTagKey } from '../kernel/ids.js';
-import { DEFAULT, filterType, MAX_FILTERS } from './filters.js';
+import { DEFAULT, MAX_FILTERS } from './filters.js';
 import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
+import { isSound } from './values.js';
 
-const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent'] as const;
+const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent', 'each'] as const;
 const AGENT_FIELDS = ['name', 'node_id'] as const;
 
 /** Start of an expression. */
@@ -14,12 +15,19 @@ export const CLOSE = '}}';
 /** The value that an expression names. */
 export type Reference =
   | { readonly from: 'secrets' | 'tags' | 'attributes'; readonly name: string }
-  | { readonly from: 'agent'; readonly name: (typeof AGENT_FIELDS)[number] };
+  | { readonly from: 'agent'; readonly name: (typeof AGENT_FIELDS)[number] }
+  /** The element of a loop: `key`, or `value` and the names of fields inside it. `name` is the path as it is written. */
+  | { readonly from: 'each'; readonly name: string; readonly path: readonly string[] };
 
-/** A filter with its arguments: literal texts, and values. */
-interface FilterCall {
+/** A value that is written as it is. */
+export interface Literal {
+  readonly literal: string | number | boolean;
+}
+
+/** A filter with its arguments. */
+export interface FilterCall {
   readonly name: string;
-  readonly given: readonly (string | Reference)[];
+  readonly given: readonly (Literal | Reference)[];
 }
 
 export interface Expression {
@@ -30,7 +38,7 @@ export interface Expression {
 /** Returns all values that an expression names, also in arguments. */
 export const referencesOf = ({ reference, filters }: Expression): readonly Reference[] => [
   reference,
-  ...filters.flatMap(({ given }) => given.filter((argument) => typeof argument !== 'string')),
+  ...filters.flatMap(({ given }) => given.filter((argument) => 'from' in argument)),
 ];
 
 /** Maximum characters in which quotes are matched, because a hostile text has many expressions. */
@@ -74,42 +82,24 @@ const secretMend = (name: string): string =>
 
 function withFilters(reference: Reference, written: readonly string[]): Expression | string {
   const filters: FilterCall[] = [];
-  let type: 'text' | 'list' = 'text';
   for (const source of written) {
     const call = parseFilter(source.trim());
     if (typeof call === 'string') return call;
-    const literals = call.given.map((argument) => ('text' in argument ? argument : null));
-    const typed = filterType({ name: call.name, given: literals }, type);
-    if (typeof typed === 'string') return typed;
-    type = typed.gives;
-    const given = call.given.map((argument) => ('text' in argument ? argument.text : argument));
-    filters.push({ name: call.name, given });
+    filters.push(call);
   }
-  if (type === 'list') return 'this gives a list, which cannot be inserted; end with | join: " ", first or last';
   return { reference, filters };
 }
 
-interface Literal {
-  readonly text: string;
-  readonly isNumber: boolean;
-}
-
-interface ParsedCall {
-  readonly name: string;
-  readonly given: readonly (Literal | Reference)[];
-}
-
-function parseFilter(source: string): ParsedCall | string {
+function parseFilter(source: string): FilterCall | string {
   if (source === '') return 'a filter is missing after "|"';
   const [, name = '', rest = ''] = /^(\w*)\s*(.*)$/s.exec(source) ?? [];
   if (name === '')
     return `${quoted(source)} is not a filter; write the name of a filter after "|", such as | default: "none"`;
   if (rest === '') return { name, given: [] };
   if (!rest.startsWith(':')) return notAnArgument(name, rest);
-  const texts = splitOutsideQuotes(rest.slice(1), ',');
   const given: (Literal | Reference)[] = [];
-  for (const text of texts.map((argument) => argument.trim())) {
-    const argument = parseArgument(text, name);
+  for (const text of splitOutsideQuotes(rest.slice(1), ',')) {
+    const argument = parseArgument(text.trim(), name);
     if (typeof argument === 'string') return argument;
     given.push(argument);
   }
@@ -126,15 +116,22 @@ function notAnArgument(name: string, rest: string): string {
 }
 
 function parseArgument(text: string, filter: string): Literal | Reference | string {
-  const literal = /^(["'])(.*)\1$/s.exec(text)?.[2];
-  if (literal !== undefined && !literal.includes(text[0] ?? '')) return { text: literal, isNumber: false };
-  if (/^-?\d+(\.\d+)?$/.test(text)) return { text, isNumber: true };
+  const literal = parseLiteral(text);
+  if (literal !== null) return literal;
   if (text === '') return `an argument of the filter "${filter}" is missing`;
   const reference = parseReference(text);
   if (typeof reference === 'string') {
     return `${quoted(text)} is not an argument of the filter "${filter}"; write a text in quotes, or a value such as tags.KEY, attributes.KEY or agent.name`;
   }
   return reference.from === 'secrets' ? secretMend(reference.name) : reference;
+}
+
+/** Returns the value of a text in quotes, a number, `true` or `false`; null for other sources. */
+export function parseLiteral(source: string): Literal | null {
+  const text = /^(["'])(.*)\1$/s.exec(source)?.[2];
+  if (text !== undefined && !text.includes(source[0] ?? '')) return { literal: text };
+  if (/^-?\d{1,17}(\.\d{1,17})?$/.test(source) && isSound(Number(source))) return { literal: Number(source) };
+  return source === 'true' || source === 'false' ? { literal: source === 'true' } : null;
 }
 
 /** Returns the first offset from `from` where `searched` stands outside quotes, or -1; also if a quote is never closed. */
@@ -183,6 +180,7 @@ function parseReference(source: string): Reference | string {
   const from = dot === -1 ? source : source.slice(0, dot);
   const name = dot === -1 ? '' : source.slice(dot + 1);
   if (!isNamespace(from)) {
+    if (/^item\b/.test(source)) return 'the element of a loop is each.value here, and its key is each.key';
     const known = 'secrets.NAME, tags.KEY, attributes.KEY, agent.name or agent.node_id';
     return `${quoted(source)} is not an expression; use ${known}${suggestion(from, NAMESPACES)}`;
   }
@@ -192,10 +190,23 @@ function parseReference(source: string): Reference | string {
       ? `"agent" does not name a value; write ${OPEN} agent.name }}`
       : `the agent has no ${quoted(name)}; use agent.name or agent.node_id${suggestion(name, AGENT_FIELDS)}`;
   }
+  if (from === 'each') return parseElement(name, source);
   const sound = from === 'secrets' ? isSecretName(name) : isTagKey(name);
   return sound
     ? { from, name }
     : `${quoted(source)} does not name ${NOUNS[from]}; write ${OPEN} ${from}.${EXAMPLES[from]} }}`;
+}
+
+/** Returns the reference to an element of a loop; `name` is what follows `each.`. */
+function parseElement(name: string, source: string): Reference | string {
+  const path = name.split('.');
+  const known = 'write each.key, each.value, or each.value.FIELD for a field of it';
+  if (path[0] !== 'value' && (path[0] !== 'key' || path.length > 1)) {
+    return `${quoted(source)} names no value; ${known}${suggestion(path[0] ?? '', ['key', 'value'])}`;
+  }
+  return path.every((part) => /^\w[\w-]*$/.test(part))
+    ? { from: 'each', name, path }
+    : `${quoted(source)} names no value; the name of a field has letters, digits, "_" and "-"`;
 }
 
 const NOUNS = { secrets: 'a secret', tags: 'a tag', attributes: 'an attribute' } as const;

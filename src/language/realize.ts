@@ -6,16 +6,20 @@ import { checkShape } from './check-shape.js';
 import { type AgentLabels, clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
 import { MistakeList } from './diagnostic.js';
-import { type AgentFacts, type FillContext, type FillProblem, fill, type SecretSource } from './fill.js';
+import type { AgentFacts, Element } from './evaluate.js';
+import type { Instance } from './expand.js';
+import { type FillContext, type FillProblem, fill, type SecretSource } from './fill.js';
 import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
 
 /** A resource realized for an agent, before modules are merged. */
-export interface Realized {
+export interface Realized extends Instance {
   readonly module: CompiledModule;
-  readonly resource: CompiledResource;
+  /** Id and label, which name the element of a loop: `site[shop]` and `The site [shop]`. */
+  readonly id: string | null;
+  readonly name: string | null;
   readonly option: CompiledOption;
   readonly body: Body;
   readonly taint: ReadonlyMap<string, readonly Span[]>;
@@ -31,11 +35,14 @@ interface RealizeContext {
 
 const UNTAINTED: ReadonlyMap<string, readonly Span[]> = new Map();
 
-/** Returns the resource for the agent. Returns null and reports the error when it has one. */
-export function realize(module: CompiledModule, resource: CompiledResource, context: RealizeContext): Realized | null {
+/** Returns an instance of a resource for the agent. Returns null and reports the error when it has one. */
+export function realize(module: CompiledModule, instance: Instance, context: RealizeContext): Realized | null {
   const { agent, errors } = context;
+  const { resource, each } = instance;
+  const labels = { id: withKey(resource.id, each, ''), name: withKey(resource.name, each, ' ') };
   const failed = (code: ResolutionCode, path: string, message: string): null => {
-    errors.push({ code, module: module.name, path, message: `${placeOf(module, resource)}: ${message}` });
+    const place = placeOf(module, { ...labels, path: resource.path });
+    errors.push({ code, module: module.name, path, message: `${place}: ${message}` });
     return null;
   };
   const choice = chooseOption(resource.options, agent);
@@ -50,22 +57,33 @@ export function realize(module: CompiledModule, resource: CompiledResource, cont
   const { option } = choice;
   const problems: FillProblem[] = [];
   const taint = new Map<string, readonly Span[]>();
-  const body = bodyOf(fill(option.body.value, { ...context, problems, taint }));
+  const filling = { ...context, each, problems, taint };
+  const body = bodyOf(fill(option.body.value, filling));
   if (problems.length === 0 && option.body.unsettled) checkFilled(option, body, { problems, taint });
-  const identity = problems.length === 0 ? option.kind.kind.identity(body, resource.id) : '';
-  if (problems.length === 0) checkIdentity(identity, { option, id: resource.id, problems, taint, agent });
+  const identity = problems.length === 0 ? option.kind.kind.identity(body, labels.id) : '';
+  if (problems.length === 0) checkIdentity(identity, { option, id: labels.id, filling });
   for (const { code, path, message } of problems) failed(code, option.path + path, message);
   if (problems.length > 0) return null;
-  return { module, resource, option, body, taint: taint.size === 0 ? UNTAINTED : taint, identity };
+  return { ...instance, module, ...labels, option, body, taint: taint.size === 0 ? UNTAINTED : taint, identity };
 }
 
+const withKey = (label: string | null, each: Element | null, space: string): string | null =>
+  label === null || each === null ? label : `${label}${space}[${each.key}]`;
+
 /** Formats a place as `module "web", resource "conf" (line 5)`, or with the pointer when label or line are unknown. */
-export function placeOf(module: CompiledModule, { id, name, path }: CompiledResource): string {
+export function placeOf(
+  module: CompiledModule,
+  { id, name, path }: Pick<CompiledResource, 'id' | 'name' | 'path'>,
+): string {
   const label = id ?? name;
   const place = module.placeOf?.(path);
   if (label === null) return `module "${module.name}", ${place ?? path}`;
   return `module "${module.name}", resource ${quoted(label)}${place === undefined ? '' : ` (${place})`}`;
 }
+
+/** Formats the place of a realized resource. */
+export const placeOfRealized = ({ module, id, name, resource }: Realized): string =>
+  placeOf(module, { id, name, path: resource.path });
 
 /** Validates a body after its expressions are filled in. Messages leave out values that contain a secret. */
 function checkFilled(
@@ -88,19 +106,20 @@ function problemsOf({ kind, resolved }: KnownKind, body: Body): readonly Problem
   return mistakes.failed ? mistakes.found : resolved.problems(body);
 }
 
-interface IdentityToCheck extends Pick<FillContext, 'problems' | 'taint' | 'agent'> {
+interface IdentityToCheck {
   readonly option: CompiledOption;
   readonly id: string | null;
+  readonly filling: FillContext;
 }
 
 /** Refuses an identity that contains a secret, because identities are shown everywhere. It must stay the same when masked. */
-function checkIdentity(identity: string, { option, id, problems, taint, agent }: IdentityToCheck): void {
-  const report = (message: string) => problems.push({ code: 'expression_error', path: '', message });
+function checkIdentity(identity: string, { option, id, filling }: IdentityToCheck): void {
+  const report = (message: string) => filling.problems.push({ code: 'expression_error', path: '', message });
   if (identity === '') report('with its expressions filled in, nothing tells the resource apart');
-  if (taint.size === 0) return;
-  const mask: SecretSource = (secret) => ({ value: maskOf({ secret, tag: '' }), tag: '' });
+  if (filling.taint.size === 0) return;
+  const secret: SecretSource = (name) => ({ value: maskOf({ secret: name, tag: '' }), tag: '' });
   const room = { left: Number.POSITIVE_INFINITY };
-  const masked = bodyOf(fill(option.body.value, { agent, secret: mask, problems: [], taint: new Map(), room }));
+  const masked = bodyOf(fill(option.body.value, { ...filling, secret, problems: [], taint: new Map(), room }));
   if (option.kind.kind.identity(masked, id) !== identity)
     report('a secret must not be part of the identity of a resource');
 }

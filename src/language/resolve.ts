@@ -9,11 +9,13 @@ import { keyInFamily } from '../resources/resource-key.js';
 import { clauseMatches, labelOf, showClause } from './clause.js';
 import { realizeChecks, tooManyChecks } from './compile-checks.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
-import type { AgentFacts, SecretSource } from './fill.js';
+import type { AgentFacts } from './evaluate.js';
+import { expand } from './expand.js';
+import type { SecretSource } from './fill.js';
 import type { KindSet } from './kind-set.js';
 import { type MergedSet, merge, type Node } from './merge.js';
 import { quoted, shortened } from './printable.js';
-import { placeOf, type Realized, realize } from './realize.js';
+import { placeOfRealized, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
 import { type AttributeClause, STANDARD_KINDS } from './schema.js';
 
@@ -62,8 +64,8 @@ export function* resolveSteps({ modules: named, agent, secret }: CompiledRequest
   const realized: Realized[] = [];
   const checks: DesiredCheck[] = [];
   for (const module of modules) {
-    for (const resource of module.resources) {
-      const one = realize(module, resource, context);
+    for (const instance of expand(module, context)) {
+      const one = realize(module, instance, context);
       if (one !== null) realized.push(one);
       yield;
     }
@@ -153,17 +155,24 @@ function* sequence(realized: readonly Realized[], merged: MergedSet): Steps<Sequ
 /** Collects dependencies and triggers of all places that declare a node. */
 function* linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet): Steps<readonly Links[]> {
   const links = nodes.map((): Links => ({ after: new Set(), triggers: new Map() }));
-  let start = 0;
-  for (const [index, { module, resource, option }] of realized.entries()) {
-    if (realized[start]?.module !== module) start = index;
+  let first = 0;
+  let instances = noInstances;
+  for (const [index, one] of realized.entries()) {
+    if (realized[first]?.module !== one.module || index === 0) {
+      first = index;
+      instances = instancesFrom(realized, first);
+    }
     const position = positions[index] ?? -1;
     const link = links[position];
     if (link === undefined) continue;
-    // The set holds every resource of the module in declaration order.
-    const nodeOf = (target: number): number => positions[start + target] ?? -1;
-    const add = (set: Set<number>, target: number) => nodeOf(target) !== position && set.add(nodeOf(target));
-    for (const target of resource.dependsOn) add(link.after, target);
-    for (const { field, targets } of option.triggers) {
+    const add = (set: Set<number>, target: number) => {
+      for (const other of instances(target, one)) {
+        const node = positions[other] ?? -1;
+        if (node !== position) set.add(node);
+      }
+    };
+    for (const target of one.resource.dependsOn) add(link.after, target);
+    for (const { field, targets } of one.option.triggers) {
       const set = link.triggers.get(field) ?? new Set();
       link.triggers.set(field, set);
       for (const target of targets) {
@@ -176,6 +185,31 @@ function* linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet
   return links;
 }
 
+/** Returns the positions among the realized resources of the instances of a resource that another one of its module means. */
+type Instances = (resource: number, from: Realized) => readonly number[];
+
+const noInstances: Instances = () => [];
+
+/** @param first position of the first realized resource of a module */
+function instancesFrom(realized: readonly Realized[], first: number): Instances {
+  const module = realized[first]?.module;
+  // Each agent has each resource of a plain module once.
+  if (module === undefined || module.isPlain) return (resource) => [first + resource];
+  const all = new Map<number, number[]>();
+  for (let at = first; realized[at]?.module === module; at += 1) {
+    const { position } = (realized[at] as Realized).resource;
+    const known = all.get(position);
+    if (known === undefined) all.set(position, [at]);
+    else known.push(at);
+  }
+  return (resource, { loop, each }) => {
+    const found = all.get(resource) ?? [];
+    const [some] = found;
+    if (loop === null || some === undefined || realized[some]?.loop !== loop) return found;
+    return found.filter((at) => realized[at]?.each?.key === each?.key);
+  };
+}
+
 /** Returns the declared nodes that a node's kind requires first. */
 function holdersOf({ first }: Node, { byKey }: MergedSet): readonly number[] {
   const required = first.option.kind.kind.requires(first.body);
@@ -183,7 +217,7 @@ function holdersOf({ first }: Node, { byKey }: MergedSet): readonly number[] {
 }
 
 function declaredTooEarly({ first }: Node, holder: Node | undefined): ResolutionWarning {
-  const where = holder ? ` of ${placeOf(holder.first.module, holder.first.resource)}` : '';
+  const where = holder ? ` of ${placeOfRealized(holder.first)}` : '';
   const message = `${quoted(first.identity)} is declared before ${quoted(holder?.first.identity ?? '')}${where}, which has to be there first`;
   return { module: first.module.name, path: first.option.path, message };
 }
@@ -194,13 +228,13 @@ function desiredOf(
   turnOf: (node: number) => number,
 ): DesiredResource {
   const sorted = (set: ReadonlySet<number>): number[] => [...set].map(turnOf).sort((a, b) => a - b);
-  const { module, resource, option, identity, body } = first;
+  const { module, id, name, option, identity, body } = first;
   return {
     module: module.name,
     kind: option.kind.kind.kind,
     identity,
-    id: resource.id,
-    name: resource.name,
+    id,
+    name,
     body,
     ...(taint.size > 0 && { taint: mutableTaint(taint) }),
     after: after.size === 0 ? [] : sorted(after),

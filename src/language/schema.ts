@@ -30,6 +30,9 @@ export type AttributeClause = Readonly<Record<string, string>>;
 /** An object with one key, the kind, and its body below. */
 export type KindChoice = Readonly<Record<string, Body>>;
 
+/** Title of an entry of `resources`. */
+const ENTRY = 'Resource';
+
 const LINE = '^[^\\u0000-\\u001f\\u007f]+$';
 
 const clauseSchema = Type.Unsafe<AttributeClause>(
@@ -110,39 +113,75 @@ const WRITTEN_CHECKS = {
   unit: admitExpressions(CHECK_SCHEMAS.unit),
 } as const;
 
+/** When a resource or a group is there, and how often. */
+const repeatSchemas = {
+  // Null is no value here: a condition that was left empty must not mean that there is none.
+  if: Type.Optional(
+    Type.Union([Type.String({ minLength: 1 }), Type.Boolean()], {
+      description:
+        'Condition, such as tags.env == "prod"; while it is false, the resource is not part of the desired state',
+    }),
+  ),
+  for_each: Type.Optional(
+    Type.Unknown({
+      description:
+        'List or mapping, or an expression that gives one: the resource is there once for each element, which is each.key and each.value',
+    }),
+  ),
+  key: Type.Optional(
+    Type.String({ minLength: 1, description: 'Field that tells the mappings of a list in for_each apart' }),
+  ),
+};
+
 /** Returns the schema of a module with the given schemas for the value of `resource` and of checks. */
 export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice, checks: CheckValues = WRITTEN_CHECKS) {
   const variant = closed(
     { when: clauseSchema, resource: choice },
     { title: 'Variant', description: 'A resource for the agents that the clause matches' },
   );
+  const named = {
+    name: optional(
+      Type.String({ minLength: 1, maxLength: 1024, pattern: LINE, description: 'Label in reports, one line' }),
+    ),
+    id: optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 256,
+        pattern: LINE,
+        description: 'Unique id within the module, one line',
+      }),
+    ),
+    depends_on: optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        description: 'Ids of resources of this module that are applied first',
+      }),
+    ),
+    ...repeatSchemas,
+  };
+  const single = {
+    ...named,
+    resource: Type.Optional(choice),
+    variants: Type.Optional(
+      Type.Array(variant, { minItems: 1, description: 'The most specific matching one is chosen per agent' }),
+    ),
+  };
+  const ONE = [{ required: ['resource'] }, { required: ['variants'] }];
+  const member = closed(single, {
+    title: ENTRY,
+    description: 'Either one resource for every agent, or variants',
+    oneOf: ONE,
+  });
   const entry = closed(
     {
-      name: optional(
-        Type.String({ minLength: 1, maxLength: 1024, pattern: LINE, description: 'Label in reports, one line' }),
-      ),
-      id: optional(
-        Type.String({
-          minLength: 1,
-          maxLength: 256,
-          pattern: LINE,
-          description: 'Unique id within the module, one line',
-        }),
-      ),
-      depends_on: optional(
-        Type.Array(Type.String({ minLength: 1 }), {
-          description: 'Ids of resources of this module that are applied first',
-        }),
-      ),
-      resource: Type.Optional(choice),
-      variants: Type.Optional(
-        Type.Array(variant, { minItems: 1, description: 'The most specific matching one is chosen per agent' }),
+      ...single,
+      resources: Type.Optional(
+        Type.Array(member, { minItems: 1, description: 'Resources that share if, for_each and depends_on' }),
       ),
     },
     {
-      title: 'Resource',
-      description: 'Either one resource for every agent, or variants',
-      oneOf: [{ required: ['resource'] }, { required: ['variants'] }],
+      title: ENTRY,
+      description: 'One resource for every agent, or variants, or a group of resources',
+      oneOf: [...ONE, { required: ['resources'] }],
     },
   );
   return closed(
@@ -184,6 +223,8 @@ export const moduleSchema = (kinds: KindSet) => moduleSchemaWith(choiceSchema(ki
 
 export type ModuleDefinition = Type.Static<ReturnType<typeof moduleSchema>>;
 export type ResourceEntry = NonNullable<ModuleDefinition['resources']>[number];
+/** An entry that is no group. */
+export type SingleEntry = Omit<ResourceEntry, 'resources'>;
 export type Variant = NonNullable<ResourceEntry['variants']>[number];
 export type CheckEntry = NonNullable<ModuleDefinition['verify']>[number];
 export type Template = Type.Static<typeof templateSchema>;
@@ -191,11 +232,14 @@ export type Template = Type.Static<typeof templateSchema>;
 /** The kinds of the catalogue. */
 export const STANDARD_KINDS: KindSet = kindSet(CATALOGUE);
 
-/** JSON Schema 2020-12 of a module, for editors. */
+/** JSON Schema 2020-12 of a module, for editors. It also admits entries of one line, which reading turns into `resource`. */
 export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
+  const choice = Type.Ref('#/$defs/choice');
+  const schema = JSON.stringify(moduleSchemaWith(choice));
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: 'urn:orch:schema:module:v1',
-    ...JSON.parse(JSON.stringify(moduleSchema(kinds))),
+    ...JSON.parse(schema, (_, value) => (value?.title === ENTRY ? { anyOf: [value, choice] } : value)),
+    $defs: { choice: JSON.parse(JSON.stringify(choiceSchema(kinds))) },
   };
 }

@@ -49,3 +49,25 @@ export function typesOf(schema: TSchema): readonly string[] {
   const choices = choicesOf(shape);
   return choices === null ? [] : [...new Set(choices.map((value) => (value === null ? 'null' : typeof value)))];
 }
+
+/** Returns the schema of a member, or of the items of a list for `null`; null if the schema says nothing about it. */
+export function memberSchema(schema: TSchema | null, name: string | null): TSchema | null {
+  for (const branch of schema === null ? [] : branchesOf(schema)) {
+    const { items, properties = {}, patternProperties = {}, additionalProperties } = shapeOf(branch);
+    if (name === null) {
+      if (items !== undefined) return items;
+      continue;
+    }
+    if (Object.hasOwn(properties, name)) return properties[name] ?? null;
+    const pattern = Object.keys(patternProperties).find((candidate) => new RegExp(candidate, 'u').test(name));
+    if (pattern !== undefined) return patternProperties[pattern] ?? null;
+    if (typeof additionalProperties === 'object') return additionalProperties;
+  }
+  return null;
+}
+
+/** Returns true for a schema that takes texts, and beside them at most null. */
+export function takesOnlyText(schema: TSchema): boolean {
+  const types = branchesOf(schema).flatMap(typesOf);
+  return types.length > 0 && types.every((type) => type === 'string' || type === 'null');
+}

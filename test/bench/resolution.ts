@@ -1,6 +1,6 @@
 /** How many agents a second the orchestrator's rules resolve: modules, tags and secrets to one set of resources. */
 import { compileModule } from '../../src/language/compile-module.js';
-import type { AgentFacts } from '../../src/language/fill.js';
+import type { AgentFacts } from '../../src/language/evaluate.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
 import { alternate, atLeast, atMostTimes, numbersOf, OURS, type Part, rowOf } from './row.js';

@@ -2,7 +2,8 @@
 import { describe, expect } from 'vitest';
 import { isFault } from '../../src/kernel/fault.js';
 import { type Diagnostic, renderDiagnostic } from '../../src/language/diagnostic.js';
-import type { AgentFacts, SecretRefusal } from '../../src/language/fill.js';
+import type { AgentFacts } from '../../src/language/evaluate.js';
+import type { SecretRefusal } from '../../src/language/fill.js';
 import { parseAssignments } from '../../src/language/parse-assignments.js';
 import { moduleParser, parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';

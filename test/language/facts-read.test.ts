@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { compileModule } from '../../src/language/compile-module.js';
+import type { AgentFacts } from '../../src/language/evaluate.js';
 import { factsRead } from '../../src/language/facts-read.js';
-import type { AgentFacts } from '../../src/language/fill.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolveCompiled } from '../../src/language/resolve.js';
 
@@ -27,6 +27,13 @@ resources:
         resource: {file-unix: {path: /etc/tier, content: "\${{ tags.role }}"}}
       - when: {}
         resource: {file-unix: {path: /etc/other, content: other}}
+  - if: tags.tint == "red" or (attributes.zone != nil and not agent.name == "web-1")
+    resource: {file-unix: {path: /etc/if, content: a}}
+  - if: tags.nick == nil
+    resources:
+      - for_each: 'tags.list | default: attributes.zone | split: ","'
+        if: each.key != tags.alias
+        resource: {file-unix: {path: "/etc/list/\${{ each.key }}", content: a}}
 verify:
   - {when: {tag.checked: all}, http: {url: "http://\${{ attributes.address }}/"}}
   - {unit: site}
@@ -57,6 +64,8 @@ const facts: fc.Arbitrary<AgentFacts> = fc.record({
   tags: labels({
     role: ['x', 'y'],
     nick: ['n'],
+    tint: ['red', 'blue'],
+    list: ['a,b', 'c'],
     alias: ['a', 'b'],
     tier: ['web', 'db'],
     site: ['home', 'away'],
@@ -79,10 +88,12 @@ const change: fc.Arbitrary<(agent: AgentFacts) => AgentFacts> = fc.oneof(
   labels({ platform: ['linux', 'macos'], distro: ['debian'], zone: ['3'], cpus: ['3'] }).map(
     (attributes) => (agent: AgentFacts) => ({ ...agent, attributes: { ...agent.attributes, ...attributes } }),
   ),
-  labels({ role: ['z'], tier: ['web'], site: ['home'], color: ['green'] }).map((tags) => (agent: AgentFacts) => ({
-    ...agent,
-    tags,
-  })),
+  labels({ role: ['z'], tint: ['red'], list: ['d'], tier: ['web'], site: ['home'], color: ['green'] }).map(
+    (tags) => (agent: AgentFacts) => ({
+      ...agent,
+      tags,
+    }),
+  ),
   fc
     .record({ name: oneOf('web-1'), node_id: oneOf('c') })
     .map((names) => (agent: AgentFacts) => ({ ...agent, ...names })),
@@ -108,7 +119,8 @@ it('are those of clauses, variants, templates and texts, and no others', () => {
   const changed = (change: Partial<AgentFacts>) => JSON.stringify(read({ ...agent, ...change })) !== base;
   for (const attribute of ['platform', 'distro', 'zone'])
     expect(changed({ attributes: { [attribute]: 'x' } })).toBe(true);
-  for (const tag of ['role', 'tier', 'site']) expect(changed({ tags: { [tag]: 'x' } })).toBe(true);
+  for (const tag of ['role', 'tier', 'site', 'tint', 'list', 'alias'])
+    expect(changed({ tags: { [tag]: 'x' } })).toBe(true);
   expect(changed({ name: 'x' })).toBe(true);
   expect(changed({ node_id: 'x' })).toBe(false);
   expect(changed({ attributes: { cpus: '2' } })).toBe(false);

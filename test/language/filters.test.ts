@@ -16,6 +16,7 @@ function filled(source: string, tags: Readonly<Record<string, string>>) {
     },
     problems: [],
     taint: new Map(),
+    each: null,
     room: { left: 1e7 },
   };
   const { text } = fillText(parts, filling, '/content');

@@ -10,8 +10,9 @@ import { findCycles, stableOrder } from '../../src/kernel/order.js';
 import { mask } from '../../src/kernel/tainted.js';
 import { clauseMatches } from '../../src/language/clause.js';
 import { DIAGNOSTIC_CODES, renderDiagnostic } from '../../src/language/diagnostic.js';
+import type { AgentFacts } from '../../src/language/evaluate.js';
 import { parseText } from '../../src/language/expression.js';
-import { type AgentFacts, type FillContext, fillText } from '../../src/language/fill.js';
+import { type FillContext, fillText } from '../../src/language/fill.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { type ParsedModule, parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
@@ -288,6 +289,7 @@ describe('any text with expressions', () => {
     secret: (name) => ({ value: secrets[name] ?? '', tag: 'abcd' }),
     problems: [],
     taint: new Map(),
+    each: null,
     room: { left: 1e6 },
   });
   const part = fc.oneof(

@@ -8,7 +8,7 @@ import * as Type from 'typebox';
 import { expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { closed, nullable, optional } from '../../src/kernel/schema.js';
-import type { AgentFacts } from '../../src/language/fill.js';
+import type { AgentFacts } from '../../src/language/evaluate.js';
 import { kindSet } from '../../src/language/kind-set.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import { CATALOGUE } from '../../src/resources/catalogue.js';

@@ -4,7 +4,7 @@ import type { RunResult } from '../../../src/contract/runs.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { SizedCache } from '../../../src/kernel/sized-cache.js';
 import { mapped } from '../../../src/kernel/steps.js';
-import type { AgentFacts } from '../../../src/language/fill.js';
+import type { AgentFacts } from '../../../src/language/evaluate.js';
 import {
   type RevivedRemovals,
   refusalOf,

@@ -5,7 +5,7 @@ import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
 import { canonicalJson } from '../../kernel/json.js';
 import { clauseMatches } from '../../language/clause.js';
-import type { AgentFacts } from '../../language/fill.js';
+import type { AgentFacts } from '../../language/evaluate.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import type { DesiredResource } from '../../resources/desired.js';
 import { resourceKey } from '../../resources/resource-key.js';

@@ -2,7 +2,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { type DependencyNode, dependencyGraph } from '../../language/dependency-graph.js';
-import type { AgentFacts } from '../../language/fill.js';
+import type { AgentFacts } from '../../language/evaluate.js';
 import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand, optionalList } from '../define-command.js';
 import { EXIT } from '../exit-status.js';

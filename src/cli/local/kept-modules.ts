@@ -23,7 +23,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { canonicalJson } from '../../kernel/json.js';
-import type { AgentFacts } from '../../language/fill.js';
+import type { AgentFacts } from '../../language/evaluate.js';
 import { RULES_VERSION } from '../../language/rules-version.js';
 import type { ModuleDefinition } from '../../language/schema.js';
 import type { DesiredResource } from '../../resources/desired.js';

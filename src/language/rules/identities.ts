@@ -3,15 +3,20 @@
 import { stableOrder } from '../../kernel/order.js';
 import { type Choice, canApplyTogether, choicesAmong, type SupportedAgents } from '../clause.js';
 import type { Place } from '../diagnostic.js';
-import { secretNames } from '../expression.js';
+import { parseText, referencesIn, secretNames } from '../expression.js';
 import type { OutlineOption } from '../kind-choice.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
+import { OPEN } from '../parse-expression.js';
 import { quoted } from '../printable.js';
 import { dependenciesOf } from './references.js';
 
 /** A possible resource on an agent. */
 interface Candidate {
   readonly entry: number;
+  /** `OutlineEntry.loop` */
+  readonly loop: string | null;
+  /** `OutlineEntry.isConditional` */
+  readonly isConditional: boolean;
   readonly option: OutlineOption;
   readonly identity: string;
   readonly choice: Choice;
@@ -23,7 +28,8 @@ export function checkIdentities(context: RuleContext, reach: SupportedAgents): v
   const candidates = context.outline.entries.flatMap((entry, index) => candidatesOf(entry, index, context));
   const byKey = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
-    const key = keyOf(candidate.option.kind.kind.family, candidate.identity);
+    const { option, identity, loop } = candidate;
+    const key = keyOf(option.kind.kind.family, identity, loop);
     const same = byKey.get(key);
     if (same) same.push(candidate);
     else byKey.set(key, [candidate]);
@@ -32,15 +38,32 @@ export function checkIdentities(context: RuleContext, reach: SupportedAgents): v
   checkHolders(candidates, byKey, context, reach);
 }
 
-const keyOf = (family: string, identity: string): string => `${family}\0${identity}`;
+/** Expression for the key of an element, as a part of identities in loops. */
+const EACH_KEY = `${OPEN} each.key }}`;
+
+const namesElement = (identity: string): boolean => referencesIn(identity).some(({ from }) => from === 'each');
+
+/** Returns the key of an identity. The elements of different loops make the same text different identities. */
+const keyOf = (family: string, identity: string, loop: string | null): string =>
+  `${family}\0${identity}\0${loop !== null && namesElement(identity) ? loop : ''}`;
 
 function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext): readonly Candidate[] {
   const choices = choicesAmong(entry.options.map(({ when }) => when ?? {}));
   return entry.options.flatMap((option, position) => {
     const choice = choices[position];
     if (option.body === null || choice === undefined) return [];
-    const identity = option.kind.kind.identity(option.body, entry.id?.text ?? null);
-    const candidate = { entry: index, option, identity, choice, ...placeOf(identity, entry, option) };
+    const label = entry.id === null || entry.loop === null ? (entry.id?.text ?? null) : `${entry.id.text}[${EACH_KEY}]`;
+    const identity = option.kind.kind.identity(option.body, label);
+    const { loop, isConditional } = entry;
+    const candidate = {
+      entry: index,
+      loop,
+      isConditional,
+      option,
+      identity,
+      choice,
+      ...placeOf(identity, entry, option),
+    };
     return isIdentified(candidate, context) ? [candidate] : [];
   });
 }
@@ -62,7 +85,7 @@ function placeOf(
 }
 
 /** Checks that a resource has an identity without a secret, because identities are shown everywhere. */
-function isIdentified({ identity, option, place, path }: Candidate, { mistakes }: RuleContext): boolean {
+function isIdentified({ identity, loop, option, place, path }: Candidate, { mistakes }: RuleContext): boolean {
   if (identity === '') {
     mistakes.error(
       'identity_missing',
@@ -72,14 +95,21 @@ function isIdentified({ identity, option, place, path }: Candidate, { mistakes }
     );
     return false;
   }
-  if (secretNames(identity).size === 0) return true;
-  mistakes.error('secret_in_identity', 'a secret must not be part of the identity of a resource', path, place);
+  if (secretNames(identity).size > 0) {
+    mistakes.error('secret_in_identity', 'a secret must not be part of the identity of a resource', path, place);
+    return false;
+  }
+  if (loop === null || namesElement(identity) || parseText(identity).problems.length > 0) return true;
+  const message = `each element of the loop makes ${quoted(identity)} again; tell them apart with ${EACH_KEY}`;
+  mistakes.error('duplicate_resource', message, path, place);
   return false;
 }
 
 function checkDoubled(same: readonly Candidate[], { mistakes, lineOf }: RuleContext, reach: SupportedAgents): void {
   for (const [index, candidate] of same.entries()) {
     const first = same.slice(0, index).find((other) => {
+      // Conditions are known only for an agent, where different resources conflict.
+      if (other.isConditional || candidate.isConditional) return false;
       if (other.entry === candidate.entry || reach.budget.exhausted) return false;
       return canApplyTogether(other.choice, candidate.choice, reach);
     });
@@ -109,7 +139,7 @@ function checkHolders(
     const { option, identity, place, path } = candidate;
     if (option.body === null) continue;
     for (const required of option.kind.kind.requires(option.body)) {
-      const meeting = (byKey.get(keyOf(required.family, required.identity)) ?? []).filter(
+      const meeting = (byKey.get(keyOf(required.family, required.identity, candidate.loop)) ?? []).filter(
         (other) =>
           other.entry !== candidate.entry &&
           !reach.budget.exhausted &&

@@ -10,19 +10,23 @@ import { quoted } from '../printable.js';
 /** Checks that ids are unique and that lists of ids name resources of the module. */
 export function checkIds(context: RuleContext): void {
   const known = collectIds(context);
+  for (const { dependsOn } of context.outline.groups) {
+    for (const id of dependsOn) checkKnown('depends_on', id, known, context);
+  }
   for (const entry of context.outline.entries) {
     for (const id of entry.dependsOn) checkKnown('depends_on', id, known, context);
     for (const { triggers } of entry.options) {
       for (const { field, ids } of triggers) for (const id of ids) checkKnown(field, id, known, context);
       checkTriggers(triggers, context);
     }
+    checkOwnGroup(entry, context);
   }
 }
 
 function collectIds({ outline, mistakes, lineOf }: RuleContext): ReadonlyMap<string, Named> {
   const known = new Map<string, Named>();
-  for (const { id } of outline.entries) {
-    if (id === null) continue;
+  const ids = [...outline.groups, ...outline.entries].flatMap(({ id }) => (id === null ? [] : [id]));
+  for (const id of ids.sort((a, b) => a.start - b.start)) {
     const first = known.get(id.text);
     if (first === undefined) known.set(id.text, id);
     else {
@@ -31,6 +35,16 @@ function collectIds({ outline, mistakes, lineOf }: RuleContext): ReadonlyMap<str
     }
   }
   return known;
+}
+
+/** Checks that a resource does not name the group that holds it. */
+function checkOwnGroup(entry: OutlineEntry, { mistakes }: RuleContext): void {
+  const own = entry.group?.id?.text;
+  for (const id of own === undefined ? [] : namedBy(entry)) {
+    if (id.text !== own) continue;
+    const message = `${quoted(own)} is the group that holds this resource, which cannot follow itself; name resources of the group`;
+    mistakes.error('dependency_cycle', message, id.path, id);
+  }
 }
 
 function checkKnown(field: string, id: Named, known: ReadonlyMap<string, Named>, context: RuleContext): void {
@@ -62,11 +76,28 @@ function checkTriggers(triggers: OutlineEntry['options'][number]['triggers'], { 
 
 /** Returns the positions before each entry, from `depends_on` and the triggers of all variants. */
 export function dependenciesOf({ entries }: Outline): Dependencies {
-  const positions = new Map<string, number>();
-  for (const [index, { id }] of entries.entries()) {
-    if (id !== null && !positions.has(id.text)) positions.set(id.text, index);
+  const positions = positionsOf({ entries });
+  return entries.map((entry, index) => {
+    const named = [...(entry.group?.dependsOn ?? []), ...namedBy(entry)];
+    const own = entry.group?.id?.text;
+    const found = named.flatMap(({ text }) => (text === own ? [] : (positions.get(text) ?? [])));
+    return [...new Set(found)].filter(
+      (position) => position !== index || named.some(({ text }) => text === entry.id?.text),
+    );
+  });
+}
+
+/** Returns the positions that each id names: that of a resource, or those of the resources of a group. */
+function positionsOf({ entries }: Pick<Outline, 'entries'>): ReadonlyMap<string, readonly number[]> {
+  const positions = new Map<string, number[]>();
+  for (const [index, { id, group }] of entries.entries()) {
+    if (id !== null && !positions.has(id.text)) positions.set(id.text, [index]);
+    if (group?.id == null) continue;
+    const found = positions.get(group.id.text);
+    if (found === undefined) positions.set(group.id.text, [index]);
+    else found.push(index);
   }
-  return entries.map((entry) => [...new Set(namedBy(entry).flatMap((id) => positions.get(id.text) ?? []))]);
+  return positions;
 }
 
 const namedBy = ({ dependsOn, options }: OutlineEntry): readonly Named[] => [
@@ -76,11 +107,13 @@ const namedBy = ({ dependsOn, options }: OutlineEntry): readonly Named[] => [
 
 export function checkCycles({ outline, mistakes }: RuleContext): void {
   const { entries } = outline;
+  const positions = positionsOf(outline);
   for (const cycle of findCycles(dependenciesOf(outline))) {
     const members = cycle.flatMap((index) => entries[index] ?? []);
     const [first] = members;
-    const next = members[1] ?? first;
-    const link = first && namedBy(first).find((id) => id.text === next?.id?.text);
+    const next = cycle[1] ?? cycle[0] ?? -1;
+    const named = first === undefined ? [] : [...namedBy(first), ...(first.group?.dependsOn ?? [])];
+    const link = named.find(({ text }) => positions.get(text)?.includes(next));
     if (link === undefined) continue;
     mistakes.error('dependency_cycle', `dependency cycle: ${showCycle(members)}`, link.path, link);
   }
@@ -88,7 +121,7 @@ export function checkCycles({ outline, mistakes }: RuleContext): void {
 
 /** Formats a cycle as `a -> b -> a`; each entry depends on the next. */
 function showCycle(members: readonly OutlineEntry[]): string {
-  const names = members.map(({ id }) => id?.text ?? '');
+  const names = members.map(({ id, group }) => id?.text ?? group?.id?.text ?? '');
   const shown = [...names, names[0] ?? ''].map((name) => quoted(name).slice(1, -1));
   return shown.length > 22 ? [...shown.slice(0, 20), '…', ...shown.slice(-1)].join(' -> ') : shown.join(' -> ');
 }

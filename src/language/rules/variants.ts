@@ -131,4 +131,12 @@ export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet):
       mistakes.error('resource_missing', 'a resource needs "resource" or "variants"', path, node);
     }
   }
+  for (const { node, path } of outline.groups) {
+    for (const name of ['resource', 'variants']) {
+      const beside = node.members.get(name);
+      if (beside === undefined) continue;
+      const message = `"${name}" cannot stand beside "resources"; make it an entry of the group, or one beside the group`;
+      mistakes.error('resource_ambiguous', message, `${path}/${name}`, beside.key);
+    }
+  }
 }

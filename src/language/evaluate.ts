@@ -1,0 +1,112 @@
+/** Evaluates expressions and conditions that `expression-types.ts` accepts, for one agent and one element of a loop. */
+import { type AgentLabels, ownMember } from './clause.js';
+import { applyFilter, DEFAULT } from './filters.js';
+import type { Condition, Operand } from './parse-condition.js';
+import type { Expression, Literal, Reference } from './parse-expression.js';
+import { isList, isMap, type Value } from './values.js';
+
+export interface AgentFacts extends AgentLabels {
+  readonly node_id: string;
+  readonly name: string;
+}
+
+/** An element of a loop. */
+export interface Element {
+  readonly key: string;
+  readonly value: Value;
+}
+
+/** What expressions see. */
+export interface Environment {
+  readonly agent: AgentFacts;
+  /** Null outside of loops. */
+  readonly each: Element | null;
+}
+
+/** Value of an expression, or the reference that has none. */
+type Evaluated = { readonly value: Value } | { readonly missing: Reference };
+
+/** Returns the value of a reference that is no secret; undefined if it has none. */
+export function valueOfReference(reference: Reference, { agent, each }: Environment): Value | undefined {
+  switch (reference.from) {
+    case 'secrets':
+      return undefined;
+    case 'agent':
+      return agent[reference.name];
+    case 'each':
+      return each === null ? undefined : inside(each, reference.path);
+    default:
+      return ownMember(agent[reference.from], reference.name);
+  }
+}
+
+function inside({ key, value }: Element, [first, ...fields]: readonly string[]): Value | undefined {
+  if (first === 'key') return key;
+  let found: Value | undefined = value;
+  for (const field of fields) {
+    found = found !== undefined && isMap(found) && Object.hasOwn(found, field) ? found[field] : undefined;
+  }
+  return found;
+}
+
+/** Evaluates an expression without secrets. Throws `FilteredTooLong`. */
+export function evaluate({ reference, filters }: Expression, environment: Environment): Evaluated {
+  let value = valueOfReference(reference, environment);
+  let missing = reference;
+  for (const { name, given } of filters) {
+    if (name === DEFAULT ? value !== undefined : value === undefined) continue;
+    const values: Value[] = [];
+    for (const argument of given) {
+      const found = valueOfArgument(argument, environment);
+      if (found === undefined) {
+        if (name !== DEFAULT && 'from' in argument) return { missing: argument };
+        if ('from' in argument) missing = argument;
+      } else values.push(found);
+    }
+    if (name === DEFAULT) value = values[0];
+    else value = applyFilter(name, value as Value, values);
+  }
+  return value === undefined ? { missing } : { value };
+}
+
+const valueOfArgument = (argument: Literal | Reference, environment: Environment): Value | undefined =>
+  'literal' in argument ? argument.literal : valueOfReference(argument, environment);
+
+/** Evaluates a condition. A missing value is not true, equals only `nil`, and is neither smaller nor greater. Throws `FilteredTooLong`. */
+export function isTrue(condition: Condition, environment: Environment): boolean {
+  switch (condition.type) {
+    case 'not':
+      return !isTrue(condition.of, environment);
+    case 'and':
+      return condition.of.every((part) => isTrue(part, environment));
+    case 'or':
+      return condition.of.some((part) => isTrue(part, environment));
+    case 'value':
+      return valueOfOperand(condition.operand, environment) === true;
+    case 'compare': {
+      const left = valueOfOperand(condition.left, environment);
+      const right = valueOfOperand(condition.right, environment);
+      if (condition.by === '==') return left === right && (left !== undefined || condition.right === 'nil');
+      if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== 'nil');
+      return left !== undefined && right !== undefined && compare(left, condition.by, right);
+    }
+  }
+}
+
+function valueOfOperand(operand: Operand, environment: Environment): Value | undefined {
+  if (operand === 'nil') return undefined;
+  if ('literal' in operand) return operand.literal;
+  const evaluated = evaluate(operand, environment);
+  return 'value' in evaluated ? evaluated.value : undefined;
+}
+
+function compare(left: Value, by: string, right: Value): boolean {
+  if (by === 'contains') {
+    if (isList(left)) return left.includes(right);
+    return typeof left === 'string' && typeof right === 'string' && left.includes(right);
+  }
+  if (typeof left !== 'number' || typeof right !== 'number') return false;
+  if (by === '<') return left < right;
+  if (by === '<=') return left <= right;
+  return by === '>' ? left > right : left >= right;
+}

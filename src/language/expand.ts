@@ -1,0 +1,75 @@
+/** Expands the conditions and loops of a module for one agent. */
+import type { CompiledModule, CompiledResource, Repetition } from './compile-module.js';
+import { type AgentFacts, type Element, isTrue } from './evaluate.js';
+import { FilteredTooLong } from './filters.js';
+import { elementsOf, type Loop } from './loop.js';
+import type { ResolutionError } from './resolution-error.js';
+import { MAX_RESOURCES } from './schema.js';
+
+/** One time that a resource is there. */
+export interface Instance {
+  readonly resource: CompiledResource;
+  /** Element of the loop around it; null outside of loops. */
+  readonly each: Element | null;
+  /** The loop around it, which instances of one element share; null outside of loops. */
+  readonly loop: Loop | null;
+}
+
+interface ExpandContext {
+  readonly agent: AgentFacts;
+  readonly errors: ResolutionError[];
+}
+
+/** Returns the instances of all resources of a module in declaration order, those of a group element by element. */
+export function expand(module: CompiledModule, context: ExpandContext): readonly Instance[] {
+  if (module.isPlain) return module.resources.map((resource) => ({ resource, each: null, loop: null }));
+  const instances: Instance[] = [];
+  for (const { repetition, members } of module.entries) {
+    for (const around of repeated(repetition, { each: null, loop: null }, module, context)) {
+      for (const resource of members) {
+        for (const within of repeated(resource.repetition, around, module, context)) {
+          instances.push({ resource, ...within });
+          if (instances.length > MAX_RESOURCES) return tooMany(module, resource, context);
+        }
+      }
+    }
+  }
+  return instances;
+}
+
+type Turn = Pick<Instance, 'each' | 'loop'>;
+
+/** Returns the turns of an entry inside a turn of the group around it. */
+function repeated(
+  repetition: Repetition | null,
+  around: Turn,
+  module: CompiledModule,
+  { agent, errors }: ExpandContext,
+): readonly Turn[] {
+  if (repetition === null) return [around];
+  const { condition, loop, path } = repetition;
+  const failed = (at: string, message: string): readonly Turn[] => {
+    const place = module.placeOf?.(path) ?? path;
+    const text = `module "${module.name}", ${place}: ${at.slice(1)}: ${message}`;
+    errors.push({ code: 'expression_error', module: module.name, path: path + at, message: text });
+    return [];
+  };
+  const holds = ({ each }: Turn): boolean => condition === null || isTrue(condition.condition, { agent, each });
+  try {
+    if (loop === null) return holds(around) ? [around] : [];
+    if (condition?.usesElement === false && !holds(around)) return [];
+    const elements = elementsOf(loop, { agent, each: null });
+    if (typeof elements === 'string') return failed('/for_each', elements);
+    const turns = elements.map((each) => ({ each, loop }));
+    return condition?.usesElement === true ? turns.filter(holds) : turns;
+  } catch (error) {
+    if (!(error instanceof FilteredTooLong)) throw error;
+    return failed('/if', 'a text in it is too long');
+  }
+}
+
+function tooMany(module: CompiledModule, { path }: CompiledResource, { errors }: ExpandContext): readonly Instance[] {
+  const message = `module "${module.name}": its loops make more than ${MAX_RESOURCES} resources`;
+  errors.push({ code: 'expression_error', module: module.name, path, message });
+  return [];
+}
