@@ -344,6 +344,8 @@ interface AppliedResourceTable {
   ad_hoc: number;
   /** Names of the secrets in it, each with a keyed hash of its value; null when it holds none. */
   secrets_json: string | null;
+  /** Resources that react when it goes; null for none. */
+  listeners_json: string | null;
 }
 
 export interface SecretTable {

@@ -87,12 +87,20 @@ function readLeniently(root: Located, { kinds, mistakes }: Reading): Located {
   );
 }
 
-/** Reads an entry of one line, such as `package-apt: {name: nginx}`, as one with `resource`. */
+/** Keys that say themselves what an entry makes. */
+const MAKING = ['resource', 'variants', 'resources'];
+
+/** Reads an entry with a kind in place of `resource`, such as `package-apt: {name: nginx}`, as one with `resource`. */
 function withResource(node: Located, kinds: KindSet): Located {
-  const [[name, { key, value }] = ['', { key: node, value: node }]] = node.type === 'map' ? node.members : [];
-  if (node.type !== 'map' || node.members.size !== 1 || !kinds.has(name)) return node;
+  if (node.type !== 'map' || MAKING.some((name) => node.members.has(name))) return node;
+  const [found, another] = [...node.members].filter(([name]) => kinds.has(name));
+  if (found === undefined || another !== undefined) return node;
+  const [name, { key, value }] = found;
   const choice: Located = { type: 'map', members: new Map([[name, { key, value }]]), start: key.start, end: key.start };
-  return { ...node, members: new Map([['resource', { key, value: choice }]]) };
+  const members = [...node.members].map(([member, one]) =>
+    member === name ? (['resource', { key, value: choice }] as const) : ([member, one] as const),
+  );
+  return { ...node, members: new Map(members) };
 }
 
 function withIndentedKind(node: Located, path: string, { kinds, mistakes }: Reading): Located {

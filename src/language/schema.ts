@@ -232,14 +232,20 @@ export type Template = Type.Static<typeof templateSchema>;
 /** The kinds of the catalogue. */
 export const STANDARD_KINDS: KindSet = kindSet(CATALOGUE);
 
-/** JSON Schema 2020-12 of a module, for editors. It also admits entries of one line, which reading turns into `resource`. */
+/** JSON Schema 2020-12 of a module, for editors. Entries may have a kind in place of `resource`, as reading admits it. */
 export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
-  const choice = Type.Ref('#/$defs/choice');
-  const schema = JSON.stringify(moduleSchemaWith(choice));
+  const names = [...kinds.keys()];
+  const refs = Object.fromEntries(names.map((name) => [name, { $ref: `#/$defs/choice/properties/${name}` }]));
+  const required = names.map((name) => ({ required: [name] }));
+  const schema = JSON.stringify(moduleSchemaWith(Type.Ref('#/$defs/choice')));
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: 'urn:orch:schema:module:v1',
-    ...JSON.parse(schema, (_, value) => (value?.title === ENTRY ? { anyOf: [value, choice] } : value)),
+    ...JSON.parse(schema, (_, value) =>
+      value?.title === ENTRY
+        ? { ...value, properties: { ...value.properties, ...refs }, oneOf: [...value.oneOf, ...required] }
+        : value,
+    ),
     $defs: { choice: JSON.parse(JSON.stringify(choiceSchema(kinds))) },
   };
 }

@@ -4,6 +4,7 @@
  */
 import { mapped, type Steps } from '../kernel/steps.js';
 import type { DesiredResource, Origin, Removal } from './desired.js';
+import { type Listener, listenersOf } from './listeners.js';
 import { resourceKey } from './resource-key.js';
 import type { ResourceResult } from './result.js';
 
@@ -38,7 +39,13 @@ interface LastApplied {
 
 export interface BelievedChange {
   /** Resources to add or to replace, with their position in the apply. */
-  readonly put: readonly { readonly resource: DesiredResource; readonly index: number; readonly origin: Origin }[];
+  readonly put: readonly {
+    readonly resource: DesiredResource;
+    readonly index: number;
+    readonly origin: Origin;
+    /** Resources that react when it goes; absent for none. */
+    readonly listeners?: readonly Listener[];
+  }[];
   /** Removals that succeeded. */
   readonly remove: readonly Removal[];
 }
@@ -52,6 +59,7 @@ export function* believedChange(
   lastOf: (item: DesiredResource | Removal) => LastApplied | undefined,
 ): Steps<BelievedChange> {
   const put: BelievedChange['put'][number][] = [];
+  const listeners = listenersOf(resources);
   const remove: Removal[] = [];
   for (const { index, status, action, existed } of outcomes) {
     yield;
@@ -65,8 +73,10 @@ export function* believedChange(
     if (last !== undefined && (last.operation_id > operationId || isBegun)) continue;
     // A file in the place of a directory is another resource under the same key.
     const origin = last?.kind === resource?.kind ? last?.origin : undefined;
-    if (resource !== undefined) put.push({ resource, index, origin: origin ?? originOf(existed) });
-    else if (removal !== undefined) remove.push(removal);
+    if (resource !== undefined) {
+      const own = listeners.get(index);
+      put.push({ resource, index, origin: origin ?? originOf(existed), ...(own && { listeners: own }) });
+    } else if (removal !== undefined) remove.push(removal);
   }
   return { put, remove };
 }

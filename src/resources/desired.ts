@@ -30,7 +30,10 @@ export const DesiredResourceSchema = Type.Object(
     taint: Type.Optional(Type.Record(Type.String(), Type.Array(SpanSchema))),
     /** Positions in the desired set of the resources that must succeed before this one. */
     after: Type.Array(Type.Integer({ minimum: 0 })),
-    /** Positions of the resources whose change triggers this one, by `reload_on` and similar fields. */
+    /**
+     * Positions of the resources whose change triggers this one, by `reload_on` and similar fields. Those of removals follow
+     * those of the resources.
+     */
     triggers: Type.Optional(Type.Record(Type.String({ maxLength: 64 }), Type.Array(Type.Integer({ minimum: 0 })))),
   },
   { additionalProperties: false },

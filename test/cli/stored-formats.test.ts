@@ -30,6 +30,7 @@ const one: Complete<BelievedState['applied'][number]> = {
   taint: { '/content': [{ start: 0, end: 8, secret: 'TOKEN', tag: 'ab12' }] },
   origin: 'created',
   operation_id: ulid(1),
+  listeners: [{ module: 'site', kind: 'service-systemd', identity: 'nginx', field: 'reload_on' }],
 };
 const believed: Complete<BelievedState> = {
   version: 1,
@@ -108,7 +109,8 @@ describeReleased(import.meta.url, [
   },
   {
     name: 'local-state',
-    revision: 1,
+    // Revision 2 adds listeners.
+    revision: 2,
     version: 'version in src/cli/local/local-state.ts',
     write: (directory) => saveState(directory, believed),
     read: loadState,

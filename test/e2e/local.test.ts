@@ -44,6 +44,39 @@ const orch = (verb: string, ...args: readonly string[]) => sandbox.orch([verb, '
 const json = <T>(verb: string, ...args: readonly string[]) =>
   sandbox.json<T>([verb, '--local', '--data-dir', data, ...args]);
 
+describe('a loop of a module', () => {
+  it('removes what an element made when it leaves, before what listened to it runs, and nothing else', async () => {
+    const seen = sandbox.path('seen');
+    const sites = (...names: readonly string[]) =>
+      module(
+        'sites',
+        `  - directory-unix: {path: ${site}}
+  - id: sites
+    for_each: [${names.join()}]
+    resources:
+      - directory-unix: {path: "${site}/\${{ each.key }}"}
+      - file-unix: {path: "${site}/\${{ each.key }}/conf", content: "\${{ each.key }}\\n"}
+  - if: tags.env == "prod"
+    file-unix: {path: ${site}/prod, content: "yes\\n"}
+  - id: reader
+    script: {program: sh, check: test -e ${seen}, apply: "ls ${site} >>${seen}", rerun_on: [sites]}
+`,
+      );
+    const first = await json<RunResult>('apply', '-f', sites('shop', 'blog'), '--tag', 'env=prod', '--yes');
+    expect(first).toMatchObject({ status: 'succeeded', summary: { changed: 7 } });
+    expect(readFileSync(seen, 'utf8')).toBe('blog\nprod\nshop\n');
+
+    const plan = await orch('plan', '-f', sites('shop'), '--tag', 'env=test');
+    expect(plan.stdout).toContain(`script reader  (directory-unix ${site}/blog and 1 more go)`);
+    expect(plan.stdout).toContain('Plan: 3 to remove, 1 script to run; 3 unchanged.');
+    const applied = await json<RunResult>('apply', '-f', sites('shop'), '--tag', 'env=test', '--yes');
+    expect(applied).toMatchObject({ status: 'succeeded', summary: { changed: 4, removed: 3, unchanged: 3 } });
+    expect(readFileSync(seen, 'utf8')).toBe('blog\nprod\nshop\nprod\nshop\n');
+    expect(readdirSync(site)).toEqual(['shop']);
+    expect(await json<RunResult>('apply', '-f', sites('shop'), '--yes')).toMatchObject({ has_changes: false });
+  });
+});
+
 describe('the loop on this machine', () => {
   it('plans without writing, applies, finds drift and repairs it', async () => {
     const path = module('site', directory(), file('greeting', `\${{ agent.name }} is \${{ tags.role }}\n`));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
+import type { RunContent } from '../../src/wire/parts.js';
 import { rejection } from '../support/database.js';
 import { ALICE, nodeId, openBench } from '../support/engine.js';
 
@@ -207,6 +208,56 @@ describe('an apply', () => {
     expect([...agent.machine.keys()].sort()).toEqual(['/etc/adopted', '/etc/keep', '/etc/stuck']);
     const { applied } = await bench.engine.state.get(agent.nodeId);
     expect(applied.map(({ identity }) => identity)).toEqual(['/etc/keep', '/etc/stuck']);
+  });
+
+  it('tells what listened to a resource that it goes, also when no trigger names it any longer', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    const site = (files: readonly string[], listens: readonly string[]) =>
+      [
+        'name: site',
+        'supports: [{platform: linux}]',
+        'resources:',
+        ...files.map((id) => `  - {id: ${id}, resource: {file-unix: {path: /${id}, content: x}}}`),
+        `  - resource: {service-systemd: {name: web, reload_on: [${listens.join()}]}}`,
+        '  - resource: {service-systemd: {name: other, restart_on: [kept]}}',
+        '',
+      ].join('\n');
+    const upload = (content: string) => bench.engine.modules.upload({ name: 'site', content }, ALICE);
+    /** Triggers of the last apply, by the name of what they change. */
+    const triggers = async (id: string) => {
+      const { content_json } = await bench.db
+        .selectFrom('operations')
+        .innerJoin('run_contents', 'run_contents.content_id', 'operations.content_id')
+        .select('content_json')
+        .where('operation_id', '=', id)
+        .executeTakeFirstOrThrow();
+      const { resources, removals }: RunContent = JSON.parse(content_json);
+      const all = [...resources, ...removals];
+      return resources.flatMap(({ identity, triggers: own }) =>
+        Object.entries(own ?? {}).map(([field, places]) => [
+          identity,
+          field,
+          places.map((place) => all[place]?.identity),
+        ]),
+      );
+    };
+    await upload(site(['kept', 'a', 'b'], ['kept', 'a', 'b']));
+    const first = await bench.apply(agent, ['site']);
+    await upload(site(['kept'], ['kept']));
+    const second = await bench.apply(agent, ['site'], { allowRemovals: 2 });
+    const third = await bench.apply(agent, ['site']);
+    const back = await bench.apply(agent, [], { to: second.operation_id, allowRemovals: 2 });
+
+    const own = [
+      ['web', 'reload_on', ['/kept']],
+      ['other', 'restart_on', ['/kept']],
+    ];
+    expect(await triggers(first.operation_id)).toEqual([['web', 'reload_on', ['/kept', '/a', '/b']], own[1]]);
+    expect(await triggers(second.operation_id)).toEqual([['web', 'reload_on', ['/kept', '/a', '/b']], own[1]]);
+    expect(await triggers(third.operation_id)).toEqual(own);
+    expect(await triggers(back.operation_id)).toEqual(own);
+    expect(third.summary).toMatchObject({ changed: 0 });
   });
 
   it('takes a resource over that moves from one module to another', async () => {

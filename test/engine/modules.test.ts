@@ -71,7 +71,7 @@ describe('modules', () => {
   it('are refused with every mistake and its place, and nothing is stored', async () => {
     const bench = await openBench();
     const content =
-      'name: other\nsupports: [{platform: linux}]\nresources:\n  - resource: {file-unix: {path: etc}}\n  - resources: 1\n';
+      'name: other\nsupports: [{platform: linux}]\nresources:\n  - resource: {file-unix: {path: etc}}\n  - resorce: 1\n';
     const fault = await rejection(bench.engine.modules.upload({ name: 'site', content }, ALICE));
     expect(fault.code).toBe('invalid_module');
     expect(fault.errors).toMatchObject([

@@ -371,6 +371,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     position: 'integer',
     ad_hoc: 'integer',
     secrets_json: 'text?',
+    listeners_json: 'text?',
   },
   secrets: {
     secret_id: 'text',

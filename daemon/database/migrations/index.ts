@@ -18,6 +18,7 @@ import { convergence } from './0016-convergence.js';
 import { trials } from './0017-trials.js';
 import { calmerNotifications } from './0018-calmer-notifications.js';
 import { copiedAgents } from './0019-copied-agents.js';
+import { listeners } from './0020-listeners.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -40,4 +41,5 @@ export const MIGRATIONS: readonly Migration[] = [
   trials,
   calmerNotifications,
   copiedAgents,
+  listeners,
 ];

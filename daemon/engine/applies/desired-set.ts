@@ -17,7 +17,8 @@ import { STANDARD_KINDS } from '../../../src/language/schema.js';
 import { noLongerDesired } from '../../../src/resources/believed-state.js';
 import type { DesiredCheck } from '../../../src/resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
-import { keyText } from '../../../src/resources/resource-key.js';
+import { withRemovalTriggers } from '../../../src/resources/listeners.js';
+import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
 import { isTainted, maskResource } from '../../../src/resources/tainted-body.js';
 import type { Queryable } from '../../database/schema.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
@@ -34,7 +35,12 @@ import {
 } from '../modules/current-modules.js';
 import type { AgentWithInputs } from '../runs/agent-gate.js';
 import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from '../runs/run-contents.js';
-import { type AppliedResourceRow, listAppliedResources, removalOf } from '../state/applied-resource-store.js';
+import {
+  type AppliedResourceRow,
+  listAppliedResources,
+  listenersOfRow,
+  removalOf,
+} from '../state/applied-resource-store.js';
 import { secretsOf } from '../state/applied-secrets.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 
@@ -198,14 +204,14 @@ export class DesiredSets {
 
   /** Adds the managed resources to a set, and removals of those that it does not contain. */
   private async withManaged(db: Queryable, agent: AgentRow, set: Unmanaged): Promise<DesiredSet> {
-    const { resources, content, encoded } = set;
+    const { resources, encoded } = set;
     const unmanaged = { ...set, wantedSha256: encoded.sha256, removals: [], removed: [], managed: [] };
     if (set.isConfirmation) return unmanaged;
     // Holding the lane keeps every apply of the agent from ending during the read.
     const managed = await this.options.lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
     const removed = await inSlices(noLongerDesired(managed, keyText, resources));
     if (removed.length === 0) return { ...unmanaged, managed };
-    return { ...unmanaged, managed, removed, ...(await this.withRemovals(db, agent, content, removed)) };
+    return { ...unmanaged, managed, removed, ...(await this.withRemovals(db, agent, set, removed)) };
   }
 
   /** Resolves the modules. Agents with the same modules and the same facts in them share the result, if it holds no secrets. */
@@ -243,17 +249,24 @@ export class DesiredSets {
   private async withRemovals(
     db: Queryable,
     agent: AgentRow,
-    desired: StoredContent,
+    { resources, content: desired }: Unmanaged,
     removed: readonly AppliedResourceRow[],
-  ): Promise<Pick<DesiredSet, 'removals' | 'content' | 'encoded'>> {
+  ): Promise<Pick<DesiredSet, 'resources' | 'removals' | 'content' | 'encoded'>> {
     const { removals, failures, hashes } = await this.revive(db, agent, removed.map(removalOf));
+    const rows = new Map(removed.map((row) => [keyText(row), row]));
+    const listening = (all: readonly DesiredResource[]) =>
+      withRemovalTriggers(all, removals, (removal) => {
+        const row = rows.get(resourceKey(removal));
+        return row === undefined ? [] : listenersOfRow(row);
+      });
     const content = {
       ...desired,
+      resources: listening(desired.resources),
       removals: await inSlices(mapped(removals, maskResource)),
       failures,
       secrets: { ...desired.secrets, ...Object.fromEntries(hashes) },
     };
-    return { removals, content, encoded: await inSlices(encodeContent(content)) };
+    return { resources: listening(resources), removals, content, encoded: await inSlices(encodeContent(content)) };
   }
 
   private async revive(

@@ -4,6 +4,7 @@ import { Fault } from '../../../src/kernel/fault.js';
 import { CATALOGUE } from '../../../src/resources/catalogue.js';
 import type { DesiredCheck } from '../../../src/resources/checks/check.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
+import { withoutRemovalTriggers } from '../../../src/resources/listeners.js';
 import type { Queryable } from '../../database/schema.js';
 import { parseState, statusOf } from '../operations/operation-state.js';
 import { findOperation, type OperationRow, operationNotFound } from '../operations/operation-store.js';
@@ -61,7 +62,14 @@ export async function earlierContent(
     throw unsuitable(to, agent, `has a resource of the kind ${foreign.kind}, which this version of orch does not know`);
   }
   const label = `operation ${to}`;
-  return { modules: operation.modules, resources, verify, secrets, label, notes: notesOf(operation) };
+  return {
+    modules: operation.modules,
+    resources: withoutRemovalTriggers(resources),
+    verify,
+    secrets,
+    label,
+    notes: notesOf(operation),
+  };
 }
 
 function refuseStranger({ operation_id, node_id, node_name }: OperationRow, agent: KnownAgent): void {

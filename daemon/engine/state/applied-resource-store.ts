@@ -4,6 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import type { DesiredResource, Origin, Removal } from '../../../src/resources/desired.js';
+import type { Listener } from '../../../src/resources/listeners.js';
 import { chunks } from '../../database/batches.js';
 import type { NewRow, Queryable, Row } from '../../database/schema.js';
 import type { SecretHashes } from './secret-hashes.js';
@@ -57,6 +58,7 @@ export async function putAppliedResources(db: Queryable, rows: readonly NewRow<'
           position: from.ref('excluded.position'),
           ad_hoc: from.ref('excluded.ad_hoc'),
           secrets_json: from.ref('excluded.secrets_json'),
+          listeners_json: from.ref('excluded.listeners_json'),
         })),
       )
       .execute();
@@ -107,6 +109,10 @@ export function removalOf(row: AppliedResourceRow): Removal {
   return { module, kind, identity, id, name, ...bodyOf(row), origin: originOf(row) };
 }
 
+/** Returns the resources that react when that of the row goes. */
+export const listenersOfRow = ({ listeners_json }: AppliedResourceRow): readonly Listener[] =>
+  JSON.parse(listeners_json ?? '[]');
+
 /** Returns the resource for a drift check. `after` is empty because order does not matter to a read-only check. */
 export function appliedResource(row: AppliedResourceRow): DesiredResource {
   const { module, kind, identity, id, name } = row;
@@ -144,6 +150,7 @@ const COMPARED = [
   'position',
   'ad_hoc',
   'secrets_json',
+  'listeners_json',
 ] as const satisfies readonly (keyof AppliedResourceRow)[];
 
 /** Returns true when two rows of one resource differ at most in their operation and its time. */

@@ -58,7 +58,7 @@ function* rowChange(apply: FinishedApply, existing: readonly AppliedResourceRow[
 
 function appliedRow(
   apply: FinishedApply,
-  { resource, index, origin }: BelievedChange['put'][number],
+  { resource, index, origin, listeners }: BelievedChange['put'][number],
 ): NewRow<'applied_resources'> {
   const { module, kind, identity, id, name } = resource;
   return {
@@ -75,6 +75,7 @@ function appliedRow(
     applied_at: apply.finishedAt,
     position: index,
     ad_hoc: apply.adHoc.has(module) ? 1 : 0,
+    listeners_json: listeners === undefined ? null : JSON.stringify(listeners),
   };
 }
 

@@ -47,12 +47,15 @@ export class RemovalOrder {
     );
   }
 
-  /** Returns those of the rest that have to go before these resources, each after those that need it. */
-  async inTheWayOf(examined: readonly Examined[], same: SameThings): Promise<readonly Target[]> {
+  /**
+   * Returns those of the rest that have to go before these resources, each after those that need it.
+   * @param causes removals whose triggers these resources answer
+   */
+  async before(examined: readonly Examined[], causes: readonly Target[], same: SameThings): Promise<readonly Target[]> {
     const open = this.rest.filter((target): target is KnownTarget => mayGoFirst(target, same));
     const needs = examined.flatMap(needOf);
-    if (open.length === 0 || needs.length === 0) return [];
-    const found = new Set<Target>();
+    const found = new Set<Target>(open.filter((target) => causes.includes(target)));
+    if (open.length === 0 || (needs.length === 0 && found.size === 0)) return [];
     for (const { target } of needs) {
       for (const removal of open) if (isPathInTheWay(removal, target, same.places)) found.add(removal);
     }

@@ -101,7 +101,8 @@ export class Run {
     this.triggers = new Triggers({
       desired: this.desired,
       owed: ledger.owed,
-      hasChanged: (index) => !options.isIndependent && this.progress.hasMoved(index),
+      at: (index) => this.scope.at(index),
+      hasChanged: (index) => options.isIndependent !== true && this.hasMoved(index),
       isPlan: options.purpose === 'plan',
     });
     this.ledgerUpdates = new LedgerUpdates({
@@ -153,11 +154,21 @@ export class Run {
   async removalsBefore(targets: readonly Target[]): Promise<readonly Target[]> {
     if (this.order.rest.length === 0) return [];
     await this.refresh();
-    if (!this.order.mayHinder(targets, this.same)) return [];
-    const first = await this.order.inTheWayOf(await this.foresee(targets), this.same);
+    // A removal that causes a trigger goes before it, unless a failure holds the removals back.
+    const causes = this.failure === undefined ? this.triggers.listenedTo(this.order.rest, targets) : [];
+    const mayHinder = this.order.mayHinder(targets, this.same);
+    if (!mayHinder && causes.length === 0) return [];
+    const first = await this.order.before(mayHinder ? await this.foresee(targets) : [], causes, this.same);
     this.order.begin(first);
     for (const target of first) this.early.add(target);
     return first;
+  }
+
+  /** True when a resource was changed, or a removal has removed something; what stays or was gone already causes nothing. */
+  private hasMoved(index: number): boolean {
+    const target = this.scope.at(index);
+    if (target === undefined || !this.progress.hasMoved(index)) return false;
+    return !isRemoval(target.source) || this.scope.isRemoved(target);
   }
 
   /** Records the room that removals have made for these resources. */

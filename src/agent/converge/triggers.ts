@@ -24,7 +24,9 @@ interface TriggersOptions {
   /** The desired resources of the run. */
   readonly desired: readonly Target[];
   readonly owed: readonly OwedTrigger[];
-  /** True when a resource was changed in this run or, in a plan, would be. */
+  /** Returns the resource or the removal at a position of the run. */
+  at(index: number): Target | undefined;
+  /** True when a resource was changed or removed in this run or, in a plan, would be. */
   hasChanged(index: number): boolean;
   /** True in a plan, where changes are only predicted. */
   readonly isPlan: boolean;
@@ -56,7 +58,7 @@ export class Triggers {
       const changed = indices.filter((index) => this.options.hasChanged(index));
       if (changed.length === 0) continue;
       fields.add(field);
-      because.push(`${this.named(changed)} ${this.options.isPlan ? 'changes' : 'changed'}`);
+      because.push(...this.causesNamed(changed));
     }
     for (const { field, run } of this.owedBy(target)) {
       fields.add(field);
@@ -64,6 +66,14 @@ export class Triggers {
     }
     if (fields.size === 0) return NOT_DUE;
     return { fields, because: [...new Set(because)].join('; ') };
+  }
+
+  /** Returns those of the removals that one of the resources listens to. */
+  listenedTo(removals: readonly Target[], by: readonly Target[]): readonly Target[] {
+    const listening = new Set(by);
+    return removals.filter(
+      ({ index }) => this.listeners.get(index)?.some(({ target }) => listening.has(target)) === true,
+    );
   }
 
   /** Returns the triggers that earlier runs left owed. */
@@ -105,14 +115,25 @@ export class Triggers {
     return known;
   }
 
-  private named(indices: readonly number[]): string {
-    const names = indices.map((index) => {
-      const source = this.options.desired[index]?.source;
-      return source ? `${source.kind} ${source.identity}` : '';
-    });
-    const [first = ''] = names;
-    return names.length === 1 ? first : `${first} and ${names.length - 1} more`;
+  /** Returns what has happened, one text for changes and one for removals. */
+  private causesNamed(indices: readonly number[]): readonly string[] {
+    const { isPlan, at } = this.options;
+    const sources = indices.flatMap((index) => at(index)?.source ?? []);
+    const [changed, removed] = [sources.filter((one) => !isRemoval(one)), sources.filter(isRemoval)];
+    const verb = (of: readonly unknown[], [one, many]: readonly [string, string]) => (of.length === 1 ? one : many);
+    const happened = isPlan
+      ? { change: verb(changed, ['changes', 'change']), removal: verb(removed, ['goes', 'go']) }
+      : { change: 'changed', removal: verb(removed, ['is gone', 'are gone']) };
+    return [
+      ...(changed.length === 0 ? [] : [`${named(changed)} ${happened.change}`]),
+      ...(removed.length === 0 ? [] : [`${named(removed)} ${happened.removal}`]),
+    ];
   }
+}
+
+function named([first, ...others]: readonly Target['source'][]): string {
+  const name = `${first?.kind} ${first?.identity}`;
+  return others.length === 0 ? name : `${name} and ${others.length} more`;
 }
 
 function triggersOf({ source }: Target): readonly (readonly [TriggerField, readonly number[]])[] {

@@ -2,12 +2,15 @@
 import * as Type from 'typebox';
 import { closed, nullable } from '../../kernel/schema.js';
 import { RemovalSchema, SpanSchema } from '../../resources/desired.js';
+import { ListenerSchema } from '../../resources/listeners.js';
 
 const AppliedSchema = closed({
   ...RemovalSchema.properties,
   /** Spans of masked secrets, by path in the body. */
   taint: Type.Optional(Type.Record(Type.String(), Type.Array(SpanSchema))),
   operation_id: Type.String(),
+  /** Resources that react when it goes. */
+  listeners: Type.Optional(Type.Array(ListenerSchema)),
 });
 export type Applied = Type.Static<typeof AppliedSchema>;
 

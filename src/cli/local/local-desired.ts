@@ -9,6 +9,7 @@ import { reviveRemovals } from '../../language/revive.js';
 import type { LocalContent } from '../../programs/local.js';
 import { noLongerDesired } from '../../resources/believed-state.js';
 import type { DesiredCheck } from '../../resources/checks/check.js';
+import { withRemovalTriggers } from '../../resources/listeners.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
@@ -43,15 +44,17 @@ export async function localDesired(session: LocalSession, files: readonly string
     { resources, removals: removed },
     'declare fewer resources; what an earlier apply declared is removed and counts too',
   );
+  const revived = reviveRemovals(
+    removed.map(({ operation_id: _operation, listeners: _listeners, ...removal }) => removal),
+    (name) => secret(name) ?? { refused: 'is not given with --secret-file' },
+  );
+  const listeners = new Map(removed.map((one) => [resourceKey(one), one.listeners ?? []]));
   return {
     modules,
-    resources,
+    resources: withRemovalTriggers(resources, revived.removals, (one) => listeners.get(resourceKey(one)) ?? []),
     ...(verify.length > 0 && { verify }),
     removed,
-    ...reviveRemovals(
-      removed.map(({ operation_id: _operation, ...removal }) => removal),
-      (name) => secret(name) ?? { refused: 'is not given with --secret-file' },
-    ),
+    ...revived,
     warnings,
   };
 }

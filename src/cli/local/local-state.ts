@@ -84,9 +84,9 @@ export function stateAfter(
     believedChange({ operationId, ...content, outcomes }, (item) => applied.get(keyOf(item))),
   );
   for (const removal of remove) applied.delete(keyOf(removal));
-  for (const { resource, origin } of put) {
+  for (const { resource, origin, listeners } of put) {
     const key = keyOf(resource);
-    const next = appliedOf(resource, origin, operationId);
+    const next = { ...appliedOf(resource, origin, operationId), ...(listeners && { listeners: [...listeners] }) };
     const last = applied.get(key);
     if (last === undefined || !isSame(last, next)) applied.set(key, next);
   }

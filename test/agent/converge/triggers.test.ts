@@ -8,7 +8,18 @@ import { Fault } from '../../../src/kernel/fault.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { Host } from '../../../src/resources/host.js';
 import type { RunContent } from '../../../src/wire/parts.js';
-import { clock, content, file, host, place, removal, resultAt, script, summaryOf } from '../../support/agent.js';
+import {
+  clock,
+  content,
+  directory,
+  file,
+  host,
+  place,
+  removal,
+  resultAt,
+  script,
+  summaryOf,
+} from '../../support/agent.js';
 
 let root: string;
 let dataDir: string;
@@ -272,5 +283,93 @@ describe('what a script left', () => {
     }
     expect(results[0]?.output?.stdout).toContain('‹secret pw #ab12›');
     expect(results[0]?.result.error?.code).toBe('script_failed');
+  });
+});
+
+describe('a removal that something listens to', () => {
+  /** A kept file, a reader that listens to it and to what goes, and a file that comes last. */
+  const without = (text: string, removals: readonly DesiredResource[], ...more: readonly DesiredResource[]) => {
+    const count = 3 + more.length;
+    const rerun_on = [0, ...removals.map((_, index) => count + index)];
+    const apply = `[ ! -e ${at('broken')} ] || exit 3; ls ${at('sites')} | wc -l >>${at('seen')}; echo >>${at('ran')}`;
+    return content(
+      [
+        file(at('conf'), { content: text }),
+        script('reader', { apply, check: 'true' }, { after: [], triggers: { rerun_on } }),
+        file(at('last'), { content: 'x' }),
+        ...more,
+      ],
+      removals.map((one) => removal(one)),
+    );
+  };
+  const site = (name: string) => file(at(`sites/${name}`), { content: name });
+  const sites = () => directory(at('sites'));
+
+  beforeEach(async () => {
+    await applied(content([sites(), site('a'), site('b'), file(at('conf'), { content: 'one\n' })]));
+  });
+
+  it('goes before the trigger fires, which it does once, as the plan says', async () => {
+    const run = without('two\n', [site('a'), site('b')]);
+    const foretold = await planned(run);
+    const done = await applied(run);
+    expect(summaryOf(foretold.results)).toEqual([
+      ...['conf update pending', 'reader run pending', 'last create pending'],
+      ...['a remove pending', 'b remove pending'],
+    ]);
+    const conf = `file-unix ${at('conf')}`;
+    const gone = `file-unix ${at('sites/a')} and 1 more`;
+    expect(resultAt(foretold.results, 1).reason).toBe(`${conf} changes; ${gone} go`);
+    expect(resultAt(done.results, 1)).toMatchObject({ status: 'changed', reason: `${conf} changed; ${gone} are gone` });
+    expect(readFileSync(at('seen'), 'utf8').trim()).toBe('0');
+    expect(lines('ran')).toBe(1);
+    expect(journal.owed).toEqual([]);
+  });
+
+  it('takes along what has to go before it', async () => {
+    const { results } = await applied(without('one\n', [sites(), site('a'), site('b')]));
+    expect(results.every(({ result }) => ['changed', 'unchanged'].includes(result.status))).toBe(true);
+    expect(existsSync(at('sites'))).toBe(false);
+    expect(lines('ran')).toBe(1);
+  });
+
+  it('leaves the trigger owed when what listens fails', async () => {
+    writeFileSync(at('broken'), '');
+    const failed = await applied(without('one\n', [site('a')]));
+    expect(summaryOf(failed.results)).toContain('reader run failed script_failed');
+    expect(existsSync(at('sites/a'))).toBe(false);
+    restart();
+    rmSync(at('broken'));
+    const paid = await applied(without('one\n', []));
+    expect(resultAt(paid.results, 1)).toMatchObject({ status: 'changed', reason: 'rerun owed since operation OP2' });
+    expect(lines('ran')).toBe(1);
+  });
+
+  it('stays while something before has failed, and causes nothing then', async () => {
+    mkdirSync(at('last'));
+    const held = without('one\n', [site('a')]);
+    const [conf, reader, last] = held.resources as [DesiredResource, DesiredResource, DesiredResource];
+    const run = content([last, conf, reader], held.removals);
+    const { results } = await applied(run);
+    expect(summaryOf(results)).toEqual([
+      ...['last none failed wrong_type', 'conf none unchanged', 'reader none unchanged'],
+      'a none skipped dependency_failed',
+    ]);
+    expect([existsSync(at('sites/a')), lines('ran')]).toEqual([true, 0]);
+  });
+
+  it('causes nothing when it was gone already, or is only released', async () => {
+    rmSync(at('sites/a'));
+    const { resources, removals } = without('one\n', [site('a'), site('b')]);
+    const released = removals.map((one, index) => ({
+      ...one,
+      origin: index === 1 ? ('adopted' as const) : one.origin,
+    }));
+    const { results } = await applied(content(resources, released));
+    expect(summaryOf(results)).toEqual([
+      ...['conf none unchanged', 'reader none unchanged', 'last create changed'],
+      ...['a none unchanged', 'b release changed'],
+    ]);
+    expect([existsSync(at('sites/b')), lines('ran')]).toEqual([true, 0]);
   });
 });

@@ -8,10 +8,10 @@ import { insertAuditMark } from '../../../dist/daemon/core/audit-store.js';
 import { EventBus } from '../../../dist/daemon/core/event-bus.js';
 import { TransactionalWriter } from '../../../dist/daemon/core/unit-of-work.js';
 import { openDatabase } from '../../../dist/daemon/database/database.js';
-import { putAppliedResources } from '../../../dist/daemon/engine/applied-resource-store.js';
+import { putAppliedResources } from '../../../dist/daemon/engine/state/applied-resource-store.js';
 import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/engine/assignments/assignment-store.js';
 import { putStandings } from '../../../dist/daemon/engine/convergence/standing-store.js';
-import { insertDrift } from '../../../dist/daemon/engine/drift-store.js';
+import { insertDrift } from '../../../dist/daemon/engine/drift/drift-store.js';
 import { addModuleRevision } from '../../../dist/daemon/engine/modules/module-store.js';
 import { addOperationSources, addRolloutSources } from '../../../dist/daemon/engine/modules/source-store.js';
 import { insertOperationOutputs } from '../../../dist/daemon/engine/operations/operation-outputs.js';
@@ -22,7 +22,6 @@ import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
 import { setTag } from '../../../dist/daemon/fleet/tag-store.js';
-import { reserveIdempotencyKey } from '../../../dist/daemon/http/idempotency.js';
 import { insertWindow } from '../../../dist/daemon/maintenance/window-store.js';
 import { insertSamples } from '../../../dist/daemon/metrics/metrics.js';
 import { noteConnected } from '../../../dist/daemon/notify/absence-store.js';
@@ -273,6 +272,7 @@ await uow.write(async (tx, emit) => {
       position: 0,
       ad_hoc: 1,
       secrets_json: '{"TOKEN":"00000000000000000000000000000000"}',
+      listeners_json: '[{"module":"motd","kind":"script","identity":"greet","field":"rerun_on"}]',
     },
   ]);
   await insertSecret(tx, {
@@ -336,7 +336,7 @@ await uow.write(async (tx, emit) => {
     })
     .execute();
   const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
-  await reserveIdempotencyKey(tx, reservation, 0);
+  await tx.insertInto('idempotency_keys').values({ ...reservation, status: null, body_json: null }).execute();
 });
 const channel_id = newId();
 await insertChannel(db, {
