@@ -8,7 +8,6 @@ import { insertAuditMark } from '../../../dist/daemon/core/audit-store.js';
 import { EventBus } from '../../../dist/daemon/core/event-bus.js';
 import { TransactionalWriter } from '../../../dist/daemon/core/unit-of-work.js';
 import { openDatabase } from '../../../dist/daemon/database/database.js';
-import { putAppliedResources } from '../../../dist/daemon/engine/state/applied-resource-store.js';
 import { insertAssignment, setAssignmentsRevision } from '../../../dist/daemon/engine/assignments/assignment-store.js';
 import { putStandings } from '../../../dist/daemon/engine/convergence/standing-store.js';
 import { insertDrift } from '../../../dist/daemon/engine/drift/drift-store.js';
@@ -18,6 +17,7 @@ import { insertOperationOutputs } from '../../../dist/daemon/engine/operations/o
 import { insertOperation, insertOperationResults } from '../../../dist/daemon/engine/operations/operation-store.js';
 import { insertRollout, waitingAgent } from '../../../dist/daemon/engine/rollouts/rollout-store.js';
 import { encodeContent, putRunContent } from '../../../dist/daemon/engine/runs/run-contents.js';
+import { putAppliedResources } from '../../../dist/daemon/engine/state/applied-resource-store.js';
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
@@ -336,7 +336,10 @@ await uow.write(async (tx, emit) => {
     })
     .execute();
   const reservation = { operator_id, key: 'k-1', route: 'applyAgent', request_hash: '0'.repeat(64), created_at: start };
-  await tx.insertInto('idempotency_keys').values({ ...reservation, status: null, body_json: null }).execute();
+  await tx
+    .insertInto('idempotency_keys')
+    .values({ ...reservation, status: null, body_json: null })
+    .execute();
 });
 const channel_id = newId();
 await insertChannel(db, {
