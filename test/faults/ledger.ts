@@ -35,8 +35,8 @@ export class Ledger {
   readonly execs: Exec[] = [];
   /** Values of the enforced module, in the order in which they were published. */
   readonly kept: { readonly value: string; readonly fate: Fate }[] = [];
-  /** Values of the module that rollouts apply, as they were uploaded. */
-  readonly shared: string[] = [];
+  /** Values of the module that rollouts apply: the last one that is known to be stored, and those that may be stored since. */
+  private shared: readonly string[] = [];
   /** Values that were current when a store was restored, or a journal lost: the machines are brought to them once more. */
   readonly mayRunAgain = new Set<string>();
   /** Operations whose results were compared with what ran. */
@@ -49,9 +49,19 @@ export class Ledger {
   era = 0;
   private count = 0;
 
-  /** Lets the script of the current rollout run twice, and of the one whose upload may be under way. */
+  /** Notes a value of the module that rollouts apply, before its upload. */
+  noteShared(value: string): void {
+    this.shared = [...this.shared, value];
+  }
+
+  /** Notes that the upload of the value was acknowledged. */
+  noteStored(value: string): void {
+    this.shared = this.shared.slice(this.shared.indexOf(value));
+  }
+
+  /** Lets the script of the current rollout run twice, and of those whose upload may be under way. */
   allowSecondRuns(): void {
-    for (const value of this.shared.slice(-2)) this.mayRunAgain.add(value);
+    for (const value of this.shared) this.mayRunAgain.add(value);
   }
 
   /** Returns a function that forgets what was acknowledged from now on, for a store that is restored to this moment. */
@@ -61,8 +71,7 @@ export class Ledger {
     const tags = this.tags.get('a1')?.acknowledged ?? 0;
     const applies = new Set(this.applies);
     const rollouts = new Set(this.rollouts);
-    // The answer to the newest upload may be under way.
-    const shared = this.shared.slice(-2);
+    const { shared } = this;
     return () => {
       for (const value of shared) this.mayRunAgain.add(value);
       this.era += 1;

@@ -142,11 +142,12 @@ export class Load {
 
   private async rollout(): Promise<void> {
     const value = this.ledger.fresh('shared');
-    this.ledger.shared.push(value);
+    this.ledger.noteShared(value);
     const uploaded = await this.ask('uploadModule', {
       body: { name: SHARED, content: sharedModule(this.fleet, value) },
     });
     if (uploaded.fate !== 'acknowledged') return;
+    this.ledger.noteStored(value);
     const call = { params: { name: SHARED }, body: { wait: false, canary: 1 } };
     const { fate, answer } = await this.ask('applyAssignment', call);
     this.ledger.rollouts.push({ value, fate, id: fate === 'acknowledged' ? answer?.json.rollout_id : null });
