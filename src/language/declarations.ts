@@ -15,6 +15,8 @@ export interface Declaration {
   readonly identity: string;
   readonly id: string | null;
   readonly name: string | null;
+  /** Key of the element of the loop that made it; null outside of loops. */
+  readonly element: string | null;
   /** JSON pointer of the body in the module. */
   readonly path: string;
   /** Chosen variant; null for a resource without variants. */
@@ -51,9 +53,10 @@ export function declarations({ modules, agent, secret }: DeclarationsRequest): D
     expand(module, { agent, errors }).flatMap((instance): readonly Declaration[] => {
       const one = realize(module, instance, { agent, secret, room, errors });
       if (one === null) return [];
-      const { resource, option, identity, id, name } = one;
+      const { resource, each, option, identity, id, name } = one;
       const variant = variantOf(resource, option);
-      return [{ module: module.name, kind: option.kind.kind.kind, identity, id, name, path: option.path, variant }];
+      const place = { element: each?.key ?? null, path: option.path, variant };
+      return [{ module: module.name, kind: option.kind.kind.kind, identity, id, name, ...place }];
     }),
   );
   const unsupported = modules.filter((module) => !supporting.includes(module)).map(({ name }) => name);

@@ -6,7 +6,7 @@ import { unifiedDiff } from '../../src/agent/converge/unified-diff.js';
 import { adoptResource } from '../../src/cli/modules/adopt-resource.js';
 import type { DriftResource } from '../../src/contract/runs.js';
 
-const POINTER = '/resources/0/resource/file-unix';
+const POINTER = { path: '/resources/0/resource/file-unix', element: null };
 
 const resource = (fields: Partial<DriftResource>): DriftResource => ({
   module: 'site',
@@ -158,6 +158,22 @@ describe('adopting a resource', () => {
     ['a script', ['content: one'], resource({ action: 'run', reason: 'its check fails' }), 'its check fails'],
   ])('leaves %s to a person', (_, lines, drifted, why) => {
     expect(adoptResource(module(lines), POINTER, drifted)).toEqual({ why });
+  });
+
+  it('finds a kind that stands in place of "resource", also in a group', () => {
+    const text = (value: string) =>
+      `name: a\nresources:\n  - file-unix: {path: /a, content: ${value}} # one line\n  - resources: [{id: b, file-unix: {path: /b, content: ${value}}}]\n`;
+    const first = edited(text('one'), content('two', 'one'));
+    expect(first).toBe(text('one').replace('content: one}', 'content: two}'));
+    const place = { path: '/resources/1/resources/0/resource/file-unix', element: null };
+    expect(adoptResource(first, place, content('two', 'one'))).toEqual({ text: text('two') });
+  });
+
+  it('leaves an element of a loop to a person', () => {
+    const text = 'name: a\nresources: [{for_each: [x, y], file-unix: {path: "/${{ each.key }}", content: one}}]\n';
+    expect(adoptResource(text, { ...POINTER, element: 'x' }, content('two', 'one'))).toEqual({
+      why: 'it is the element "x" of a loop, and the same text makes the others',
+    });
   });
 
   it('leaves an alias to a person', () => {

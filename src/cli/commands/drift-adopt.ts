@@ -146,9 +146,9 @@ async function adoptAll({ agent, chosen, sources }: Adoption): Promise<Adopted> 
         why: `no ${texts.has(resource.module) ? 'resource of' : 'file with'} module ${resource.module} declares it for this agent`,
       });
     }
-    for (const { module, path } of places) {
+    for (const { module, ...place } of places) {
       const text = texts.get(module) ?? '';
-      const edited = adoptResource(text, path, resource);
+      const edited = adoptResource(text, place, resource);
       if ('text' in edited) texts.set(module, edited.text);
       else byHand.push({ resource, why: edited.why });
     }

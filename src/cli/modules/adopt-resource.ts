@@ -2,14 +2,20 @@
 import { applyPatch, parsePatch, reversePatch } from 'diff';
 import { isAlias, isMap, isScalar, type Pair, parseDocument, Scalar, visit } from 'yaml';
 import type { DriftResource } from '../../contract/runs.js';
+import type { Declaration } from '../../language/declarations.js';
 import { hasExpression } from '../../language/expression.js';
 import { OPEN } from '../../language/parse-expression.js';
 
 /** The edited text, or why a person has to do it. */
 type Edit = { readonly text: string } | { readonly why: string };
 
-/** @param pointer JSON pointer of the body of the resource in the module */
-export function adoptResource(text: string, pointer: string, resource: DriftResource): Edit {
+/** @param place of the declaration in the module */
+export function adoptResource(
+  text: string,
+  { path: pointer, element }: Pick<Declaration, 'path' | 'element'>,
+  resource: DriftResource,
+): Edit {
+  if (element !== null) return { why: `it is the element "${element}" of a loop, and the same text makes the others` };
   if (resource.sensitive) return { why: 'it holds a secret, and secrets are not printed' };
   if (resource.action === 'create')
     return { why: 'it is missing on the machine: remove it from the module, or apply it' };
@@ -70,11 +76,14 @@ const isSameMode = (declared: unknown, after: string | null): boolean =>
 /** Replaces the scalar at a pointer. Checks that nothing else has changed. */
 function adoptField(text: string, pointer: string, next: (value: unknown) => Found): Edit {
   const document = parseDocument(text, { keepSourceTokens: true });
-  const path = pointer
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+  const path = writtenPath(
+    document,
+    pointer
+      .split('/')
+      .slice(1)
+      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+      .map((part) => (/^\d+$/.test(part) ? Number(part) : part)),
+  );
   const field = String(path.at(-1));
   const body: unknown = document.getIn(path.slice(0, -1), true);
   if (isAlias(body)) return { why: `the resource is the alias *${body.source}, so edit its anchor` };
@@ -104,6 +113,12 @@ function adoptField(text: string, pointer: string, next: (value: unknown) => Fou
     }
   }
   return { why: `its ${field} cannot be written in the place of the present one` };
+}
+
+/** Returns the path as the text has it: the kind may stand in place of `resource`. */
+function writtenPath(document: Document, path: readonly (string | number)[]): readonly (string | number)[] {
+  const at = path.indexOf('resource');
+  return at === -1 || document.hasIn(path.slice(0, at + 1)) ? path : path.toSpliced(at, 1);
 }
 
 function missingWhy(field: string, body: Readonly<Record<string, unknown>>): string {

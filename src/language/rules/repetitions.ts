@@ -11,6 +11,7 @@ export function checkRepetitions(context: RuleContext): void {
   const { outline } = context;
   const counts = new Map(outline.groups.map((group) => [group, checkLoop(group.node, group.path, context)]));
   for (const { node, path, scope } of outline.groups) checkCondition(node, path, scope, context);
+  checkLabels(context);
   let total = 0;
   for (const { node, path, group, scope } of outline.entries) {
     checkCondition(node, path, scope, context);
@@ -25,6 +26,21 @@ export function checkRepetitions(context: RuleContext): void {
     const message = `the loops up to here make ${total} resources, and at most ${MAX_RESOURCES} are allowed`;
     context.mistakes.error('loop_invalid', message, path, loop?.key ?? node);
     return;
+  }
+}
+
+/** Maximum characters of ids and labels in loops, to which the key of the element is added. */
+const MAX_LABELS = { id: 120, name: 890 } as const;
+
+function checkLabels({ outline, mistakes }: RuleContext): void {
+  for (const { node, path, loop } of outline.entries) {
+    if (loop === null) continue;
+    for (const name of ['id', 'name'] as const) {
+      const label = scalarAt(node, `/${name}`);
+      if (typeof label?.value !== 'string' || label.value.length <= MAX_LABELS[name]) continue;
+      const message = `"${name}" of a resource in a loop must have at most ${MAX_LABELS[name]} characters`;
+      mistakes.error('loop_invalid', message, `${path}/${name}`, label);
+    }
   }
 }
 
