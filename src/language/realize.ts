@@ -8,7 +8,7 @@ import type { CompiledModule, CompiledOption, CompiledResource } from './compile
 import { MistakeList } from './diagnostic.js';
 import type { AgentFacts, Element } from './evaluate.js';
 import type { Instance } from './expand.js';
-import { type FillContext, type FillProblem, fill, type SecretSource } from './fill.js';
+import { type FillContext, fill, type SecretSource } from './fill.js';
 import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
@@ -37,11 +37,12 @@ const UNTAINTED: ReadonlyMap<string, readonly Span[]> = new Map();
 
 /** Returns an instance of a resource for the agent. Returns null and reports the error when it has one. */
 export function realize(module: CompiledModule, instance: Instance, context: RealizeContext): Realized | null {
-  const { agent, errors } = context;
-  const { resource, each } = instance;
-  const labels = { id: withKey(resource.id, each, ''), name: withKey(resource.name, each, ' ') };
+  const { agent, secret, room, errors } = context;
+  const { resource, each, loop } = instance;
+  const id = withKey(resource.id, each, '');
+  const name = withKey(resource.name, each, ' ');
   const failed = (code: ResolutionCode, path: string, message: string): null => {
-    const place = placeOf(module, { ...labels, path: resource.path });
+    const place = placeOf(module, { id, name, path: resource.path });
     errors.push({ code, module: module.name, path, message: `${place}: ${message}` });
     return null;
   };
@@ -55,16 +56,19 @@ export function realize(module: CompiledModule, instance: Instance, context: Rea
     return failed('variant_ambiguous', `${resource.path}/variants/${second}`, message);
   }
   const { option } = choice;
-  const problems: FillProblem[] = [];
-  const taint = new Map<string, readonly Span[]>();
-  const filling = { ...context, each, problems, taint };
+  // Objects are written out here, because spreading them took most of the time of a resolution.
+  const filling: FillContext = { agent, each, secret, room, problems: [], taint: new Map() };
+  const { problems, taint } = filling;
   const body = bodyOf(fill(option.body.value, filling));
-  if (problems.length === 0 && option.body.unsettled) checkFilled(option, body, { problems, taint });
-  const identity = problems.length === 0 ? option.kind.kind.identity(body, labels.id) : '';
-  if (problems.length === 0) checkIdentity(identity, { option, id: labels.id, filling });
-  for (const { code, path, message } of problems) failed(code, option.path + path, message);
-  if (problems.length > 0) return null;
-  return { ...instance, module, ...labels, option, body, taint: taint.size === 0 ? UNTAINTED : taint, identity };
+  if (problems.length === 0 && option.body.unsettled) checkFilled(option, body, filling);
+  const identity = problems.length === 0 ? option.kind.kind.identity(body, id) : '';
+  if (problems.length === 0) checkIdentity(identity, { option, id, filling });
+  if (problems.length > 0) {
+    for (const { code, path, message } of problems) failed(code, option.path + path, message);
+    return null;
+  }
+  const marks = taint.size === 0 ? UNTAINTED : taint;
+  return { resource, each, loop, module, id, name, option, body, taint: marks, identity };
 }
 
 const withKey = (label: string | null, each: Element | null, space: string): string | null =>
