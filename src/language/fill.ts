@@ -4,7 +4,7 @@ import type { Span } from '../kernel/tainted.js';
 import { escapePointer } from '../kernel/validator.js';
 import { MAX_CONTENT_BYTES } from '../resources/host.js';
 import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
-import { type Environment, evaluate } from './evaluate.js';
+import { type Environment, evaluate, valueOfReference } from './evaluate.js';
 import { hasExpression, isOneExpression, parseText, type TextParts } from './expression.js';
 import { FilteredTooLong } from './filters.js';
 import type { KnownKind } from './kind-set.js';
@@ -83,11 +83,21 @@ export function fillText(parts: TextParts, filling: FillContext, path: string): 
   const spans: Span[] = [];
   let text = '';
   for (const part of parts) {
-    const value: FilledValue | null = typeof part === 'string' ? { value: part } : textFor(part, filling, path);
-    if (value === null) continue;
-    if (value.span) spans.push({ start: text.length, end: text.length + value.value.length, ...value.span });
-    text += value.value;
-    filling.room.left -= value.value.length;
+    let inserted: string;
+    if (typeof part === 'string') inserted = part;
+    else if (part.reference.from !== 'secrets') {
+      const value = valueFor(part, filling, path);
+      if (value === null) continue;
+      inserted = typeof value === 'string' ? value : textOf(value);
+    } else {
+      const found = secretFor(part.reference.name, filling, path);
+      if (found === null) continue;
+      inserted = found.value;
+      const [start, end] = [text.length, text.length + inserted.length];
+      spans.push({ start, end, secret: part.reference.name, tag: found.tag });
+    }
+    text += inserted;
+    filling.room.left -= inserted.length;
     if (text.length > MAX_CONTENT_BYTES || filling.room.left < 0) {
       tooLong(filling, path);
       return { text: '', spans: [] };
@@ -96,28 +106,19 @@ export function fillText(parts: TextParts, filling: FillContext, path: string): 
   return { text, spans };
 }
 
-interface FilledValue {
-  readonly value: string;
-  readonly span?: Pick<Span, 'secret' | 'tag'>;
-}
-
-/** Returns the text of an expression, or null after it has reported why there is none. */
-function textFor(expression: Expression, filling: FillContext, path: string): FilledValue | null {
-  const { reference } = expression;
-  if (reference.from !== 'secrets') {
-    const value = valueFor(expression, filling, path);
-    return value === null ? null : { value: textOf(value) };
-  }
-  const { name } = reference;
-  const found = filling.secret(name);
-  if (found !== null && 'value' in found) return { value: found.value, span: { secret: name, tag: found.tag } };
+/** Returns the value of a secret, or null after it has reported why there is none. */
+function secretFor(name: string, { secret, problems }: FillContext, path: string): SecretValue | null {
+  const found = secret(name);
+  if (found !== null && 'value' in found) return found;
   const message = `${fieldOf(path)}: the secret "${name}" ${found?.refused ?? 'does not exist'}`;
-  filling.problems.push({ code: 'secret_unavailable', path, message });
+  problems.push({ code: 'secret_unavailable', path, message });
   return null;
 }
 
 /** Returns the value of an expression that names no secret, or null after it has reported why there is none. */
 function valueFor(expression: Expression, filling: FillContext, path: string): Value | null {
+  const plain = expression.filters.length === 0 ? valueOfReference(expression.reference, filling) : undefined;
+  if (plain !== undefined) return plain;
   try {
     const evaluated = evaluate(expression, filling);
     if ('value' in evaluated) return evaluated.value;

@@ -21,26 +21,28 @@ import { type Condition, parseCondition } from './parse-condition.js';
 import type { AttributeClause } from './schema.js';
 import { TEXT, UNKNOWN } from './values.js';
 
-/** A group of resources. */
-export interface OutlineGroup {
-  readonly path: string;
-  readonly node: LocatedMap;
-  readonly id: Named | null;
-  readonly dependsOn: readonly Named[];
-  /** What its condition may name. */
-  readonly scope: Scope;
-}
-
-/** A resource, also one of a group. */
-export interface OutlineEntry {
-  /** The group that holds it; null for none. */
-  readonly group: OutlineGroup | null;
+/** When a resource or a group is there, and how often. */
+interface OutlineRepetition {
   /** What expressions in it may name. */
   readonly scope: Scope;
   /** Text that is the same for entries of one loop, or of loops over the same; null outside of loops. */
   readonly loop: string | null;
-  /** True for a resource that some agents do not have because of a condition. */
+  /** True for what some agents do not have because of a condition. */
   readonly isConditional: boolean;
+}
+
+/** A group of resources. */
+export interface OutlineGroup extends OutlineRepetition {
+  readonly path: string;
+  readonly node: LocatedMap;
+  readonly id: Named | null;
+  readonly dependsOn: readonly Named[];
+}
+
+/** A resource, also one of a group. */
+export interface OutlineEntry extends OutlineRepetition {
+  /** The group that holds it; null for none. */
+  readonly group: OutlineGroup | null;
   readonly path: string;
   readonly node: LocatedMap;
   readonly id: Named | null;
@@ -75,7 +77,7 @@ export function readOutline(root: Located, kinds: KindSet, mistakes: MistakeList
     const path = `/resources/${index}`;
     if (node.type !== 'map') return [];
     if (!node.members.has('resources')) return [readEntry(node, path, { kinds, mistakes, group: null })];
-    const group: OutlineGroup = { path, node, ...namesOf(node, path), scope: repetitionOf(node, null).scope };
+    const group: OutlineGroup = { path, node, ...namesOf(node, path), ...repetitionOf(node, null) };
     groups.push(group);
     return items(member(node, 'resources')).flatMap((inner, at) =>
       inner.type === 'map' ? [readEntry(inner, `${path}/resources/${at}`, { kinds, mistakes, group })] : [],
@@ -131,14 +133,16 @@ function conditionOf(node: LocatedMap): Condition | null {
 }
 
 /** Returns what an entry has of its own and of its group: the loop, and what its conditions promise. */
-function repetitionOf(node: LocatedMap, group: Pick<OutlineGroup, 'node'> | null) {
-  const around = group === null ? [node] : [node, group.node];
-  const loop = around.map(loopOf).find((found) => found !== null) ?? null;
-  const conditions = around.flatMap((one) => conditionOf(one) ?? []);
+function repetitionOf(node: LocatedMap, group: OutlineRepetition | null): OutlineRepetition {
+  const own = loopOf(node);
+  const condition = conditionOf(node);
   return {
-    loop: loop?.loop ?? null,
-    scope: { each: loop?.each ?? null, present: new Set(conditions.flatMap(presentFields)) },
-    isConditional: around.some(({ members }) => members.has('if')),
+    loop: own?.loop ?? group?.loop ?? null,
+    scope: {
+      each: own?.each ?? group?.scope.each ?? null,
+      present: new Set([...(group?.scope.present ?? []), ...(condition === null ? [] : presentFields(condition))]),
+    },
+    isConditional: node.members.has('if') || group?.isConditional === true,
   };
 }
 

@@ -69,7 +69,10 @@ export function inferType(data: unknown, path: readonly string[] = []): ValueTyp
     if (!Array.isArray(data)) continue;
     const both = commonType(of, type);
     if (both === null) {
-      const message = `this is ${nounOf(type)}, and the element before it is ${nounOf(of)}; all have one type`;
+      const message =
+        type.type === of.type
+          ? `the fields of this have other types than before, or they are more than ${MAX_FIELDS} different ones`
+          : `this is ${nounOf(type)}, and the element before it is ${nounOf(of)}; all have one type`;
       return { problem: { path: [...path, name], message } };
     }
     of = both;
@@ -89,6 +92,9 @@ export function elementType(type: ValueType): ValueType | null {
   return members.reduce<ValueType | null>((of, member) => (of === null ? null : commonType(of, member)), UNKNOWN);
 }
 
+/** Maximum different fields of the mappings in a list, because each one is compared with those of all before it. */
+const MAX_FIELDS = 256;
+
 /** Returns the type that values of both types have, or null. A field that one of them lacks becomes optional. */
 export function commonType(a: ValueType, b: ValueType): ValueType | null {
   if (a.type === 'unknown') return b;
@@ -105,7 +111,7 @@ export function commonType(a: ValueType, b: ValueType): ValueType | null {
     if (type === null) return null;
     fields.set(name, { type, optional: left?.optional !== false || right?.optional !== false });
   }
-  return { type: 'map', fields };
+  return fields.size > MAX_FIELDS ? null : { type: 'map', fields };
 }
 
 /** Formats names for a message: `"a", "b"`, with an ellipsis for more than ten. */

@@ -109,6 +109,25 @@ const REFUSED: readonly (readonly [name: string, text: string, code: string, at:
     '4:46',
   ],
   [
+    'a loop of 7,000 elements around 1,200 resources',
+    `${HEAD}- for_each: {${lines(7_000, (i) => `a${i}: 1,`)}}\n  resources:\n` +
+      lines(1200, (i) => `  - {id: r${i}, script: {program: sh, apply: ":"}}\n`),
+    'loop_invalid',
+    '6:5',
+  ],
+  [
+    'a list of 10,000 mappings of different fields',
+    `${HEAD}- {key: k, for_each: [${lines(10_000, (i) => `{a${i}: 1},`)}], file-unix: {path: /a}}\n`,
+    'loop_invalid',
+    '4:2473',
+  ],
+  [
+    'a condition of 500,000 parentheses',
+    `${HEAD}- {if: "${'('.repeat(500_000)}", file-unix: {path: /a}}\n`,
+    'condition_invalid',
+    '4:8',
+  ],
+  [
     '900 cycles',
     HEAD + lines(1800, (i) => `- {id: r${i}, depends_on: [r${i ^ 1}], resource: {file-unix: {path: /a${i}}}}\n`),
     'dependency_cycle',
@@ -129,6 +148,19 @@ const ACCEPTED: readonly (readonly [string, string])[] = [
     HEAD +
       lines(1500, (i) => `- {id: r${i}, depends_on: [r${i + 1}], resource: {file-unix: {path: /a${i}}}}\n`) +
       '- {id: r1500, resource: {file-unix: {path: /z}}}\n',
+  ],
+  [
+    'a group of 1,000 that follows another one',
+    `${HEAD}- id: first\n  resources:\n${lines(990, (i) => `  - {file-unix: {path: /a${i}}}\n`)}` +
+      `- depends_on: [first]\n  resources:\n${lines(990, (i) => `  - {file-unix: {path: /b${i}}}\n`)}`,
+  ],
+  [
+    'a loop of 2,000',
+    `${HEAD}- {for_each: [${lines(2_000, (i) => `a${i},`)}], file-unix: {path: "/$${'{{ each.key }}'}"}}\n`,
+  ],
+  [
+    '500 conditions',
+    HEAD + lines(500, (i) => `- {if: '${'tags.a == "b" and '.repeat(50)}true', file-unix: {path: /a${i}}}\n`),
   ],
   [
     'signs of YAML inside a block',
