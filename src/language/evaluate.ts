@@ -1,7 +1,7 @@
 /** Evaluates expressions and conditions that `expression-types.ts` accepts, for one agent and one element of a loop. */
 import { type AgentLabels, ownMember } from './clause.js';
 import { applyFilter, DEFAULT } from './filters.js';
-import type { Condition, Operand } from './parse-condition.js';
+import { type Condition, NIL, type Operand } from './parse-condition.js';
 import type { Expression, Literal, Reference } from './parse-expression.js';
 import { isList, isMap, type Value } from './values.js';
 
@@ -86,15 +86,15 @@ export function isTrue(condition: Condition, environment: Environment): boolean 
     case 'compare': {
       const left = valueOfOperand(condition.left, environment);
       const right = valueOfOperand(condition.right, environment);
-      if (condition.by === '==') return left === right && (left !== undefined || condition.right === 'nil');
-      if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== 'nil');
+      if (condition.by === '==') return left === right && (left !== undefined || condition.right === NIL);
+      if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== NIL);
       return left !== undefined && right !== undefined && compare(left, condition.by, right);
     }
   }
 }
 
 function valueOfOperand(operand: Operand, environment: Environment): Value | undefined {
-  if (operand === 'nil') return undefined;
+  if (operand === NIL) return undefined;
   if ('literal' in operand) return operand.literal;
   const evaluated = evaluate(operand, environment);
   return 'value' in evaluated ? evaluated.value : undefined;

@@ -1,7 +1,7 @@
 /** Checks expressions, conditions and loops against the types of the values they name, whatever the agent is. */
 import { DEFAULT, filterType, type TypedArgument } from './filters.js';
 import { suggestion } from './nearest.js';
-import type { Comparison, Condition, Operand } from './parse-condition.js';
+import { type Comparison, type Condition, NIL, type Operand } from './parse-condition.js';
 import type { Expression, Literal, Reference } from './parse-expression.js';
 import { quoted } from './printable.js';
 import { BOOLEAN, isScalar, NUMBER, nounOf, TEXT, UNKNOWN, type ValueType } from './values.js';
@@ -45,7 +45,8 @@ export function typeOfExpression({ reference, filters }: Expression, scope: Scop
 function typeOfArgument(argument: Literal | Reference, scope: Scope): TypedArgument | string {
   if ('literal' in argument) return { type: typeOfLiteral(argument), literal: argument.literal };
   const typed = typeOfReference(argument, scope);
-  return typeof typed === 'string' ? typed : { type: typed.type };
+  if (typeof typed === 'string') return typed;
+  return typed.optional && argument.from === 'each' ? absence(argument, typed.type) : { type: typed.type };
 }
 
 const typeOfLiteral = ({ literal }: Literal): ValueType =>
@@ -75,6 +76,12 @@ function typeOfReference(reference: Reference, { each, present }: Scope): Typed 
   return present.has(reference.name) ? { ...typed, optional: false } : typed;
 }
 
+/** Returns a message about a field that some elements lack. */
+function absence({ name, path }: Extract<Reference, { from: 'each' }>, { type }: ValueType): string {
+  const which = type === 'unknown' ? 'no element has a field' : 'some elements have no';
+  return `${which} ${quoted(path.at(-1) ?? '')}; give it to each, add | ${DEFAULT}: …, or ask with if: each.${name} != nil`;
+}
+
 /**
  * Returns a message about an expression that is inserted into a text, or null.
  * @param isAlone true for a field that is the expression and nothing else, which takes any type
@@ -83,9 +90,7 @@ export function insertionProblem(expression: Expression, scope: Scope, isAlone: 
   const typed = typeOfExpression(expression, scope);
   if (typeof typed === 'string') return typed;
   if (typed.optional && expression.reference.from === 'each') {
-    const { name, path } = expression.reference;
-    const which = typed.type.type === 'unknown' ? 'no element has a field' : 'some elements have no';
-    return `${which} ${quoted(path.at(-1) ?? '')}; give it to each, add | ${DEFAULT}: …, or ask with if: each.${name} != nil`;
+    return absence(expression.reference, typed.type);
   }
   if (isAlone || isScalar(typed.type)) return null;
   const mend =
@@ -108,9 +113,7 @@ export function conditionProblem(condition: Condition, scope: Scope): string | n
   }
 }
 
-const MISSING = 'nil';
-
-function typeOfOperand(operand: Exclude<Operand, 'nil'>, scope: Scope): Typed | string {
+function typeOfOperand(operand: Exclude<Operand, typeof NIL>, scope: Scope): Typed | string {
   if ('literal' in operand) return { type: typeOfLiteral(operand), optional: false };
   if (operand.reference.from === 'secrets')
     return 'a condition cannot depend on a secret, because its outcome is shown';
@@ -118,7 +121,7 @@ function typeOfOperand(operand: Exclude<Operand, 'nil'>, scope: Scope): Typed | 
 }
 
 function valueProblem(operand: Operand, scope: Scope): string | null {
-  if (operand === MISSING) return '"nil" is no condition; compare with it, such as tags.KEY != nil';
+  if (operand === NIL) return '"nil" is no condition; compare with it, such as tags.KEY != nil';
   const typed = typeOfOperand(operand, scope);
   if (typeof typed === 'string') return typed;
   if (typed.type.type !== 'boolean' && typed.type.type !== 'unknown') {
@@ -136,7 +139,7 @@ export function presentFields(condition: Condition): readonly string[] {
       return fieldOf(condition.operand);
     case 'compare': {
       const { left, by, right } = condition;
-      const isThere = right === 'nil' ? by === '!=' : by !== '!=';
+      const isThere = right === NIL ? by === '!=' : by !== '!=';
       return isThere ? [...fieldOf(left), ...fieldOf(right)] : [];
     }
     default:
@@ -145,17 +148,17 @@ export function presentFields(condition: Condition): readonly string[] {
 }
 
 function fieldOf(operand: Operand): readonly string[] {
-  if (operand === MISSING || 'literal' in operand || operand.reference.from !== 'each') return [];
+  if (operand === NIL || 'literal' in operand || operand.reference.from !== 'each') return [];
   return operand.filters.some(({ name }) => name === DEFAULT) ? [] : [operand.reference.name];
 }
 
 const ORDERED: readonly Comparison[] = ['<', '<=', '>', '>='];
 
 function comparisonProblem(left: Operand, by: Comparison, right: Operand, scope: Scope): string | null {
-  if (left === MISSING) return `"nil" stands after "${by}"; turn the comparison around`;
+  if (left === NIL) return `"nil" stands after "${by}"; turn the comparison around`;
   const first = typeOfOperand(left, scope);
   if (typeof first === 'string') return first;
-  if (right === MISSING) {
+  if (right === NIL) {
     return by === '==' || by === '!=' ? null : `"nil" can be compared only with == and !=`;
   }
   const second = typeOfOperand(right, scope);

@@ -13,8 +13,10 @@ import { quoted, shortened } from './printable.js';
 export const COMPARISONS = ['==', '!=', '<=', '>=', '<', '>', 'contains'] as const;
 export type Comparison = (typeof COMPARISONS)[number];
 
-/** `nil` stands for a value that is missing. */
-export type Operand = Expression | Literal | 'nil';
+/** Stands for a value that is missing. */
+export const NIL = 'nil';
+
+export type Operand = Expression | Literal | typeof NIL;
 
 export type Condition =
   | { readonly type: 'value'; readonly operand: Operand }
@@ -40,7 +42,7 @@ export function referencesOfCondition(condition: Condition): readonly Reference[
 }
 
 const referencesOfOperand = (operand: Operand): readonly Reference[] =>
-  operand !== 'nil' && 'reference' in operand ? referencesOf(operand) : [];
+  operand !== NIL && 'reference' in operand ? referencesOf(operand) : [];
 
 /** Thrown inside this file only. */
 class Mistake extends Error {}
@@ -183,7 +185,7 @@ class Parser {
     if (by?.type !== 'comparison') return { type: 'value', operand: left };
     this.at += 1;
     const right = this.operand();
-    if (right !== 'nil' && 'reference' in right && right.filters.length > 0) {
+    if (right !== NIL && 'reference' in right && right.filters.length > 0) {
       throw new Mistake(
         `a filter after "${by.text}" is not possible; write the value with its filters before "${by.text}"`,
       );
@@ -201,7 +203,7 @@ class Parser {
       throw new Mistake(`a value is missing before "${token.text}"`);
     }
     this.at += 1;
-    if (token.text === 'nil') return 'nil';
+    if (token.text === NIL) return NIL;
     const literal = parseLiteral(token.text);
     if (literal !== null) return literal;
     const expression = parseExpression(token.text);
