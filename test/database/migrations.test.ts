@@ -7,8 +7,10 @@
  *
  * and says in the last test what has to have become of the old rows. Until a schema is released, its file is made anew.
  */
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { verifyChain } from '../../daemon/audit/verify-chain.js';
@@ -160,6 +162,20 @@ describe('an operator who was added several times', () => {
     expect(await operatorIdsOfName(db, 'ada-2')).toEqual([ids.ada]);
     const open = await db.selectFrom('enrolment_tokens').select('token_id').where('revoked_at', 'is', null).execute();
     expect(open).toEqual([{ token_id: 'late' }]);
+  });
+});
+
+describe('the programs for a new schema', () => {
+  it('make a store with a row in every table that the newest of the files has', () => {
+    const [fill, dump] = ['fill', 'dump'].map((name) =>
+      fileURLToPath(new URL(`programs/${name}.mjs`, import.meta.url)),
+    );
+    const file = join(dirname(oldStore(current)), 'new.db');
+    const run = (program = '') => spawnSync(process.execPath, [program, file], { encoding: 'utf8' });
+    expect(run(fill)).toMatchObject({ status: 0, stderr: '' });
+    const { stdout } = run(dump);
+    const filled = Object.keys(SHAPE).filter((table) => stdout.includes(`INSERT INTO "${table}"`));
+    expect(filled).toEqual(Object.keys(SHAPE).filter((table) => holds(current, table)));
   });
 });
 
