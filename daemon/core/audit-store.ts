@@ -6,13 +6,14 @@ import { chunks } from '../database/batches.js';
 import { getMetaJson, setMetaJson } from '../database/meta.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../database/schema.js';
+import { storedJson } from '../database/stored-json.js';
 
 /** An event as it is stored. Its metadata stay text, because a walk along the chain also reads damaged events. */
 export type AuditRow = Row<'audit_events'>;
 
 /** Returns the metadata of an event. Throws a SyntaxError for a damaged text. */
 export const metadataOf = <T = JsonObject>({ metadata_json }: Pick<AuditRow, 'metadata_json'>): T =>
-  JSON.parse(metadata_json);
+  storedJson(metadata_json);
 
 /** Returns the metadata of an event as they are stored; canonical JSON if nothing has damaged them. */
 export const metadataTextOf = ({ metadata_json }: Pick<AuditRow, 'metadata_json'>): string => metadata_json;

@@ -1,4 +1,5 @@
 /** Decodes and encodes columns that hold JSON. The store of a table declares them; its rows have values, not texts. */
+import { storedJson } from './stored-json.js';
 
 /** A row with the value `x` in the place of each column `x_json` that `Values` names. */
 export type Decoded<R, Values> = {
@@ -17,7 +18,7 @@ export type Encoded<R, Values> = {
 };
 
 export interface JsonColumns<Values> {
-  /** Returns the row with its values. Throws a SyntaxError for a text that is not JSON. */
+  /** Returns the row with its values. Throws as `storedJson` does. */
   decode<R extends object>(row: R): Decoded<R, Values>;
   /** Returns the columns of a row or of a change; leaves absent values out. */
   encode<R extends { readonly [N in keyof Values]?: Values[N] | undefined }>(row: R): Encoded<R, Values>;
@@ -28,7 +29,7 @@ export function jsonColumns<Values extends object>(names: Readonly<Record<keyof 
   const nameOfColumn = new Map(Object.keys(names).map((name) => [`${name}_json`, name]));
   const columnOfName = new Map(Object.keys(names).map((name) => [name, `${name}_json`]));
   return {
-    decode: (row) => renamed(row, nameOfColumn, (text) => JSON.parse(String(text))),
+    decode: (row) => renamed(row, nameOfColumn, (text) => storedJson(String(text))),
     encode: (row) => renamed(row, columnOfName, (value) => JSON.stringify(value)),
   };
 }

@@ -1,6 +1,8 @@
 /** Single values that belong to the store as a whole, such as the epoch. */
+
 import { preparedQuery } from './prepared-query.js';
 import type { Queryable } from './schema.js';
+import { storedJson } from './stored-json.js';
 
 /** Returns the value, or null when it was never set. */
 export async function getMeta(db: Queryable, key: string): Promise<string | null> {
@@ -24,7 +26,7 @@ const putValue = preparedQuery((db, key: string, value: string) =>
 /** Returns the value of a key that holds JSON, or undefined when it was never set. Throws a SyntaxError for other text. */
 export async function getMetaJson<T>(db: Queryable, key: string): Promise<T | undefined> {
   const text = await getMeta(db, key);
-  return text === null ? undefined : JSON.parse(text);
+  return text === null ? undefined : storedJson(text);
 }
 
 export async function setMetaJson<T>(db: Queryable, key: string, value: T): Promise<void> {

@@ -1,4 +1,5 @@
 /** `Idempotency-Key`: a write repeated with the same key runs once and gets the same answer each time. */
+
 import { createHmac } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import type { Clock } from '../../src/kernel/clock.js';
@@ -9,6 +10,7 @@ import type { RecordedEvent } from '../core/audit-log.js';
 import { BEGINS_NOTHING } from '../core/domain-event.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable, Row } from '../database/schema.js';
+import { storedJson } from '../database/stored-json.js';
 import { JSON_TYPE, PROBLEM_TYPE, type Rendered } from './rendered.js';
 
 /** Key of one operator. */
@@ -221,7 +223,7 @@ interface Began {
 }
 
 function lost({ body_json }: IdempotencyRow): Fault {
-  const began: Began | null = body_json === null ? null : JSON.parse(body_json);
+  const began: Began | null = body_json === null ? null : storedJson(body_json);
   const { summary, ...ids } = began ?? { summary: null };
   const what = summary === null ? '' : ` (${summary})`;
   return new Fault(

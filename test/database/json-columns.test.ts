@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { jsonColumns } from '../../daemon/database/json-columns.js';
+import { storeFault } from '../../daemon/database/sqlite/sqlite-error.js';
+import { rejection, Sqlite } from '../support/database.js';
 
 interface Values {
   readonly tags: Readonly<Record<string, string>>;
@@ -22,7 +24,23 @@ describe('JSON columns', () => {
     expect(columns.encode({ tags: undefined })).toStrictEqual({ tags_json: undefined });
   });
 
-  it('refuse a text that is not JSON', () => {
-    expect(() => columns.decode({ tags_json: '{"role":' })).toThrow(SyntaxError);
+  it('of a damaged record say so, without quoting what may be private', async () => {
+    const damaged = { code: 'store_unavailable', message: 'a record in the store is damaged' };
+    const text = '{"password":"secret", "rest":';
+    const inProgram = await rejection(Promise.resolve().then(() => columns.decode({ tags_json: text })));
+    expect(inProgram).toMatchObject(damaged);
+    expect(inProgram.hint).toBe('put a backup in its place: orch serve restore FILE');
+    const statement = new Sqlite(':memory:').prepare(`select json_extract(?, '$.rest')`);
+    const inDatabase = await rejection(
+      Promise.resolve().then(() => {
+        try {
+          statement.get(text);
+        } catch (error) {
+          throw storeFault(error);
+        }
+      }),
+    );
+    expect(inDatabase).toMatchObject(damaged);
+    for (const { message, hint } of [inProgram, inDatabase]) expect(message + hint).not.toContain('secret');
   });
 });

@@ -1,5 +1,6 @@
 /** Classifies SQLite's errors and translates them into faults. */
 import { Fault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
+import { damagedRecord } from '../stored-json.js';
 
 /** Codes for no space, no memory or no write access: nothing was written, reads continue, and a retry may succeed. */
 const REFUSED = ['SQLITE_FULL', 'SQLITE_NOMEM', 'SQLITE_READONLY', 'SQLITE_CANTOPEN', 'SQLITE_BUSY', 'SQLITE_LOCKED'];
@@ -38,6 +39,8 @@ export function storeFault(error: unknown): unknown {
       cause: error,
     });
   }
+  // A function of SQLite's on a text that is not JSON.
+  if (hasCode(error, ['SQLITE_ERROR']) && messageOf(error) === 'malformed JSON') return damagedRecord(error);
   if (!isFatalSqliteError(error) && !hasCode(error, REFUSED)) return error;
   return new Fault('store_unavailable', `the store cannot be used: ${messageOf(error)}`, {
     hint: 'look at the log of the orchestrator',

@@ -2,12 +2,14 @@
  * Applies that the orchestrator has started by itself, as the stored operations show them. Their `requested_by` is
  * `on-connect:NAME`, `enforce:NAME` or `repair:NAME` with the name of an assignment, so nothing else need be remembered over a restart.
  */
+
 import { sql } from 'kysely';
 import { encodeTime } from 'ulid';
 import type { ResourceResult } from '../../../src/resources/result.js';
 import { type Party, SYSTEM } from '../../core/domain-event.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable } from '../../database/schema.js';
+import { storedJson } from '../../database/stored-json.js';
 import { ACTIVE_STATES } from '../operations/operation-state.js';
 import type { RolloutPace } from '../rollouts/rollout-store.js';
 
@@ -64,7 +66,7 @@ export async function pastFailures(db: Queryable, nodeId: string, after: string)
   const newest = all.at(0);
   const failed = rows.findIndex(({ state, automatic }) => state === 'succeeded' || automatic === 0);
   const cancelled = rows.at(0)?.automatic === 1 ? rows.at(0)?.cancelled_by_json : null;
-  const by: Party | null = cancelled ? JSON.parse(cancelled) : null;
+  const by: Party | null = cancelled ? storedJson(cancelled) : null;
   return {
     failures: failed < 0 ? rows.length : failed,
     endedAt: newest?.automatic === 1 ? newest.finished_at : null,
@@ -126,7 +128,7 @@ export async function withdrawal(
   if (rollout === undefined) return null;
   const { rollout_id, state, pace_json } = rollout;
   if (state === 'cancelled' || state === 'reverted') return `rollout ${rollout_id} was ${state}`;
-  const pace: RolloutPace = JSON.parse(pace_json);
+  const pace: RolloutPace = storedJson(pace_json);
   return state === 'failed' && pace.onFailure === 'revert' ? `rollout ${rollout_id} was to be reverted` : null;
 }
 
@@ -182,7 +184,7 @@ export async function activeAutomatic(db: Queryable): Promise<readonly ActiveApp
 export async function pastRepairs(db: Queryable, nodeId: string, after: string): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   for (const { result_json } of await repairResults(db, nodeId, after)) {
-    const { kind, identity, status }: ResourceResult = JSON.parse(result_json);
+    const { kind, identity, status }: ResourceResult = storedJson(result_json);
     const key = `${kind} ${identity}`;
     if (status === 'changed') counts.set(key, (counts.get(key) ?? 0) + 1);
   }
@@ -216,7 +218,7 @@ export async function failedAgents(db: Queryable, assignment: string, after: str
     .where('requested_by', 'in', by)
     .execute();
   const failed = rows.filter(({ error_json }) => {
-    const code: unknown = error_json === null ? null : JSON.parse(error_json).code;
+    const code: unknown = error_json === null ? null : storedJson<{ readonly code?: unknown }>(error_json).code;
     return typeof code !== 'string' || !UNREACHED.includes(code);
   });
   return new Set(failed.map(({ node_id }) => node_id)).size;

@@ -9,6 +9,7 @@ import type { RunEntry, RunItem } from '../../../src/wire/messages.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import { upTo } from '../../database/batches.js';
 import type { NewRow, Queryable, Row } from '../../database/schema.js';
+import { storedJson } from '../../database/stored-json.js';
 import type { OperationOutputKey } from '../../secrets/sealed-tables.js';
 
 /** A sealed text as it is stored. */
@@ -103,7 +104,7 @@ export async function readOutputs(
   for (const row of await listOperationOutputs(db, operationId)) {
     const { name, output, key_id } = row;
     const text = key_id === null ? output : cipher.open({ output, key_id }, row);
-    if (text !== null) outputs.push([name, JSON.parse(text)]);
+    if (text !== null) outputs.push([name, storedJson(text)]);
   }
   return Object.fromEntries(outputs);
 }

@@ -14,6 +14,7 @@ import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
 import { jsonMember, jsonStrings } from '../../database/sql-json.js';
+import { storedJson } from '../../database/stored-json.js';
 import { deleteUnusedTexts } from '../modules/source-store.js';
 import { deleteUnusedContents } from '../runs/run-contents.js';
 import type { OperationError } from './operation-error.js';
@@ -383,9 +384,9 @@ function rowOf(operation_id: string, position: number, entry: ItemResult | Uncha
 /** Returns the results of a row. @param resources the resources of the operation's content */
 export function resultsOf(row: OperationResultRow, resources: readonly DesiredResource[]): readonly ItemResult[] {
   const { item_index: index, existed, unchanged, result_json } = row;
-  const value = JSON.parse(result_json);
-  if (unchanged === null) return [{ index, existed: existed === null ? null : existed === 1, result: value }];
-  return itemsOf({ index, count: unchanged, duration_ms: value.duration_ms }, resources);
+  const result: ItemResult['result'] = storedJson(result_json);
+  if (unchanged === null) return [{ index, existed: existed === null ? null : existed === 1, result }];
+  return itemsOf({ index, count: unchanged, duration_ms: result.duration_ms }, resources);
 }
 
 /** Returns the rows of an operation from a position on, in the order they arrived, at most `limit`. */

@@ -12,6 +12,7 @@ import type { ResourceResult } from '../../../src/resources/result.js';
 import { chunks } from '../../database/batches.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable } from '../../database/schema.js';
+import { storedJson } from '../../database/stored-json.js';
 import type { SecretHashes } from '../state/secret-hashes.js';
 
 export interface StoredContent {
@@ -98,7 +99,7 @@ export class RunContents {
       .where('content_id', '=', contentId)
       .executeTakeFirstOrThrow();
     const size = content_json.length;
-    const { ad_hoc, verify = [], ...rest }: StoredJson = JSON.parse(content_json);
+    const { ad_hoc, verify = [], ...rest }: StoredJson = storedJson(content_json);
     const content = { ...rest, verify, adHoc: new Set(ad_hoc), size };
     // Another call may have read the same content in the meantime.
     if (this.kept.get(contentId) === undefined) this.kept.set(contentId, content, size);

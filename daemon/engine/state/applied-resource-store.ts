@@ -2,11 +2,13 @@
  * Stores the believed state of agents. Bodies stay text until `appliedResource` or `removalOf` decodes one, because most
  * applies only compare them.
  */
+
 import { setImmediate } from 'node:timers/promises';
 import type { DesiredResource, Origin, Removal } from '../../../src/resources/desired.js';
 import type { Listener } from '../../../src/resources/listeners.js';
 import { chunks } from '../../database/batches.js';
 import type { NewRow, Queryable, Row } from '../../database/schema.js';
+import { storedJson } from '../../database/stored-json.js';
 import type { SecretHashes } from './secret-hashes.js';
 
 export type AppliedResourceRow = Row<'applied_resources'>;
@@ -111,7 +113,7 @@ export function removalOf(row: AppliedResourceRow): Removal {
 
 /** Returns the resources that react when that of the row goes. */
 export const listenersOfRow = ({ listeners_json }: AppliedResourceRow): readonly Listener[] =>
-  JSON.parse(listeners_json ?? '[]');
+  storedJson(listeners_json ?? '[]');
 
 /** Returns the resource for a drift check. `after` is empty because order does not matter to a read-only check. */
 export function appliedResource(row: AppliedResourceRow): DesiredResource {
@@ -123,7 +125,7 @@ export function appliedResource(row: AppliedResourceRow): DesiredResource {
 export const hasSecrets = ({ taint_json }: AppliedResourceRow): boolean => taint_json !== null;
 
 /** Returns the hashes of the secrets that the resource was applied with. */
-export const secretHashesOf = ({ secrets_json }: AppliedResourceRow): SecretHashes => JSON.parse(secrets_json ?? '{}');
+export const secretHashesOf = ({ secrets_json }: AppliedResourceRow): SecretHashes => storedJson(secrets_json ?? '{}');
 
 /**
  * Returns the columns of a resource with masks in the place of secrets.
@@ -171,5 +173,5 @@ export function comparableResource(resource: DesiredResource, secrets: SecretHas
 }
 
 function bodyOf({ body_json, taint_json }: AppliedResourceRow): Pick<DesiredResource, 'body' | 'taint'> {
-  return { body: JSON.parse(body_json), ...(taint_json === null ? {} : { taint: JSON.parse(taint_json) }) };
+  return { body: storedJson(body_json), ...(taint_json === null ? {} : { taint: storedJson(taint_json) }) };
 }
