@@ -1,7 +1,14 @@
 /** Checks expressions, conditions and loops against the types of the values they name, whatever the agent is. */
 import { DEFAULT, filterType, type TypedArgument } from './filters.js';
 import { suggestion } from './nearest.js';
-import { type Comparison, type Condition, NIL, type Operand } from './parse-condition.js';
+import {
+  type Comparison,
+  type Condition,
+  LASTING_ATTRIBUTES,
+  NIL,
+  type Operand,
+  referencesOfCondition,
+} from './parse-condition.js';
 import type { Expression, Literal, Reference } from './parse-expression.js';
 import { quoted } from './printable.js';
 import { BOOLEAN, isScalar, NUMBER, nounOf, TEXT, UNKNOWN, type ValueType } from './values.js';
@@ -98,14 +105,24 @@ export function insertionProblem(expression: Expression, scope: Scope, isAlone: 
   return `this gives ${nounOf(typed.type)}, which cannot be inserted; ${mend}`;
 }
 
+/** Returns a message about an attribute that may change by itself, which would remove what a condition or a loop makes; or null. */
+export function changingAttribute(references: readonly Reference[]): string | null {
+  const found = references.find(({ from, name }) => from === 'attributes' && !LASTING_ATTRIBUTES.has(name));
+  if (found === undefined) return null;
+  return `attributes.${found.name} may change by itself, and would remove what this makes; use a tag, or one of ${[...LASTING_ATTRIBUTES].join(', ')}`;
+}
+
 /** Returns a message about the first mistake of a condition, or null. */
-export function conditionProblem(condition: Condition, scope: Scope): string | null {
+export const conditionProblem = (condition: Condition, scope: Scope): string | null =>
+  changingAttribute(referencesOfCondition(condition)) ?? typeProblem(condition, scope);
+
+function typeProblem(condition: Condition, scope: Scope): string | null {
   switch (condition.type) {
     case 'not':
-      return conditionProblem(condition.of, scope);
+      return typeProblem(condition.of, scope);
     case 'and':
     case 'or':
-      return condition.of.map((part) => conditionProblem(part, scope)).find((problem) => problem !== null) ?? null;
+      return condition.of.map((part) => typeProblem(part, scope)).find((problem) => problem !== null) ?? null;
     case 'compare':
       return comparisonProblem(condition.left, condition.by, condition.right, scope);
     case 'value':

@@ -1,9 +1,9 @@
 /** Loops: what `for_each` goes over, the types of its elements, and the elements for one agent. */
 import { type Element, type Environment, evaluate } from './evaluate.js';
 import { hasExpression } from './expression.js';
-import { OUTSIDE_OF_LOOPS, type Scope, typeOfExpression } from './expression-types.js';
+import { changingAttribute, OUTSIDE_OF_LOOPS, type Scope, typeOfExpression } from './expression-types.js';
 import { FilteredTooLong } from './filters.js';
-import { CLOSE, type Expression, OPEN, parseExpression } from './parse-expression.js';
+import { CLOSE, type Expression, OPEN, parseExpression, referencesOf } from './parse-expression.js';
 import { quoted } from './printable.js';
 import {
   elementType,
@@ -76,6 +76,8 @@ function readExpression(source: string, keyField: string | null): ReadLoop | Loo
     return wrong(/^[\w-]+$/.test(source) ? `${expression}; for a list of your own, write [${source}]` : expression);
   if (expression.reference.from === 'secrets')
     return wrong('a loop cannot go over a secret, because its elements are shown');
+  const changing = changingAttribute(referencesOf(expression));
+  if (changing !== null) return wrong(changing);
   const typed = typeOfExpression(expression, OUTSIDE_OF_LOOPS);
   if (typeof typed === 'string') return wrong(typed);
   const types = elementTypes(typed.type, keyField);

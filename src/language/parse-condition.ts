@@ -24,6 +24,11 @@ export type Condition =
   | { readonly type: 'and' | 'or'; readonly of: readonly Condition[] }
   | { readonly type: 'compare'; readonly left: Operand; readonly by: Comparison; readonly right: Operand };
 
+/** Attributes that do not change by themselves, which clauses know as well. */
+export const LASTING_ATTRIBUTES: ReadonlySet<string> = new Set([
+  ...['arch', 'distro', 'init_system', 'platform', 'version'],
+]);
+
 /** Maximum characters of a condition. */
 export const MAX_CONDITION = 2_048;
 
@@ -236,12 +241,10 @@ function blankMend(text: string): string | null {
   return `${shortened(second)} follows ${shortened(first)} directly; join conditions with "and" or "or", and compare with "=="`;
 }
 
-const ATTRIBUTES: ReadonlySet<string> = new Set(['arch', 'distro', 'init_system', 'platform', 'version']);
-
 /** Returns a message about a word without quotes and without a name before it, or null. */
 function wordMend(text: string): string | null {
   if (!/^[\w-]+$/.test(text)) return null;
   if (/^\d+$/.test(text)) return `the number ${shortened(text)} is too large`;
-  if (ATTRIBUTES.has(text)) return `${quoted(text)} names no value; write attributes.${text}`;
+  if (LASTING_ATTRIBUTES.has(text)) return `${quoted(text)} names no value; write attributes.${text}`;
   return `${quoted(text)} names no value; write a text in quotes, or a value such as tags.KEY, attributes.KEY, agent.name`;
 }

@@ -27,11 +27,11 @@ resources:
         resource: {file-unix: {path: /etc/tier, content: "\${{ tags.role }}"}}
       - when: {}
         resource: {file-unix: {path: /etc/other, content: other}}
-  - if: tags.tint == "red" or (attributes.zone != nil and not agent.name == "web-1")
+  - if: tags.tint == "red" or (attributes.version != nil and not agent.name == "web-1")
     resource: {file-unix: {path: /etc/if, content: a}}
   - if: tags.nick == nil
     resources:
-      - for_each: 'tags.list | default: attributes.zone | split: ","'
+      - for_each: 'tags.list | default: attributes.version | split: ","'
         if: each.key != tags.alias
         resource: {file-unix: {path: "/etc/list/\${{ each.key }}", content: a}}
 verify:
@@ -57,6 +57,7 @@ const facts: fc.Arbitrary<AgentFacts> = fc.record({
     platform: ['linux', 'macos', 'windows'],
     distro: ['debian', 'alpine'],
     zone: ['1', '2'],
+    version: ['11', '12'],
     address: ['a', 'b'],
     init_system: ['systemd', 'openrc'],
     cpus: ['1', '2'],
