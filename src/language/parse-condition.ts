@@ -56,8 +56,9 @@ class Mistake extends Error {}
 export function parseCondition(source: string): Condition | string {
   if (source.length > MAX_CONDITION) return `a condition has at most ${MAX_CONDITION} characters`;
   if (source.trim() === '') return 'a condition is missing, such as tags.env == "prod"';
-  if (source.includes(OPEN) || source.includes('{{')) {
-    return `a condition is an expression as a whole; leave out ${source.includes(OPEN) ? OPEN : '{{'} and }}`;
+  const unquoted = source.replaceAll(/"[^"]*"|'[^']*'/g, '');
+  if (unquoted.includes('{{')) {
+    return `a condition is an expression as a whole; leave out ${unquoted.includes(OPEN) ? OPEN : '{{'} and }}`;
   }
   try {
     const parser = new Parser(tokensOf(source));

@@ -84,7 +84,7 @@ interface Known {
 }
 
 const operands = fc.constantFrom('a', 'b');
-const texts = fc.constantFrom('x', 'y', '', 'xy', 'and', '(', ' or ');
+const texts = fc.constantFrom('x', 'y', '', 'xy', 'and', '(', ' or ', '{{ x }}');
 const leaf: fc.Arbitrary<Known> = fc.oneof(
   fc.tuple(operands, fc.constantFrom('==', '!=', 'contains'), texts).map(
     ([tag, by, text]): Known => ({
