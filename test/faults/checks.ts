@@ -134,8 +134,9 @@ async function checkRollouts(fleet: Fleet, ledger: Ledger, violated: Violated): 
 
 /** Returns how many applies of the agent were interrupted in the shared script, which the next one runs again. */
 async function interruptedRuns(fleet: Fleet, agent: AgentName): Promise<number> {
-  const query = { node_id: fleet.nodes[agent], status: 'interrupted', limit: '500' };
-  const { operations } = await fleet.world.gives('listOperations', { query }, 200);
+  const query = { status: 'interrupted', limit: '500' };
+  const call = { params: { node_id: fleet.nodes[agent] }, query };
+  const { operations } = await fleet.world.gives('listAgentOperations', call, 200);
   const details = await Promise.all(
     operations.map(({ operation_id }: { operation_id: string }) =>
       fleet.world.gives('getOperation', { params: { operation_id } }, 200),

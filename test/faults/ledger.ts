@@ -35,8 +35,9 @@ export class Ledger {
   readonly execs: Exec[] = [];
   /** Values of the enforced module, in the order in which they were published. */
   readonly kept: { readonly value: string; readonly fate: Fate }[] = [];
-  /** Values of the module that rollouts apply: the last one that is known to be stored, and those that may be stored since. */
+  /** Values of the module that rollouts apply: the last two that are known to be stored, and those that may be stored since. */
   private shared: readonly string[] = [];
+  private lastStored = '';
   /** Values that were current when a store was restored, or a journal lost: the machines are brought to them once more. */
   readonly mayRunAgain = new Set<string>();
   /** Operations whose results were compared with what ran. */
@@ -54,9 +55,10 @@ export class Ledger {
     this.shared = [...this.shared, value];
   }
 
-  /** Notes that the upload of the value was acknowledged. */
+  /** Notes that the upload of the value was acknowledged. The rollout of the one before it may be under way. */
   noteStored(value: string): void {
-    this.shared = this.shared.slice(this.shared.indexOf(value));
+    this.shared = this.shared.slice(Math.max(0, this.shared.indexOf(this.lastStored)));
+    this.lastStored = value;
   }
 
   /** Lets the script of the current rollout run twice, and of those whose upload may be under way. */
