@@ -105,11 +105,11 @@ export function insertionProblem(expression: Expression, scope: Scope, isAlone: 
   return `this gives ${nounOf(typed.type)}, which cannot be inserted; ${mend}`;
 }
 
-/** Returns a message about an attribute that may change by itself, which would remove what a condition or a loop makes; or null. */
+/** Returns a message about an attribute that changes without an operator, or null. Its change would remove resources. */
 export function changingAttribute(references: readonly Reference[]): string | null {
   const found = references.find(({ from, name }) => from === 'attributes' && !LASTING_ATTRIBUTES.has(name));
   if (found === undefined) return null;
-  return `attributes.${found.name} may change by itself, and would remove what this makes; use a tag, or one of ${[...LASTING_ATTRIBUTES].join(', ')}`;
+  return `attributes.${found.name} can change without an operator, which would remove resources; use a tag, or one of ${[...LASTING_ATTRIBUTES].join(', ')}`;
 }
 
 /** Returns a message about the first mistake of a condition, or null. */

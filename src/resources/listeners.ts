@@ -1,6 +1,6 @@
 /**
- * Resources that react when another one goes: those whose triggers named it when it was last applied. A module may drop a
- * resource and the name of it in a trigger at once, so what the triggers name now does not say it.
+ * Listeners of a resource: the resources whose triggers named it when it was last applied. They are stored, because one edit
+ * of a module may drop both a resource and its name in a trigger.
  */
 import * as Type from 'typebox';
 import type { DesiredResource, Removal } from './desired.js';
