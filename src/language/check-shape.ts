@@ -8,7 +8,7 @@ import { dataOf, type Located, type LocatedList, type LocatedMap, type LocatedSc
 import { keyAdvice } from './meant-key.js';
 import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
-import { branchesOf, choicesOf, type ShapeSchema, shapeOf, typesOf } from './shape-schema.js';
+import { branchesOf, choicesOf, type ShapeSchema, schemaOfMember, shapeOf, typesOf } from './shape-schema.js';
 
 interface ShapeContext {
   readonly mistakes: MistakeList;
@@ -57,7 +57,7 @@ function checkMap(shape: ShapeSchema, node: LocatedMap, context: ShapeContext): 
   let isListed = false;
   for (const [name, { key, value }] of node.members) {
     const at = `${path}/${escapePointer(name)}`;
-    const schema = memberSchema(shape, name);
+    const schema = schemaOfMember(shape, name);
     if (schema === true) continue;
     const expressions = context.expressions && fixed?.has(name) !== true;
     if (schema !== false) checkShape(schema, value, { ...inner, expressions, path: at, label: quoted(name) });
@@ -67,14 +67,6 @@ function checkMap(shape: ShapeSchema, node: LocatedMap, context: ShapeContext): 
     if (node.members.has(name)) continue;
     mistakes.error('missing_key', `"${name}" is required in ${titleOf(shape, context)}`, `${path}/${name}`, node);
   }
-}
-
-/** Returns the schema of a member, or true when members without one are allowed. */
-function memberSchema(shape: ShapeSchema, name: string): TSchema | boolean {
-  const { properties = {}, patternProperties = {}, additionalProperties = true } = shape;
-  if (Object.hasOwn(properties, name)) return properties[name] ?? false;
-  const pattern = Object.keys(patternProperties).find((candidate) => new RegExp(candidate, 'u').test(name));
-  return pattern === undefined ? additionalProperties : (patternProperties[pattern] ?? false);
 }
 
 interface UnknownKey extends ShapeContext {

@@ -50,18 +50,20 @@ export function typesOf(schema: TSchema): readonly string[] {
   return choices === null ? [] : [...new Set(choices.map((value) => (value === null ? 'null' : typeof value)))];
 }
 
-/** Returns the schema of a member, or of the items of a list for `null`; null if the schema says nothing about it. */
+/** Returns the schema of a member of an object. Returns true for a member without one that is allowed, else false. */
+export function schemaOfMember(shape: ShapeSchema, name: string): TSchema | boolean {
+  const { properties = {}, patternProperties = {}, additionalProperties = true } = shape;
+  if (Object.hasOwn(properties, name)) return properties[name] ?? false;
+  const pattern = Object.keys(patternProperties).find((candidate) => new RegExp(candidate, 'u').test(name));
+  return pattern === undefined ? additionalProperties : (patternProperties[pattern] ?? false);
+}
+
+/** Returns the schema of a member, or of the items of a list for a null `name`. Returns null if the schema does not define it. */
 export function memberSchema(schema: TSchema | null, name: string | null): TSchema | null {
   for (const branch of schema === null ? [] : branchesOf(schema)) {
-    const { items, properties = {}, patternProperties = {}, additionalProperties } = shapeOf(branch);
-    if (name === null) {
-      if (items !== undefined) return items;
-      continue;
-    }
-    if (Object.hasOwn(properties, name)) return properties[name] ?? null;
-    const pattern = Object.keys(patternProperties).find((candidate) => new RegExp(candidate, 'u').test(name));
-    if (pattern !== undefined) return patternProperties[pattern] ?? null;
-    if (typeof additionalProperties === 'object') return additionalProperties;
+    const shape = shapeOf(branch);
+    const found = name === null ? shape.items : schemaOfMember(shape, name);
+    if (typeof found === 'object') return found;
   }
   return null;
 }
