@@ -76,6 +76,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   module_conflict: entry(400, 'Modules conflict'),
   variant_ambiguous: entry(400, 'Ambiguous variant'),
   variant_missing: entry(400, 'Missing variant'),
+  input_missing: entry(400, 'Input without a value'),
+  input_invalid: entry(400, 'Wrong value of an input'),
   secret_unavailable: entry(400, 'Secret unavailable'),
   expression_error: entry(400, 'Expression error'),
   secret_not_found: entry(404, 'Secret not found'),

@@ -257,6 +257,8 @@ const RESOLUTION_FAULTS = [
   'module_not_found',
   'module_not_supported',
   'module_conflict',
+  'input_missing',
+  'input_invalid',
   'variant_ambiguous',
   'variant_missing',
   'secret_unavailable',

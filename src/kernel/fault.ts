@@ -122,6 +122,8 @@ const FAULT_CODES = [
   'invalid_module',
   'module_not_supported',
   'module_conflict',
+  'input_missing',
+  'input_invalid',
   'variant_ambiguous',
   'variant_missing',
   'secret_unavailable',

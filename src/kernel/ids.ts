@@ -26,9 +26,9 @@ const NAME_PATTERN = '^\\p{L}[\\p{L}\\p{Nd}_-]{0,63}$';
 /** Module and assignment names. */
 export const MODULE_NAME_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
 /** Secret names. */
-const SECRET_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_.-]{0,127}$';
+export const SECRET_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_.-]{0,127}$';
 /** Tag keys. The pattern keeps them usable in clauses, selectors, expressions, `KEY=VALUE` and URL paths. */
-const TAG_KEY_PATTERN = '^[\\p{L}\\p{N}][^\\s\\p{C}"\'`=!,()*<>{}/\\\\]{0,63}$';
+export const TAG_KEY_PATTERN = '^[\\p{L}\\p{N}][^\\s\\p{C}"\'`=!,()*<>{}/\\\\]{0,63}$';
 export const TAG_KEY_RULE =
   'a key has 1 to 64 characters, begins with a letter or a digit, and has no white space and none of " \' ` = ! , ( ) * < > { } / \\';
 /** Tag values: at most 256 characters, none of them a control character. */

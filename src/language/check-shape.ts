@@ -8,7 +8,7 @@ import { dataOf, type Located, type LocatedList, type LocatedMap, type LocatedSc
 import { keyAdvice } from './meant-key.js';
 import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
-import { branchesOf, choicesOf, type ShapeSchema, schemaOfMember, shapeOf, typesOf } from './shape-schema.js';
+import { branchesOf, choicesOf, INSTEAD, type ShapeSchema, schemaOfMember, shapeOf, typesOf } from './shape-schema.js';
 
 interface ShapeContext {
   readonly mistakes: MistakeList;
@@ -233,6 +233,11 @@ interface WrongTypeContext {
 /** Reports a value of the wrong type: the expected type, the given value, and what to write instead. */
 function reportWrongType(branches: readonly TSchema[], node: Located, context: WrongTypeContext): void {
   const { mistakes, path, label } = context;
+  const instead = branches.map((branch) => shapeOf(branch)[INSTEAD]).find((message) => message !== undefined);
+  if (instead !== undefined) {
+    mistakes.error('wrong_type', `${label} ${instead}`, path, node);
+    return;
+  }
   const text = branches.find((branch) => typesOf(branch).includes('string'));
   if (text !== undefined && node.type === 'scalar' && node.value !== null) {
     mistakes.error('unquoted', unquoted(text, node, label), path, node);

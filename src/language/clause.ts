@@ -16,7 +16,7 @@ export function labelOf({ attributes, tags }: AgentLabels, key: string): string 
 }
 
 /** Returns an own member of a map from outside, never an inherited one. */
-export const ownMember = (map: Readonly<Record<string, string>>, key: string): string | undefined =>
+export const ownMember = <T>(map: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(map, key) ? map[key] : undefined;
 
 /** Returns true when every key of the clause equals the agent's value. */

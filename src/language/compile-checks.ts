@@ -15,7 +15,7 @@ import { maskResource } from '../resources/tainted-body.js';
 import { checkShape } from './check-shape.js';
 import { type AgentLabels, clauseMatches } from './clause.js';
 import { MistakeList } from './diagnostic.js';
-import type { AgentFacts } from './evaluate.js';
+import type { Environment } from './evaluate.js';
 import { type CompiledBody, compileValue, type FillProblem, fill, type SecretSource } from './fill.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
@@ -71,8 +71,7 @@ interface CheckedModule {
   readonly placeOf?: (pointer: string) => string;
 }
 
-interface ChecksContext {
-  readonly agent: AgentFacts;
+interface ChecksContext extends Omit<Environment, 'each'> {
   readonly secret: SecretSource;
   readonly room: { left: number };
   readonly errors: ResolutionError[];

@@ -4,10 +4,17 @@ import { finish, mapped, type Steps } from '../kernel/steps.js';
 import type { TriggerField } from '../resources/kind.js';
 import { type CompiledCheck, compileChecks } from './compile-checks.js';
 import { confirmSecs } from './confirm-time.js';
+import { MistakeList } from './diagnostic.js';
+import { referencesIn } from './expression.js';
+import { type Scope, scopeOf } from './expression-types.js';
 import { type CompiledBody, compileBody } from './fill.js';
+import { type Inputs, NO_INPUTS } from './inputs/input.js';
+import { fieldTypes, readInputs, soundInputs } from './inputs/read-inputs.js';
 import type { KindSet, KnownKind } from './kind-set.js';
+import { locatedOf } from './located.js';
 import { type Loop, readLoop } from './loop.js';
 import { type Condition, parseCondition, referencesOfCondition } from './parse-condition.js';
+import { type Reference, referencesOf } from './parse-expression.js';
 import {
   type AttributeClause,
   type KindChoice,
@@ -26,6 +33,9 @@ export interface ModuleSource {
 export interface CompiledModule {
   readonly name: string;
   readonly supports: readonly AttributeClause[];
+  readonly inputs: Inputs;
+  /** Everything that its expressions, conditions and loops name. */
+  readonly references: readonly Reference[];
   /** All resources, also those of groups, in declaration order. */
   readonly resources: readonly CompiledResource[];
   /** Entries in declaration order. */
@@ -85,6 +95,7 @@ interface CompileContext {
   readonly module: string;
   readonly kinds: KindSet;
   readonly templates: ReadonlyMap<string, string>;
+  readonly scope: Scope;
   /** Returns the positions of the resources that an id names: one, or those of a group. */
   positions(id: string, path: string): readonly number[];
 }
@@ -100,9 +111,11 @@ export function* compileSteps(
 ): Steps<CompiledModule> {
   const written = membersOf(definition);
   const positions = positionsById(written);
+  const inputs = compileInputs(name, definition);
   const context: CompileContext = {
     module: name,
     kinds,
+    scope: scopeOf(fieldTypes(inputs)),
     templates: new Map((definition.templates ?? []).map(({ id, content }) => [id, content])),
     positions(id, path) {
       const found = positions.get(id);
@@ -115,19 +128,41 @@ export function* compileSteps(
   const entries = (definition.resources ?? []).map((entry, index): CompiledEntry => {
     const first = next;
     next += entry.resources?.length ?? 1;
-    const repetition = entry.resources === undefined ? null : compileRepetition(entry, `/resources/${index}`, name);
+    const repetition = entry.resources === undefined ? null : compileRepetition(entry, `/resources/${index}`, context);
     return { repetition, members: resources.slice(first, next) };
   });
   const repetitions = [...entries, ...resources].map(({ repetition }) => repetition);
+  const references = [...referencesIn(definition), ...repetitions.flatMap(referencesOfRepetition)];
   return {
     name,
     supports: definition.supports ?? [],
+    inputs,
+    references,
     confirmSecs: definition.confirm == null ? null : confirmSecs(definition.confirm),
     resources,
     entries,
     isPlain: repetitions.every((repetition) => repetition === null),
     checks: compileChecks(definition.verify ?? []),
   };
+}
+
+/** Returns the values that a condition and a loop name. */
+function referencesOfRepetition(repetition: Repetition | null): readonly Reference[] {
+  if (repetition === null) return [];
+  const { condition, loop } = repetition;
+  return [
+    ...(condition === null ? [] : referencesOfCondition(condition.condition)),
+    ...(loop !== null && 'reference' in loop.source ? referencesOf(loop.source) : []),
+  ];
+}
+
+function compileInputs(name: string, { inputs }: ModuleDefinition): Inputs {
+  if (inputs === undefined) return NO_INPUTS;
+  const mistakes = new MistakeList();
+  const read = readInputs(locatedOf(inputs), mistakes);
+  const [first] = mistakes.found;
+  if (first !== undefined) throw invalid(name, first.path, first.message);
+  return soundInputs(read);
 }
 
 /** A resource as it is written. */
@@ -183,7 +218,7 @@ function compileMember(
     id: entry.id ?? null,
     name: entry.name ?? null,
     path,
-    repetition: compileRepetition(entry, path, context.module),
+    repetition: compileRepetition(entry, path, context),
     dependsOn: before.flatMap((id) => context.positions(id, `${path}/depends_on`)),
     options,
   };
@@ -193,12 +228,12 @@ function compileMember(
 function compileRepetition(
   { if: condition, for_each: loop, key }: SingleEntry,
   path: string,
-  module: string,
+  { module, scope }: CompileContext,
 ): Repetition | null {
   if (condition === undefined && loop === undefined) return null;
   const parsed = condition === undefined ? null : parseCondition(String(condition));
   if (typeof parsed === 'string') throw invalid(module, `${path}/if`, parsed);
-  const read = loop === undefined ? null : readLoop(loop, key ?? null);
+  const read = loop === undefined ? null : readLoop(loop, key ?? null, scope);
   if (read !== null && 'message' in read) throw invalid(module, `${path}/for_each`, read.message);
   const usesElement = parsed !== null && referencesOfCondition(parsed).some(({ from }) => from === 'each');
   return {

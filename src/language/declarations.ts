@@ -4,6 +4,7 @@ import type { CompiledModule, CompiledOption, CompiledResource } from './compile
 import type { AgentFacts } from './evaluate.js';
 import { expand } from './expand.js';
 import type { SecretSource } from './fill.js';
+import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
 import { realize } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 import type { AttributeClause } from './schema.js';
@@ -42,23 +43,30 @@ interface DeclarationsRequest {
   readonly modules: readonly CompiledModule[];
   readonly agent: AgentFacts;
   readonly secret: SecretSource;
+  /** Values of inputs; none if it is absent. */
+  readonly values?: GivenValues;
 }
 
 /** Returns declarations in the order of modules and resources. Collects errors of resources and never throws them. */
-export function declarations({ modules, agent, secret }: DeclarationsRequest): Declarations {
+export function declarations({ modules, agent, secret, values = NO_VALUES }: DeclarationsRequest): Declarations {
   const errors: ResolutionError[] = [];
   const room = { left: Number.POSITIVE_INFINITY };
   const supporting = modules.filter(({ supports }) => supports.some((clause) => clauseMatches(clause, agent)));
-  const declared = supporting.flatMap((module) =>
-    expand(module, { agent, errors }).flatMap((instance): readonly Declaration[] => {
-      const one = realize(module, instance, { agent, secret, room, errors });
+  const given = valuesFor(values, agent);
+  const declared = supporting.flatMap((module) => {
+    const { inputs, shared, problems } = moduleValues(module, given);
+    errors.push(...problems.map((problem) => inputError(module, agent, problem)));
+    if (problems.length > 0) return [];
+    const context = { agent, inputs, shared, secret, room, errors };
+    return expand(module, context).flatMap((instance): readonly Declaration[] => {
+      const one = realize(module, instance, context);
       if (one === null) return [];
       const { resource, each, option, identity, id, name } = one;
       const variant = variantOf(resource, option);
       const place = { element: each?.key ?? null, path: option.path, variant };
       return [{ module: module.name, kind: option.kind.kind.kind, identity, id, name, ...place }];
-    }),
-  );
+    });
+  });
   const unsupported = modules.filter((module) => !supporting.includes(module)).map(({ name }) => name);
   return { declared, unsupported, errors };
 }

@@ -127,6 +127,7 @@ export const DIAGNOSTIC_CODES = [
   'expression_syntax',
   'condition_invalid',
   'loop_invalid',
+  'input_invalid',
   'secret_in_identity',
   'duplicate_name',
   'invalid_selector',

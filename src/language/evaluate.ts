@@ -3,7 +3,7 @@ import { type AgentLabels, ownMember } from './clause.js';
 import { applyFilter, DEFAULT } from './filters.js';
 import { type Condition, NIL, type Operand } from './parse-condition.js';
 import type { Expression, Literal, Reference } from './parse-expression.js';
-import { isList, isMap, type Value } from './values.js';
+import { isList, isMap, type Value, type ValueMap } from './values.js';
 
 export interface AgentFacts extends AgentLabels {
   readonly node_id: string;
@@ -21,27 +21,40 @@ export interface Environment {
   readonly agent: AgentFacts;
   /** Null outside of loops. */
   readonly each: Element | null;
+  /** Values of the module's inputs. */
+  readonly inputs: ValueMap;
+  /** Values for all modules. */
+  readonly shared: Readonly<Record<string, string>>;
 }
 
 /** Value of an expression, or the reference that has none. */
 type Evaluated = { readonly value: Value } | { readonly missing: Reference };
 
 /** Returns the value of a reference that is no secret; undefined if it has none. */
-export function valueOfReference(reference: Reference, { agent, each }: Environment): Value | undefined {
+export function valueOfReference(
+  reference: Reference,
+  { agent, each, inputs, shared }: Environment,
+): Value | undefined {
   switch (reference.from) {
     case 'secrets':
       return undefined;
     case 'agent':
       return agent[reference.name];
     case 'each':
-      return each === null ? undefined : inside(each, reference.path);
+      return each === null ? undefined : inElement(each, reference.path);
+    case 'inputs':
+      return inside(inputs, reference.path);
+    case 'shared':
+      return ownMember(shared, reference.name);
     default:
       return ownMember(agent[reference.from], reference.name);
   }
 }
 
-function inside({ key, value }: Element, [first, ...fields]: readonly string[]): Value | undefined {
-  if (first === 'key') return key;
+const inElement = ({ key, value }: Element, [first, ...fields]: readonly string[]): Value | undefined =>
+  first === 'key' ? key : inside(value, fields);
+
+function inside(value: Value, fields: readonly string[]): Value | undefined {
   let found: Value | undefined = value;
   for (const field of fields) {
     found = found !== undefined && isMap(found) && Object.hasOwn(found, field) ? found[field] : undefined;

@@ -1,6 +1,6 @@
 /** Expands the conditions and loops of a module for one agent. */
 import type { CompiledModule, CompiledResource, Repetition } from './compile-module.js';
-import { type AgentFacts, type Element, isTrue } from './evaluate.js';
+import { type Element, type Environment, isTrue } from './evaluate.js';
 import { FilteredTooLong } from './filters.js';
 import { elementsOf, type Loop } from './loop.js';
 import type { ResolutionError } from './resolution-error.js';
@@ -15,8 +15,7 @@ export interface Instance {
   readonly loop: Loop | null;
 }
 
-interface ExpandContext {
-  readonly agent: AgentFacts;
+interface ExpandContext extends Omit<Environment, 'each'> {
   readonly errors: ResolutionError[];
 }
 
@@ -44,7 +43,7 @@ function repeated(
   repetition: Repetition | null,
   around: Turn,
   module: CompiledModule,
-  { agent, errors }: ExpandContext,
+  { agent, inputs, shared, errors }: ExpandContext,
 ): readonly Turn[] {
   if (repetition === null) return [around];
   const { condition, loop, path } = repetition;
@@ -54,11 +53,12 @@ function repeated(
     errors.push({ code: 'expression_error', module: module.name, path: path + at, message: text });
     return [];
   };
-  const holds = ({ each }: Turn): boolean => condition === null || isTrue(condition.condition, { agent, each });
+  const holds = ({ each }: Turn): boolean =>
+    condition === null || isTrue(condition.condition, { agent, each, inputs, shared });
   try {
     if (loop === null) return holds(around) ? [around] : [];
     if (condition?.usesElement === false && !holds(around)) return [];
-    const elements = elementsOf(loop, { agent, each: null });
+    const elements = elementsOf(loop, { agent, each: null, inputs, shared });
     if (typeof elements === 'string') return failed('/for_each', elements);
     const turns = elements.map((each) => ({ each, loop }));
     return condition?.usesElement === true ? turns.filter(holds) : turns;

@@ -9,20 +9,33 @@ import {
   type Operand,
   referencesOfCondition,
 } from './parse-condition.js';
-import type { Expression, Literal, Reference } from './parse-expression.js';
+import type { Expression, Literal, PathReference, Reference } from './parse-expression.js';
 import { quoted } from './printable.js';
-import { BOOLEAN, isScalar, NUMBER, nounOf, TEXT, UNKNOWN, type ValueType } from './values.js';
+import {
+  BOOLEAN,
+  type FieldType,
+  holdsSecret,
+  isScalar,
+  listed,
+  NUMBER,
+  nounOf,
+  TEXT,
+  UNKNOWN,
+  type ValueType,
+} from './values.js';
 
 /** What the names in an expression mean at its place. */
 export interface Scope {
   /** Types of the element of the loop around it; null outside of loops. */
   readonly each: { readonly key: ValueType; readonly value: ValueType } | null;
-  /** Names of the element's fields that are there because a condition around this asks for them, such as `value.port`. */
+  /** The inputs of the module. */
+  readonly inputs: ReadonlyMap<string, FieldType>;
+  /** Values that are there because a condition around this asks for them, such as `each.value.port`. */
   readonly present: ReadonlySet<string>;
 }
 
-/** The scope outside of loops. */
-export const OUTSIDE_OF_LOOPS: Scope = { each: null, present: new Set() };
+/** Returns the scope outside of loops and conditions. */
+export const scopeOf = (inputs: Scope['inputs']): Scope => ({ each: null, inputs, present: new Set() });
 
 /** Type of an expression; `optional` when its value may be missing for some agents or elements. */
 interface Typed {
@@ -53,40 +66,64 @@ function typeOfArgument(argument: Literal | Reference, scope: Scope): TypedArgum
   if ('literal' in argument) return { type: typeOfLiteral(argument), literal: argument.literal };
   const typed = typeOfReference(argument, scope);
   if (typeof typed === 'string') return typed;
-  return typed.optional && argument.from === 'each' ? absence(argument, typed.type) : { type: typed.type };
+  return typed.optional && isTracked(argument) ? absence(argument, typed.type) : { type: typed.type };
 }
 
 const typeOfLiteral = ({ literal }: Literal): ValueType =>
   typeof literal === 'string' ? TEXT : typeof literal === 'number' ? NUMBER : BOOLEAN;
 
-function typeOfReference(reference: Reference, { each, present }: Scope): Typed | string {
-  if (reference.from !== 'each')
-    return { type: TEXT, optional: reference.from === 'tags' || reference.from === 'attributes' };
-  if (each === null) return `"each" is the element of a loop, and no "for_each" is around this`;
-  const [first, ...fields] = reference.path;
-  let typed: Typed = { type: first === 'key' ? each.key : each.value, optional: false };
-  let path = `each.${first}`;
+function typeOfReference(reference: Reference, { each, inputs, present }: Scope): Typed | string {
+  const { from } = reference;
+  if (from !== 'each' && from !== 'inputs') return { type: TEXT, optional: from !== 'agent' && from !== 'secrets' };
+  const written = `${from}.${reference.name}`;
+  let typed: Typed;
+  let path: string;
+  let fields: readonly string[];
+  if (from === 'inputs') {
+    if (inputs.size === 0) return `the module has no inputs; declare ${quoted(reference.path[0] ?? '')} below "inputs"`;
+    typed = { type: { type: 'map', fields: inputs, of: null, isDeclared: true }, optional: false };
+    path = 'inputs';
+    fields = reference.path;
+  } else {
+    if (each === null) return `"each" is the element of a loop, and no "for_each" is around this`;
+    const [first = '', ...rest] = reference.path;
+    typed = { type: first === 'key' ? each.key : each.value, optional: false };
+    path = `each.${first}`;
+    fields = rest;
+  }
   for (const field of fields) {
     const { type } = typed;
     if (type.type === 'unknown') return typed;
     if (type.type !== 'map') return `${path} is ${nounOf(type)}, and has no field ${quoted(field)}; write ${path}`;
+    if (type.of !== null) {
+      typed = { type: type.of, optional: true };
+      path += `.${field}`;
+      continue;
+    }
     const found = type.fields.get(field);
     if (found === undefined) {
       const meant = suggestion(field, type.fields.keys());
       if (meant !== '') return `${path} has no field ${quoted(field)}${meant}`;
+      if (type.isDeclared) return `${path} has no field ${quoted(field)}; it has ${listed(type.fields.keys())}`;
       // The only element that had it may have gone.
-      return { type: UNKNOWN, optional: !present.has(reference.name) };
+      return { type: UNKNOWN, optional: !present.has(written) };
     }
     typed = { type: found.type, optional: typed.optional || found.optional };
     path += `.${field}`;
   }
-  return present.has(reference.name) ? { ...typed, optional: false } : typed;
+  return present.has(written) ? { ...typed, optional: false } : typed;
 }
 
+/** Returns true for a value whose presence is known when the module is read. */
+const isTracked = (reference: Reference): reference is PathReference =>
+  reference.from === 'each' || reference.from === 'inputs';
+
 /** Returns a message about a field that some elements lack. */
-function absence({ name, path }: Extract<Reference, { from: 'each' }>, { type }: ValueType): string {
+function absence({ from, name, path }: PathReference, { type }: ValueType): string {
+  const asks = `ask with if: ${from}.${name} != nil`;
+  if (from === 'inputs') return `inputs.${name} may have no value; add | ${DEFAULT}: …, or ${asks}`;
   const which = type === 'unknown' ? 'no element has a field' : 'some elements have no';
-  return `${which} ${quoted(path.at(-1) ?? '')}; give it to each, add | ${DEFAULT}: …, or ask with if: each.${name} != nil`;
+  return `${which} ${quoted(path.at(-1) ?? '')}; give it to each, add | ${DEFAULT}: …, or ${asks}`;
 }
 
 /**
@@ -96,9 +133,10 @@ function absence({ name, path }: Extract<Reference, { from: 'each' }>, { type }:
 export function insertionProblem(expression: Expression, scope: Scope, isAlone: boolean): string | null {
   const typed = typeOfExpression(expression, scope);
   if (typeof typed === 'string') return typed;
-  if (typed.optional && expression.reference.from === 'each') {
-    return absence(expression.reference, typed.type);
-  }
+  if (typed.optional && isTracked(expression.reference)) return absence(expression.reference, typed.type);
+  if (typed.type.type === 'secret') return null;
+  if (holdsSecret(typed.type))
+    return `this gives ${nounOf(typed.type)} with a secret in it; name the fields that you need`;
   if (isAlone || isScalar(typed.type)) return null;
   const mend =
     typed.type.type === 'list' ? 'end with | join: " ", first or last' : 'name a field of it, or end with | to_json';
@@ -142,12 +180,22 @@ function valueProblem(operand: Operand, scope: Scope): string | null {
   const typed = typeOfOperand(operand, scope);
   if (typeof typed === 'string') return typed;
   if (typed.type.type !== 'boolean' && typed.type.type !== 'unknown') {
-    return `a condition is true or false, and this is ${nounOf(typed.type)}; compare it, such as with == "…", or ask whether it is there with != nil`;
+    const how =
+      typed.type.type === 'text'
+        ? 'compare it, such as with == "…"'
+        : typed.type.type === 'list'
+          ? 'look into it with contains'
+          : typed.type.type === 'number'
+            ? 'compare it, such as with > 0'
+            : null;
+    const mends = [...(how === null ? [] : [how]), ...(typed.optional ? ['ask whether it is there with != nil'] : [])];
+    const mend = mends.length === 0 ? '' : `; ${mends.join(', or ')}`;
+    return `a condition is true or false, and this is ${nounOf(typed.type)}${mend}`;
   }
   return null;
 }
 
-/** Returns the fields of the element that are there when a condition holds. */
+/** Returns the inputs and the fields of the element that are there when a condition holds. */
 export function presentFields(condition: Condition): readonly string[] {
   switch (condition.type) {
     case 'and':
@@ -165,8 +213,9 @@ export function presentFields(condition: Condition): readonly string[] {
 }
 
 function fieldOf(operand: Operand): readonly string[] {
-  if (operand === NIL || 'literal' in operand || operand.reference.from !== 'each') return [];
-  return operand.filters.some(({ name }) => name === DEFAULT) ? [] : [operand.reference.name];
+  if (operand === NIL || 'literal' in operand || !isTracked(operand.reference)) return [];
+  const { from, name } = operand.reference;
+  return operand.filters.some((filter) => filter.name === DEFAULT) ? [] : [`${from}.${name}`];
 }
 
 const ORDERED: readonly Comparison[] = ['<', '<=', '>', '>='];

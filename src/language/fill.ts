@@ -10,7 +10,7 @@ import { FilteredTooLong } from './filters.js';
 import type { KnownKind } from './kind-set.js';
 import type { Expression, Reference } from './parse-expression.js';
 import { memberSchema, takesOnlyText } from './shape-schema.js';
-import { textOf, type Value } from './values.js';
+import { SecretName, textOf, type Value } from './values.js';
 
 /** A secret's value, and four hex digits that change with it. */
 interface SecretValue {
@@ -64,6 +64,7 @@ export function fill(compiled: Compiled, filling: FillContext, path = ''): unkno
     case 'value': {
       const value = valueFor(compiled.expression, filling, path);
       if (value === null) return '';
+      if (value instanceof SecretName) return fill({ type: 'text', parts: [compiled.expression] }, filling, path);
       filling.room.left -= textOf(value).length;
       if (filling.room.left >= 0) return value;
       tooLong(filling, path);
@@ -85,16 +86,17 @@ export function fillText(parts: TextParts, filling: FillContext, path: string): 
   for (const part of parts) {
     let inserted: string;
     if (typeof part === 'string') inserted = part;
-    else if (part.reference.from !== 'secrets') {
-      const value = valueFor(part, filling, path);
+    else {
+      const value =
+        part.reference.from === 'secrets' ? new SecretName(part.reference.name) : valueFor(part, filling, path);
       if (value === null) continue;
-      inserted = typeof value === 'string' ? value : textOf(value);
-    } else {
-      const found = secretFor(part.reference.name, filling, path);
-      if (found === null) continue;
-      inserted = found.value;
-      const [start, end] = [text.length, text.length + inserted.length];
-      spans.push({ start, end, secret: part.reference.name, tag: found.tag });
+      if (value instanceof SecretName) {
+        const found = secretFor(value.secret, filling, path);
+        if (found === null) continue;
+        inserted = found.value;
+        const [start, end] = [text.length, text.length + inserted.length];
+        spans.push({ start, end, secret: value.secret, tag: found.tag });
+      } else inserted = typeof value === 'string' ? value : textOf(value);
     }
     text += inserted;
     filling.room.left -= inserted.length;
@@ -133,6 +135,8 @@ function valueFor(expression: Expression, filling: FillContext, path: string): V
 
 function missing({ from, name }: Reference): string {
   if (from === 'each') return `this element has no ${name.split('.').at(-1)}`;
+  if (from === 'inputs') return `inputs.${name} has no value`;
+  if (from === 'shared') return `the agent has no shared value "${name}"; set it below "shared" in a value set`;
   const mend = name.includes('|') ? '; write a filter after " | ", with a space on both sides' : '';
   return `the agent has no ${from === 'tags' ? 'tag' : 'attribute'} "${name}"${mend}`;
 }

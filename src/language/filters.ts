@@ -1,7 +1,7 @@
 /** The filters of expressions: what each takes and gives. All are pure, and each result is bounded. */
 import { suggestion } from './nearest.js';
 import { quoted } from './printable.js';
-import { BOOLEAN, isList, isScalar, nounOf, TEXT, textOf, type Value, type ValueType } from './values.js';
+import { BOOLEAN, holdsSecret, isList, isScalar, nounOf, TEXT, textOf, type Value, type ValueType } from './values.js';
 
 type FilterType = 'text' | 'list' | 'any';
 type ArgumentType = 'text' | 'some text' | 'count' | 'same';
@@ -182,6 +182,7 @@ export interface TypedArgument {
 export function filterType(name: string, given: readonly TypedArgument[], type: ValueType): ValueType | string {
   const filter = Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
   if (filter === undefined) return unknownFilter(name);
+  if (holdsSecret(type)) return 'filters cannot take a secret; store the secret in the form that you need';
   const write = `write | ${filter.example}`;
   if (given.length !== filter.arguments.length) {
     const wanted = filter.arguments.length;

@@ -1,7 +1,7 @@
 /** Loops: what `for_each` goes over, the types of its elements, and the elements for one agent. */
 import { type Element, type Environment, evaluate } from './evaluate.js';
 import { hasExpression } from './expression.js';
-import { changingAttribute, OUTSIDE_OF_LOOPS, type Scope, typeOfExpression } from './expression-types.js';
+import { changingAttribute, type Scope, typeOfExpression } from './expression-types.js';
 import { FilteredTooLong } from './filters.js';
 import { CLOSE, type Expression, OPEN, parseExpression, referencesOf } from './parse-expression.js';
 import { quoted } from './printable.js';
@@ -40,9 +40,9 @@ interface ReadLoop {
 /** Maximum characters of the key of an element. */
 const MAX_KEY = 128;
 
-/** Reads the values of `for_each` and `key`. Returns the first mistake. */
-export function readLoop(data: unknown, keyField: string | null): ReadLoop | LoopProblem {
-  if (typeof data === 'string') return readExpression(data, keyField);
+/** Reads the values of `for_each` and `key`. Returns the first mistake. @param scope of the expression */
+export function readLoop(data: unknown, keyField: string | null, scope: Scope): ReadLoop | LoopProblem {
+  if (typeof data === 'string') return readExpression(data, keyField, scope);
   if (data === null) return { path: [], message: 'a list or a mapping is missing after "for_each"' };
   const expression = expressionIn(data, []);
   if (expression !== null) {
@@ -67,7 +67,7 @@ function expressionIn(data: unknown, path: readonly string[]): readonly string[]
   return null;
 }
 
-function readExpression(source: string, keyField: string | null): ReadLoop | LoopProblem {
+function readExpression(source: string, keyField: string | null, scope: Scope): ReadLoop | LoopProblem {
   const wrong = (message: string): LoopProblem => ({ path: [], message });
   const braces = source.includes(OPEN) ? OPEN : '{{';
   if (source.includes(braces)) return wrong(`"for_each" is an expression as a whole; leave out ${braces} and ${CLOSE}`);
@@ -78,8 +78,10 @@ function readExpression(source: string, keyField: string | null): ReadLoop | Loo
     return wrong('a loop cannot go over a secret, because its elements are shown');
   const changing = changingAttribute(referencesOf(expression));
   if (changing !== null) return wrong(changing);
-  const typed = typeOfExpression(expression, OUTSIDE_OF_LOOPS);
+  const typed = typeOfExpression(expression, scope);
   if (typeof typed === 'string') return wrong(typed);
+  if (typed.optional && expression.reference.from === 'inputs')
+    return wrong(`inputs.${expression.reference.name} may have no value; give it a default, such as []`);
   const types = elementTypes(typed.type, keyField);
   return typeof types === 'string' ? wrong(types) : { loop: { source: expression, keyField }, types };
 }
@@ -93,6 +95,8 @@ function elementTypes(type: ValueType, keyField: string | null): ReadLoop['types
   const value = elementType(type);
   if (value === null) return 'the members of this mapping have different types; give each the same fields';
   if (value.type === 'list') return 'the elements of a loop are texts, numbers or mappings, and these are lists';
+  if (value.type === 'secret' && type.type === 'list')
+    return 'secrets cannot tell elements apart; make it a map, whose names do';
   const isKeyed = type.type === 'list' && value.type === 'map';
   if (!isKeyed) {
     if (keyField === null) return { key: TEXT, value };
@@ -149,6 +153,7 @@ export function elementsOf({ source, keyField }: Loop, environment: Environment)
     const evaluated = evaluate(source, environment);
     if ('missing' in evaluated) {
       const { from, name } = evaluated.missing;
+      if (from === 'inputs') return `inputs.${name} has no value`;
       return `the agent has no ${from === 'tags' ? 'tag' : 'attribute'} "${name}"; for none, add | default: ""`;
     }
     const elements = elementsOfValue(evaluated.value, keyField);

@@ -112,9 +112,35 @@ const MODULE: KeyAdvice = {
   resource: 'resources',
   hosts: ' "supports" says which agents a module is for, and an assignment gives it to them',
   targets: ' "supports" says which agents a module is for, and an assignment gives it to them',
-  variables: ` values come from tags and secrets, as in \${{ tags.KEY }}`,
-  vars: ` values come from tags and secrets, as in \${{ tags.KEY }}`,
+  variables: 'inputs',
+  vars: 'inputs',
+  params: 'inputs',
+  parameters: 'inputs',
+  defaults: ' "default" of an input is its value for agents that have no other',
   version: ' the orchestrator numbers the revisions of a module itself',
+};
+
+const INPUT: KeyAdvice = {
+  required: ' an input without a default is required; "optional: true" lets it have no value',
+  mandatory: ' an input without a default is required; "optional: true" lets it have no value',
+  nullable: 'optional',
+  sensitive: 'secret',
+  no_log: 'secret',
+  choices: 'enum',
+  options: 'enum',
+  values: 'enum',
+  items: 'of',
+  elements: 'of',
+  value: 'default',
+  properties: 'fields',
+  attributes: 'fields',
+  regex: 'pattern',
+  validation: ' "enum", "pattern", "minimum" and "maximum" say which values are possible',
+  min: 'minimum',
+  max: 'maximum',
+  min_length: ' "pattern" says what a text must look like, such as "^.{8,}$"',
+  max_length: ' "pattern" says what a text must look like, such as "^.{0,64}$"',
+  title: 'description',
 };
 
 const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
@@ -130,7 +156,8 @@ const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
 export function keyAdvice(owner: string, key: string, known: readonly string[]): string {
   const word = key.toLowerCase().replaceAll('-', '_');
   const own =
-    { module: MODULE, resource: ENTRY }[owner.toLowerCase()] ?? KINDS.find(([kinds]) => kinds.test(owner))?.[1];
+    { module: MODULE, resource: ENTRY, input: INPUT }[owner.toLowerCase()] ??
+    KINDS.find(([kinds]) => kinds.test(owner))?.[1];
   const isKind = KINDS.some(([kinds]) => kinds.test(owner));
   const meant = adviceFor(own, word) ?? (isKind ? adviceFor(ALL, word) : undefined);
   if (meant === undefined) return '';

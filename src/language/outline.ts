@@ -1,7 +1,9 @@
 /** The outline of a module for rules across its parts. It leaves broken parts out. */
 import { canonicalJson } from '../kernel/json.js';
 import type { MistakeList, Place } from './diagnostic.js';
-import { presentFields, type Scope } from './expression-types.js';
+import { presentFields, type Scope, scopeOf } from './expression-types.js';
+import type { Input } from './inputs/input.js';
+import { fieldTypes, readInputs } from './inputs/read-inputs.js';
 import { type OutlineOption, readKindChoice } from './kind-choice.js';
 import type { KindSet } from './kind-set.js';
 import {
@@ -61,6 +63,10 @@ interface OutlineClause extends Place {
 
 export interface Outline {
   readonly root: Located;
+  /** Inputs of the module; null for one with a mistake of its own. */
+  readonly inputs: ReadonlyMap<string, Input | null>;
+  /** What expressions outside of loops and conditions may name. */
+  readonly scope: Scope;
   readonly supports: readonly OutlineClause[];
   /** All resources, also those of groups. */
   readonly entries: readonly OutlineEntry[];
@@ -72,19 +78,23 @@ export interface Outline {
 
 /** Reads the outline and reports every mistake inside bodies. */
 export function readOutline(root: Located, kinds: KindSet, mistakes: MistakeList): Outline {
+  const inputs = readInputs(member(root, 'inputs'), mistakes);
+  const scope = scopeOf(fieldTypes(inputs));
   const groups: OutlineGroup[] = [];
   const entries = items(member(root, 'resources')).flatMap((node, index): readonly OutlineEntry[] => {
     const path = `/resources/${index}`;
     if (node.type !== 'map') return [];
-    if (!node.members.has('resources')) return [readEntry(node, path, { kinds, mistakes, group: null })];
-    const group: OutlineGroup = { path, node, ...namesOf(node, path), ...repetitionOf(node, null) };
+    if (!node.members.has('resources')) return [readEntry(node, path, { kinds, mistakes, scope, group: null })];
+    const group: OutlineGroup = { path, node, ...namesOf(node, path), ...repetitionOf(node, null, scope) };
     groups.push(group);
     return items(member(node, 'resources')).flatMap((inner, at) =>
-      inner.type === 'map' ? [readEntry(inner, `${path}/resources/${at}`, { kinds, mistakes, group })] : [],
+      inner.type === 'map' ? [readEntry(inner, `${path}/resources/${at}`, { kinds, mistakes, scope, group })] : [],
     );
   });
   return {
     root,
+    inputs,
+    scope,
     supports: items(member(root, 'supports')).flatMap((node, index) => {
       const clause = clauseOf(node);
       return clause === null ? [] : [{ clause, path: `/supports/${index}`, start: node.start, end: node.end }];
@@ -105,6 +115,8 @@ interface Reading {
   readonly kinds: KindSet;
   readonly mistakes: MistakeList;
   readonly group: OutlineGroup | null;
+  /** That of the module. */
+  readonly scope: Scope;
 }
 
 const namesOf = (node: LocatedMap, path: string) => ({
@@ -113,12 +125,12 @@ const namesOf = (node: LocatedMap, path: string) => ({
 });
 
 /** Returns the loop of an entry or a group, and the types of its elements; null without one. */
-function loopOf(node: LocatedMap): { readonly loop: string; readonly each: Scope['each'] } | null {
+function loopOf(node: LocatedMap, scope: Scope): { readonly loop: string; readonly each: Scope['each'] } | null {
   const source = member(node, 'for_each');
   if (source === undefined) return null;
   const key = scalarAt(node, '/key')?.value;
   const data = dataOf(source);
-  const read = readLoop(data, typeof key === 'string' ? key : null);
+  const read = readLoop(data, typeof key === 'string' ? key : null, scope);
   // A loop with a mistake of its own admits every field.
   return { each: 'message' in read ? ANY : read.types, loop: canonicalJson(data) };
 }
@@ -133,13 +145,14 @@ function conditionOf(node: LocatedMap): Condition | null {
 }
 
 /** Returns what an entry has of its own and of its group: the loop, and what its conditions promise. */
-function repetitionOf(node: LocatedMap, group: OutlineRepetition | null): OutlineRepetition {
-  const own = loopOf(node);
+function repetitionOf(node: LocatedMap, group: OutlineRepetition | null, scope: Scope): OutlineRepetition {
+  const own = loopOf(node, scope);
   const condition = conditionOf(node);
   return {
     loop: own?.loop ?? group?.loop ?? null,
     scope: {
       each: own?.each ?? group?.scope.each ?? null,
+      inputs: scope.inputs,
       present: new Set([...(group?.scope.present ?? []), ...(condition === null ? [] : presentFields(condition))]),
     },
     isConditional: node.members.has('if') || group?.isConditional === true,
@@ -160,7 +173,7 @@ function readEntry(node: LocatedMap, path: string, reading: Reading): OutlineEnt
   const universal = resource && readKindChoice(resource, { ...reading, path: `${path}/resource`, when: null });
   return {
     group,
-    ...repetitionOf(node, group),
+    ...repetitionOf(node, group, reading.scope),
     path,
     node,
     ...namesOf(node, path),

@@ -5,7 +5,7 @@ import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
 import { isSound } from './values.js';
 
-const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent', 'each'] as const;
+const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent', 'each', 'inputs', 'shared'] as const;
 const AGENT_FIELDS = ['name', 'node_id'] as const;
 
 /** Start of an expression. */
@@ -14,10 +14,17 @@ export const CLOSE = '}}';
 
 /** The value that an expression names. */
 export type Reference =
-  | { readonly from: 'secrets' | 'tags' | 'attributes'; readonly name: string }
+  | { readonly from: 'secrets' | 'tags' | 'attributes' | 'shared'; readonly name: string }
   | { readonly from: 'agent'; readonly name: (typeof AGENT_FIELDS)[number] }
-  /** The element of a loop: `key`, or `value` and the names of fields inside it. `name` is the path as it is written. */
-  | { readonly from: 'each'; readonly name: string; readonly path: readonly string[] };
+  | PathReference;
+
+/** The element of a loop (`key`, or `value` and the names of fields inside it), or an input and the names of fields inside it. */
+export interface PathReference {
+  readonly from: 'each' | 'inputs';
+  /** The path as it is written. */
+  readonly name: string;
+  readonly path: readonly string[];
+}
 
 /** A value that is written as it is. */
 export interface Literal {
@@ -181,7 +188,7 @@ function parseReference(source: string): Reference | string {
   const name = dot === -1 ? '' : source.slice(dot + 1);
   if (!isNamespace(from)) {
     if (/^item\b/.test(source)) return 'the element of a loop is each.value here, and its key is each.key';
-    const known = 'secrets.NAME, tags.KEY, attributes.KEY, agent.name or agent.node_id';
+    const known = 'inputs.NAME, secrets.NAME, tags.KEY, attributes.KEY, agent.name or agent.node_id';
     return `${quoted(source)} is not an expression; use ${known}${suggestion(from, NAMESPACES)}`;
   }
   if (from === 'agent') {
@@ -191,7 +198,8 @@ function parseReference(source: string): Reference | string {
       : `the agent has no ${quoted(name)}; use agent.name or agent.node_id${suggestion(name, AGENT_FIELDS)}`;
   }
   if (from === 'each') return parseElement(name, source);
-  const sound = from === 'secrets' ? isSecretName(name) : isTagKey(name);
+  if (from === 'inputs') return parseInput(name, source);
+  const sound = from === 'secrets' ? isSecretName(name) : from === 'shared' ? FIELD.test(name) : isTagKey(name);
   return sound
     ? { from, name }
     : `${quoted(source)} does not name ${NOUNS[from]}; write ${OPEN} ${from}.${EXAMPLES[from]} }}`;
@@ -204,13 +212,23 @@ function parseElement(name: string, source: string): Reference | string {
   if (path[0] !== 'value' && (path[0] !== 'key' || path.length > 1)) {
     return `${quoted(source)} names no value; ${known}${suggestion(path[0] ?? '', ['key', 'value'])}`;
   }
-  return path.every((part) => /^\w[\w-]*$/.test(part))
-    ? { from: 'each', name, path }
-    : `${quoted(source)} names no value; the name of a field has letters, digits, "_" and "-"`;
+  return path.every((part) => FIELD.test(part)) ? { from: 'each', name, path } : noField(source);
 }
 
-const NOUNS = { secrets: 'a secret', tags: 'a tag', attributes: 'an attribute' } as const;
-const EXAMPLES = { secrets: 'NAME', tags: 'KEY', attributes: 'KEY' } as const;
+/** Returns the reference to an input; `name` is what follows `inputs.`. */
+function parseInput(name: string, source: string): Reference | string {
+  if (name === '') return `"inputs" does not name a value; write ${OPEN} inputs.NAME }}`;
+  const path = name.split('.');
+  return path.every((part) => FIELD.test(part)) ? { from: 'inputs', name, path } : noField(source);
+}
+
+const FIELD = /^\w[\w-]*$/;
+
+const noField = (source: string): string =>
+  `${quoted(source)} names no value; the name of a field has letters, digits, "_" and "-"`;
+
+const NOUNS = { secrets: 'a secret', tags: 'a tag', attributes: 'an attribute', shared: 'a shared value' } as const;
+const EXAMPLES = { secrets: 'NAME', tags: 'KEY', attributes: 'KEY', shared: 'NAME' } as const;
 
 const isNamespace = (text: string): text is (typeof NAMESPACES)[number] => NAMESPACES.some((name) => name === text);
 const isAgentField = (text: string): text is (typeof AGENT_FIELDS)[number] =>

@@ -6,7 +6,7 @@ import { checkShape } from './check-shape.js';
 import { type AgentLabels, clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
 import { MistakeList } from './diagnostic.js';
-import type { AgentFacts, Element } from './evaluate.js';
+import type { Element, Environment } from './evaluate.js';
 import type { Instance } from './expand.js';
 import { type FillContext, fill, type SecretSource } from './fill.js';
 import type { KnownKind } from './kind-set.js';
@@ -26,8 +26,7 @@ export interface Realized extends Instance {
   readonly identity: string;
 }
 
-interface RealizeContext {
-  readonly agent: AgentFacts;
+interface RealizeContext extends Omit<Environment, 'each'> {
   readonly secret: SecretSource;
   readonly room: { left: number };
   readonly errors: ResolutionError[];
@@ -37,7 +36,7 @@ const UNTAINTED: ReadonlyMap<string, readonly Span[]> = new Map();
 
 /** Returns an instance of a resource for the agent. Returns null and reports the error when it has one. */
 export function realize(module: CompiledModule, instance: Instance, context: RealizeContext): Realized | null {
-  const { agent, secret, room, errors } = context;
+  const { agent, inputs, shared, secret, room, errors } = context;
   const { resource, each, loop } = instance;
   const id = withKey(resource.id, each, '');
   const name = withKey(resource.name, each, ' ');
@@ -57,7 +56,7 @@ export function realize(module: CompiledModule, instance: Instance, context: Rea
   }
   const { option } = choice;
   // Objects are written out here, because spreading them took most of the time of a resolution.
-  const filling: FillContext = { agent, each, secret, room, problems: [], taint: new Map() };
+  const filling: FillContext = { agent, each, inputs, shared, secret, room, problems: [], taint: new Map() };
   const { problems, taint } = filling;
   const body = bodyOf(fill(option.body.value, filling));
   if (problems.length === 0 && option.body.unsettled) checkFilled(option, body, filling);

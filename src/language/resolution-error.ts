@@ -9,6 +9,8 @@ export type ResolutionCode = Extract<
   | 'expression_error'
   | 'secret_unavailable'
   | 'module_conflict'
+  | 'input_missing'
+  | 'input_invalid'
 >;
 
 export interface ResolutionError {
@@ -26,6 +28,8 @@ const HINTS: Readonly<Record<ResolutionCode, string>> = {
   variant_missing: 'add a variant for this agent, or one with "when: {}" for all the others',
   expression_error: 'set the tag on the agent, change the expression, or give it a default, such as | default: "none"',
   secret_unavailable: 'create the secret, renew it, or change its restriction so that this agent may have it',
+  input_missing: 'give the input a value, or a default in the module',
+  input_invalid: 'correct the value where it is set; see where it comes from: orch explain NODE MODULE.INPUT',
   module_conflict:
     'keep the resource in one of the places, or make both equal; break a cycle by taking out a dependency',
 };

@@ -12,6 +12,7 @@ import { type CompiledModule, compileModule, type ModuleSource } from './compile
 import type { AgentFacts } from './evaluate.js';
 import { expand } from './expand.js';
 import type { SecretSource } from './fill.js';
+import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
 import type { KindSet } from './kind-set.js';
 import { type MergedSet, merge, type Node } from './merge.js';
 import { quoted, shortened } from './printable.js';
@@ -24,6 +25,8 @@ interface ResolveRequest {
   readonly modules: readonly ModuleSource[];
   readonly agent: AgentFacts;
   readonly secret: SecretSource;
+  /** Values of inputs; none if it is absent. */
+  readonly values?: GivenValues;
 }
 
 export interface CompiledRequest extends Omit<ResolveRequest, 'modules'> {
@@ -55,15 +58,27 @@ export function resolve({ modules, ...rest }: ResolveRequest, kinds: KindSet = S
 export const resolveCompiled = (request: CompiledRequest): Resolution => finish(resolveSteps(request));
 
 /** Resolves in steps of at most one resource. */
-export function* resolveSteps({ modules: named, agent, secret }: CompiledRequest): Steps<Resolution> {
+export function* resolveSteps({
+  modules: named,
+  agent,
+  secret,
+  values = NO_VALUES,
+}: CompiledRequest): Steps<Resolution> {
   const seen = new Set<string>();
   const modules = named.filter(({ name }) => !seen.has(name) && seen.add(name));
   throwErrors(modules.flatMap((module) => unsupported(module, agent)));
   const errors: ResolutionError[] = [];
-  const context = { agent, secret: once(secret), room: { left: MAX_FILLED }, errors };
+  const own = { agent, secret: once(secret), room: { left: MAX_FILLED }, errors };
+  const given = valuesFor(values, agent);
   const realized: Realized[] = [];
   const checks: DesiredCheck[] = [];
   for (const module of modules) {
+    const { inputs, shared, problems } = moduleValues(module, given);
+    if (problems.length > 0) {
+      errors.push(...problems.map((problem) => inputError(module, agent, problem)));
+      continue;
+    }
+    const context = { ...own, inputs, shared };
     for (const instance of expand(module, context)) {
       const one = realize(module, instance, context);
       if (one !== null) realized.push(one);

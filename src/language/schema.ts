@@ -6,6 +6,7 @@ import { CATALOGUE } from '../resources/catalogue.js';
 import { CHECK_KINDS, CHECK_SCHEMAS, type CheckKind } from '../resources/checks/check-kinds.js';
 import type { Body } from '../resources/kind.js';
 import { CONFIRM_PATTERN } from './confirm-time.js';
+import { inputJsonSchemas } from './inputs/input-schema.js';
 import { admitExpressions, type KindSet, kindSet } from './kind-set.js';
 
 /** Maximum resources in one module (`docs/protocols/limits.md`). */
@@ -35,22 +36,29 @@ const ENTRY = 'Resource';
 
 const LINE = '^[^\\u0000-\\u001f\\u007f]+$';
 
-const clauseSchema = Type.Unsafe<AttributeClause>(
+/** Keys of clauses that are attributes of an agent. */
+const ATTRIBUTE_KEYS = {
+  arch: Type.Optional(Type.Enum(ARCHES, { description: 'Processor architecture' })),
+  distro: Type.Optional(Type.String({ minLength: 1, description: `Distribution; known: ${KNOWN_DISTROS.join(', ')}` })),
+  init_system: Type.Optional(Type.Enum(INIT_SYSTEMS, { description: 'Service manager' })),
+  platform: Type.Optional(Type.Enum(PLATFORMS, { description: 'Operating system; every agent has it' })),
+  version: Type.Optional(Type.String({ minLength: 1, description: 'Version of the system or distribution' })),
+};
+
+/** Options of clauses: a title for messages, and keys for tags. */
+const CLAUSE = {
+  title: 'Attribute clause',
+  description: 'Matches an agent when every key equals its attribute; `tag.<name>` is a tag of the agent',
+  patternProperties: { '^tag\\.[^\\s]+$': Type.String({ description: 'Value of an operator-defined tag' }) },
+};
+
+const clauseSchema = Type.Unsafe<AttributeClause>(closed(ATTRIBUTE_KEYS, CLAUSE));
+
+/** Clause of a value set, which also knows the name of an agent. */
+export const valueClauseSchema = Type.Unsafe<AttributeClause>(
   closed(
-    {
-      arch: Type.Optional(Type.Enum(ARCHES, { description: 'Processor architecture' })),
-      distro: Type.Optional(
-        Type.String({ minLength: 1, description: `Distribution; known: ${KNOWN_DISTROS.join(', ')}` }),
-      ),
-      init_system: Type.Optional(Type.Enum(INIT_SYSTEMS, { description: 'Service manager' })),
-      platform: Type.Optional(Type.Enum(PLATFORMS, { description: 'Operating system; every agent has it' })),
-      version: Type.Optional(Type.String({ minLength: 1, description: 'Version of the system or distribution' })),
-    },
-    {
-      title: 'Attribute clause',
-      description: 'Matches an agent when every key equals its attribute; `tag.<name>` is a tag of the agent',
-      patternProperties: { '^tag\\.[^\\s]+$': Type.String({ description: 'Value of an operator-defined tag' }) },
-    },
+    { agent: Type.Optional(Type.String({ minLength: 1, description: 'Name of one agent' })), ...ATTRIBUTE_KEYS },
+    CLAUSE,
   ),
 );
 
@@ -133,8 +141,15 @@ const repeatSchemas = {
   ),
 };
 
-/** Returns the schema of a module with the given schemas for the value of `resource` and of checks. */
-export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice, checks: CheckValues = WRITTEN_CHECKS) {
+/** Inputs whose types `readInputs` checks. */
+const ANY_INPUTS = Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Object({}));
+
+/** Returns the schema of a module with the given schemas for the value of `resource`, of checks and of `inputs`. */
+export function moduleSchemaWith<Choice extends Type.TSchema>(
+  choice: Choice,
+  checks: CheckValues = WRITTEN_CHECKS,
+  inputs: Type.TUnsafe<Readonly<Record<string, unknown>>> = ANY_INPUTS,
+) {
   const variant = closed(
     { when: clauseSchema, resource: choice },
     { title: 'Variant', description: 'A resource for the agents that the clause matches' },
@@ -193,6 +208,7 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(choice: Choice, ch
       supports: optional(
         Type.Array(clauseSchema, { description: 'An agent must match at least one clause; none: no agent' }),
       ),
+      inputs: Type.Optional({ ...inputs, description: 'Values that the module takes from outside, by name' }),
       resources: optional(
         Type.Array(entry, {
           maxItems: MAX_RESOURCES,
@@ -237,7 +253,8 @@ export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
   const names = [...kinds.keys()];
   const refs = Object.fromEntries(names.map((name) => [name, { $ref: `#/$defs/choice/properties/${name}` }]));
   const required = names.map((name) => ({ required: [name] }));
-  const schema = JSON.stringify(moduleSchemaWith(Type.Ref('#/$defs/choice')));
+  const { inputs, input } = inputJsonSchemas('#/$defs/input');
+  const schema = JSON.stringify(moduleSchemaWith(Type.Ref('#/$defs/choice'), WRITTEN_CHECKS, Type.Unsafe(inputs)));
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: 'urn:orch:schema:module:v1',
@@ -246,6 +263,6 @@ export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
         ? { ...value, properties: { ...value.properties, ...refs }, oneOf: [...value.oneOf, ...required] }
         : value,
     ),
-    $defs: { choice: JSON.parse(JSON.stringify(choiceSchema(kinds))) },
+    $defs: JSON.parse(JSON.stringify({ choice: choiceSchema(kinds), input })),
   };
 }

@@ -1,6 +1,9 @@
 /** The JSON Schema keywords of TypeBox schemas that the language reads. */
 import type { TSchema } from 'typebox';
 
+/** Schema keyword with the whole message for values of another type, which may be secret. */
+export const INSTEAD = 'x-instead';
+
 export interface ShapeSchema {
   readonly type?: string;
   readonly title?: string;
@@ -22,6 +25,8 @@ export interface ShapeSchema {
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly minimum?: number;
+  /** Message for values of another type, which it does not show. */
+  readonly [INSTEAD]?: string;
   readonly maximum?: number;
 }
 

@@ -1,7 +1,16 @@
 /** Values of expressions and loops, and their types. */
 import { quoted } from './printable.js';
 
-export type Value = string | number | boolean | readonly Value[] | ValueMap;
+export type Value = string | number | boolean | SecretName | readonly Value[] | ValueMap;
+
+/** The name of a secret in the place of its value, which is filled in only where the expression stands. */
+export class SecretName {
+  readonly secret: string;
+
+  constructor(secret: string) {
+    this.secret = secret;
+  }
+}
 
 export interface ValueMap {
   readonly [name: string]: Value;
@@ -9,9 +18,18 @@ export interface ValueMap {
 
 /** Type of a value. `unknown` is that of the elements of an empty list, which no value has. */
 export type ValueType =
-  | { readonly type: 'text' | 'number' | 'boolean' | 'unknown' }
+  | { readonly type: 'text' | 'number' | 'boolean' | 'secret' | 'unknown' }
   | { readonly type: 'list'; readonly of: ValueType }
-  | { readonly type: 'map'; readonly fields: ReadonlyMap<string, FieldType> };
+  | MapType;
+
+export interface MapType {
+  readonly type: 'map';
+  readonly fields: ReadonlyMap<string, FieldType>;
+  /** Type of the members of a mapping with names of any kind; null for one with fields. */
+  readonly of: ValueType | null;
+  /** True if a module declares the fields, so that it has no others. */
+  readonly isDeclared: boolean;
+}
 
 export interface FieldType {
   readonly type: ValueType;
@@ -22,12 +40,14 @@ export interface FieldType {
 export const TEXT: ValueType = { type: 'text' };
 export const NUMBER: ValueType = { type: 'number' };
 export const BOOLEAN: ValueType = { type: 'boolean' };
+export const SECRET: ValueType = { type: 'secret' };
 export const UNKNOWN: ValueType = { type: 'unknown' };
 
 const NOUNS: Readonly<Record<ValueType['type'], string>> = {
   text: 'a text',
   number: 'a number',
   boolean: 'true or false',
+  secret: 'a secret',
   unknown: 'nothing',
   list: 'a list',
   map: 'a mapping',
@@ -41,9 +61,25 @@ export const isScalar = ({ type }: ValueType): boolean =>
 /** Returns the text of a value that is no list and no mapping, as it is inserted into a text; else its JSON. */
 export const textOf = (value: Value): string => (typeof value === 'object' ? JSON.stringify(value) : String(value));
 
-export const isMap = (value: Value): value is ValueMap => typeof value === 'object' && !isList(value);
+export const isMap = (value: Value): value is ValueMap =>
+  typeof value === 'object' && !isList(value) && !(value instanceof SecretName);
 
 export const isList = (value: Value): value is readonly Value[] => Array.isArray(value);
+
+/** Returns true for a type of which a part is a secret. */
+export function holdsSecret(type: ValueType): boolean {
+  if (type.type === 'list') return holdsSecret(type.of);
+  if (type.type !== 'map') return type.type === 'secret';
+  return (
+    (type.of !== null && holdsSecret(type.of)) || [...type.fields.values()].some((field) => holdsSecret(field.type))
+  );
+}
+
+/** Returns the names of the secrets in a value. */
+export function secretsInValue(value: Value): readonly string[] {
+  if (value instanceof SecretName) return [value.secret];
+  return typeof value === 'object' ? Object.values(value).flatMap(secretsInValue) : [];
+}
 
 /** A mistake in a value, at a JSON pointer inside it. */
 interface ValueProblem {
@@ -77,8 +113,10 @@ export function inferType(data: unknown, path: readonly string[] = []): ValueTyp
     }
     of = both;
   }
-  return Array.isArray(data) ? { type: 'list', of } : { type: 'map', fields };
+  return Array.isArray(data) ? { type: 'list', of } : mapType(fields);
 }
+
+const mapType = (fields: MapType['fields']): MapType => ({ type: 'map', fields, of: null, isDeclared: false });
 
 /** Returns true for a number that is exact. */
 export const isSound = (value: number): boolean =>
@@ -88,6 +126,7 @@ export const isSound = (value: number): boolean =>
 export function elementType(type: ValueType): ValueType | null {
   if (type.type === 'list') return type.of;
   if (type.type !== 'map') return null;
+  if (type.of !== null) return type.of;
   const members = [...type.fields.values()].map((field) => field.type);
   return members.reduce<ValueType | null>((of, member) => (of === null ? null : commonType(of, member)), UNKNOWN);
 }
@@ -104,6 +143,7 @@ export function commonType(a: ValueType, b: ValueType): ValueType | null {
     return of === null ? null : { type: 'list', of };
   }
   if (a.type !== 'map' || b.type !== 'map') return a.type === b.type ? a : null;
+  if (a.isDeclared || b.isDeclared) return null;
   const fields = new Map<string, FieldType>();
   for (const name of new Set([...a.fields.keys(), ...b.fields.keys()])) {
     const [left, right] = [a.fields.get(name), b.fields.get(name)];
@@ -111,7 +151,7 @@ export function commonType(a: ValueType, b: ValueType): ValueType | null {
     if (type === null) return null;
     fields.set(name, { type, optional: left?.optional !== false || right?.optional !== false });
   }
-  return fields.size > MAX_FIELDS ? null : { type: 'map', fields };
+  return fields.size > MAX_FIELDS ? null : mapType(fields);
 }
 
 /** Formats names for a message: `"a", "b"`, with an ellipsis for more than ten. */

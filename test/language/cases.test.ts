@@ -4,6 +4,8 @@ import { isFault } from '../../src/kernel/fault.js';
 import { type Diagnostic, renderDiagnostic } from '../../src/language/diagnostic.js';
 import type { AgentFacts } from '../../src/language/evaluate.js';
 import type { SecretRefusal } from '../../src/language/fill.js';
+import { entriesOf, type GivenValues } from '../../src/language/inputs/choose.js';
+import { parseValueSet } from '../../src/language/inputs/value-set.js';
 import { parseAssignments } from '../../src/language/parse-assignments.js';
 import { moduleParser, parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
@@ -87,6 +89,8 @@ describe('resolve', () => {
   interface Given {
     readonly kinds?: Kinds;
     readonly modules: readonly string[];
+    /** Texts of value sets, each with its name. */
+    readonly values?: Readonly<Record<string, string>>;
     readonly agent?: Partial<AgentFacts>;
     /** A value, or why the agent does not get it. */
     readonly secrets?: Readonly<Record<string, string | SecretRefusal>>;
@@ -97,7 +101,7 @@ describe('resolve', () => {
     attributes: { platform: 'linux', distro: 'debian', init_system: 'systemd', arch: 'x86_64' },
     tags: {},
   };
-  runCases('resolve', ({ kinds, modules, agent: given, secrets = {} }: Given) => {
+  runCases('resolve', ({ kinds, modules, agent: given, secrets = {}, values = {} }: Given) => {
     const parsed = modules.map((text) => {
       const { definition, diagnostics } = parserOf(kinds)(text);
       if (definition === null) throw new Error(`the case has a wrong module: ${JSON.stringify(diagnostics)}`);
@@ -107,8 +111,20 @@ describe('resolve', () => {
       const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
       return typeof value === 'string' ? { value, tag: 'a1b2' } : (value ?? null);
     };
+    const sets = Object.entries(values).map(([name, text]) => {
+      const { set, diagnostics } = parseValueSet(text);
+      if (set === null) throw new Error(`the case has a wrong value set: ${JSON.stringify(diagnostics)}`);
+      return { name, set };
+    });
+    const all: GivenValues = {
+      layers: [sets.flatMap(({ name, set }) => entriesOf(set, `${name}.values.yaml`))],
+      rank: sets.flatMap(({ set }) => set.rank ?? []),
+    };
     return outcomeOf(() => {
-      const { checks, ...rest } = resolve({ modules: parsed, agent: { ...agent, ...given }, secret }, kindsOf(kinds));
+      const { checks, ...rest } = resolve(
+        { modules: parsed, agent: { ...agent, ...given }, secret, values: all },
+        kindsOf(kinds),
+      );
       return checks.length === 0 ? rest : { checks, ...rest };
     });
   });
@@ -141,4 +157,11 @@ describe('assignments', () =>
     expect(assignments === null).toBe(diagnostics.length > 0);
     const shown = diagnostics.map((one) => renderDiagnostic(one, { file: 'assignments.yaml', source: input }));
     return assignments ?? shown;
+  }));
+
+describe('values', () =>
+  runCases('values', ({ input }: { readonly input: string }) => {
+    const { set, diagnostics } = parseValueSet(input);
+    const shown = diagnostics.map((one) => renderDiagnostic(one, { file: 'prod.values.yaml', source: input }));
+    return shown.length > 0 ? shown : set;
   }));

@@ -48,6 +48,8 @@ describe('the cases', () => {
       expression_error: true,
       secret_unavailable: true,
       module_conflict: true,
+      input_missing: true,
+      input_invalid: true,
     };
     expect(codesIn('resolve', ['code'])).toEqual(Object.keys(codes).sort());
   });

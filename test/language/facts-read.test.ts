@@ -41,7 +41,7 @@ verify:
 const { definition } = parseModule(MODULE);
 if (definition === null) throw new Error('the module of the test is wrong');
 const compiled = compileModule({ name: 'site', definition });
-const read = factsRead(definition, compiled);
+const read = factsRead(compiled);
 
 const oneOf = (...values: readonly string[]) => fc.constantFrom(...values);
 /** Some of the labels, each with one of its values. */

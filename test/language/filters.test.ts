@@ -17,6 +17,8 @@ function filled(source: string, tags: Readonly<Record<string, string>>) {
     problems: [],
     taint: new Map(),
     each: null,
+    inputs: {},
+    shared: {},
     room: { left: 1e7 },
   };
   const { text } = fillText(parts, filling, '/content');

@@ -132,7 +132,9 @@ describe('a condition', () => {
         condition.filter(({ text }) => text.length < 2_000),
         tags,
         ({ text, of }, given) => {
-          expect(isTrue(parsed(text), { agent: { ...AGENT, tags: given }, each: null })).toBe(of(given));
+          expect(isTrue(parsed(text), { agent: { ...AGENT, tags: given }, each: null, inputs: {}, shared: {} })).toBe(
+            of(given),
+          );
         },
       ),
       { numRuns: 1_000 },
@@ -166,7 +168,7 @@ describe('a condition', () => {
         (text) => {
           const found = parseCondition(text);
           if (typeof found === 'string') expect(found).not.toBe('');
-          else expect(typeof isTrue(found, { agent: AGENT, each: null })).toBe('boolean');
+          else expect(typeof isTrue(found, { agent: AGENT, each: null, inputs: {}, shared: {} })).toBe('boolean');
         },
       ),
       { numRuns: 2_000 },

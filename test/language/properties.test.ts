@@ -290,6 +290,8 @@ describe('any text with expressions', () => {
     problems: [],
     taint: new Map(),
     each: null,
+    inputs: {},
+    shared: {},
     room: { left: 1e6 },
   });
   const part = fc.oneof(

@@ -265,6 +265,14 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'No variant of a resource matches the agent.',
     mend: 'Add a variant with `when: {}`, or narrow `supports`.',
   },
+  input_missing: {
+    cause: 'An input of a module has neither a default nor a value for the agent.',
+    mend: 'Set it in a value set (`orch values edit`), or give it a default.',
+  },
+  input_invalid: {
+    cause: 'A value of an input does not fit its declaration, or two values have the same weight.',
+    mend: '`orch explain NODE MODULE.INPUT` shows where values come from.',
+  },
   secret_unavailable: {
     cause: 'The secret does not exist, has expired, or is restricted to other agents.',
     mend: '`orch secrets show NAME` shows expiry and restriction. Set it, or widen `--restrict-tags`.',

@@ -212,7 +212,7 @@ export class CurrentModules {
 
   private async prepare(sha256: string, definition: ModuleDefinition): Promise<Prepared> {
     const compiled = await inSlices(compileSteps({ name: definition.name, definition }));
-    const facts = factsRead(definition, compiled);
+    const facts = factsRead(compiled);
     const prepared = { definition, compiled, secrets: secretNames(definition), facts, positions: new Map() };
     this.keep(sha256, prepared);
     return prepared;

@@ -5,7 +5,7 @@ import { escapePointer } from '../../kernel/validator.js';
 import { CHECK_KINDS, CHECK_SCHEMAS } from '../../resources/checks/check-kinds.js';
 import { namesOfTypes } from '../check-shape.js';
 import { hasExpression, isOneExpression, parseText } from '../expression.js';
-import { insertionProblem, OUTSIDE_OF_LOOPS, type Scope, typeOfExpression } from '../expression-types.js';
+import { insertionProblem, type Scope, typeOfExpression } from '../expression-types.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { isReference } from '../kind-set.js';
 import { type Located, type LocatedScalar, member, scalarAt } from '../located.js';
@@ -34,7 +34,7 @@ export function checkExpressions(context: RuleContext, text: string): void {
     for (const kind of CHECK_KINDS) {
       const body = member(node, kind);
       const schema = CHECK_SCHEMAS[kind];
-      if (body) visit(body, { ...checking, path: `${path}/${kind}`, schema, scope: OUTSIDE_OF_LOOPS });
+      if (body) visit(body, { ...checking, path: `${path}/${kind}`, schema, scope: outline.scope });
     }
   }
   warnElsewhere(outline.root, '', context);
@@ -112,6 +112,7 @@ const JSON_TYPES: Readonly<Record<ValueType['type'], readonly string[]>> = {
   boolean: ['boolean'],
   list: ['array'],
   map: ['object'],
+  secret: ['string'],
   unknown: [],
 };
 

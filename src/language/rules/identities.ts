@@ -4,10 +4,12 @@ import { stableOrder } from '../../kernel/order.js';
 import { type Choice, canApplyTogether, choicesAmong, type SupportedAgents } from '../clause.js';
 import type { Place } from '../diagnostic.js';
 import { parseText, referencesIn, secretNames } from '../expression.js';
+import { type Scope, typeOfExpression } from '../expression-types.js';
 import type { OutlineOption } from '../kind-choice.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
 import { OPEN } from '../parse-expression.js';
 import { quoted } from '../printable.js';
+import { holdsSecret } from '../values.js';
 import { dependenciesOf } from './references.js';
 
 /** A possible resource on an agent. */
@@ -22,6 +24,7 @@ interface Candidate {
   readonly choice: Choice;
   readonly place: Place;
   readonly path: string;
+  readonly scope: Scope;
 }
 
 export function checkIdentities(context: RuleContext, reach: SupportedAgents): void {
@@ -54,7 +57,7 @@ function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext):
     if (option.body === null || choice === undefined) return [];
     const label = entry.id === null || entry.loop === null ? (entry.id?.text ?? null) : `${entry.id.text}[${EACH_KEY}]`;
     const identity = option.kind.kind.identity(option.body, label);
-    const { loop, isConditional } = entry;
+    const { loop, isConditional, scope } = entry;
     const candidate = {
       entry: index,
       loop,
@@ -62,6 +65,7 @@ function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext):
       option,
       identity,
       choice,
+      scope,
       ...placeOf(identity, entry, option),
     };
     return isIdentified(candidate, context) ? [candidate] : [];
@@ -85,7 +89,7 @@ function placeOf(
 }
 
 /** Checks that a resource has an identity without a secret, because identities are shown everywhere. */
-function isIdentified({ identity, loop, option, place, path }: Candidate, { mistakes }: RuleContext): boolean {
+function isIdentified({ identity, loop, option, place, path, scope }: Candidate, { mistakes }: RuleContext): boolean {
   if (identity === '') {
     mistakes.error(
       'identity_missing',
@@ -95,7 +99,7 @@ function isIdentified({ identity, loop, option, place, path }: Candidate, { mist
     );
     return false;
   }
-  if (secretNames(identity).size > 0) {
+  if (secretNames(identity).size > 0 || insertsSecret(identity, scope)) {
     mistakes.error('secret_in_identity', 'a secret must not be part of the identity of a resource', path, place);
     return false;
   }
@@ -104,6 +108,13 @@ function isIdentified({ identity, loop, option, place, path }: Candidate, { mist
   mistakes.error('duplicate_resource', message, path, place);
   return false;
 }
+
+/** Returns true for a text that inserts a secret input. */
+const insertsSecret = (text: string, scope: Scope): boolean =>
+  parseText(text).expressions.some(({ expression }) => {
+    const typed = typeOfExpression(expression, scope);
+    return typeof typed !== 'string' && holdsSecret(typed.type);
+  });
 
 function checkDoubled(same: readonly Candidate[], { mistakes, lineOf }: RuleContext, reach: SupportedAgents): void {
   for (const [index, candidate] of same.entries()) {

@@ -45,7 +45,7 @@ function checkLabels({ outline, mistakes }: RuleContext): void {
 }
 
 /** Checks a loop. Returns the number of its elements; 1 for one whose elements only an agent has. */
-function checkLoop(node: LocatedMap, path: string, { mistakes }: RuleContext): number {
+function checkLoop(node: LocatedMap, path: string, { outline, mistakes }: RuleContext): number {
   const source = member(node, 'for_each');
   const key = node.members.get('key');
   const field = scalarAt(node, '/key')?.value;
@@ -54,7 +54,7 @@ function checkLoop(node: LocatedMap, path: string, { mistakes }: RuleContext): n
       mistakes.error('loop_invalid', '"key" belongs to "for_each", which is missing', `${path}/key`, key.key);
     return 1;
   }
-  const read = readLoop(dataOf(source), typeof field === 'string' ? field : null);
+  const read = readLoop(dataOf(source), typeof field === 'string' ? field : null, outline.scope);
   if ('message' in read) {
     const pointer = read.path.map((part) => `/${escapePointer(part)}`).join('');
     mistakes.error('loop_invalid', read.message, `${path}/for_each${pointer}`, placeAt(source, pointer));
