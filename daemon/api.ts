@@ -19,6 +19,7 @@ import { operationHandlers } from './engine/operations/operation-reader.js';
 import { rolloutHandlers } from './engine/rollouts/rollout-routes.js';
 import { countOpenRollouts } from './engine/rollouts/rollout-store.js';
 import { runHandlers } from './engine/runs/run-routes.js';
+import { valueHandlers } from './engine/values/value-service.js';
 import { agentHandlers } from './fleet/agent-service.js';
 import { countOtherVersions } from './fleet/agent-store.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
@@ -119,6 +120,7 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...enrolmentTokenHandlers(fleet.enrolmentTokens),
     ...metricsHandlers({ reader: new MetricsReader(core), own: parts.own }),
     ...moduleHandlers(engine.modules),
+    ...valueHandlers(engine.values),
     ...assignmentHandlers(engine),
     ...rolloutHandlers(engine),
     ...runHandlers(engine),

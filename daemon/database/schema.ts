@@ -144,6 +144,19 @@ interface ModuleRevisionTable {
   uploaded_by: string;
 }
 
+/** A document of values for inputs of modules. */
+interface ValueSetTable {
+  name: string;
+  revision: number;
+  /** SHA-256 of `content`, in hex. */
+  sha256: string;
+  content: string;
+  /** The content as data. */
+  set_json: string;
+  uploaded_at: number;
+  uploaded_by: string;
+}
+
 /** Text of a module that an apply or a rollout carries, stored until all that carry it have published it or are deleted. */
 interface ModuleTextTable {
   /** SHA-256 of `content`, in hex. */
@@ -189,6 +202,8 @@ export interface AssignmentTable {
   /** ULID of the moment at which its automatic applies stopped; null if they never did. */
   stopped_id: string | null;
   stopped_reason: string | null;
+  /** Values of inputs by module; null for none. */
+  values_json: string | null;
 }
 
 export interface OperationTable {
@@ -657,6 +672,7 @@ export interface Database {
   modules: ModuleTable;
   module_revisions: ModuleRevisionTable;
   module_texts: ModuleTextTable;
+  value_sets: ValueSetTable;
   assignments: AssignmentTable;
   operations: OperationTable;
   operation_results: OperationResultTable;

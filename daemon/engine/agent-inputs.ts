@@ -6,14 +6,16 @@ import { type AgentRow, agentOf } from '../fleet/agent-store.js';
 import type { Tags } from '../fleet/tag-store.js';
 import { ASSIGNMENTS_REVISION } from './assignments/assignment-store.js';
 import { MODULES_REVISION } from './modules/module-store.js';
+import { VALUES_REVISION } from './values/value-store.js';
 
 export interface AgentInputs {
   readonly row: AgentRow;
   /** Sorted by key. */
   readonly tags: Tags;
-  /** Revisions of all assignments and of all modules; null before their first change. */
+  /** Revisions of all assignments, of all modules and of all value sets; null before their first change. */
   readonly assignments: string | null;
   readonly modules: string | null;
+  readonly values: string | null;
   /** Hash of the content that the believed state equals; null for none. */
   readonly stateSha256: string | null;
   /** True if the newest drift check with a result found drift; an apply may have repaired it since. */
@@ -48,6 +50,7 @@ const selectInputs = (db: Queryable) =>
     .select((of) => [
       of.selectFrom('meta').select('value').where('key', '=', ASSIGNMENTS_REVISION).as('assignments'),
       of.selectFrom('meta').select('value').where('key', '=', MODULES_REVISION).as('modules'),
+      of.selectFrom('meta').select('value').where('key', '=', VALUES_REVISION).as('values'),
       of
         .selectFrom('run_contents')
         .select('sha256')
@@ -78,6 +81,7 @@ interface InputRow extends Row<'agents'> {
   readonly tag_value: string | null;
   readonly assignments: string | null;
   readonly modules: string | null;
+  readonly values: string | null;
   readonly state_sha256: string | null;
   readonly drift_status: string | null;
   /** Name of a module on trial; null for none. */
@@ -86,13 +90,14 @@ interface InputRow extends Row<'agents'> {
 
 function inputsOf(rows: readonly InputRow[]): readonly AgentInputs[] {
   const agents = new Map<string, AgentInputs & { readonly tags: Record<string, string> }>();
-  for (const { tag_key, tag_value, assignments, modules, state_sha256, drift_status, tried, ...row } of rows) {
+  for (const { tag_key, tag_value, assignments, modules, values, state_sha256, drift_status, tried, ...row } of rows) {
     const known = agents.get(row.node_id);
     const agent = known ?? {
       row: agentOf(row),
       tags: Object.create(null),
       assignments,
       modules,
+      values,
       stateSha256: state_sha256,
       foundDrifted: drift_status === 'drifted',
       isOnTrial: tried !== null,

@@ -44,6 +44,8 @@ import { RunContents } from './runs/run-contents.js';
 import { Traffic } from './runs/traffic.js';
 import { StateReader } from './state/state.js';
 import { Trials } from './state/trials.js';
+import { CurrentValues } from './values/current-values.js';
+import { ValueService } from './values/value-service.js';
 
 export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
@@ -70,6 +72,7 @@ const TICK = 1000;
 export class Engine implements Service {
   readonly name = 'engine';
   readonly modules: ModuleService;
+  readonly values: ValueService;
   /** Parses the modules that a request carries as text. Throws `invalid_module`. */
   readonly sources: CurrentModules['read'];
   readonly assignments: Assignments;
@@ -105,7 +108,8 @@ export class Engine implements Service {
     const assignments = new CurrentAssignments();
     const current = new CurrentModules(parser);
     const contents = new RunContents();
-    const desiredSets = new DesiredSets({ current, assignments, secrets, lanes, contents });
+    const values = new CurrentValues();
+    const desiredSets = new DesiredSets({ current, values, assignments, secrets, lanes, contents });
     const followers = new Followers({ assignments, contents });
     const records = new OperationRecords({ ...options, epoch, trials: new Trials({ ...options, followers }) });
     const observations = new Observations({ link, clock, limits });
@@ -122,8 +126,9 @@ export class Engine implements Service {
     this.observations = observations;
     this.deadlines = new OperationDeadlines(operations);
     this.modules = new ModuleService({ ...options, followers });
+    this.values = new ValueService({ ...options, assignments, current, contents, values });
     this.sources = (sources) => current.read(sources);
-    this.assignments = new Assignments(options);
+    this.assignments = new Assignments({ ...options, current });
     this.applies = new Applies({ ...shared, sessions, live, records, driver });
     this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents });
     this.plans = new Plans(shared);

@@ -3,6 +3,7 @@ import type { SecretUsage } from '../../src/contract/secrets.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { secretNames } from '../../src/language/expression.js';
+import type { ValueSet } from '../../src/language/inputs/value-set.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import type { Core } from '../core/core.js';
 import { jsonColumns } from '../database/json-columns.js';
@@ -19,7 +20,10 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
   const row = await findSecret(db, name);
   if (row === null) throw secretNotFound(name);
   const candidates = await definitionsWith(db, name);
-  const modules = candidates.filter(({ definition }) => secretNames(definition).has(name));
+  const modules = candidates.filter(
+    ({ definition }) => secretNames(definition).has(name) || namesSecret(definition.inputs, name),
+  );
+  const sets = (await setsWith(db, name)).filter(({ set }) => namesSecret(set.entries, name));
   const hash = currentHash();
   const agents = new Map<string, SecretUsage['agents'][number]>();
   for (const { node_id, agent_name, applied_at, secrets } of await appliedSecrets(db, name)) {
@@ -28,7 +32,12 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
     const newest = Math.max(toSeconds(applied_at), known?.applied_at ?? 0);
     agents.set(node_id, { node_id, name: agent_name, current, applied_at: newest });
   }
-  return { name, modules: modules.map((module) => module.name), agents: [...agents.values()] };
+  return {
+    name,
+    modules: modules.map((module) => module.name),
+    values: sets.map((one) => one.name),
+    agents: [...agents.values()],
+  };
 
   function currentHash(): string | null {
     try {
@@ -59,6 +68,25 @@ async function definitionsWith(db: Queryable, name: string): Promise<readonly Na
     .orderBy('current.name')
     .execute();
   return rows.map((row) => moduleColumns.decode(row));
+}
+
+interface NamedSet {
+  readonly name: string;
+  readonly set: ValueSet;
+}
+
+const setColumns = jsonColumns<Pick<NamedSet, 'set'>>({ set: true });
+
+/** Returns the value sets that may contain a name, by name. */
+async function setsWith(db: Queryable, name: string): Promise<readonly NamedSet[]> {
+  const query = db.selectFrom('value_sets').select(['name', 'set_json']).where('set_json', 'like', `%${name}%`);
+  return (await query.orderBy('name').execute()).map((row) => setColumns.decode(row));
+}
+
+/** Returns true if a value or a part of it is `{secret: NAME}`. */
+function namesSecret(value: unknown, name: string): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return ('secret' in value && value.secret === name) || Object.values(value).some((part) => namesSecret(part, name));
 }
 
 /** Hashes of the secret values that a resource of an agent was applied with. */

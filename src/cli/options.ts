@@ -7,6 +7,7 @@ export type LiveValue =
   | 'tag'
   | 'selector'
   | 'module'
+  | 'values'
   | 'assignment'
   | 'operator'
   | 'secret'

@@ -1,6 +1,7 @@
 /** Assignments: modules for every agent of a selector, and the rollouts over those agents. */
 import * as Type from 'typebox';
 import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
+import type { JsonValue } from '../kernel/json.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import {
   APPLY_ROLLOUT_LIMITS,
@@ -18,6 +19,12 @@ const Mode = Type.Enum(ASSIGNMENT_MODES, {
     'When the orchestrator applies by itself: never; when an agent connects and something is missing; also whenever a module changes or a machine drifts',
 });
 
+const AnyJson = Type.Unsafe<JsonValue>(Type.Unknown());
+
+const Values = Type.Record(Type.String(), Type.Record(Type.String(), AnyJson), {
+  description: 'Values of inputs by module, above those of value sets',
+});
+
 export const AssignmentSchema = closed({
   name: Type.String(),
   modules: Type.Array(Type.String()),
@@ -31,6 +38,7 @@ export const AssignmentSchema = closed({
       description: 'Why its automatic applies have stopped until an operator resumes them; null if they go on',
     }),
   ),
+  values: nullable(Values),
 });
 export type Assignment = Type.Static<typeof AssignmentSchema>;
 
@@ -74,9 +82,10 @@ export const assignmentRoutes = {
       selector: Type.String(),
       description: optional(description),
       mode: optional(Mode),
+      values: optional(Values),
     }),
     answers: { 201: AssignmentSchema },
-    faults: ['invalid_name', 'invalid_selector', 'unknown_module', 'assignment_exists'],
+    faults: ['invalid_name', 'invalid_selector', 'unknown_module', 'assignment_exists', 'invalid_values'],
   }),
   getAssignment: route({
     id: 'getAssignment',
@@ -104,9 +113,14 @@ export const assignmentRoutes = {
       selector: optional(Type.String()),
       description: optional(Type.String({ maxLength: 4096, description: 'An empty text removes it' })),
       mode: optional(Mode),
+      values: optional(
+        Type.Record(Type.String(), Type.Record(Type.String(), AnyJson), {
+          description: 'Values of inputs by module, in the place of all before; an empty mapping removes them',
+        }),
+      ),
     }),
     answers: { 200: AssignmentSchema },
-    faults: ['assignment_not_found', 'invalid_selector', 'unknown_module'],
+    faults: ['assignment_not_found', 'invalid_selector', 'unknown_module', 'invalid_values'],
   }),
   resumeAssignment: route({
     id: 'resumeAssignment',

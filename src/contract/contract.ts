@@ -19,6 +19,7 @@ import { secretRoutes } from './secrets.js';
 import { statusRoutes } from './status.js';
 import { terminalRoutes } from './terminal.js';
 import { upgradeRoutes } from './upgrades.js';
+import { valueRoutes } from './values.js';
 
 export const API_BASE = '/api/v1';
 
@@ -33,6 +34,7 @@ export const CONTRACT = {
   ...tagRoutes,
   ...metricsRoutes,
   ...moduleRoutes,
+  ...valueRoutes,
   ...assignmentRoutes,
   ...rolloutRoutes,
   ...runRoutes,

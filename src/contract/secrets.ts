@@ -38,6 +38,7 @@ export type Secret = Type.Static<typeof SecretSchema>;
 export const SecretUsageSchema = closed({
   name: Type.String(),
   modules: Type.Array(Type.String(), { description: 'Modules whose current revision names it' }),
+  values: Type.Array(Type.String(), { description: 'Value sets that give it to an input' }),
   agents: Type.Array(
     closed({
       node_id: KeyId,

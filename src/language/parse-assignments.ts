@@ -3,6 +3,7 @@ import * as Type from 'typebox';
 import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
 import { isFault } from '../kernel/fault.js';
 import { MODULE_NAME_PATTERN } from '../kernel/ids.js';
+import type { JsonValue } from '../kernel/json.js';
 import { validator } from '../kernel/validator.js';
 import { checkShape } from './check-shape.js';
 import {
@@ -19,6 +20,12 @@ import { quoted } from './printable.js';
 import { readYaml } from './read-yaml.js';
 import { parseSelector } from './selector.js';
 
+/** Values of inputs by module. */
+const VALUES = Type.Record(
+  Type.String({ pattern: MODULE_NAME_PATTERN }),
+  Type.Record(Type.String(), Type.Unsafe<JsonValue>(Type.Unknown())),
+);
+
 const AssignmentSchema = Type.Object(
   {
     name: Type.String({ pattern: MODULE_NAME_PATTERN }),
@@ -29,6 +36,7 @@ const AssignmentSchema = Type.Object(
     selector: Type.String({ minLength: 1, maxLength: 4096 }),
     description: Type.Optional(Type.Union([Type.String({ maxLength: 4096 }), Type.Null()])),
     mode: Type.Optional(Type.Enum(ASSIGNMENT_MODES)),
+    values: Type.Optional(VALUES),
   },
   { additionalProperties: false, title: 'Assignment' },
 );

@@ -46,6 +46,10 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
     'needs an agent that tells of a system that does not exist: see test/language/cases/resolve',
   'uploadModule rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'uploadValueSet rate_limited':
+    'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'previewValueSet rate_limited':
+    'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'planAgent rate_limited': 'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'planAssignment rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
@@ -180,6 +184,8 @@ describe('a running orchestrator', () => {
   it('keeps measurements', () => fleet.metrics(world));
   it('keeps modules', () => desired.modules(world));
   it('says why it cannot run something', () => runs.refusedRuns(world));
+  it('keeps values of inputs', () => desired.values(world));
+
   it('assigns modules', () => desired.assignments(world));
   it('keeps secrets', () => desired.secrets(world));
   it('sends to channels', () => telling.channels(world));

@@ -14,6 +14,8 @@ export interface KnownIds {
 
 export const MODULE = 'name: sample\nsupports: [{platform: linux}]\nresources: []\n';
 
+const VALUES = 'values: [{when: {}, set: {sample: {}}}]\n';
+
 export function samplesFor({ agents, people }: World, known: KnownIds = {}): Readonly<Record<RouteId, Sample>> {
   const node = { params: { node_id: agents.connected } };
   const away = { params: { node_id: agents.away } };
@@ -69,6 +71,12 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     getTrial: { ...node },
     listModuleRevisions: name,
     removeModule: name,
+    listValueSets: {},
+    uploadValueSet: { body: { name: 'sample', content: VALUES } },
+    previewValueSet: { ...name, body: { content: VALUES } },
+    getValueSet: name,
+    removeValueSet: name,
+    explainValues: { ...node, query: { module: 'sample' } },
     listAssignments: {},
     createAssignment: {
       body: {

@@ -690,6 +690,7 @@ describe('orch drift', () => {
       description: '',
       mode: 'enforce',
       stopped_reason: null,
+      values: null,
       created_at: 1,
       created_by: operators[0]?.operator_id ?? '',
     };

@@ -56,6 +56,7 @@ const web: Assignment = {
   created_by: 'aaaa1111',
   mode: 'manual',
   stopped_reason: null,
+  values: null,
 };
 
 const assignmentReadings = {

@@ -265,6 +265,7 @@ describe('orch explain', () => {
           created_by: 'ada',
           mode: 'manual',
           stopped_reason: null,
+          values: null,
         },
         {
           name: 'dbs',
@@ -275,6 +276,7 @@ describe('orch explain', () => {
           created_by: 'ada',
           mode: 'manual',
           stopped_reason: null,
+          values: null,
         },
       ],
     },

@@ -146,7 +146,7 @@ describe('the kept modules', () => {
 
 describe('the kept resolution', () => {
   const facts = { node_id: 'a', name: 'host', attributes: { platform: 'linux' }, tags: { role: 'web' } };
-  const input = { sources: ['name: web', 'name: db'], facts };
+  const input = { sources: ['name: web', 'name: db'], facts, values: null };
   const resource = { module: 'web', kind: 'file-unix', identity: '/x', id: null, name: null, body: {}, after: [] };
   const resolution = { modules: ['web', 'db'], resources: [resource] };
 
@@ -154,11 +154,12 @@ describe('the kept resolution', () => {
     keepResolution(data, input, resolution);
     expect(findResolution(data, input)).toEqual(resolution);
     const others = [
-      { sources: ['name: db', 'name: web'], facts },
-      { sources: ['name: web'], facts },
-      { sources: ['name: webname: db'], facts },
+      { ...input, sources: ['name: db', 'name: web'] },
+      { ...input, sources: ['name: web'] },
+      { ...input, sources: ['name: webname: db'] },
       { ...input, facts: { ...facts, tags: { role: 'db' } } },
       { ...input, facts: { ...facts, attributes: {} } },
+      { ...input, values: { files: [], set: ['web:a=1'] } },
     ];
     for (const other of others) expect(findResolution(data, other)).toBeNull();
   });

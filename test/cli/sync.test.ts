@@ -56,6 +56,7 @@ const assignment = (name: string, selector: string, modules: readonly string[], 
   created_by: 'aaaa',
   mode: 'manual',
   stopped_reason: null,
+  values: null,
 });
 
 const entry = (name: string) => ({ name, uploaded_at: 1_740_000_000, uploaded_by: 'aaaa' });

@@ -122,6 +122,42 @@ describe('the removal guard', () => {
     ]);
   });
 
+  it('names the value set or the assignment whose values took them out, and the condition that does not hold', async () => {
+    const bench = await openBench({ removalGuard: () => 0 });
+    const agent = await bench.agent('1');
+    const content = `name: site
+supports: [{platform: linux}]
+inputs: {sites: {type: map, of: {type: string}, default: {}}, on: {type: boolean, default: false}}
+resources:
+  - resource: {file-unix: {path: /keep, content: ""}}
+  - {for_each: inputs.sites, resources: [{file-unix: {path: "/s/$\{{ each.key }}", content: ""}}]}
+  - {if: inputs.on, file-unix: {path: /on, content: ""}}
+`;
+    const values = (text: string) => ({ name: 'prod', content: `values: [{when: {}, set: {site: ${text}}}]` });
+    await bench.engine.modules.upload({ name: 'site', content }, ALICE);
+    await bench.engine.values.upload(values('{sites: {a: x}, on: true}'), ALICE);
+    const given = { name: 'all', modules: ['site'], selector: '*', description: null };
+    await bench.engine.assignments.create(given, ALICE);
+    await bench.apply(agent, []);
+    bench.clock.advance(5000);
+    const causes = async () => {
+      const { data } = await rejection(bench.start(agent, []));
+      const removals = (data?.removals ?? []) as readonly { readonly cause: string }[];
+      return removals.map(({ cause }) => cause);
+    };
+    await bench.engine.values.upload(values('{on: true}'), ALICE);
+    expect(await causes()).toEqual(['the value set prod was changed by alice at 2026-03-01T12:00:05.000Z']);
+    bench.clock.advance(5000);
+    const change = { modules: null, selector: null, description: null, values: { site: { on: false } } };
+    await bench.engine.assignments.update('all', change, ALICE);
+    const cause = 'the values of assignment all were changed by alice at 2026-03-01T12:00:10.000Z';
+    expect(await causes()).toEqual([cause, cause]);
+    bench.clock.advance(5000);
+    await bench.engine.modules.upload({ name: 'site', content: `${content}# changed\n` }, ALICE);
+    const revision = `revision 2 of module site, uploaded by ${ALICE.actor.id} at 2026-03-01T12:00:15.000Z, does not give it to the agent`;
+    expect((await causes())[1]).toBe(revision);
+  });
+
   it('asks for the limit at each apply', async () => {
     let limit = 0;
     const bench = await openBench({ removalGuard: () => limit });

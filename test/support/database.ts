@@ -262,6 +262,16 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     counted_from: 'text',
     stopped_id: 'text?',
     stopped_reason: 'text?',
+    values_json: 'text?',
+  },
+  value_sets: {
+    name: 'text',
+    revision: 'integer',
+    sha256: 'text',
+    content: 'text',
+    set_json: 'text',
+    uploaded_at: 'integer',
+    uploaded_by: 'text',
   },
   operations: {
     operation_id: 'text',

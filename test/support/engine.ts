@@ -13,7 +13,7 @@ import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import type { ApplyTarget } from '../../daemon/engine/applies/earlier-content.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
-import { locateIn, parseText, type TextParser } from '../../daemon/engine/modules/text-parser.js';
+import { locateIn, parseText, parseValues, type TextParser } from '../../daemon/engine/modules/text-parser.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
 import { agentEvent, insertAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
 import type { AgentLink, EngineMessage } from '../../daemon/fleet/connection-registry.js';
@@ -93,6 +93,7 @@ const noCipher: OutputCipher = {
 /** Parses on the calling thread. */
 export const inlineParser: TextParser = {
   parse: async (content) => parseText(content),
+  parseValues: async (content) => parseValues(content),
   locate: async (content, pointers) => locateIn(content, pointers),
 };
 

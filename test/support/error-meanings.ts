@@ -265,6 +265,18 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'No variant of a resource matches the agent.',
     mend: 'Add a variant with `when: {}`, or narrow `supports`.',
   },
+  invalid_values: {
+    cause: 'A value set has mistakes; each one comes with its line and column.',
+    mend: 'Correct the lines; `orch values check FILE` shows them without an upload.',
+  },
+  values_conflict: {
+    cause: 'Another value set has the ranking of tags, which stands in one place.',
+    mend: 'Take `rank` out of one of them; the message names the other.',
+  },
+  values_not_found: {
+    cause: 'There is no value set with this name.',
+    mend: '`orch values list` lists them.',
+  },
   input_missing: {
     cause: 'An input of a module has neither a default nor a value for the agent.',
     mend: 'Set it in a value set (`orch values edit`), or give it a default.',

@@ -30,6 +30,8 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'enrolment.revoked': 'An enrolment token was revoked.',
   'module.uploaded': 'A module has a new revision.',
   'module.deleted': 'A module was deleted.',
+  'values.uploaded': 'A new revision of a value set was uploaded.',
+  'values.deleted': 'A value set was deleted.',
   'assignment.created': 'An assignment was created.',
   'assignment.updated': 'An assignment was changed.',
   'assignment.deleted': 'An assignment was deleted.',

@@ -43,7 +43,9 @@ export const REQUEST_ID = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
 export const TOKEN = 'orch_st_test';
 
 export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
-  let answers = initial;
+  // Most tests have no value sets and no inputs.
+  const none: Answers = { listValueSets: { body: [] }, explainValues: { body: { modules: [] } } };
+  let answers: Answers = { ...none, ...initial };
   const requests: string[] = [];
   const violations: string[] = [];
   const server = createServer((request, response) => {

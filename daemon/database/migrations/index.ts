@@ -19,6 +19,7 @@ import { trials } from './0017-trials.js';
 import { calmerNotifications } from './0018-calmer-notifications.js';
 import { copiedAgents } from './0019-copied-agents.js';
 import { listeners } from './0020-listeners.js';
+import { valueSets } from './0021-value-sets.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -42,4 +43,5 @@ export const MIGRATIONS: readonly Migration[] = [
   calmerNotifications,
   copiedAgents,
   listeners,
+  valueSets,
 ];

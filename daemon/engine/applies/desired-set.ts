@@ -4,7 +4,9 @@ import type { RunResult } from '../../../src/contract/runs.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { SizedCache } from '../../../src/kernel/sized-cache.js';
 import { mapped } from '../../../src/kernel/steps.js';
+import type { CompiledModule } from '../../../src/language/compile-module.js';
 import type { AgentFacts } from '../../../src/language/evaluate.js';
+import { type GivenValues, moduleValues, valuesFor } from '../../../src/language/inputs/choose.js';
 import {
   type RevivedRemovals,
   refusalOf,
@@ -14,6 +16,7 @@ import {
   secretsOfRemovals,
 } from '../../../src/language/revive.js';
 import { STANDARD_KINDS } from '../../../src/language/schema.js';
+import { secretsInValue } from '../../../src/language/values.js';
 import { noLongerDesired } from '../../../src/resources/believed-state.js';
 import type { DesiredCheck } from '../../../src/resources/checks/check.js';
 import type { DesiredResource, Removal } from '../../../src/resources/desired.js';
@@ -42,6 +45,7 @@ import {
   removalOf,
 } from '../state/applied-resource-store.js';
 import { secretsOf } from '../state/applied-secrets.js';
+import type { CurrentValues } from '../values/current-values.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 
 /** The desired state of an agent. */
@@ -95,6 +99,7 @@ interface ModuleRequest {
 
 interface DesiredSetsOptions {
   readonly current: CurrentModules;
+  readonly values: CurrentValues;
   readonly assignments: CurrentAssignments;
   readonly secrets: AgentSecrets;
   readonly lanes: Lanes;
@@ -104,9 +109,13 @@ interface DesiredSetsOptions {
 interface Resolving {
   readonly modules: readonly CurrentModule[];
   readonly facts: AgentFacts;
+  /** Values of inputs that concern the agent. */
+  readonly values: GivenValues;
   readonly adHoc: ReadonlySet<string>;
-  /** Secrets of the modules. */
+  /** Secrets of the modules and of their values. */
   readonly resolved: ResolvedSecrets;
+  /** True if there may be some. */
+  readonly isSecret: boolean;
 }
 
 type Resolved = Pick<DesiredSet, 'resources' | 'verify' | 'content' | 'encoded' | 'warnings'>;
@@ -141,16 +150,20 @@ export class DesiredSets {
   }
 
   /** Returns what the agent is to have, without what an apply would remove. Throws as `of` does. */
-  async wanted(db: Queryable, agent: AgentInputs, { named: names, sent = [] }: ModuleRequest): Promise<WantedSet> {
-    const { current, assignments: all, secrets } = this.options;
-    const named = [...new Set([...names, ...sent.map(({ name }) => name)])];
+  async wanted(db: Queryable, agent: AgentInputs, { named: given, sent = [] }: ModuleRequest): Promise<WantedSet> {
+    const { current, assignments: all, secrets, values: stored } = this.options;
+    const named = [...new Set([...given, ...sent.map(({ name }) => name)])];
     const assignments = await all.matching(db, agent);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], { sent, revision: agent.modules });
-    const resolved = await secrets.resolve(db, agent.row, new Set(modules.flatMap(({ secrets: names }) => [...names])));
-    const adHoc = new Set(named.filter((name) => !always.has(name)));
     const facts = factsOf(agent.row, agent.tags);
-    const resolution = await this.resolved(db, { modules, facts, adHoc, resolved });
+    const values = valuesFor(await stored.of(db, agent, assignments), facts);
+    const names = new Set(
+      modules.flatMap(({ compiled, secrets: own }) => [...own, ...secretsOfInputs(compiled, values)]),
+    );
+    const resolved = await secrets.resolve(db, agent.row, names);
+    const adHoc = new Set(named.filter((name) => !always.has(name)));
+    const resolution = await this.resolved(db, { modules, facts, values, adHoc, resolved, isSecret: names.size > 0 });
     const isConfirmation = agent.stateSha256 === resolution.encoded.sha256;
     return { ...resolution, modules, assignments, isConfirmation };
   }
@@ -216,9 +229,12 @@ export class DesiredSets {
 
   /** Resolves the modules. Agents with the same modules and the same facts in them share the result, if it holds no secrets. */
   private async resolved(db: Queryable, request: Resolving): Promise<Resolved> {
-    const { modules, facts, adHoc } = request;
-    if (modules.some(({ secrets }) => secrets.size > 0)) return this.resolve(db, request);
-    const parts = modules.map(({ name, sha256, facts: read }) => [name, sha256, adHoc.has(name), ...read(facts)]);
+    const { modules, facts, values, adHoc, isSecret } = request;
+    if (isSecret) return this.resolve(db, request);
+    const parts = modules.map(({ name, sha256, compiled, facts: read }) => {
+      const { inputs, shared, problems } = moduleValues(compiled, values);
+      return [name, sha256, adHoc.has(name), ...read(facts), inputs, shared, problems];
+    });
     const key = JSON.stringify(parts);
     const known = this.shared.get(key);
     if (known !== undefined) return known;
@@ -228,10 +244,10 @@ export class DesiredSets {
     return made;
   }
 
-  private async resolve(db: Queryable, { modules, facts, adHoc, resolved }: Resolving): Promise<Resolved> {
+  private async resolve(db: Queryable, { modules, facts, values, adHoc, resolved }: Resolving): Promise<Resolved> {
     const { current } = this.options;
     const { resources, checks, warnings } = await resolveLocated(
-      { modules, agent: facts, secret: resolved.source },
+      { modules, agent: facts, secret: resolved.source, values },
       (module, pointers) => current.locate(db, module, pointers),
     );
     const content: StoredContent = {
@@ -332,7 +348,11 @@ const secretGone = ({ label }: EarlierContent, refusal: string): Fault =>
     hint: 'create the secret or change its restriction, or apply modules instead: orch secrets list',
   });
 
-const factsOf = ({ node_id, name, attributes }: AgentRow, tags: Tags): AgentFacts => ({
+/** Returns the names of the secrets in the values of a module's inputs. */
+const secretsOfInputs = (module: CompiledModule, values: GivenValues): readonly string[] =>
+  module.inputs.size === 0 ? [] : secretsInValue(moduleValues(module, values).inputs);
+
+export const factsOf = ({ node_id, name, attributes }: AgentRow, tags: Tags): AgentFacts => ({
   node_id,
   name: name ?? '',
   attributes,

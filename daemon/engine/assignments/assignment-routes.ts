@@ -21,15 +21,15 @@ export const assignmentHandlers = ({
     status: 201,
     ...shown(
       await assignments.create(
-        { ...body, description: body.description ?? null, mode: body.mode ?? 'manual' },
+        { ...body, description: body.description ?? null, mode: body.mode ?? 'manual', values: body.values ?? null },
         context,
       ),
     ),
   }),
   getAssignment: async ({ params }) => ({ status: 200, ...shown(await assignments.get(params.name)) }),
   updateAssignment: async ({ params, body, context }) => {
-    const { modules = null, selector = null, description = null, mode = null } = body;
-    const change = { modules, selector, description, mode };
+    const { modules = null, selector = null, description = null, mode = null, values = null } = body;
+    const change = { modules, selector, description, mode, values };
     return { status: 200, ...shown(await assignments.update(params.name, change, context)) };
   },
   removeAssignment: async ({ params, context }) => {

@@ -1,5 +1,6 @@
 /** Stores assignments, caches their parsed form, and finds the agents that they match. */
 import type { AssignmentMode } from '../../../src/kernel/assignment-modes.js';
+import type { JsonObject } from '../../../src/kernel/json.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { matches, parseSelector, type Selector } from '../../../src/language/selector.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
@@ -8,14 +9,19 @@ import type { NewRow, Queryable, Row } from '../../database/schema.js';
 import { type AgentRow, listAgents } from '../../fleet/agent-store.js';
 import { type Tags, tagsByAgent } from '../../fleet/tag-store.js';
 
-interface AssignmentValues {
+interface AssignmentColumns {
   readonly modules: readonly string[];
+  /** Values of inputs by module; null for none. */
+  readonly values: InputValues | null;
 }
 
-const columns = jsonColumns<AssignmentValues>({ modules: true });
+/** Values of inputs by module, as they are written. */
+export type InputValues = Readonly<Record<string, JsonObject>>;
 
-export type AssignmentRow = Decoded<Row<'assignments'>, AssignmentValues>;
-type NewAssignmentRow = Decoded<NewRow<'assignments'>, AssignmentValues>;
+const columns = jsonColumns<AssignmentColumns>({ modules: true, values: true });
+
+export type AssignmentRow = Decoded<Row<'assignments'>, AssignmentColumns>;
+type NewAssignmentRow = Decoded<NewRow<'assignments'>, AssignmentColumns>;
 
 /** Meta key of the revision, which changes with every change of any assignment. */
 export const ASSIGNMENTS_REVISION = 'assignments.revision';
@@ -43,7 +49,7 @@ export async function insertAssignment(db: Queryable, assignment: NewAssignmentR
 export async function updateAssignment(
   db: Queryable,
   name: string,
-  change: Pick<AssignmentRow, 'modules' | 'selector' | 'description' | 'mode' | 'counted_from'>,
+  change: Pick<AssignmentRow, 'modules' | 'selector' | 'description' | 'mode' | 'values' | 'counted_from'>,
 ): Promise<boolean> {
   const query = db.updateTable('assignments').set(columns.encode(change)).where('name', '=', name);
   const result = await query.executeTakeFirst();
@@ -101,6 +107,8 @@ export async function deleteAssignment(db: Queryable, name: string): Promise<boo
 export interface CurrentAssignment extends MatchingAssignment {
   readonly selector: Selector;
   readonly mode: AssignmentMode;
+  /** Values of inputs by module; null for none. */
+  readonly values: InputValues | null;
   /** ULID before which failures of its automatic applies do not count. */
   readonly countedFrom: string;
   /** Why its automatic applies have stopped; null while they go on. */
@@ -149,6 +157,7 @@ export class CurrentAssignments {
         modules: row.modules,
         selector: parseSelector(row.selector),
         mode: row.mode,
+        values: row.values,
         countedFrom: row.counted_from,
         stopped: stopOf(row),
       }),

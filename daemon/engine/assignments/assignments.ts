@@ -11,12 +11,16 @@ import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch } from '../../core/entity-tag.js';
 import type { Queryable } from '../../database/schema.js';
+import type { CurrentModules } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { listModules } from '../operations/apply-events.js';
+import { checkValues } from '../values/check-values.js';
+import { invalidValues } from '../values/invalid-values.js';
 import {
   type AssignmentRow,
   deleteAssignment,
   findAssignment,
+  type InputValues,
   insertAssignment,
   listAssignments,
   recountAssignment,
@@ -27,7 +31,9 @@ import {
   updateAssignment,
 } from './assignment-store.js';
 
-type AssignmentsOptions = Pick<Core, 'clock' | 'db' | 'newId' | 'uow'>;
+interface AssignmentsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+  readonly current: CurrentModules;
+}
 
 interface NewAssignment {
   readonly name: string;
@@ -35,14 +41,16 @@ interface NewAssignment {
   readonly selector: string;
   readonly description: string | null;
   readonly mode?: AssignmentMode;
+  readonly values?: InputValues | null;
 }
 
-/** A change of an assignment: null keeps a field, an empty description removes the description. */
+/** A change of an assignment: null keeps a field, an empty description removes the description, and no values the values. */
 interface AssignmentChange {
   readonly modules: readonly string[] | null;
   readonly selector: string | null;
   readonly description: string | null;
   readonly mode?: AssignmentMode | null;
+  readonly values?: InputValues | null;
 }
 
 export class Assignments {
@@ -65,9 +73,9 @@ export class Assignments {
     return { ...assignmentView(row), agents: agents.map(({ node_id, name: agent }) => ({ node_id, name: agent })) };
   }
 
-  /** Creates an assignment. Throws `invalid_name`, `invalid_selector`, `unknown_module` or `assignment_exists`. */
+  /** Creates an assignment. Throws `invalid_name`, `invalid_selector`, `unknown_module`, `assignment_exists` or `invalid_values`. */
   async create(given: NewAssignment, context: RequestContext): Promise<Assignment> {
-    const { name, modules, selector, description, mode = 'manual' } = given;
+    const { name, modules, selector, description, mode = 'manual', values = null } = given;
     if (!isModuleName(name)) throw invalidName(name);
     parseSelector(selector);
     const row: AssignmentRow = {
@@ -81,11 +89,13 @@ export class Assignments {
       counted_from: this.options.newId(),
       stopped_id: null,
       stopped_reason: null,
+      values: orNone(values),
     };
     await this.options.uow.write(async (tx, emit) => {
       if ((await findAssignment(tx, name)) !== null) throw assignmentExists(name);
       refuseLookAlike(name, await listAssignments(tx));
       await refuseUnknownModules(tx, modules);
+      await this.refuseWrongValues(tx, name, row.values);
       await insertAssignment(tx, row);
       await setAssignmentsRevision(tx, this.options.newId());
       emit(
@@ -102,7 +112,7 @@ export class Assignments {
 
   /**
    * Changes an assignment; emits no event when nothing differs. Throws `assignment_not_found`, `invalid_selector`,
-   * `unknown_module` or `precondition_failed`.
+   * `unknown_module`, `invalid_values` or `precondition_failed`.
    */
   async update(name: string, change: AssignmentChange, context: RequestContext): Promise<Assignment> {
     if (change.selector !== null) parseSelector(change.selector);
@@ -110,12 +120,13 @@ export class Assignments {
       const before = await requireAssignment(tx, name);
       requireMatch(context, `assignment ${name}`, contentOf(before));
       if (change.modules !== null) await refuseUnknownModules(tx, change.modules);
+      if (change.values != null) await this.refuseWrongValues(tx, name, change.values);
       const after = changed(before, change);
       const fields = fieldsThatDiffer(before, after);
       if (fields.length === 0) return assignmentView(before);
-      const { modules, selector, description, mode } = after;
+      const { modules, selector, description, mode, values } = after;
       const counted_from = this.options.newId();
-      await updateAssignment(tx, name, { modules, selector, description, mode, counted_from });
+      await updateAssignment(tx, name, { modules, selector, description, mode, values, counted_from });
       await setAssignmentsRevision(tx, this.options.newId());
       emit(
         eventOfRequest(context, {
@@ -127,6 +138,16 @@ export class Assignments {
       );
       return assignmentView({ ...after, counted_from });
     });
+  }
+
+  /** Throws `invalid_values` with every value that does not fit its input. */
+  private async refuseWrongValues(tx: Queryable, name: string, values: InputValues | null): Promise<void> {
+    if (values === null) return;
+    const entries = [{ when: {}, shared: {}, set: values, lines: {} }];
+    const problems = await checkValues(tx, this.options.current, { entries });
+    // Whatever an assignment names exists, so here a module without one is a mistake.
+    const errors = problems.map(({ path, message }) => ({ path: path.replace('/values/0/set', '/values'), message }));
+    if (errors.length > 0) throw invalidValues(`assignment ${name}`, errors);
   }
 
   /** Lets automatic applies that have stopped go on; failures and repairs before count no more. Throws `assignment_not_found`. */
@@ -193,12 +214,17 @@ export async function assignmentsOfModule(db: Queryable, module: string): Promis
 }
 
 /** Returns what a change of an assignment can replace. */
-export const contentOf = (row: Pick<AssignmentRow, 'modules' | 'selector' | 'description' | 'mode'>) => ({
+export const contentOf = (row: Pick<AssignmentRow, 'modules' | 'selector' | 'description' | 'mode' | 'values'>) => ({
   modules: row.modules,
   selector: row.selector,
   description: row.description,
   mode: row.mode,
+  values: row.values,
 });
+
+/** Values that set nothing count as none. */
+const orNone = (values: InputValues | null): InputValues | null =>
+  values === null || Object.keys(values).length === 0 ? null : values;
 
 const assignmentView = (row: AssignmentRow): Assignment => ({
   name: row.name,
@@ -209,17 +235,28 @@ const assignmentView = (row: AssignmentRow): Assignment => ({
   created_by: row.created_by,
   mode: row.mode,
   stopped_reason: stopOf(row),
+  values: row.values === null ? null : { ...row.values },
 });
 
-const changed = (row: AssignmentRow, { modules, selector, description, mode }: AssignmentChange): AssignmentRow => ({
+const changed = (
+  row: AssignmentRow,
+  { modules, selector, description, mode, values = null }: AssignmentChange,
+): AssignmentRow => ({
   ...row,
   mode: mode ?? row.mode,
   modules: modules === null ? row.modules : [...new Set(modules)],
   selector: selector ?? row.selector,
   description: description === null ? row.description : description || null,
+  values: values === null ? row.values : orNone(values),
 });
 
-const FIELDS = ['modules', 'selector', 'description', 'mode'] as const satisfies readonly (keyof AssignmentRow)[];
+const FIELDS = [
+  'modules',
+  'selector',
+  'description',
+  'mode',
+  'values',
+] as const satisfies readonly (keyof AssignmentRow)[];
 
 const fieldsThatDiffer = (before: AssignmentRow, after: AssignmentRow): readonly string[] =>
   FIELDS.filter((name) => !isDeepStrictEqual(before[name], after[name]));

@@ -1,6 +1,8 @@
 /** Explains from the store and the audit log why an apply removes resources. */
 import { toTimestamp } from '../../../src/kernel/clock.js';
+import { isSameJson } from '../../../src/kernel/json.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
+import { membersOf } from '../../../src/language/compile-module.js';
 import { hasExpression } from '../../../src/language/expression.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { matches, type Selector } from '../../../src/language/selector.js';
@@ -40,12 +42,19 @@ export async function removalCauses(db: Queryable, input: CausesInput): Promise<
     from: since,
     limit: 1,
   });
+  const valueChanges = await listAuditRows(db, {
+    eventTypes: ['values.uploaded', 'values.deleted', 'assignment.updated'],
+    from: since,
+    limit: EVENTS,
+  });
   const history = await assignmentHistory(db, { nodeId, assignments: input.assignments, since });
   return removals.map((removal) => {
     const { module, applied_at } = removal;
     const known = facts.get(module) ?? { state: 'not_named', cause: assignmentCause(module, applied_at, history) };
-    const changed = tagChange !== undefined && tagChange.timestamp >= removal.applied_at;
-    return removalCause(removal, known, changed ? stampOf(tagChange) : null);
+    const newest = [...(tagChange === undefined ? [] : [tagChange]), ...valueChanges.filter(changesValues)]
+      .filter(({ timestamp, target_type: type }) => timestamp >= applied_at && (type === 'agent' || usesInputs(known)))
+      .sort((a, b) => b.timestamp - a.timestamp)[0];
+    return removalCause(removal, known, newest === undefined ? null : labelChange(newest));
   });
 }
 
@@ -70,6 +79,24 @@ async function moduleFacts(
   const deletions = await listAuditRows(db, { eventTypes: ['module.deleted'], from: since, limit: DELETIONS });
   const deletion = deletions.find((row) => row.target_id === module);
   return { state: 'deleted', deletion: deletion === undefined ? null : stampOf(deletion) };
+}
+
+/** Returns false for a change of an assignment that leaves its values as they are. */
+function changesValues(row: AuditRow): boolean {
+  if (row.event_type !== 'assignment.updated') return true;
+  const { before, after } = metadataOf<Partial<Record<'before' | 'after', { readonly values?: unknown }>>>(row);
+  return !isSameJson(before?.values ?? null, after?.values ?? null);
+}
+
+const usesInputs = (facts: ModuleFacts): boolean =>
+  facts.state === 'named' && Object.keys(facts.definition.inputs ?? {}).length > 0;
+
+/** Says what has changed of what the agent's resources depend on, as a clause. */
+function labelChange(row: AuditRow): string {
+  const doer = by(stampOf(row));
+  if (row.target_type === 'agent') return `the tags of the agent were changed${doer}`;
+  if (row.target_type === 'assignment') return `the values of assignment ${row.target_id} were changed${doer}`;
+  return `the value set ${row.target_id} was ${row.event_type === 'values.deleted' ? 'deleted' : 'changed'}${doer}`;
 }
 
 const stampOf = (row: AuditRow): ChangeStamp => ({ actor: row.actor_name, time: toTimestamp(row.timestamp) });
@@ -109,8 +136,11 @@ interface RemovedResource {
   readonly ad_hoc: number;
 }
 
-/** Returns one clause for a message. `tagChange` is the last change of the agent's tags since the resource was applied. */
-function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: ChangeStamp | null): string {
+/**
+ * Returns one clause for a message.
+ * @param change clause about the last change of the agent's tags or values since the resource was applied; null for none
+ */
+function removalCause(resource: RemovedResource, facts: ModuleFacts, change: string | null): string {
   const { module } = resource;
   switch (facts.state) {
     case 'deleted':
@@ -120,49 +150,58 @@ function removalCause(resource: RemovedResource, facts: ModuleFacts, tagChange: 
         ? `module ${module} was only named in operation ${resource.operation_id}`
         : (facts.cause ?? `no assignment names module ${module} for this agent now`);
     case 'named':
-      return causeWithinModule(resource, facts, tagChange);
+      return causeWithinModule(resource, facts, change);
   }
 }
 
 function causeWithinModule(
   resource: RemovedResource,
   { revision, uploaded, uploadedAt, definition }: Extract<ModuleFacts, { state: 'named' }>,
-  tagChange: ChangeStamp | null,
+  change: string | null,
 ): string {
   const { module } = resource;
   const declared = declarationOf(resource, definition);
   if (declared === 'none' || (declared === 'perhaps' && uploadedAt > resource.applied_at)) {
     return `revision ${revision} of module ${module}, uploaded${by(uploaded)}, does not declare it`;
   }
-  if (tagChange !== null) return `the tags of the agent were changed${by(tagChange)}`;
+  if (declared === 'conditional' && uploadedAt > resource.applied_at) {
+    return `revision ${revision} of module ${module}, uploaded${by(uploaded)}, does not give it to the agent`;
+  }
+  if (change !== null) return change;
+  if (declared === 'conditional') return `its condition or loop in module ${module} does not give it to the agent now`;
   return declared === 'literal'
     ? `no variant of it in module ${module} matches the agent now`
-    : `an attribute of the agent that module ${module} uses has changed`;
+    : `a value that module ${module} uses has changed for the agent`;
 }
 
 const by = (stamp: ChangeStamp | null): string => (stamp === null ? '' : ` by ${stamp.actor} at ${stamp.time}`);
 
 /**
- * Returns `literal` if the definition declares this identity or ID, `perhaps` if only an identity with expressions could match,
- * else `none`.
+ * Returns `literal` if the definition declares this identity or ID, or `conditional` if a condition or a loop decides about it.
+ * Returns `perhaps` if only an identity with expressions could match, else `none`.
  */
 function declarationOf(
   { kind, identity, id }: RemovedResource,
   definition: ModuleDefinition,
-): 'literal' | 'perhaps' | 'none' {
+): 'literal' | 'conditional' | 'perhaps' | 'none' {
   let found: 'perhaps' | 'none' = 'none';
-  for (const entry of definition.resources ?? []) {
+  for (const { entry, group } of membersOf(definition)) {
+    const isDecided = [entry, group].some((one) => one?.if !== undefined || one?.for_each !== undefined);
     const choices = entry.resource ? [entry.resource] : (entry.variants ?? []).map((variant) => variant.resource);
     for (const [name, body] of choices.flatMap((choice) => Object.entries(choice))) {
       const candidate = CATALOGUE.get(name);
       if (candidate === undefined || candidate.family !== CATALOGUE.get(kind)?.family) continue;
       const written = candidate.identity(body, entry.id ?? null);
-      if (written === identity || (id !== null && entry.id === id)) return 'literal';
+      if (written === identity || (id !== null && idWithoutKey(id) === entry.id))
+        return isDecided ? 'conditional' : 'literal';
       if (hasExpression(written)) found = 'perhaps';
     }
   }
   return found;
 }
+
+/** Returns the id of a resource without the key of the element of a loop, which the id of an instance has. */
+const idWithoutKey = (id: string): string => id.replace(/\[.*\]$/s, '');
 
 /** Content of an assignment before or after a change. */
 interface AssignmentContent {

@@ -77,6 +77,8 @@ const OF_ALL: readonly EventType[] = [
   'enforcement.resumed',
   'module.uploaded',
   'module.deleted',
+  'values.uploaded',
+  'values.deleted',
   'secret.created',
   'secret.updated',
   'secret.deleted',

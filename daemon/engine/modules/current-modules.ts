@@ -8,6 +8,7 @@ import { secretNames } from '../../../src/language/expression.js';
 import { type FactsRead, factsRead } from '../../../src/language/facts-read.js';
 import { type CompiledRequest, type Resolution, resolveSteps } from '../../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
+import { secretsInValue } from '../../../src/language/values.js';
 import type { Queryable } from '../../database/schema.js';
 import { inSlices } from '../lanes.js';
 import { findModuleHeads, findModuleRevision, findModuleText, type ModuleHead } from './module-store.js';
@@ -213,7 +214,8 @@ export class CurrentModules {
   private async prepare(sha256: string, definition: ModuleDefinition): Promise<Prepared> {
     const compiled = await inSlices(compileSteps({ name: definition.name, definition }));
     const facts = factsRead(compiled);
-    const prepared = { definition, compiled, secrets: secretNames(definition), facts, positions: new Map() };
+    const secrets = secretsOf(definition, compiled);
+    const prepared = { definition, compiled, secrets, facts, positions: new Map() };
     this.keep(sha256, prepared);
     return prepared;
   }
@@ -225,6 +227,13 @@ export class CurrentModules {
     if (this.prepared.size > CACHE_SIZE && oldest !== undefined) this.prepared.delete(oldest);
   }
 }
+
+/** Returns the names of the secrets that a module may need without values from outside. */
+export const secretsOf = (definition: ModuleDefinition, { inputs }: CompiledModule): ReadonlySet<string> =>
+  new Set([
+    ...secretNames(definition),
+    ...[...inputs.values()].flatMap(({ standard }) => (standard === undefined ? [] : secretsInValue(standard.value))),
+  ]);
 
 async function textOf(db: Queryable, module: CurrentModule | SentModule): Promise<string | null> {
   if ('content' in module) return module.content;

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Warning } from '../../../src/contract/modules.js';
 import { Fault, type FaultDetail } from '../../../src/kernel/fault.js';
 import type { Diagnostic, Position } from '../../../src/language/diagnostic.js';
+import { parseValueSet, type ValueSet } from '../../../src/language/inputs/value-set.js';
 import { parseModule } from '../../../src/language/parse-module.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 
@@ -15,8 +16,17 @@ export interface ParsedText {
   readonly name: Position;
 }
 
+export interface ParsedValues {
+  /** Null when the text has an error. */
+  readonly set: ValueSet | null;
+  /** Errors and warnings, by position. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
 export interface TextParser {
   parse(content: string): Promise<ParsedText>;
+  /** Parses a value set. */
+  parseValues(content: string): Promise<ParsedValues>;
   /** Returns the positions in a text for JSON pointers into its definition. */
   locate(content: string, pointers: readonly string[]): Promise<readonly Position[]>;
 }
@@ -24,6 +34,11 @@ export interface TextParser {
 export function parseText(content: string): ParsedText {
   const { definition, diagnostics, locate } = parseModule(content);
   return { definition, diagnostics, name: locate('/name') };
+}
+
+export function parseValues(content: string): ParsedValues {
+  const { set, diagnostics } = parseValueSet(content);
+  return { set, diagnostics };
 }
 
 export function locateIn(content: string, pointers: readonly string[]): readonly Position[] {

@@ -83,7 +83,7 @@ export async function approvedAgent(db: Queryable, nodeId: string): Promise<Know
 }
 
 /** Returns the agent. Throws `agent_not_approved`. */
-function refuseUnapproved<Agent extends KnownAgent>(agent: Agent): Agent {
+export function refuseUnapproved<Agent extends KnownAgent>(agent: Agent): Agent {
   const { nodeId, row } = agent;
   if (row.status === 'approved') return agent;
   throw new Fault('agent_not_approved', `agent ${nodeId} is ${row.status}, not approved`, {

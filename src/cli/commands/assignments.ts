@@ -60,6 +60,7 @@ export const assignmentFields = (assignment: Assignment, nameOf: NameOfOperator)
     ...(assignment.stopped_reason === null
       ? []
       : [['Stopped', `${assignment.stopped_reason}; go on: orch assignments resume ${assignment.name}`] as const]),
+    ...(assignment.values == null ? [] : [['Values', JSON.stringify(assignment.values)] as const]),
     ['Description', textOrNone(assignment.description)],
     ['Created', `${formatTime(assignment.created_at)} by ${nameOf(assignment.created_by)}`],
   );

@@ -212,6 +212,8 @@ const SOURCES: Readonly<Record<Live, Source>> = {
   },
   module: async (api, signal) =>
     (await api.call('listModules', { signal })).map(({ name }) => ({ word: name, summary: 'module' })),
+  values: async (api, signal) =>
+    (await api.call('listValueSets', { signal })).map(({ name }) => ({ word: name, summary: 'value set' })),
   assignment: async (api, signal) =>
     (await api.call('listAssignments', { signal })).map(({ name, selector }) => ({ word: name, summary: selector })),
   operator: async (api, signal) =>

@@ -6,6 +6,7 @@ import { Fault } from '../../kernel/fault.js';
 import { canonicalJson } from '../../kernel/json.js';
 import { clauseMatches } from '../../language/clause.js';
 import type { AgentFacts } from '../../language/evaluate.js';
+import type { GivenValues } from '../../language/inputs/choose.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import type { DesiredResource } from '../../resources/desired.js';
 import { resourceKey } from '../../resources/resource-key.js';
@@ -24,25 +25,31 @@ import {
   triedModules,
   withTried,
 } from '../modules/read-modules.js';
+import { storedSets, valuesOf } from '../modules/stored-values.js';
+import { splitPaths, type ValuesFile, withFiles } from '../modules/value-files.js';
 import { choice } from '../options.js';
 import { type Line, lines, linesOf, stackOf, styled, type View } from '../outcome.js';
 import { plainText } from '../render/paint.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
 
 export const command = defineCommand({
-  examples: ['orch impact modules/', 'orch impact modules/ --format markdown'],
+  examples: ['orch impact modules/', 'orch impact prod.values.yaml', 'orch impact modules/ --format markdown'],
   detail: [
-    'Compares the files with the current revisions, for each approved agent that has one of the',
-    'modules, applied or assigned. It compares desired states, not machines: it uploads nothing, and sends nothing to an',
-    'agent, so that offline agents count too. An agent on trial is compared with the texts of its trial.',
+    'Compares the files with the current revisions, for each approved agent that has one of the modules, applied or assigned;',
+    'a value set concerns the modules whose inputs it sets. It compares desired states, not machines: it uploads nothing, and',
+    'sends nothing to an agent, so that offline agents count too. An agent on trial is compared with the texts of its trial.',
     'orch plan looks at machines. --format markdown is for a review.',
     'Ends with 1 if the files cannot be resolved for an agent.',
   ],
   access: 'viewer',
-  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all compared', 'file') },
+  args: {
+    paths: argumentList('PATH', 'files of modules and value sets, or directories whose files are all compared', 'file'),
+  },
   options: { format: choice('FORMAT', ['markdown', 'json'], 'print Markdown, or the same as -o json') },
   run: async (context, { paths, format }) => {
-    const impacts = await impactOf(context, await context.api(), readModules(paths));
+    const { modules, values } = splitPaths(paths);
+    const changed = modules.length === 0 ? [] : readModules(modules);
+    const impacts = await impactOf(context, await context.api(), { modules: changed, values });
     const has_changes = impacts.some(({ changes }) => changes.length > 0);
     const body = { has_changes, agents: impacts };
     const text = format === 'json' ? JSON.stringify(body, null, 2).split('\n') : impactMarkdown(impacts);
@@ -54,6 +61,13 @@ export const command = defineCommand({
     };
   },
 });
+
+/** Returns the modules that value sets concern; null for all, because each may use a shared value. */
+function concernedModules(files: readonly ValuesFile[]): ReadonlySet<string> | null {
+  const entries = files.flatMap(({ parsed }) => parsed.set?.entries ?? []);
+  if (entries.some(({ shared }) => Object.keys(shared).length > 0)) return null;
+  return new Set(entries.flatMap(({ set }) => Object.keys(set)));
+}
 
 /** Maximum number of parallel state requests. */
 const AT_ONCE = 8;
@@ -71,7 +85,7 @@ export interface AgentImpact extends Comparison {
 export async function impactOf(
   { signal }: Context,
   api: ApiClient,
-  changed: readonly ReadModule[],
+  { modules: changed, values }: { readonly modules: readonly ReadModule[]; readonly values: readonly ValuesFile[] },
 ): Promise<readonly AgentImpact[]> {
   const agents = await allAgents(api, { status: 'approved', signal });
   const assignments = await api.call('listAssignments', { signal });
@@ -90,8 +104,11 @@ export async function impactOf(
     });
     having.push(...(await Promise.all(some)));
   }
-  const isChanged = (name: string) => changed.some((module) => module.name === name);
+  const concerned = concernedModules(values);
+  const isChanged = (name: string) =>
+    concerned === null || concerned.has(name) || changed.some((module) => module.name === name);
   const reached = having.filter(({ names }) => [...names].some(isChanged));
+  const sets = await storedSets(api, signal);
   const stored = await storedModules(
     api,
     reached.flatMap(({ names }) => [...names]),
@@ -106,9 +123,17 @@ export async function impactOf(
       (name) => changed.find((module) => module.name === name) ?? before.find((module) => module.name === name) ?? [],
     );
     const facts = factsOf(agent);
+    const own = matchingAssignments(assignments, agent);
+    const given = { before: valuesOf(sets, own), after: valuesOf(withFiles(sets, values), own) };
     const { node_id, name } = facts;
     const modules = [...names].filter(isChanged);
-    return { node_id, name, modules, on_trial: tried.length > 0, ...compareDesired(facts, { before, after }) };
+    return {
+      node_id,
+      name,
+      modules,
+      on_trial: tried.length > 0,
+      ...compareDesired(facts, { before, after, values: given }),
+    };
   });
 }
 
@@ -131,13 +156,17 @@ export interface Comparison {
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
+/** Modules and values of an agent before and after a change. */
+interface DesiredSides {
+  readonly before: readonly ReadModule[];
+  readonly after: readonly ReadModule[];
+  readonly values: { readonly before: GivenValues; readonly after: GivenValues };
+}
+
 /** Resolves both sets of modules for an agent and compares the results. Returns resolution faults as `error`. Secrets count as present. */
-export function compareDesired(
-  agent: AgentFacts,
-  { before, after }: { readonly before: readonly ReadModule[]; readonly after: readonly ReadModule[] },
-): Comparison {
-  const old = resolve(agent, before);
-  const young = resolve(agent, after);
+export function compareDesired(agent: AgentFacts, { before, after, values }: DesiredSides): Comparison {
+  const old = resolve(agent, before, values.before);
+  const young = resolve(agent, after, values.after);
   if ('error' in young) return { changes: [], error: young.error };
   return { changes: differences('error' in old ? [] : old.resources, young.resources), error: null };
 }
@@ -146,11 +175,11 @@ type Resolved =
   | { readonly resources: readonly DesiredResource[] }
   | { readonly error: { readonly code: string; readonly message: string } };
 
-function resolve(agent: AgentFacts, modules: readonly ReadModule[]): Resolved {
+function resolve(agent: AgentFacts, modules: readonly ReadModule[], values: GivenValues): Resolved {
   const compiled = modules.map((module) => module.compiled);
   const supporting = compiled.filter(({ supports }) => supports.some((clause) => clauseMatches(clause, agent)));
   try {
-    return resolveCompiled({ modules: supporting, agent, secret: unknownSecrets });
+    return resolveCompiled({ modules: supporting, agent, secret: unknownSecrets, values });
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     return { error: { code: error.code, message: error.message } };

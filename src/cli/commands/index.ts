@@ -56,6 +56,7 @@ const status = () => import('./status.js');
 const store = () => import('./store.js');
 const term = () => import('./term.js');
 const recordings = () => import('./term-recordings.js');
+const values = () => import('./values.js');
 
 /** All commands in the order of the help. */
 export const COMMANDS: readonly CommandEntry[] = [
@@ -142,6 +143,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     'print the JSON Schema of a module, for editors',
     async () => (await modules()).printModuleSchema,
   ),
+  entry('values list', 'list value sets', async () => (await values()).listValueSets),
+  entry('values show', 'show a value set', async () => (await values()).showValueSet),
+  entry('values check', 'check files of value sets on this machine', async () => (await values()).checkValueFiles),
+  entry('values push', 'store value sets', async () => (await values()).pushValueFiles),
+  entry('values remove', 'delete a value set', async () => (await values()).removeValueSet),
   entry('assignments list', 'list assignments', async () => (await assignments()).listAssignments),
   entry('assignments show', 'show an assignment and its agents', async () => (await assignments()).showAssignment),
   entry(
@@ -297,6 +303,7 @@ export const GROUPS: readonly Group[] = [
   { path: 'agents', summary: 'manage the machines of the fleet', standard: 'list' },
   { path: 'enroll', summary: 'manage tokens that enrol new machines' },
   { path: 'module', summary: 'manage modules: declarative lists of resources' },
+  { path: 'values', summary: 'manage value sets, which give inputs of modules their values', standard: 'list' },
   { path: 'assignments', summary: 'manage which agents get which modules', standard: 'list' },
   { path: 'rollouts', summary: 'follow, pause, resume and cancel applies on many agents', standard: 'list' },
   { path: 'ops', summary: 'list, follow and cancel applies', standard: 'list' },
@@ -329,6 +336,7 @@ export const SECTIONS: readonly (readonly [title: string, words: readonly string
     'Modules',
     [
       'module',
+      'values',
       'assignments',
       'sync',
       'plan',

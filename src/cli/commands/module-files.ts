@@ -1,8 +1,10 @@
 /** The commands of `orch module` that read module files: validate, check, deps, publish and diff. */
 import type { ApiClient } from '../../client/api-client.js';
+import type { Assignment } from '../../contract/assignments.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { type DependencyNode, dependencyGraph } from '../../language/dependency-graph.js';
 import type { AgentFacts } from '../../language/evaluate.js';
+import type { NamedSet } from '../../language/inputs/fleet-values.js';
 import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand, optionalList } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
@@ -15,12 +17,15 @@ import { allowAutomaticOption } from '../modules/reach.js';
 import {
   checkFiles,
   diagnosticLines,
+  matchingAssignments,
   type ReadModule,
   readModules,
   requireValid,
   summarizeErrors,
 } from '../modules/read-modules.js';
 import { validated } from '../modules/send-modules.js';
+import { storedSets, valuesOf } from '../modules/stored-values.js';
+import { splitPaths, withFiles } from '../modules/value-files.js';
 import { integer, list, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
@@ -57,22 +62,30 @@ export const checkModules = defineCommand({
   ],
   detail: [
     'Resolves the modules together, for each approved agent those that support it. Shows conflicts, variants that are',
-    'missing or tied, and expressions that cannot be evaluated. Secrets count as present. With --tag or --attribute it needs',
-    'no orchestrator: they describe the agent to check for. Uploads nothing. Ends with 1 on errors.',
+    'missing or tied, inputs without a value, and expressions that cannot be evaluated. *.values.yaml stand in the place of',
+    'stored value sets. Secrets count as present. With --tag or --attribute it needs no orchestrator: they describe the agent',
+    'to check for. Uploads nothing. Ends with 1 on errors.',
   ],
   access: 'local',
   connection: true,
-  args: { paths: argumentList('PATH', 'module files, or directories whose *.orch.yaml are all checked', 'file') },
+  args: {
+    paths: argumentList('PATH', 'files of modules and value sets, or directories whose files are all checked', 'file'),
+  },
   options: {
     tag: list('KEY=VALUE', 'a tag of the agent to check for'),
     attribute: list('KEY=VALUE', 'an attribute of the agent to check for, such as platform=linux'),
   },
   run: async (context, { paths, tag, attribute }) => {
-    const modules = readModules(paths);
+    const split = splitPaths(paths);
+    const modules = readModules(split.modules);
     const described = tag.length > 0 || attribute.length > 0;
     const tags = readTags(tag);
-    const agents = described ? [imagined(tags, readAttributes(attribute))] : await approvedAgents(context);
-    const checked = agents.map((agent) => checkTogether(agent, modules));
+    const fleet = described ? null : await readFleet(context);
+    const agents = fleet?.agents ?? [imagined(tags, readAttributes(attribute))];
+    const sets = withFiles(fleet?.sets ?? [], split.values);
+    const checked = agents.map((agent) =>
+      checkTogether(agent, modules, valuesOf(sets, matchingAssignments(fleet?.assignments ?? [], agent))),
+    );
     const errors = distinct(checked.flatMap((one) => one.errors));
     return {
       body: checked,
@@ -192,10 +205,23 @@ const imagined = (tags: AgentFacts['tags'], attributes: AgentFacts['attributes']
   attributes,
 });
 
-async function approvedAgents(context: Context): Promise<readonly AgentFacts[]> {
+/** What the modules of files meet on an orchestrator. */
+interface Fleet {
+  readonly agents: readonly AgentFacts[];
+  readonly assignments: readonly Assignment[];
+  readonly sets: readonly NamedSet[];
+}
+
+async function readFleet(context: Context): Promise<Fleet> {
+  const { signal } = context;
   try {
-    const agents = await allAgents(await context.api(), { status: 'approved', signal: context.signal });
-    if (agents.length > 0) return agents.map((agent) => ({ ...agent, name: agentName(agent) }));
+    const api = await context.api();
+    const agents = await allAgents(api, { status: 'approved', signal });
+    if (agents.length > 0) {
+      const assignments = await api.call('listAssignments', { signal });
+      const named = agents.map((agent) => ({ ...agent, name: agentName(agent) }));
+      return { agents: named, assignments, sets: await storedSets(api, signal) };
+    }
   } catch (error) {
     if (!isFault(error, 'unreachable')) throw error;
     throw new Fault('unreachable', error.message, { hint: DESCRIBE, cause: error });

@@ -98,9 +98,9 @@ export const showSecret = defineCommand({
     const secret = await api.call('getSecret', request);
     const usage = await api.call('getSecretUsage', request);
     const nameOf = await operatorNames(context, api);
-    const { modules, agents } = usage;
+    const { modules, values = [], agents } = usage;
     return {
-      body: { ...secret, usage: { modules, agents } },
+      body: { ...secret, usage: { modules, values, agents } },
       names: [secret.name],
       view: stack(secretFields(secret, nameOf), usageFields(usage)),
     };
@@ -117,8 +117,9 @@ export const removeSecret = defineCommand({
   run: async (context, { name }) => {
     const api = await context.api();
     const request = { params: { name }, signal: context.signal };
-    const { modules, agents } = await api.call('getSecretUsage', request);
-    const use = `named in ${count(modules.length, 'module')}, held by ${count(agents.length, 'agent')}`;
+    const { modules, values = [], agents } = await api.call('getSecretUsage', request);
+    const sets = values.length === 0 ? '' : ` and ${count(values.length, 'value set')}`;
+    const use = `named in ${count(modules.length, 'module')}${sets}, held by ${count(agents.length, 'agent')}`;
     await context.prompt.consent(`Delete the secret ${name} (${use})?`);
     await api.call('removeSecret', request);
     return { names: [name], view: lines(`Deleted ${name}.`) };
@@ -232,9 +233,11 @@ export function secretFields(secret: Secret, nameOf: NameOfOperator): FieldsView
   );
 }
 
-export const usageFields = ({ modules, agents }: SecretUsage): FieldsView =>
+/** Older orchestrators know no value sets. */
+export const usageFields = ({ modules, values = [], agents }: SecretUsage): FieldsView =>
   fields(
     ['Modules', textOrNone(modules.join(', '))],
+    ...(values.length === 0 ? [] : [['Value sets', values.join(', ')] as const]),
     [
       'Agents',
       textOrNone(

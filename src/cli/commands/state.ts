@@ -7,10 +7,12 @@ import type { State } from '../../contract/operations.js';
 import { Fault } from '../../kernel/fault.js';
 import { showClause } from '../../language/clause.js';
 import { type Declaration, type DeclaredVariant, declarations } from '../../language/declarations.js';
+import type { GivenValues } from '../../language/inputs/choose.js';
 import type { Context } from '../context.js';
 import { defineCommand, optionalList } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
+import { inputsNamed, inputsView } from '../modules/explain-inputs.js';
 import {
   matchingAssignments,
   type StoredModule,
@@ -19,6 +21,7 @@ import {
   triedModules,
   withTried,
 } from '../modules/read-modules.js';
+import { storedSets, valuesOf } from '../modules/stored-values.js';
 import { isSelection, readEach, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodeArgument, optionalNodesArgument } from '../nodes/resolve-node.js';
 import { list } from '../options.js';
@@ -105,17 +108,19 @@ export const explainResource = defineCommand({
     'orch explain web-01 /etc/motd',
     'orch explain web-01 file-unix /etc/motd',
     'orch explain -l role=web /etc/motd',
+    'orch explain web-01 nginx.workers',
   ],
   detail: [
     'Names the module, the variant and the line that declare a resource of an agent, and the assignment and apply that',
     'put it there. Plans show the identity of a resource. Searches the current modules of matching assignments,',
     'of the last apply, of all applied resources, and of -m; of a module that the agent has on trial, the text of the trial.',
+    'MODULE.INPUT is an input: its value, the document and line that gave it, and what that beat. MODULE is all its inputs.',
     'With --selector or --status all words are the resource, and agents without it are left out.',
   ],
   access: 'viewer',
   args: {
     node: optionalNodeArgument,
-    resource: optionalList('RESOURCE', 'identity, or kind and identity, of a resource'),
+    resource: optionalList('RESOURCE', 'identity, or kind and identity, of a resource; or MODULE.INPUT'),
   },
   options: {
     ...selectionOptions,
@@ -132,21 +137,33 @@ export const explainResource = defineCommand({
     const api = await context.api();
     const nodes = isOne && node !== undefined ? [node] : [];
     const agents = await selectAgents(api, { nodes, ...selection }, context);
-    const explained = await readEach(agents, async (agent) => ({
-      agent,
-      resources: await explainOn(context, api, { agent, wanted, module }),
-    }));
-    const found = explained.filter(({ resources }) => resources.length > 0);
+    const explained = await readEach(agents, async (agent) => {
+      const resources = await explainOn(context, api, { agent, wanted, module });
+      const mayBeInput = resources.length === 0 && words.length === 1;
+      return { agent, resources, inputs: mayBeInput ? await inputsNamed(api, agent, wanted, context.signal) : [] };
+    });
+    const found = explained.filter(({ resources, inputs }) => resources.length + inputs.length > 0);
     const [first] = explained;
     if (found.length === 0 && first !== undefined) throw isOne ? unknown(first.agent, wanted) : unknownToAll(wanted);
-    const bodies = found.map(({ agent: { node_id, name }, resources }) => ({ node_id, name, resources }));
-    const modules = found.flatMap(({ resources }) =>
-      resources.flatMap(({ declared }) => declared.map((place) => place.module)),
-    );
+    const bodies = found.map(({ agent: { node_id, name }, resources, inputs }) => ({
+      node_id,
+      name,
+      resources,
+      inputs,
+    }));
+    const modules = found.flatMap(({ resources, inputs }) => [
+      ...resources.flatMap(({ declared }) => declared.map((place) => place.module)),
+      ...inputs.map((input) => input.module),
+    ]);
     return {
       body: isOne ? bodies[0] : bodies,
       names: [...new Set(modules)],
-      view: stackOf(found.map(({ agent, resources }) => explanationView(agentHandle(agent), resources))),
+      view: stackOf(
+        found.flatMap(({ agent, resources, inputs }) => [
+          ...(resources.length === 0 ? [] : [explanationView(agentHandle(agent), resources)]),
+          ...(inputs.length === 0 ? [] : [inputsView(agentHandle(agent), inputs)]),
+        ]),
+      ),
     };
   },
 });
@@ -175,7 +192,8 @@ async function explainOn(
   const assigned = assignments.flatMap((assignment) => assignment.modules);
   const names = [...assigned, ...(last?.modules ?? []), ...state.applied.map((one) => one.module), ...module];
   const modules = withTried(await storedModules(api, names, signal), await triedModules(api, agent, signal));
-  return explain({ agent, wanted, state, modules, assignments });
+  const values = valuesOf(await storedSets(api, signal), assignments);
+  return explain({ agent, wanted, state, modules, assignments, values });
 }
 
 /** Returns the last apply of an agent; null if there is none. */
@@ -189,12 +207,13 @@ interface Question {
   readonly state: State;
   readonly modules: readonly (StoredModule | TriedModule)[];
   readonly assignments: readonly Assignment[];
+  readonly values: GivenValues;
 }
 
-function explain({ agent, wanted, state, modules, assignments }: Question): readonly Explanation[] {
+function explain({ agent, wanted, state, modules, assignments, values }: Question): readonly Explanation[] {
   const facts = { ...agent, name: agent.name ?? '' };
   const compiled = modules.map((module) => module.compiled);
-  const { declared } = declarations({ modules: compiled, agent: facts, secret: unknownSecrets });
+  const { declared } = declarations({ modules: compiled, agent: facts, secret: unknownSecrets, values });
   const isWanted = ({ kind, identity, id }: { kind: string; identity: string; id?: string | null }) =>
     wanted === identity || wanted === `${kind} ${identity}` || (id != null && wanted === id);
   const found = declared.filter(isWanted);

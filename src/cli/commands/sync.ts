@@ -4,6 +4,7 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { Assignment } from '../../contract/assignments.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
+import type { StoredValueSet } from '../../contract/values.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { matches, parseSelector } from '../../language/selector.js';
 import type { Context } from '../context.js';
@@ -13,11 +14,12 @@ import { count, formatTime } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { allowAutomaticOption, consentToReach, type Reach, reached, reachLines, reachOf } from '../modules/reach.js';
 import { uploadFile } from '../modules/send-modules.js';
+import { valueReachOf, widestReachOf } from '../modules/value-reach.js';
 import { flag } from '../options.js';
 import { type Line, linesOf, type Style, stackOf, styled, type View } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { textDiff, textDiffLines } from '../render/text-diff.js';
-import { refuseConflicts, refuseMissingModules } from '../sync/sync-check.js';
+import { refuseConflicts, refuseMissingModules, refuseWrongValues } from '../sync/sync-check.js';
 import { readSync } from '../sync/sync-files.js';
 import {
   assignmentDifferences,
@@ -32,21 +34,21 @@ import {
 export const command = defineCommand({
   examples: ['orch sync site/ --plan', 'orch sync site/', 'orch sync site/ --prune --yes'],
   detail: [
-    'Makes the modules and assignments of the orchestrator match a directory. Every *.orch.yaml at any depth is a module.',
-    'assignments.yaml and *.assignments.yaml list assignments (name, modules, selector, description, mode).',
-    'It sends nothing unless every file is valid, each assignment finds its modules, and the modules of each agent do not',
-    'conflict. Then it publishes modules, and creates and changes assignments. With --prune it deletes assignments and',
-    'modules that are in no file. It says whom the modules reach and asks, as orch module publish does: without a terminal,',
-    'modules that assignments in mode enforce or on-connect give to machines need --allow-automatic-applies. It replaces no',
-    'revision that was stored meanwhile. It applies nothing itself: orch plan shows what an apply would change. If it is cut',
-    'off, run it again.',
+    'Makes the modules, value sets and assignments of the orchestrator match a directory. Every *.orch.yaml at any depth is',
+    'a module, and each NAME.values.yaml the value set NAME. assignments.yaml and *.assignments.yaml list assignments (name,',
+    'modules, selector, description, mode, values). It sends nothing unless every file is valid, each assignment finds its',
+    'modules, and the modules of each agent do not conflict. Then it publishes modules and value sets, and creates and',
+    'changes assignments. With --prune it deletes what is in no file. It says whom modules and values reach and asks, as orch',
+    'module publish does: without a terminal, what assignments in mode enforce or on-connect give to machines needs',
+    '--allow-automatic-applies. It replaces no revision that was stored meanwhile. It applies nothing itself: orch plan shows',
+    'what an apply would change. If it is cut off, run it again.',
     'Signs: + create, ~ update, - delete; --verbose shows the changes in modules.',
   ],
   access: 'operator',
   consent: true,
   args: { directory: argument('DIR', 'the directory, such as a checkout of a repository', 'file') },
   options: {
-    prune: flag('delete modules and assignments that are in no file'),
+    prune: flag('delete modules, value sets and assignments that are in no file'),
     plan: flag('show the changes without making them'),
     allowAutomaticApplies: allowAutomaticOption,
     detailedExitcode: flag('end with 2 if the sync has changes'),
@@ -60,9 +62,10 @@ export const command = defineCommand({
     const { actions, extra } = plan;
     if (actions.length > 0) {
       const agents = await allAgents(api, { status: 'approved', signal: context.signal });
+      await refuseWrongValues(context, api, source);
       await refuseConflicts(context, api, { source, stored, plan, agents });
       const reaches = await reachesOf(context, api, actions);
-      if (isPlan) for (const line of reaches.flatMap(reachLines)) context.note(line);
+      if (isPlan) for (const line of reaches.flatMap((reach) => reachLines(reach))) context.note(line);
       else await consent(context, reaches, allowAutomaticApplies);
       const question = isPlan ? null : pruneQuestion(actions, stored, agents);
       if (question !== null) await context.prompt.consent(question);
@@ -84,26 +87,43 @@ export const command = defineCommand({
 
 /** Returns the names of those who uploaded what a sync replaces; nothing is asked for without such modules. */
 async function uploaders(context: Context, api: ApiClient, { actions }: SyncPlan): Promise<NameOfOperator> {
-  const isAsked = actions.some((action) => action.kind === 'module' && action.action === 'update');
+  const isAsked = actions.some((action) => action.kind !== 'assignment' && action.action === 'update');
   return isAsked ? operatorNames(context, api) : (id) => id;
 }
 
-/** Returns whom the changed modules reach. A new module reaches no machine before an assignment names it. */
+/** Returns whom the changed modules and value sets reach. A new module reaches no machine before an assignment names it. */
 async function reachesOf(context: Context, api: ApiClient, actions: readonly SyncAction[]): Promise<readonly Reach[]> {
   const reaches: Reach[] = [];
   for (const action of actions) {
-    if (action.kind !== 'module' || action.action !== 'update') continue;
+    if (action.kind === 'assignment' || action.action === 'delete') continue;
     const { name, file } = action;
-    const reach = await reachOf(context, api, { name, source: file.source });
+    const text = { name, source: file.source };
+    if (action.kind === 'module' && action.action === 'create') continue;
+    const reach =
+      action.kind === 'module' ? await reachOf(context, api, text) : await reachOfValues(context, api, action);
     if (reached(reach) > 0) reaches.push(reach);
   }
   return reaches;
 }
 
+async function reachOfValues(
+  context: Context,
+  api: ApiClient,
+  { file, stored }: Extract<SyncAction, { kind: 'values'; action: 'create' | 'update' }>,
+): Promise<Reach> {
+  try {
+    return await valueReachOf(context, api, file);
+  } catch (error) {
+    // The files fit together, so that it needs modules which are not published yet.
+    if (!isFault(error, 'invalid_values')) throw error;
+    return widestReachOf(context, api, file, stored?.sha256 ?? NO_REVISION);
+  }
+}
+
 /** Throws `cancelled`, or `confirmation_required` as `requireAllowed` does. */
 async function consent(context: Context, reaches: readonly Reach[], isAllowed: boolean): Promise<void> {
   if (reaches.length === 0) return;
-  if (await consentToReach(context, reaches, { isAllowed, question: 'Sync, and publish these modules?' })) return;
+  if (await consentToReach(context, reaches, { isAllowed, question: 'Sync, and publish these?' })) return;
   throw new Fault('cancelled', 'not confirmed, nothing was changed');
 }
 
@@ -128,7 +148,7 @@ export const stepOf = (action: SyncAction, status: SyncStep['status']): SyncStep
 /** Returns the file of an action; null for a deletion. */
 export function pathOf(action: SyncAction): string | null {
   if (action.action === 'delete') return null;
-  return action.kind === 'module' ? action.file.path : action.file.file.path;
+  return action.kind === 'assignment' ? action.file.file.path : action.file.path;
 }
 
 /** Performs the actions in order. On failure it throws that fault, extended by the actions that were done and not done. */
@@ -146,9 +166,22 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
   const { signal } = context;
   const params = { name: action.name };
   if (action.action === 'delete') {
+    if (action.kind === 'values') {
+      const ifMatch = await tagOfValues(context, api, action.stored);
+      await api.call('removeValueSet', { params, ifMatch, signal });
+      return;
+    }
     const id = action.kind === 'module' ? 'removeModule' : 'removeAssignment';
     const ifMatch = action.kind === 'assignment' ? await tagOf(context, api, action.stored) : undefined;
     await api.call(id, { params, ifMatch, signal });
+    return;
+  }
+  if (action.kind === 'values') {
+    const { name, source: content } = action.file;
+    await api.call('uploadValueSet', {
+      body: { name, content, replaces: action.stored?.sha256 ?? NO_REVISION },
+      signal,
+    });
     return;
   }
   if (action.kind === 'module') {
@@ -157,16 +190,29 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
     return;
   }
   const { name, modules, selector, description } = action.file;
+  // An older orchestrator knows no values.
+  const isValued = action.file.values !== undefined || action.stored?.values != null;
+  const values = isValued ? { values: action.file.values ?? {} } : {};
   const mode = modeOf(action.file);
   if (action.action === 'create') {
-    const body = { name, modules: [...modules], selector, description: description ?? null, mode };
+    const body = { name, modules: [...modules], selector, description: description ?? null, mode, ...values };
     await api.call('createAssignment', { body, signal });
   } else {
-    // Null would keep the old description.
-    const body = { modules: [...modules], selector, description: description ?? '', mode };
+    // Null would keep the old description, and no values the old ones.
+    const body = { modules: [...modules], selector, description: description ?? '', mode, ...values };
     const ifMatch = action.stored === null ? undefined : await tagOf(context, api, action.stored);
     await api.call('updateAssignment', { params, body, ifMatch, signal });
   }
+}
+
+/** Returns the tag of a value set that is as the plan was made for. Throws `precondition_failed` for another. */
+async function tagOfValues({ signal }: Context, api: ApiClient, planned: StoredValueSet): Promise<string | undefined> {
+  const { name } = planned;
+  const { body, headers } = await api.callWithHeaders('getValueSet', { params: { name }, signal });
+  if (body.sha256 === planned.sha256) return headers.etag;
+  throw new Fault('precondition_failed', `it has revision ${body.revision} since this sync was planned`, {
+    hint: 'look at the plan again: orch sync DIR --plan',
+  });
 }
 
 /** Returns the tag of an assignment that is as the plan was made for. Throws `precondition_failed` for another. */
@@ -189,7 +235,13 @@ const VERBS: Readonly<Record<SyncAction['action'], string>> = {
   delete: 'deleted',
 };
 
-const thing = ({ kind, name }: SyncAction): string => `${kind} ${name}`;
+const NOUNS: Readonly<Record<SyncAction['kind'], string>> = {
+  module: 'module',
+  values: 'value set',
+  assignment: 'assignment',
+};
+
+const thing = ({ kind, name }: Pick<SyncAction, 'kind' | 'name'>): string => `${NOUNS[kind]} ${name}`;
 
 function interrupted({ code, message, hint, errors, data }: Fault, actions: readonly SyncAction[], at: number): Fault {
   const failed = actions.slice(at, at + 1);
@@ -228,6 +280,11 @@ export function syncView(plan: SyncPlan, options: SyncViewOptions): View {
       options,
     ),
     ...sectionLines(
+      'value sets',
+      actions.filter(({ kind }) => kind === 'values'),
+      options,
+    ),
+    ...sectionLines(
       'assignments',
       actions.filter(({ kind }) => kind === 'assignment'),
       options,
@@ -262,7 +319,7 @@ function actionLines(action: SyncAction, options: SyncViewOptions): readonly Lin
 
 function detailLines(action: SyncAction, { verbose, nameOf }: SyncViewOptions): readonly Line[] {
   if (action.action === 'delete') return [];
-  if (action.kind === 'module') {
+  if (action.kind !== 'assignment') {
     const { name, file, stored } = action;
     if (stored === null) return [];
     const { revision, uploaded_by, uploaded_at } = stored;
@@ -292,7 +349,7 @@ function fieldLines(rows: readonly (readonly [field: string, value: string])[]):
 
 function extraLines(extra: SyncPlan['extra']): readonly Line[] {
   if (extra.length === 0) return [];
-  const names = extra.map(({ kind, name }) => `${kind} ${name}`).join(', ');
+  const names = extra.map(thing).join(', ');
   return [styled('dim', `Only on the orchestrator, and left there without --prune: ${names}.`)];
 }
 
@@ -315,7 +372,7 @@ export function pruneQuestion(
   if (deletions.length === 0) return null;
   const named = deletions.map(({ kind, name }) => {
     const assignment = kind === 'assignment' ? assignments.find((one) => one.name === name) : undefined;
-    if (assignment === undefined) return `  - ${kind} ${name}`;
+    if (assignment === undefined) return `  - ${thing({ kind, name })}`;
     const selector = parseSelector(assignment.selector);
     const matched = agents.filter((agent) => matches(selector, agent)).length;
     return `  - ${kind} ${name}, which matches ${count(matched, 'agent')} now`;

@@ -49,6 +49,8 @@ export interface ResolutionInput {
   /** Texts of the modules, in their order. */
   readonly sources: readonly string[];
   readonly facts: AgentFacts;
+  /** Texts that give inputs their values. */
+  readonly values: unknown;
 }
 
 /** A resolution without secrets and warnings. */
@@ -162,8 +164,9 @@ const isOurs = ({ uid, mode }: Stats): boolean =>
 const nameOf = (source: string): string =>
   createHash('sha256').update(`${LAYOUT}\0${RULES_VERSION}\0${source}`).digest('hex');
 
-function subjectOf({ sources, facts }: ResolutionInput): string {
-  const hash = createHash('sha256').update(`${LAYOUT}\0${RULES_VERSION}\0${canonicalJson(facts)}`);
+function subjectOf({ sources, facts, values }: ResolutionInput): string {
+  const own = canonicalJson({ facts, values });
+  const hash = createHash('sha256').update(`${LAYOUT}\0${RULES_VERSION}\0${own}`);
   for (const source of sources) hash.update(`\0${Buffer.byteLength(source)}\0`).update(source);
   return hash.digest('hex');
 }

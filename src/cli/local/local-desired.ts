@@ -4,6 +4,7 @@ import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { finish } from '../../kernel/steps.js';
 import type { CompiledModule } from '../../language/compile-module.js';
+import { type GivenValues, NO_VALUES } from '../../language/inputs/choose.js';
 import { type CompiledRequest, resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
 import type { LocalContent } from '../../programs/local.js';
@@ -18,7 +19,9 @@ import { readModuleFiles } from '../modules/find-modules.js';
 import type { Applied } from './believed-state-schema.js';
 import { findResolution, type KeptResolution, keepResolution } from './kept-modules.js';
 import { allParsed, type LocalModule, localModules } from './local-modules.js';
+import type { LocalChoice } from './local-options.js';
 import type { LocalSession } from './local-session.js';
+import { type LocalTexts, readLocalTexts } from './local-texts.js';
 
 export interface LocalDesired extends LocalContent {
   readonly modules: readonly string[];
@@ -33,12 +36,15 @@ export interface LocalDesired extends LocalContent {
  * Resolves module files for this machine. Throws `usage` without files, `bad_request` for a run that is too large, and the
  * faults of validation and resolution.
  */
-export async function localDesired(session: LocalSession, files: readonly string[]): Promise<LocalDesired> {
-  if (files.length === 0) {
+export async function localDesired(
+  session: LocalSession,
+  choice: Pick<LocalChoice, 'file' | 'values' | 'set'>,
+): Promise<LocalDesired> {
+  if (choice.file.length === 0) {
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
   }
   const { secret, state } = session;
-  const { modules, resources, verify, warnings } = await resolveFiles(session, files);
+  const { modules, resources, verify, warnings } = await resolveFiles(session, choice);
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   refuseLargeRun(
     { resources, removals: removed },
@@ -67,14 +73,16 @@ interface ResolvedFiles extends KeptResolution {
 /** Resolves module files. Takes the resolution of an earlier run of the same files and facts unless secrets are in it. */
 async function resolveFiles(
   { facts, secret, machine }: LocalSession,
-  paths: readonly string[],
+  choice: Pick<LocalChoice, 'file' | 'values' | 'set'>,
 ): Promise<ResolvedFiles> {
-  const files = readModuleFiles(paths);
-  const input = { sources: files.map(({ source }) => source), facts };
+  const files = readModuleFiles(choice.file);
+  const texts = readLocalTexts(choice);
+  const input = { sources: files.map(({ source }) => source), facts, values: texts };
   const kept = findResolution(machine.dataDir, input);
   if (kept !== null) return { ...kept, verify: [], warnings: [] };
   let hasSecrets = false;
   const { read, resources, checks, warnings } = await resolveModules(await localModules(machine.dataDir, files), {
+    texts,
     agent: facts,
     secret: (name) => {
       hasSecrets = true;
@@ -96,11 +104,16 @@ async function resolveFiles(
   };
 }
 
+interface LocalRequest extends Omit<CompiledRequest, 'modules' | 'values'> {
+  readonly texts: LocalTexts;
+}
+
 /** Resolves the modules. Parses kept ones again if a message needs places in them. */
-async function resolveModules(read: readonly LocalModule[], request: Omit<CompiledRequest, 'modules'>) {
+async function resolveModules(read: readonly LocalModule[], { texts, ...request }: LocalRequest) {
+  const values = await givenValues(texts, read);
   const attempt = (modules: readonly LocalModule[]) => {
     const compiled = modules.map((module) => module.compiled);
-    const { warnings, ...resolved } = resolveCompiled({ ...request, modules: compiled });
+    const { warnings, ...resolved } = resolveCompiled({ ...request, modules: compiled, values });
     return { ...resolved, read: modules, warnings: [...warnings, ...compiled.flatMap(unconfirmed)] };
   };
   if (read.some(({ locate }) => locate === null)) {
@@ -113,6 +126,16 @@ async function resolveModules(read: readonly LocalModule[], request: Omit<Compil
   }
   const parsed = await allParsed(read);
   return resolved(() => attempt(parsed));
+}
+
+/** Returns the values that are given. Loads the parser only if there are some. */
+async function givenValues(texts: LocalTexts, modules: readonly LocalModule[]): Promise<GivenValues> {
+  if (texts.files.length + texts.set.length === 0) return NO_VALUES;
+  const { localValues } = await import('./local-values.js');
+  return localValues(
+    texts,
+    modules.map(({ compiled }) => compiled),
+  );
 }
 
 /** Returns a warning for a module that asks for a confirmation, which no orchestrator can give here. */
@@ -132,6 +155,8 @@ const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
   expression_error:
     'give the tag with --tag KEY=VALUE, change the expression, or give it a default, such as | default: "none"',
   secret_unavailable: 'give the secret with --secret-file NAME=FILE',
+  input_missing: 'give it with --set MODULE:INPUT=VALUE or --values FILE, or give the input a default in the module',
+  input_invalid: 'correct the value where it is given',
 };
 
 function resolved<T>(resolve: () => T): T {

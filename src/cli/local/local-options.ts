@@ -6,6 +6,8 @@ export const localOptions = {
   local: flag('run on this machine, without an orchestrator'),
   tag: list('KEY=VALUE', 'with --local: a tag of this machine'),
   secretFile: list('NAME=FILE', 'with --local: a secret and the file with its value', { completes: 'file' }),
+  values: list('FILE', 'with --local: a value set, which gives inputs their values', { completes: 'file' }),
+  set: list('MODULE:INPUT=VALUE', 'with --local: the value of an input, above those of --values'),
   dataDir: text('DIR', 'with --local: directory of the local state [/var/lib/orch-local for root]', {
     completes: 'file',
   }),
@@ -15,6 +17,8 @@ export interface LocalChoice {
   readonly file: readonly string[];
   readonly tag: readonly string[];
   readonly secretFile: readonly string[];
+  readonly values: readonly string[];
+  readonly set: readonly string[];
   readonly dataDir: string | undefined;
 }
 
@@ -27,20 +31,28 @@ interface Given extends LocalChoice {
   readonly filesAreLocal?: boolean;
 }
 
+/** How an orchestrator is given what other options give a local run. */
+const HINTS: Readonly<Record<string, string>> = {
+  '--values': 'an orchestrator keeps value sets: orch values push FILE',
+  '--set': 'an orchestrator keeps value sets: orch values push FILE',
+};
+
 /** Returns the options of `--local`, or null without it. Throws `usage` for options that require or exclude it. */
 export function localChoice(given: Given): LocalChoice | null {
-  const { local, nodes, others, file, tag, secretFile, dataDir } = given;
+  const { local, nodes, others, file, tag, secretFile, values, set, dataDir } = given;
   if (!local) {
     const stray = Object.entries({
       '--tag': tag.length > 0,
       '--secret-file': secretFile.length > 0,
+      '--values': values.length > 0,
+      '--set': set.length > 0,
       '--data-dir': dataDir !== undefined,
       '-f': given.filesAreLocal === true && file.length > 0,
     });
     const [flagGiven] = stray.find(([, isGiven]) => isGiven) ?? [];
     if (flagGiven === undefined) return null;
     throw new Fault('usage', `${flagGiven} goes with --local`, {
-      hint: 'an orchestrator knows it itself',
+      hint: HINTS[flagGiven] ?? 'an orchestrator knows it itself',
     });
   }
   if (nodes.length > 0) {
@@ -49,6 +61,6 @@ export function localChoice(given: Given): LocalChoice | null {
     });
   }
   const [other] = Object.entries(others).find(([, isGiven]) => isGiven) ?? [];
-  if (other === undefined) return { file, tag, secretFile, dataDir };
+  if (other === undefined) return { file, tag, secretFile, values, set, dataDir };
   throw new Fault('usage', `${other} needs an orchestrator, and --local has none`, { hint: 'name files with -f' });
 }

@@ -27,7 +27,7 @@ import { saveState, stateAfter } from './local-state.js';
 
 export const planLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
-    const { runs } = await localPlan(context, session, await localDesired(session, choice.file));
+    const { runs } = await localPlan(context, session, await localDesired(session, choice));
     return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
   });
 
@@ -62,7 +62,7 @@ export interface LocalApply extends LocalChoice {
 export const applyLocal = (context: Context, { detailed, allowRemovals, ...choice }: LocalApply): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
     const { verbose } = context.globals;
-    const desired = await localDesired(session, choice.file);
+    const desired = await localDesired(session, choice);
     // A yes to the question covers the removals that it names.
     if (context.globals.yes || allowRemovals !== null) guardRemovals(session, desired, allowRemovals);
     const { missed, expect } = await confirm(context, session, desired);
@@ -163,9 +163,9 @@ export const driftLocal = (context: Context, choice: LocalChoice, detailed: bool
 async function toCompare(
   context: Context,
   session: LocalSession,
-  { file }: LocalChoice,
+  choice: LocalChoice,
 ): Promise<readonly DesiredResource[]> {
-  const wanted = file.length === 0 ? [] : (await localDesired(session, file)).resources;
+  const wanted = choice.file.length === 0 ? [] : (await localDesired(session, choice)).resources;
   const byKey = new Map(wanted.map((resource) => [resourceKey(resource), resource]));
   return session.state.applied.flatMap((applied) => {
     const { module, kind, identity, id, name, body, taint } = applied;

@@ -4,6 +4,7 @@ import { maskOf } from '../../kernel/tainted.js';
 import { clauseMatches } from '../../language/clause.js';
 import type { AgentFacts } from '../../language/evaluate.js';
 import type { SecretSource } from '../../language/fill.js';
+import type { GivenValues } from '../../language/inputs/choose.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import type { ReadModule } from './read-modules.js';
 
@@ -27,13 +28,13 @@ export interface CheckedAgent {
 }
 
 /** Resolves the modules that support an agent, and returns the conflicts. Secrets count as present. */
-export function checkTogether(agent: AgentFacts, modules: readonly ReadModule[]): CheckedAgent {
+export function checkTogether(agent: AgentFacts, modules: readonly ReadModule[], values: GivenValues): CheckedAgent {
   const supporting = modules.filter(({ compiled }) => compiled.supports.some((clause) => clauseMatches(clause, agent)));
   const { node_id, name } = agent;
   const checked = { node_id, name, modules: supporting.map((module) => module.name) };
   try {
     const compiled = supporting.map((module) => module.compiled);
-    const { warnings } = resolveCompiled({ modules: compiled, agent, secret: unknownSecrets });
+    const { warnings } = resolveCompiled({ modules: compiled, agent, secret: unknownSecrets, values });
     const located = warnings.map((warning) => placed(supporting, { code: 'warning', ...warning }));
     return { ...checked, errors: [], warnings: located };
   } catch (error) {

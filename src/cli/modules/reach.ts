@@ -12,13 +12,14 @@ import { flag } from '../options.js';
 export const ALLOW_AUTOMATIC = '--allow-automatic-applies';
 
 export const allowAutomaticOption = flag(
-  'publish without a question although the orchestrator then applies it to other machines by itself',
+  'do it without a question although the orchestrator then applies to other machines by itself',
 );
 
-type Follower = ModuleReach['agents'][number];
+type Follower = Pick<ModuleReach['agents'][number], 'node_id' | 'name' | 'mode' | 'on_trial'>;
 
-/** A text of a module, and the other machines that it reaches when it is published. */
+/** A text of a module or a value set, and the other machines that it reaches when it is published. */
 export interface Reach {
+  readonly noun: 'module' | 'value set';
   readonly name: string;
   /** SHA-256 of the text. */
   readonly sha256: string;
@@ -33,6 +34,8 @@ export interface Reach {
   readonly behind: readonly Follower[];
   /** Machines that stay on trial of something else. */
   readonly onTrial: readonly Follower[];
+  /** What is wrong on a machine with the text. */
+  readonly problems: readonly string[];
   /** Node IDs of the machines that have this text on trial. */
   readonly triedBy: readonly string[];
 }
@@ -49,17 +52,26 @@ export async function reachOf(
   const { sha256: current, assignments, agents } = await api.call('getModuleReach', { params: { name }, signal });
   const sha256 = digestOf(source);
   const others = agents.filter(({ node_id, tried }) => tried !== sha256 && !without.has(node_id));
-  const free = others.filter(({ on_trial }) => !on_trial);
   return {
+    noun: 'module',
     name,
     sha256,
     current: current ?? NO_REVISION,
     assignments,
+    ...grouped(others),
+    problems: [],
+    triedBy: agents.filter(({ tried }) => tried === sha256).map(({ node_id }) => node_id),
+  };
+}
+
+/** Returns machines by when a text reaches them. */
+export function grouped(followers: readonly Follower[]): Pick<Reach, 'atOnce' | 'onConnect' | 'behind' | 'onTrial'> {
+  const free = followers.filter(({ on_trial }) => !on_trial);
+  return {
     atOnce: free.filter(({ mode }) => mode === 'enforce'),
     onConnect: free.filter(({ mode }) => mode === 'on-connect'),
     behind: free.filter(({ mode }) => mode === 'manual' || mode === null),
-    onTrial: others.filter(({ on_trial }) => on_trial),
-    triedBy: agents.filter(({ tried }) => tried === sha256).map(({ node_id }) => node_id),
+    onTrial: followers.filter(({ on_trial }) => on_trial),
   };
 }
 
@@ -69,9 +81,9 @@ export const reached = ({ atOnce, onConnect, behind, onTrial }: Reach): number =
 
 const isAutomatic = ({ atOnce, onConnect }: Reach): boolean => atOnce.length + onConnect.length > 0;
 
-/** Returns lines about whom publishing a module reaches, with modes; none if it reaches no machine. */
-export function reachLines(reach: Reach): readonly string[] {
-  const { name, assignments, atOnce, onConnect, behind, onTrial } = reach;
+/** Returns lines about whom a text reaches, with modes; none if it reaches no machine. */
+export function reachLines(reach: Reach, doing = 'Publishing'): readonly string[] {
+  const { noun, name, assignments, atOnce, onConnect, behind, onTrial, problems } = reach;
   const number = reached(reach);
   if (number === 0) return [];
   const groups: readonly (readonly [string, readonly Follower[]])[] = [
@@ -81,13 +93,14 @@ export function reachLines(reach: Reach): readonly string[] {
     ['on trial, and left alone', onTrial],
   ];
   return [
-    `Publishing module ${name} reaches ${count(number, 'machine')}:`,
+    `${doing} ${noun} ${name} reaches ${count(number, 'machine')}:`,
     ...groups.flatMap(([words, followers]) => (followers.length === 0 ? [] : [`  ${words}: ${namesOf(followers)}`])),
     ...assignments.map(
       ({ name: assignment, mode, agents }) =>
         `  assignment ${assignment} (${mode}) gives it to ${count(agents, 'machine')}`,
     ),
     ...requestedLines([...atOnce, ...onConnect, ...behind, ...onTrial]),
+    ...problems.map((problem) => `  ${problem}`),
   ];
 }
 
@@ -117,21 +130,26 @@ export function othersOf(reach: Reach): string {
 }
 
 /**
- * Throws `confirmation_required` if publishing lets the orchestrator apply to other machines by itself, no question can be asked,
+ * Throws `confirmation_required` if that lets the orchestrator apply to other machines by itself, no question can be asked,
  * and the operator has not allowed it.
  */
-export function requireAllowed({ prompt, globals }: Context, reaches: readonly Reach[], isAllowed: boolean): void {
+export function requireAllowed(
+  { prompt, globals }: Context,
+  reaches: readonly Reach[],
+  isAllowed: boolean,
+  doing = 'publishing',
+): void {
   const automatic = reaches.filter(isAutomatic);
   const asks = prompt.possible && !globals.yes;
   if (asks || isAllowed || automatic.length === 0) return;
-  const names = automatic.map(({ name }) => name).join(', ');
+  const names = automatic.map(({ noun, name }) => `${noun} ${name}`).join(', ');
   const number = new Set(
     automatic.flatMap(({ atOnce, onConnect }) => [...atOnce, ...onConnect].map(({ node_id }) => node_id)),
   ).size;
   throw new Fault(
     'confirmation_required',
-    `publishing ${automatic.length === 1 ? 'module' : 'modules'} ${names} lets the orchestrator apply to ${count(number, 'other machine')} by itself`,
-    { hint: `add ${ALLOW_AUTOMATIC} to publish without a question` },
+    `${doing} ${names} lets the orchestrator apply to ${count(number, 'other machine')} by itself`,
+    { hint: `add ${ALLOW_AUTOMATIC} to do it without a question` },
   );
 }
 
@@ -142,7 +160,7 @@ export async function consentToReach(
   { isAllowed, question }: { readonly isAllowed: boolean; readonly question: string },
 ): Promise<boolean> {
   requireAllowed(context, reaches, isAllowed);
-  for (const line of reaches.flatMap(reachLines)) context.note(line);
+  for (const line of reaches.flatMap((reach) => reachLines(reach))) context.note(line);
   const { prompt, globals } = context;
   if (globals.yes || !prompt.possible || reaches.every((reach) => reached(reach) === 0)) return true;
   return prompt.confirm(question, `add --yes and ${ALLOW_AUTOMATIC}`);

@@ -3,6 +3,7 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { Assignment } from '../../contract/assignments.js';
 import { Fault } from '../../kernel/fault.js';
+import type { AgentLabels } from '../../language/clause.js';
 import { type CompiledModule, compileModule } from '../../language/compile-module.js';
 import type { Position } from '../../language/diagnostic.js';
 import { type Diagnostic, moduleFault, renderDiagnostic } from '../../language/diagnostic.js';
@@ -165,5 +166,5 @@ export const withTried = <Module extends ReadModule>(
 };
 
 /** Returns the assignments whose selector matches an agent now. */
-export const matchingAssignments = (all: readonly Assignment[], agent: Agent): readonly Assignment[] =>
+export const matchingAssignments = (all: readonly Assignment[], agent: AgentLabels): readonly Assignment[] =>
   all.filter(({ selector }) => matches(parseSelector(selector), agent));

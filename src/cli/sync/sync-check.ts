@@ -3,11 +3,20 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Diagnostic } from '../../language/diagnostic.js';
+import { checkSet } from '../../language/inputs/check-set.js';
+import {
+  type AssignedValues,
+  type NamedSet,
+  valuesOfSets,
+  withAssignments,
+} from '../../language/inputs/fleet-values.js';
+import { parseValueSet } from '../../language/inputs/value-set.js';
 import { matches, parseSelector } from '../../language/selector.js';
 import type { Context } from '../context.js';
 import { agentHandle, count } from '../format.js';
 import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
 import { refuseInvalid, storedModules } from '../modules/read-modules.js';
+import { withFiles } from '../modules/value-files.js';
 import type { SourceAssignment, SyncSource } from './sync-files.js';
 import type { Stored, SyncPlan } from './sync-plan.js';
 
@@ -37,6 +46,32 @@ function unknownModule(message: string, { modules, locateModule }: SourceAssignm
   return { severity: 'error', code: 'unknown_module', message, path: `/modules/${index}`, line, column, endColumn };
 }
 
+/** Throws `invalid_module` with each value that does not fit its input. Warns about modules that do not exist. */
+export async function refuseWrongValues(context: Context, api: ApiClient, source: SyncSource): Promise<void> {
+  const { values, modules } = source;
+  const brought = new Map(modules.map((module) => [module.name, module.compiled]));
+  const named = values.flatMap(({ parsed }) => (parsed.set?.entries ?? []).flatMap((entry) => Object.keys(entry.set)));
+  const others = named.filter((name) => !brought.has(name));
+  const stored = others.length === 0 ? [] : await storedModules(api, others, context.signal);
+  const known = new Map([...stored.map(({ name, compiled }) => [name, compiled] as const), ...brought]);
+  refuseInvalid(
+    values.flatMap((file) => {
+      const problems = file.parsed.set === null ? [] : checkSet(file.parsed.set, known);
+      for (const { severity, line, message } of problems) {
+        if (severity === 'warning') context.warn(`${file.path}:${line}: ${message}`);
+      }
+      const errors = problems.filter(({ severity }) => severity === 'error');
+      const diagnostics = errors.map(
+        ({ message, path }): Diagnostic => ({
+          ...{ severity: 'error', code: 'input_invalid', message, path },
+          ...file.parsed.locate(path),
+        }),
+      );
+      return diagnostics.length === 0 ? [] : [{ ...file, valid: false, diagnostics }];
+    }),
+  );
+}
+
 interface FleetCheck {
   readonly source: SyncSource;
   readonly stored: Stored;
@@ -49,13 +84,16 @@ interface FleetCheck {
  * warns about expressions that cannot be evaluated yet, because the tag may be set later.
  */
 export async function refuseConflicts(context: Context, api: ApiClient, check: FleetCheck): Promise<void> {
-  const affected = affectedAgents(check);
+  const after = assignmentsAfter(check);
+  const affected = affectedAgents(check, after);
+  const sets = valuesOfSets(setsAfter(check));
   const brought = new Map(check.source.modules.map((module) => [module.name, module]));
   const others = affected.flatMap(({ names }) => names.filter((name) => !brought.has(name)));
   const stored = new Map((await storedModules(api, others, context.signal)).map((module) => [module.name, module]));
   const checked = affected.map(({ agent, names }) => {
     const modules = names.flatMap((name) => brought.get(name) ?? stored.get(name) ?? []);
-    return checkTogether({ ...agent, name: agentHandle(agent) }, modules);
+    const own = after.filter(({ selector }) => matches(parseSelector(selector), agent));
+    return checkTogether({ ...agent, name: agentHandle(agent) }, modules, withAssignments(sets, own));
   });
   const found = distinct(checked);
   for (const one of found.filter(isForLater))
@@ -79,18 +117,44 @@ interface Affected {
   readonly names: readonly string[];
 }
 
-function affectedAgents({ source, stored, plan, agents }: FleetCheck): readonly Affected[] {
-  const changed = new Set(plan.actions.flatMap(({ kind, name }) => (kind === 'module' ? [name] : [])));
+interface FutureAssignment extends Assigning, AssignedValues {}
+
+/** Returns the assignments as they are after the sync, by name. */
+function assignmentsAfter({ source, stored, plan }: FleetCheck): readonly FutureAssignment[] {
   const deleted = new Set(
     plan.actions.flatMap(({ kind, action, name }) => (kind === 'assignment' && action === 'delete' ? [name] : [])),
   );
   const declared = new Set(source.assignments.map(({ name }) => name));
   const kept = stored.assignments.filter(({ name }) => !declared.has(name) && !deleted.has(name));
-  const after = [...kept, ...source.assignments].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return [...kept, ...source.assignments]
+    .map((one) => ({ ...one, values: one.values ?? null }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Returns the value sets as they are after the sync. Those that this version rejects are left out. */
+function setsAfter({ source, stored, plan }: FleetCheck): readonly NamedSet[] {
+  const deleted = new Set(
+    plan.actions.flatMap(({ kind, action, name }) => (kind === 'values' && action === 'delete' ? [name] : [])),
+  );
+  const kept = stored.values.flatMap(({ name, content }) => {
+    const { set } = parseValueSet(content);
+    return set === null || deleted.has(name) ? [] : [{ name, set }];
+  });
+  return withFiles(kept, source.values);
+}
+
+/** Returns the agents whose modules or values may change. */
+function affectedAgents({ stored, plan, agents }: FleetCheck, after: readonly FutureAssignment[]): readonly Affected[] {
+  const changed = new Set(plan.actions.flatMap(({ kind, name }) => (kind === 'module' ? [name] : [])));
+  const isValued = plan.actions.some(
+    (action) =>
+      action.kind === 'values' ||
+      (action.kind === 'assignment' && action.action !== 'delete' && action.file.values !== undefined),
+  );
   return agents.flatMap((agent) => {
     const before = modulesOf(stored.assignments, agent);
     const names = modulesOf(after, agent);
-    const isSame = before.join('\0') === names.join('\0') && !names.some((name) => changed.has(name));
+    const isSame = !isValued && before.join('\0') === names.join('\0') && !names.some((name) => changed.has(name));
     return isSame ? [] : [{ agent, names }];
   });
 }

@@ -14,6 +14,7 @@ import {
   refuseInvalid,
   validFiles,
 } from '../modules/read-modules.js';
+import { checkValuesFile, isValuesFile, refuseDoubles, type ValuesFile } from '../modules/value-files.js';
 import { readFoundFile } from '../text-files.js';
 
 export interface SourceModule extends ReadModule {
@@ -26,16 +27,17 @@ export interface SourceAssignment extends DeclaredAssignment {
   locateModule(index: number): Position;
 }
 
-/** Desired modules and assignments of a directory. */
+/** Desired modules, value sets and assignments of a directory. */
 export interface SyncSource {
   readonly modules: readonly SourceModule[];
   readonly assignments: readonly SourceAssignment[];
+  readonly values: readonly ValuesFile[];
 }
 
 /** `assignments.yaml`, `web.assignments.yaml`. */
 const ASSIGNMENTS = /^(?:.+\.)?assignments\.yaml$/;
 /** Misspelled endings. Ignoring such a file could delete its modules or assignments. */
-const ALMOST = /(?:\.orch\.yml|(?:^|\.)assignments?\.ya?ml)$/;
+const ALMOST = /(?:\.orch\.yml|(?:^|\.)assignments?\.ya?ml|(?:^|\.)values?\.ya?ml)$/;
 
 /** Reads a directory. Throws `usage` for misnamed files or none at all, `invalid_module` with all errors of all files. */
 export function readSync(directory: string): SyncSource {
@@ -43,16 +45,23 @@ export function readSync(directory: string): SyncSource {
   const paths = filesBelow(directory);
   const isModule = (path: string) => path.endsWith(ENDING);
   const isAssignments = (path: string) => ASSIGNMENTS.test(basename(path));
-  refuseAlmost(paths.filter((path) => ALMOST.test(basename(path)) && !isAssignments(path)));
+  const isKnown = (path: string) => isAssignments(path) || isValuesFile(path);
+  refuseAlmost(paths.filter((path) => ALMOST.test(basename(path)) && !isKnown(path)));
   const modules = checkFiles(paths.filter(isModule).map(fileAt));
   const assignments = paths.filter(isAssignments).map(fileAt).map(checkAssignments);
-  if (modules.length + assignments.length === 0) {
-    throw new Fault('usage', `${directory} holds no file that ends in ${ENDING}, and no assignments.yaml`);
+  const values = paths.filter(isValuesFile).map(fileAt).map(checkValuesFile);
+  if (modules.length + assignments.length + values.length === 0) {
+    throw new Fault(
+      'usage',
+      `${directory} holds no file that ends in ${ENDING} or .values.yaml, and no assignments.yaml`,
+    );
   }
-  refuseInvalid([...withoutClashes(modules), ...withoutDoubles(assignments)]);
+  refuseInvalid([...withoutClashes(modules), ...withoutDoubles(assignments), ...values]);
+  refuseDoubles(values);
   return {
     modules: validFiles(modules).map((file) => ({ ...prepareFile(file), source: file.source })),
     assignments: assignments.flatMap(declaredIn),
+    values,
   };
 }
 
@@ -61,7 +70,7 @@ const fileAt = (path: string): ModuleFile => ({ path, source: readFoundFile(path
 function refuseAlmost([first]: readonly string[]): void {
   if (first === undefined) return;
   throw new Fault('usage', `${first} would be left out because of its name`, {
-    hint: `modules end in ${ENDING}; assignments are in assignments.yaml or end in .assignments.yaml`,
+    hint: `modules end in ${ENDING}; assignments are in assignments.yaml or end in .assignments.yaml; value sets are NAME.values.yaml`,
   });
 }
 

@@ -53,6 +53,11 @@ export interface ChosenInput {
   readonly used: readonly Candidate[];
 }
 
+/** An input whose values are wrong or of equal weight. */
+export interface WrongInput extends Pick<ChosenInput, 'candidates'> {
+  readonly message: string;
+}
+
 export interface ValuesProblem {
   readonly code: 'input_missing' | 'input_invalid';
   readonly input: string;
@@ -100,7 +105,7 @@ export function moduleValues({ name, inputs, references }: ModuleInputs, given: 
     } else if (chosen.value !== undefined) {
       values.set(input, chosen.value);
     } else if (!declared.isOptional) {
-      const message = `input "${input}" has no value; set it in a value set, an assignment or with --set ${name}:${input}=…`;
+      const message = `input "${input}" has no value and no default`;
       problems.push({ code: 'input_missing', input, message });
     }
   }
@@ -141,12 +146,7 @@ const placeOf = ({ from, lines }: GivenEntry, module: string, input: string): st
 };
 
 /** Returns the value of an input, or a message about what is wrong with the values that are given for it. */
-export function chooseInput(
-  module: string,
-  name: string,
-  input: Input,
-  given: GivenValues,
-): ChosenInput | { readonly message: string } {
+export function chooseInput(module: string, name: string, input: Input, given: GivenValues): ChosenInput | WrongInput {
   const candidates = candidatesOf(
     given,
     (entry) => ownMember(ownMember(entry.set, module) ?? {}, name),
@@ -156,6 +156,7 @@ export function chooseInput(
   const merged = input.isMerged ? mergeValues(candidates, input, given.rank) : mostSpecific(candidates, given.rank);
   if ('tie' in merged)
     return {
+      candidates,
       message: tieMessage(
         `input "${name}"${merged.at === undefined ? '' : `, at ${merged.at},`}`,
         merged.tie,
@@ -168,7 +169,7 @@ export function chooseInput(
   if (value !== null && problem === undefined) return { value, candidates, used: merged.used };
   const where = merged.used.map(({ from }) => from).join(', ');
   const inside = problem === undefined || problem.path === '' ? '' : `input "${name}", at ${problem.path.slice(1)}: `;
-  return { message: `${inside}${problem?.message ?? `input "${name}" is wrong`} (${where})` };
+  return { candidates, message: `${inside}${problem?.message ?? `input "${name}" is wrong`} (${where})` };
 }
 
 /** Returns the values that entries give, from the most general to the most specific, and of equal ones in a fixed order. */

@@ -1,4 +1,5 @@
 /** Modules, assignments, secrets: what agents are to have. */
+import { expect } from 'vitest';
 import { until } from '../../support/orch.js';
 import type { World } from '../world.js';
 
@@ -35,6 +36,49 @@ export async function modules(world: World): Promise<void> {
   for (const id of ['getModule', 'listModuleRevisions', 'removeModule']) {
     await world.refuses(id, spare, 'module_not_found');
   }
+}
+
+export async function values(world: World): Promise<void> {
+  const content = 'name: tuned\nsupports: [{platform: linux}]\ninputs: {workers: {type: integer, default: 1}}\n';
+  await world.gives('uploadModule', { body: { name: 'tuned', content } }, 201);
+  const set = (workers: number, rank = '') => ({
+    name: 'prod',
+    content: `${rank}values: [{when: {}, set: {tuned: {workers: ${workers}}}}]\n`,
+  });
+  const prod = { params: { name: 'prod' } };
+  for (const id of ['getValueSet', 'removeValueSet']) await world.refuses(id, prod, 'values_not_found');
+  await world.refuses('previewValueSet', { ...prod, body: { content: null } }, 'values_not_found');
+  const upload = (change: object, code: string) =>
+    world.refuses('uploadValueSet', { body: { ...set(2), ...change } }, code);
+  const preview = (name: string, text: string, code: string) =>
+    world.refuses('previewValueSet', { params: { name }, body: { content: text } }, code);
+  await upload({ name: 'a b' }, 'invalid_name');
+  await preview('a b', set(2).content, 'invalid_name');
+  await upload({ content: 'values: 3' }, 'invalid_values');
+  await preview('prod', 'values: [{when: {}, set: {tuned: {wrkers: 2}}}]', 'invalid_values');
+  await world.gives('previewValueSet', { ...prod, body: { content: set(2).content } }, 200);
+  await world.gives('uploadValueSet', { body: set(2, 'rank: [tag.role]\n') }, 201);
+  await upload({ replaces: 'none' }, 'precondition_failed');
+  await upload({ ...set(2, 'rank: [tag.env]\n'), name: 'other' }, 'values_conflict');
+  await preview('other', set(2, 'rank: [tag.env]\n').content, 'values_conflict');
+  await world.gives('listValueSets', {}, 200);
+  await world.gives('getValueSet', prod, 200);
+  const params = { node_id: world.agents.connected };
+  const { modules } = await world.gives('explainValues', { params, query: { module: 'tuned' } }, 200);
+  expect(modules).toMatchObject([{ module: 'tuned', inputs: [{ name: 'workers', value: 2, is_default: false }] }]);
+  await world.gives('explainValues', { params }, 200);
+  await world.refuses('explainValues', { params, query: { module: 'none' } }, 'module_not_found');
+  await world.refuses('explainValues', { params: { node_id: 'f'.repeat(32) } }, 'agent_not_found');
+  await world.refuses('explainValues', { params: { node_id: world.agents.pending } }, 'agent_not_approved');
+  const body = { name: 'tuned', modules: ['tuned'], selector: 'tag.site=nowhere', values: { tuned: { workers: 3 } } };
+  const wrong = { tuned: { workers: 'x' } };
+  await world.refuses('createAssignment', { body: { ...body, values: wrong } }, 'invalid_values');
+  await world.gives('createAssignment', { body }, 201);
+  const tuned = { params: { name: 'tuned' } };
+  await world.refuses('updateAssignment', { ...tuned, body: { values: wrong } }, 'invalid_values');
+  await world.gives('removeAssignment', tuned, 204);
+  await world.gives('removeValueSet', prod, 204);
+  await world.gives('removeModule', tuned, 204);
 }
 
 export async function assignments(world: World): Promise<void> {

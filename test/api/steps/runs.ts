@@ -22,6 +22,17 @@ async function uploadWrong(world: World): Promise<Readonly<Record<string, readon
   await upload(world, { name: 'lacking', resources: ['- variants:', variant('platform: macos', '/srv/a')] });
   await upload(world, { name: 'secretive', resources: script('say', `echo \${{ secrets.NONE }}`) });
   await upload(world, { name: 'expressive', resources: script('say', `echo \${{ tags.none }}`) });
+  const inputs = (name: string, input: string) =>
+    world.gives(
+      'uploadModule',
+      { body: { name, content: `name: ${name}\nsupports: [{platform: linux}]\ninputs: {size: ${input}}\n` } },
+      201,
+    );
+  await inputs('hungry', '{type: integer}');
+  await inputs('mistaken', '{type: integer, default: 1}');
+  const entry = (size: number) => `{when: {}, set: {mistaken: {size: ${size}}}}`;
+  const content = `values: [${entry(1)}, ${entry(2)}]\n`;
+  await world.gives('uploadValueSet', { body: { name: 'wrong', content } }, 201);
   return {
     module_not_found: ['none'],
     module_not_supported: ['foreign'],
@@ -29,6 +40,8 @@ async function uploadWrong(world: World): Promise<Readonly<Record<string, readon
     variant_missing: ['lacking'],
     secret_unavailable: ['secretive'],
     expression_error: ['expressive'],
+    input_missing: ['hungry'],
+    input_invalid: ['mistaken'],
   };
 }
 

@@ -18,6 +18,7 @@ import { insertOperation, insertOperationResults } from '../../../dist/daemon/en
 import { insertRollout, waitingAgent } from '../../../dist/daemon/engine/rollouts/rollout-store.js';
 import { encodeContent, putRunContent } from '../../../dist/daemon/engine/runs/run-contents.js';
 import { putAppliedResources } from '../../../dist/daemon/engine/state/applied-resource-store.js';
+import { putValueSet, setValuesRevision } from '../../../dist/daemon/engine/values/value-store.js';
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
@@ -217,7 +218,23 @@ await uow.write(async (tx, emit) => {
     created_by: operator_id,
     mode: 'enforce',
     counted_from: newId(),
+    values: { motd: { greeting: 'hello' } },
   });
+  await putValueSet(tx, {
+    name: 'prod',
+    revision: 2,
+    sha256: '1'.repeat(64),
+    content: 'values: [{when: {tag.env: prod}, set: {motd: {greeting: hi}}}]\n',
+    set: {
+      rank: null,
+      entries: [
+        { when: { 'tag.env': 'prod' }, shared: {}, set: { motd: { greeting: 'hi' } }, lines: { 'motd:greeting': 1 } },
+      ],
+    },
+    uploaded_at: start,
+    uploaded_by: operator_id,
+  });
+  await setValuesRevision(tx, newId());
   await putStandings(tx, [
     {
       node_id,

@@ -1,0 +1,182 @@
+/** The commands of `orch values`: value sets, which give inputs of modules their values. */
+import type { ApiClient } from '../../client/api-client.js';
+import { NO_REVISION } from '../../contract/run-targets.js';
+import { Fault } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
+import { argument, argumentList, defineCommand } from '../define-command.js';
+import { EXIT } from '../exit-status.js';
+import { count, formatTime } from '../format.js';
+import { allowAutomaticOption, consentToReach, reachLines, requireAllowed } from '../modules/reach.js';
+import { diagnosticLines, refuseInvalid, summarizeErrors } from '../modules/read-modules.js';
+import { checkValuesFile, refuseDoubles, splitPaths, type ValuesFile } from '../modules/value-files.js';
+import { valueReachOf } from '../modules/value-reach.js';
+import { fields, lines, linesOf, stack, stackOf, styled, textLines } from '../outcome.js';
+import { operatorNames } from '../record-names.js';
+import { readTextFile } from '../text-files.js';
+
+const nameArgument = argument('SET', 'name of the value set', 'values');
+
+/** `orch values list`. */
+export const listValueSets = defineCommand({
+  examples: ['orch values list'],
+  access: 'viewer',
+  run: async (context) => {
+    const api = await context.api();
+    const sets = await api.call('listValueSets', { signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: sets,
+      names: sets.map(({ name }) => name),
+      view: {
+        kind: 'table',
+        columns: [
+          { title: 'SET', whole: true },
+          { title: 'REVISION', right: true },
+          { title: 'UPLOADED' },
+          { title: 'BY' },
+          { title: 'MODULES' },
+        ],
+        rows: sets.map(({ name, revision, uploaded_at, uploaded_by, modules }) => [
+          name,
+          String(revision),
+          formatTime(uploaded_at),
+          nameOf(uploaded_by),
+          modules.join(', '),
+        ]),
+        empty: 'No value sets. Upload one with: orch values push FILE',
+      },
+    };
+  },
+});
+
+/** `orch values show`. */
+export const showValueSet = defineCommand({
+  examples: ['orch values show prod', 'orch values show prod -o name'],
+  access: 'viewer',
+  args: { name: nameArgument },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const set = await api.call('getValueSet', { params: { name }, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body: set,
+      names: [set.name],
+      view: stack(
+        fields(
+          ['Value set', set.name],
+          ['Revision', String(set.revision)],
+          ['Uploaded', `${formatTime(set.uploaded_at)} by ${nameOf(set.uploaded_by)}`],
+          ['SHA-256', set.sha256],
+        ),
+        linesOf(textLines(set.content)),
+      ),
+    };
+  },
+});
+
+/** `orch values check`. */
+export const checkValueFiles = defineCommand({
+  examples: ['orch values check prod.values.yaml', 'orch values check site/'],
+  detail: [
+    'Shows all errors of the files at once. Needs no orchestrator, and therefore knows no inputs of modules: orch module',
+    'check looks at both together, and orch values push at the stored modules. Ends with 1 if a file has an error.',
+  ],
+  access: 'local',
+  args: {
+    paths: argumentList('PATH', 'files NAME.values.yaml, or directories whose *.values.yaml are all checked', 'file'),
+  },
+  run: async (_context, { paths }) => {
+    const files = readValueFiles(paths);
+    const errors = summarizeErrors(files);
+    const message =
+      errors === null
+        ? styled('good', `${count(files.length, 'file is', 'files are')} valid.`)
+        : styled('bad', `${errors}.`);
+    return {
+      body: files.map(({ path, name, valid, diagnostics }) => ({ path, name, valid, diagnostics })),
+      names: files.map(({ name }) => name),
+      view: stackOf([...files.map((file) => linesOf(diagnosticLines(file))), lines(message)]),
+      exitStatus: errors === null ? EXIT.done : EXIT.error,
+    };
+  },
+});
+
+/** Reads files, also wrong ones. Throws `usage` for paths without a value set. */
+function readValueFiles(paths: readonly string[]): readonly ValuesFile[] {
+  const single = paths.length === 1 && paths[0]?.endsWith('.yaml') ? paths[0] : undefined;
+  const files =
+    single === undefined ? splitPaths(paths).values : [checkValuesFile({ path: single, source: readTextFile(single) })];
+  if (files.length === 0) throw new Fault('usage', `${paths.join(', ')}: there is no file that ends in .values.yaml`);
+  refuseDoubles(files);
+  return files;
+}
+
+/** `orch values push`. */
+export const pushValueFiles = defineCommand({
+  examples: ['orch values push prod.values.yaml', 'orch values push site/ --allow-automatic-applies'],
+  detail: [
+    'Stores value sets as new revisions; NAME.values.yaml is the set NAME. First it shows the machines whose values change:',
+    'those that get them at once (assignments in mode enforce), when they connect (on-connect), or with their next apply.',
+    'On a terminal it asks if it reaches a machine. Without one, and with --yes, it refuses to reach machines by enforce or',
+    'on-connect unless --allow-automatic-applies says so. Unknown inputs and wrong values are errors, unknown modules',
+    'warnings.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: {
+    paths: argumentList('PATH', 'files NAME.values.yaml, or directories whose *.values.yaml are all stored', 'file'),
+  },
+  options: { allowAutomaticApplies: allowAutomaticOption },
+  run: async (context, { paths, allowAutomaticApplies }) => {
+    const files = readValueFiles(paths);
+    refuseInvalid(files);
+    const pushed = await pushValues(context, await context.api(), files, allowAutomaticApplies);
+    if (pushed === null) throw new Fault('cancelled', 'not confirmed, nothing was stored');
+    return {
+      body: pushed.length === 1 ? pushed[0] : pushed,
+      names: pushed.map(({ name }) => name),
+      view: linesOf(
+        pushed.map(({ name, changed, revision }) =>
+          changed ? `Stored revision ${revision} of ${name}.` : `Unchanged: ${name}.`,
+        ),
+      ),
+    };
+  },
+});
+
+/** Stores value sets after the consent. Returns null, without a change, for a no. */
+async function pushValues(context: Context, api: ApiClient, files: readonly ValuesFile[], isAllowed: boolean) {
+  const { signal } = context;
+  const reaches = [];
+  for (const file of files) reaches.push(await valueReachOf(context, api, file));
+  for (const warning of reaches.flatMap(({ warnings }) => warnings)) context.warn(warning);
+  const changed = reaches.filter(({ sha256, current }) => sha256 !== current);
+  const question = `Store ${count(changed.length, 'value set')}: ${changed.map(({ name }) => name).join(', ')}?`;
+  if (changed.length > 0 && !(await consentToReach(context, changed, { isAllowed, question }))) return null;
+  const stored = [];
+  for (const [index, { name, source: content }] of files.entries()) {
+    const replaces = reaches[index]?.current ?? NO_REVISION;
+    stored.push(await api.call('uploadValueSet', { body: { name, content, replaces }, signal }));
+  }
+  return stored;
+}
+
+/** `orch values remove`. */
+export const removeValueSet = defineCommand({
+  examples: ['orch values remove prod'],
+  detail: ['Shows the machines whose values change, and asks, as orch values push does.'],
+  access: 'operator',
+  consent: true,
+  args: { name: nameArgument },
+  options: { allowAutomaticApplies: allowAutomaticOption },
+  run: async (context, { name, allowAutomaticApplies }) => {
+    const api = await context.api();
+    const { headers } = await api.callWithHeaders('getValueSet', { params: { name }, signal: context.signal });
+    const reach = await valueReachOf(context, api, { name, source: null });
+    requireAllowed(context, [reach], allowAutomaticApplies, 'deleting');
+    for (const line of reachLines(reach, 'Deleting')) context.note(line);
+    await context.prompt.consent(`Delete the value set ${name}?`);
+    await api.call('removeValueSet', { params: { name }, ifMatch: headers.etag, signal: context.signal });
+    return { names: [name], view: lines(`Deleted ${name}.`) };
+  },
+});
