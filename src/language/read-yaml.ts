@@ -29,7 +29,7 @@ export function readYaml(
     return null;
   }
   if (!checkCharacters(text, mistakes)) return null;
-  const tokens = guardYaml(text, mistakes);
+  const tokens = guardYaml(text, mistakes, noun);
   if (tokens === null) return null;
   const document = compose(tokens, text.length);
   if (!checkSyntax(document, { text, lines, mistakes })) return null;

@@ -38,7 +38,7 @@ interface Lexeme {
 }
 
 /** Returns the tokens of an acceptable text. Returns null and reports at least one error otherwise. */
-export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Token[] | null {
+export function guardYaml(text: string, mistakes: MistakeList, noun = 'module'): readonly CST.Token[] | null {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
   const documents = documentCounter();
@@ -53,7 +53,7 @@ export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Tok
     };
     count += 1;
     if (count > YAML_LIMITS.tokens) {
-      return stop('too_many_tokens', `the module has more than ${YAML_LIMITS.tokens} YAML tokens; split it`);
+      return stop('too_many_tokens', `the ${noun} has more than ${YAML_LIMITS.tokens} YAML tokens; split it`);
     }
     if (documents.another(type)) {
       const message = 'a module file holds one YAML document, and a second one begins here';
@@ -62,7 +62,7 @@ export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Tok
     if (isReference(type)) {
       references += 1;
       if (references > YAML_LIMITS.aliases) {
-        const message = `the module has more than ${YAML_LIMITS.aliases} anchors and aliases; put values that begin with "&" or "*" in quotes`;
+        const message = `the ${noun} has more than ${YAML_LIMITS.aliases} anchors and aliases; put values that begin with "&" or "*" in quotes`;
         return stop(REFERENCES[type], message, offset + length);
       }
     }
@@ -73,7 +73,7 @@ export function guardYaml(text: string, mistakes: MistakeList): readonly CST.Tok
     }
     if (refused > 0) continue;
     for (const token of parser.next(lexeme.text)) tokens.push(token);
-    if (isTooDeep(parser)) return stop('too_deep', `the module nests deeper than ${YAML_LIMITS.depth} levels`);
+    if (isTooDeep(parser)) return stop('too_deep', `the ${noun} nests deeper than ${YAML_LIMITS.depth} levels`);
   }
   if (refused > 0) return null;
   for (const token of parser.end()) tokens.push(token);

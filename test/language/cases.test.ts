@@ -160,8 +160,9 @@ describe('assignments', () =>
   }));
 
 describe('values', () =>
-  runCases('values', ({ input }: { readonly input: string }) => {
-    const { set, diagnostics } = parseValueSet(input);
-    const shown = diagnostics.map((one) => renderDiagnostic(one, { file: 'prod.values.yaml', source: input }));
+  runCases('values', ({ input }: Pick<ModuleCase, 'input'>) => {
+    const source = textOf(input);
+    const { set, diagnostics } = parseValueSet(source);
+    const shown = diagnostics.map((one) => renderDiagnostic(one, { file: 'prod.values.yaml', source }));
     return shown.length > 0 ? shown : set;
   }));

@@ -3,6 +3,7 @@ import { checkSet, type SetProblem } from '../../../src/language/inputs/check-se
 import type { ValueSet } from '../../../src/language/inputs/value-set.js';
 import { getMeta } from '../../database/meta.js';
 import type { Queryable } from '../../database/schema.js';
+import { inSlices } from '../lanes.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { MODULES_REVISION } from '../modules/module-store.js';
 
@@ -15,5 +16,5 @@ export async function checkValues(
   const names = [...new Set(set.entries.flatMap((entry) => Object.keys(entry.set)))];
   const revision = await getMeta(db, MODULES_REVISION);
   const modules = await current.find(db, await current.present(db, names, revision), { revision });
-  return checkSet(set, new Map(modules.map(({ name, compiled }) => [name, compiled])));
+  return inSlices(checkSet(set, new Map(modules.map(({ name, compiled }) => [name, compiled]))));
 }

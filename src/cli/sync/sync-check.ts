@@ -2,6 +2,7 @@
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import { Fault } from '../../kernel/fault.js';
+import { finish } from '../../kernel/steps.js';
 import type { Diagnostic } from '../../language/diagnostic.js';
 import { checkSet } from '../../language/inputs/check-set.js';
 import {
@@ -56,7 +57,7 @@ export async function refuseWrongValues(context: Context, api: ApiClient, source
   const known = new Map([...stored.map(({ name, compiled }) => [name, compiled] as const), ...brought]);
   refuseInvalid(
     values.flatMap((file) => {
-      const problems = file.parsed.set === null ? [] : checkSet(file.parsed.set, known);
+      const problems = file.parsed.set === null ? [] : finish(checkSet(file.parsed.set, known));
       for (const { severity, line, message } of problems) {
         if (severity === 'warning') context.warn(`${file.path}:${line}: ${message}`);
       }

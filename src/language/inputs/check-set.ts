@@ -1,5 +1,6 @@
 /** Checks the values of a value set against the modules whose inputs they set. */
 import { canonicalJson } from '../../kernel/json.js';
+import type { Steps } from '../../kernel/steps.js';
 import { escapePointer } from '../../kernel/validator.js';
 import { ownMember } from '../clause.js';
 import type { CompiledModule } from '../compile-module.js';
@@ -19,11 +20,11 @@ export interface SetProblem {
   readonly line: number;
 }
 
-/** Returns the mistakes of a value set. @param modules that are known, by name */
-export function checkSet(
+/** Returns the mistakes of a value set, in steps of a value. @param modules that are known, by name */
+export function* checkSet(
   { entries }: Pick<ValueSet, 'entries'>,
   modules: ReadonlyMap<string, Pick<CompiledModule, 'inputs'>>,
-): readonly SetProblem[] {
+): Steps<readonly SetProblem[]> {
   const problems: SetProblem[] = [];
   const checked = new Set<string>();
   for (const [index, { set, lines }] of entries.entries()) {
@@ -47,6 +48,7 @@ export function checkSet(
         checked.add(key);
         const message = problemOf(value, name, input);
         if (message !== null) problems.push({ severity: 'error', message, path, line });
+        yield;
       }
     }
   }

@@ -6,6 +6,7 @@ import { dataOf, type Located, placeAt } from '../located.js';
 import { quoted } from '../printable.js';
 import { isSound, SecretName, type Value } from '../values.js';
 import type { Input } from './input.js';
+import { sizeProblem } from './value-size.js';
 
 interface SettleContext {
   readonly mistakes: MistakeList;
@@ -21,6 +22,11 @@ const MAX_NAME = 128;
 
 /** Returns the value of an input, or null after it has reported every mistake. */
 export function settle(node: Located, input: Input, { mistakes, path, label }: SettleContext): Value | null {
+  const size = sizeProblem(node, label);
+  if (size !== null) {
+    mistakes.error('invalid_value', size, path, node);
+    return null;
+  }
   const own = new MistakeList();
   checkShape(input.schema, node, { mistakes: own, path, label, expressions: false });
   const value = own.failed

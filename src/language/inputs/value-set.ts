@@ -28,6 +28,7 @@ import { quoted } from '../printable.js';
 import { readYaml } from '../read-yaml.js';
 import { type AttributeClause, valueClauseSchema } from '../schema.js';
 import { INPUT_NAME_PATTERN } from './input.js';
+import { sizeProblem } from './value-size.js';
 
 /** Maximum entries of a value set. */
 const MAX_ENTRIES = 2_000;
@@ -136,6 +137,8 @@ function entryOf(node: Located, { lines, mistakes, path }: Reading): ValueEntry 
     for (const [name, input] of membersOf(value)) {
       const pointer = `${at}/${escapePointer(name)}`;
       if (!checkName(name, INPUT_NAME_PATTERN, 'an input', pointer, input.key, mistakes)) continue;
+      const size = sizeProblem(input.value, quoted(name));
+      if (size !== null) mistakes.error('invalid_value', size, pointer, input.key);
       warnExpressions(input.value, pointer, mistakes);
       inputs[name] = dataOf(input.value);
       lineOf[`${module}:${name}`] = lines.positionAt(input.key.start).line;
