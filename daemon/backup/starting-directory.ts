@@ -157,7 +157,7 @@ export function requireOwnDirectory(path: string): void {
   if (!stats.isDirectory()) throw new Fault('data_dir_invalid', `${path} is not a directory`);
   if (user === undefined || stats.uid === user) return;
   throw new Fault('permission_denied', `${path} belongs to user ${stats.uid}, and this is user ${user}`, {
-    hint: `run this as ${user === 0 ? '' : 'root or as '}the user who runs orch serve: sudo -u '#${stats.uid}' orch serve …`,
+    hint: `run this as ${user === 0 ? '' : 'root or as '}the user who runs orch serve: sudo -u '#${stats.uid}' orch …`,
   });
 }
 

@@ -48,6 +48,12 @@ export function createPrompt({ stdin, stderr, yes, signal, interrupt }: PromptOp
       }),
     choose: (question, choices) =>
       ask('', question, (prompts) => prompts.select({ message: clean(question), choices: [...choices] }, terminal)),
+    edit: (question, { text, ending, instead }, problemOf) =>
+      ask(instead, question, (prompts) => {
+        const validate = (edited: string) => problemOf(edited) ?? true;
+        const file = { default: text, postfix: ending, waitForUserInput: false, validate };
+        return prompts.editor({ message: clean(question), ...file }, terminal);
+      }),
     secret: (question, instead) =>
       ask(instead, question, (prompts) => prompts.password({ message: clean(question) }, terminal)),
   };
@@ -96,6 +102,15 @@ const isLeft = (error: unknown): boolean =>
   error instanceof Error && (error.name === 'ExitPromptError' || error.name === 'AbortPromptError');
 
 /** Questions to the operator at the terminal. */
+/** A text for an editor. */
+export interface EditedText {
+  readonly text: string;
+  /** End of the name of the file, by which the editor knows its language. */
+  readonly ending: string;
+  /** What to do instead where there is no terminal. */
+  readonly instead: string;
+}
+
 export interface Prompt {
   /** True if standard input and standard error are a terminal. */
   readonly possible: boolean;
@@ -107,6 +122,11 @@ export interface Prompt {
   text(question: string, standard?: string): Promise<string>;
   /** Asks to choose one of a few words. Call it only where `possible`. */
   choose<const C extends string>(question: string, choices: readonly C[]): Promise<C>;
+  /**
+   * Opens a text in the editor of the operator (VISUAL, EDITOR) and returns what it was left as. Throws like `confirm`.
+   * @param problemOf returns why the text cannot be taken, and the operator may edit it again; null for one that can
+   */
+  edit(question: string, text: EditedText, problemOf: (text: string) => string | null): Promise<string>;
   /** Asks for a text without echoing it. Throws like `confirm`. */
   secret(question: string, instead: string): Promise<string>;
 }

@@ -1,9 +1,10 @@
 /** Inputs and value sets with real processes: a directory that is synced, machines that follow their values, and `--local`. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { Sandbox, until } from '../support/orch.js';
+import { Pty } from '../support/pty.js';
 
 const sandbox = new Sandbox();
 const machine = (name: string) => sandbox.path('machine', name);
@@ -99,6 +100,25 @@ describe('a directory with a module and its values', () => {
     expect(pushed).toMatchObject({ status: 0, stdout: 'Stored revision 2 of prod.\n' });
     expect(pushed.stderr).toContain('at once: web-01');
     await until(async () => content('workers') === '32 a.net', 'the machine has the new value');
+  });
+
+  it('is edited in the editor of the operator, again after a mistake', async () => {
+    const editor = sandbox.path('editor');
+    // Makes a mistake at first, and mends it.
+    const mend = 'grep -q whn "$1" && exec sed -i "s/whn/when/; s/32/31/" "$1"';
+    writeFileSync(editor, `#!/bin/sh\n${mend}\nexec sed -i s/when/whn/ "$1"\n`);
+    chmodSync(editor, 0o755);
+    const { env, root, program } = sandbox;
+    const argv = [process.execPath, program, 'values', 'edit', 'prod'];
+    const pty = new Pty(argv, { cwd: root, env: { ...env, VISUAL: editor, EDITOR: editor } });
+    onTestFinished(() => pty.kill());
+    await pty.displays(/unknown key "whn"; did you mean "when"\?/);
+    pty.write('\r');
+    await pty.displays(/Store 1 value set: prod\?/);
+    await pty.displays(/at once: web-01/);
+    pty.write('y\r');
+    await pty.displays(/^Stored revision 3 of prod\./);
+    await until(async () => content('workers') === '31 a.net', 'the machine has the new value');
   });
 
   it('may change a module and its values together', async () => {

@@ -230,7 +230,7 @@ function expectedObservation(hash: string, current: string): string {
 
 const changedPlan = (): Fault =>
   new Fault('plan_stale', 'what is to be applied is no longer what the plan showed', {
-    hint: 'a module, a tag, a secret or the managed state has changed since: plan again',
+    hint: 'a module, a value, a tag, a secret or the managed state has changed since: plan again',
     data: { changed: 'desired' },
   });
 

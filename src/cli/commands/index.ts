@@ -147,6 +147,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('values show', 'show a value set', async () => (await values()).showValueSet),
   entry('values check', 'check files of value sets on this machine', async () => (await values()).checkValueFiles),
   entry('values push', 'store value sets', async () => (await values()).pushValueFiles),
+  entry('values edit', 'change a value set in your editor', async () => (await values()).editValueSet),
   entry('values remove', 'delete a value set', async () => (await values()).removeValueSet),
   entry('assignments list', 'list assignments', async () => (await assignments()).listAssignments),
   entry('assignments show', 'show an assignment and its agents', async () => (await assignments()).showAssignment),

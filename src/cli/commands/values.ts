@@ -10,8 +10,9 @@ import { allowAutomaticOption, consentToReach, reachLines, requireAllowed } from
 import { diagnosticLines, refuseInvalid, summarizeErrors } from '../modules/read-modules.js';
 import { checkValuesFile, refuseDoubles, splitPaths, type ValuesFile } from '../modules/value-files.js';
 import { valueReachOf } from '../modules/value-reach.js';
-import { fields, lines, linesOf, stack, stackOf, styled, textLines } from '../outcome.js';
+import { fields, lines, linesOf, stack, stackOf, styled, textLines, type View } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
+import { plainText } from '../render/paint.js';
 import { readTextFile } from '../text-files.js';
 
 const nameArgument = argument('SET', 'name of the value set', 'values');
@@ -135,17 +136,69 @@ export const pushValueFiles = defineCommand({
     return {
       body: pushed.length === 1 ? pushed[0] : pushed,
       names: pushed.map(({ name }) => name),
-      view: linesOf(
-        pushed.map(({ name, changed, revision }) =>
-          changed ? `Stored revision ${revision} of ${name}.` : `Unchanged: ${name}.`,
-        ),
-      ),
+      view: pushedView(pushed),
     };
   },
 });
 
-/** Stores value sets after the consent. Returns null, without a change, for a no. */
-async function pushValues(context: Context, api: ApiClient, files: readonly ValuesFile[], isAllowed: boolean) {
+/** `orch values edit`. */
+export const editValueSet = defineCommand({
+  examples: ['orch values edit prod'],
+  detail: [
+    'Opens the value set in your editor (VISUAL, else EDITOR), and stores what you leave, as orch values push does. A text',
+    'with errors can be edited again. If the set was changed meanwhile, nothing is stored.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: { name: nameArgument },
+  options: { allowAutomaticApplies: allowAutomaticOption },
+  run: async (context, { name, allowAutomaticApplies }) => {
+    const api = await context.api();
+    const { content, sha256 } = await api.call('getValueSet', { params: { name }, signal: context.signal });
+    const path = `${name}.values.yaml`;
+    const text = {
+      text: content,
+      ending: `.${path}`,
+      instead: `change a file, and store it: orch values push ${path}`,
+    };
+    const source = await context.prompt.edit(`Edit ${path}`, text, (edited) => {
+      const file = checkValuesFile({ path, source: edited });
+      return file.valid ? null : diagnosticLines(file).map(plainText).join('\n');
+    });
+    const pushed = await pushValues(context, api, [checkValuesFile({ path, source })], allowAutomaticApplies, sha256);
+    if (pushed === null) throw new Fault('cancelled', 'not confirmed, nothing was stored');
+    return {
+      body: pushed[0],
+      names: [name],
+      view: pushedView(pushed),
+    };
+  },
+});
+
+interface Pushed {
+  readonly name: string;
+  readonly changed: boolean;
+  readonly revision: number;
+}
+
+const pushedView = (pushed: readonly Pushed[]): View =>
+  linesOf(
+    pushed.map(({ name, changed, revision }) =>
+      changed ? `Stored revision ${revision} of ${name}.` : `Unchanged: ${name}.`,
+    ),
+  );
+
+/**
+ * Stores value sets after the consent. Returns null, without a change, for a no.
+ * @param base SHA-256 of the revision that the texts were made from; absent for what is current
+ */
+async function pushValues(
+  context: Context,
+  api: ApiClient,
+  files: readonly ValuesFile[],
+  isAllowed: boolean,
+  base?: string,
+) {
   const { signal } = context;
   const reaches = [];
   for (const file of files) reaches.push(await valueReachOf(context, api, file));
@@ -155,7 +208,7 @@ async function pushValues(context: Context, api: ApiClient, files: readonly Valu
   if (changed.length > 0 && !(await consentToReach(context, changed, { isAllowed, question }))) return null;
   const stored = [];
   for (const [index, { name, source: content }] of files.entries()) {
-    const replaces = reaches[index]?.current ?? NO_REVISION;
+    const replaces = base ?? reaches[index]?.current ?? NO_REVISION;
     stored.push(await api.call('uploadValueSet', { body: { name, content, replaces }, signal }));
   }
   return stored;

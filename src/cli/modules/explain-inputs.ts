@@ -55,7 +55,9 @@ function rowsOf({ value, is_default, candidates, problem }: ExplainedInput): rea
     ...(is_default ? [['From', 'the default of the module'] as Row] : []),
     ...candidates.toReversed().map((candidate): Row => {
       const { from, when, used } = candidate;
-      const text = `${from} (${showClause(when)}): ${JSON.stringify(candidate.value)}`;
+      // An assignment has no clause: it is for the agents that it matches.
+      const clause = from.startsWith('assignment ') ? '' : ` (${showClause(when)})`;
+      const text = `${from}${clause}: ${JSON.stringify(candidate.value)}`;
       if (problem !== null) return ['Given', text];
       return used ? ['From', text] : ['Beaten', styled('dim', text)];
     }),
