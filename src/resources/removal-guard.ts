@@ -9,6 +9,8 @@ interface GuardedRemoval {
   readonly removes: boolean;
   /** True when its module was only named in an earlier request and is not part of this apply. */
   readonly adHoc: boolean;
+  /** True when its loop gives nothing now, because values or facts have changed. */
+  readonly emptied: boolean;
 }
 
 interface GuardInput {
@@ -22,7 +24,7 @@ interface GuardInput {
 }
 
 /** Why an apply needs consent. */
-type GuardReason = 'all' | 'many' | 'ad_hoc';
+type GuardReason = 'all' | 'many' | 'ad_hoc' | 'emptied';
 
 /** True when a removal changes the machine, as far as its body shows. */
 export const removesSomething = ({ kind, body, origin }: Pick<Removal, 'kind' | 'body' | 'origin'>): boolean =>
@@ -34,7 +36,8 @@ export function guardReason({ removals, managed, limit, allowed }: GuardInput): 
   if (removed.length === 0 || removed.length <= (allowed ?? -1)) return null;
   if (removals.length === managed) return 'all';
   if (removed.length > limit) return 'many';
-  return removed.some(({ adHoc }) => adHoc) ? 'ad_hoc' : null;
+  if (removed.some(({ adHoc }) => adHoc)) return 'ad_hoc';
+  return removed.some(({ emptied }) => emptied) ? 'emptied' : null;
 }
 
 interface RefusedRemoval {
@@ -69,6 +72,7 @@ export function removalGuardFault({ reason, agent, limit, removals, isLocal }: R
     all: `this apply would remove everything that is managed on ${agent}, ${things}`,
     many: `this apply would remove ${things} from ${agent}, more than the ${limit} that need no consent`,
     ad_hoc: `this apply would remove ${things} from ${agent} because their module was named in an earlier apply and is not named now`,
+    emptied: `this apply would remove ${things} from ${agent}, and a loop of a module has no element any longer`,
   }[reason];
   const named = removals
     .slice(0, NAMED_IN_MESSAGE)

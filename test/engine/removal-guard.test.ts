@@ -4,11 +4,13 @@ import { guardReason } from '../../src/resources/removal-guard.js';
 import { rejection } from '../support/database.js';
 import { ALICE, moduleText, openBench } from '../support/engine.js';
 
-const created = { removes: true, adHoc: false };
-const adopted = { removes: false, adHoc: false };
+const created = { removes: true, adHoc: false, emptied: false };
+const adopted = { removes: false, adHoc: false, emptied: false };
+
+const UNCHANGED = { modules: null, selector: null, description: null };
 
 describe('the removal guard', () => {
-  const reason = (removals: readonly { removes: boolean; adHoc: boolean }[], more = {}) =>
+  const reason = (removals: Parameters<typeof guardReason>[0]['removals'], more = {}) =>
     guardReason({ removals, managed: 100, limit: 10, allowed: null, ...more });
 
   it.each([
@@ -22,9 +24,11 @@ describe('the removal guard', () => {
     ['all that is managed', [created], { managed: 1 }, 'all'],
     ['all that is managed, with a release', [created, adopted], { managed: 2 }, 'all'],
     ['all that is managed, allowed', [created, adopted], { managed: 2, allowed: 1 }, null],
-    ['an ad hoc module', [{ removes: true, adHoc: true }], {}, 'ad_hoc'],
-    ['an ad hoc module that was there before', [{ removes: false, adHoc: true }], {}, null],
-    ['an ad hoc module, allowed', [{ removes: true, adHoc: true }], { allowed: 1 }, null],
+    ['an ad hoc module', [{ ...created, adHoc: true }], {}, 'ad_hoc'],
+    ['an ad hoc module that was there before', [{ ...adopted, adHoc: true }], {}, null],
+    ['an ad hoc module, allowed', [{ ...created, adHoc: true }], { allowed: 1 }, null],
+    ['what an emptied loop made', [{ ...created, emptied: true }], {}, 'emptied'],
+    ['what an emptied loop made, allowed', [{ ...created, emptied: true }], { allowed: 1 }, null],
     ['anything at all when the limit is 0', [created], { limit: 0 }, 'many'],
     ['with 0 allowed', [created], { limit: 0, allowed: 0 }, 'many'],
   ])('judges the removal of %s', (_, removals, more, expected) => {
@@ -156,6 +160,67 @@ resources:
     await bench.engine.modules.upload({ name: 'site', content: `${content}# changed\n` }, ALICE);
     const revision = `revision 2 of module site, uploaded by ${ALICE.actor.id} at 2026-03-01T12:00:15.000Z, does not give it to the agent`;
     expect((await causes())[1]).toBe(revision);
+  });
+
+  it('refuses to empty a loop because values have changed, however few that removes, and lets a part of it go', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    const content = `name: site
+supports: [{platform: linux}]
+inputs: {sites: {type: map, of: {type: string}, default: {}}}
+resources:
+  - file-unix: {path: /keep, content: ""}
+  - {for_each: inputs.sites, file-unix: {path: "/s/$\{{ each.key }}.conf", content: ""}}
+  - {for_each: inputs.sites, resources: [{id: run, script: {program: sh, apply: "true", undo: "true"}}]}
+`;
+    const values = (sites: string) => ({
+      name: 'all',
+      content: `values: [{when: {}, set: {site: {sites: ${sites}}}}]`,
+    });
+    await bench.engine.modules.upload({ name: 'site', content }, ALICE);
+    await bench.engine.values.upload(values('{a: x, b: x}'), ALICE);
+    const given = { name: 'all', modules: ['site'], selector: '*', description: null };
+    await bench.engine.assignments.create(given, ALICE);
+    await bench.apply(agent, []);
+    bench.clock.advance(5000);
+    await bench.engine.values.upload(values('{a: x}'), ALICE);
+    expect((await bench.apply(agent, [])).status).toBe('succeeded');
+    expect([agent.machine.has('/s/a.conf'), agent.machine.has('/s/b.conf')]).toEqual([true, false]);
+    bench.clock.advance(5000);
+    await bench.engine.values.upload(values('{}'), ALICE);
+    const refused = await rejection(bench.start(agent, []));
+    expect(refused).toMatchObject({
+      code: 'removal_guard',
+      message: expect.stringContaining(
+        'a loop of a module has no element any longer: file-unix /s/a.conf (the value set all',
+      ),
+      data: { reason: 'emptied', allow_removals: 2 },
+    });
+    await bench.engine.assignments.update('all', { ...UNCHANGED, mode: 'enforce' }, ALICE);
+    await bench.rest();
+    await bench.settle();
+    await bench.rest();
+    expect(bench.engine.standings.of(agent.nodeId).automation_stopped).toMatchObject({ code: 'removal_guard' });
+    expect(agent.machine.has('/s/a.conf')).toBe(true);
+    expect((await bench.apply(agent, [], { allowRemovals: 2 })).status).toBe('succeeded');
+    expect([agent.machine.has('/s/a.conf'), agent.machine.has('/keep')]).toEqual([false, true]);
+  });
+
+  it('lets the author of a module take a loop out', async () => {
+    const bench = await openBench();
+    const agent = await bench.agent('1');
+    const text = (list: string) => `name: site
+supports: [{platform: linux}]
+resources:
+  - file-unix: {path: /keep, content: ""}
+  - {for_each: ${list}, file-unix: {path: "/s/$\{{ each.key }}", content: ""}}
+`;
+    await bench.engine.modules.upload({ name: 'site', content: text('[a]') }, ALICE);
+    await bench.apply(agent, ['site']);
+    bench.clock.advance(5000);
+    await bench.engine.modules.upload({ name: 'site', content: text('[]') }, ALICE);
+    expect((await bench.apply(agent, ['site'])).status).toBe('succeeded');
+    expect(agent.machine.has('/s/a')).toBe(false);
   });
 
   it('asks for the limit at each apply', async () => {

@@ -9,6 +9,7 @@ import { findModuleHeads } from '../modules/module-store.js';
 import { agentLabel, type KnownAgent } from '../runs/agent-gate.js';
 import { type AppliedResourceRow, removalOf } from '../state/applied-resource-store.js';
 import type { DesiredSet } from './desired-set.js';
+import { emptiedByValues } from './emptied-loops.js';
 
 interface RemovalGuardOptions extends Pick<Core, 'db'> {
   readonly assignments: CurrentAssignments;
@@ -32,10 +33,12 @@ export class RemovalGuard {
     const failed = new Set(desired.content.failures.map((result) => resourceKey(result)));
     const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
     const isRemoved = (row: AppliedResourceRow) => removesSomething(removalOf(row));
+    const emptied = restores === null ? emptiedByValues(modules, removed, desired.resources) : new Set();
     const reason = guardReason({
       removals: removed.map((row) => ({
         removes: isRemoved(row),
         adHoc: row.ad_hoc === 1 && !named.has(row.module),
+        emptied: emptied.has(row),
       })),
       managed: managed.length,
       limit,
