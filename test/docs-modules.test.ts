@@ -1,7 +1,11 @@
 /** The reference of the module language shows modules that are valid, and knows every kind, field and code. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { finish } from '../src/kernel/steps.js';
+import { type CompiledModule, compileModule } from '../src/language/compile-module.js';
 import { DIAGNOSTIC_CODES, renderDiagnostic } from '../src/language/diagnostic.js';
+import { checkSet } from '../src/language/inputs/check-set.js';
+import { parseValueSet } from '../src/language/inputs/value-set.js';
 import { parseModule } from '../src/language/parse-module.js';
 import { memberNames } from '../src/language/shape-schema.js';
 import { CATALOGUE } from '../src/resources/catalogue.js';
@@ -10,6 +14,8 @@ import { fieldMeanings } from './support/kind-reference.js';
 
 const read = (name: string) => readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
 const language = read('modules.md');
+const GUIDE = 'guides/one-module-many-machines.md';
+const guide = read(GUIDE);
 const kindPages = readdirSync(new URL('../docs/kinds/', import.meta.url)).map((name) => ({
   name: `kinds/${name}`,
   text: read(`kinds/${name}`),
@@ -35,6 +41,8 @@ const sectionOf = (page: string, heading: string): string =>
 const moduleOf = (text: string): string =>
   text.startsWith('- ') ? `name: example\nsupports: [{}]\nresources:\n${text}` : text;
 
+const isValueSet = (text: string): boolean => /^values:/m.test(text);
+
 /** The words in back quotes in the first column of the tables of a text. */
 const firstColumn = (text: string): readonly string[] =>
   [...text.matchAll(/^\| (`[^|]*) \|/gm)].flatMap(([, cell = '']) =>
@@ -45,11 +53,25 @@ describe('the reference of modules', () => {
   it.each([
     ...blocksOf(language).map((block) => ({ name: 'modules.md', ...block })),
     ...blocksOf(read('start.md')).map((block) => ({ name: 'start.md', ...block })),
+    ...blocksOf(guide).map((block) => ({ name: GUIDE, ...block })),
     ...kindPages.flatMap(({ name, text }) => blocksOf(text).map((block) => ({ name, ...block }))),
-  ])('has a valid module in $name on line $line', ({ text }) => {
+  ])('has a valid module or value set in $name on line $line', ({ text }) => {
     const source = moduleOf(text);
-    const { diagnostics } = parseModule(source);
+    const { diagnostics } = isValueSet(text) ? parseValueSet(source) : parseModule(source);
     expect(diagnostics.map((one) => renderDiagnostic(one, { file: 'example', source }))).toEqual([]);
+  });
+
+  it.each([language, guide])('gives inputs only values that fit the modules above them', (page) => {
+    const modules = new Map<string, CompiledModule>();
+    for (const { text } of blocksOf(page)) {
+      if (isValueSet(text)) {
+        const { set } = parseValueSet(text);
+        expect(set === null ? null : finish(checkSet(set, modules))).toEqual([]);
+        continue;
+      }
+      const { definition } = parseModule(moduleOf(text));
+      if (definition !== null) modules.set(definition.name, compileModule({ name: definition.name, definition }));
+    }
   });
 
   it('has a page for every kind and for no other', () => {
