@@ -113,7 +113,7 @@ export const valueRoutes = {
     tag: 'values',
     method: 'POST',
     path: '/values/{name}/preview',
-    access: 'viewer',
+    access: 'operator',
     params,
     body: closed({ content: nullable(content) }),
     answers: {

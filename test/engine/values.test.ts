@@ -169,6 +169,20 @@ describe('values of inputs', () => {
     ]);
   });
 
+  it('are warned of when a new revision of a module does not take them any longer', async () => {
+    const { bench } = await assigned();
+    await upload(bench, 'all', '{when: {}, set: {web: {workers: 5}, other: {a: 1}}}');
+    const given = { modules: null, selector: null, description: null, values: { web: { workers: 6 } } };
+    await bench.engine.assignments.update('all', given, ALICE);
+    const content = MODULE.replaceAll('workers', 'threads');
+    const { warnings } = await bench.engine.modules.upload({ name: 'web', content }, ALICE);
+    expect(warnings.map(({ message }) => message)).toEqual([
+      'all.values.yaml:2 does not fit: module "web" has no input "workers"',
+      'assignment all does not fit: module "web" has no input "workers"',
+    ]);
+    expect((await bench.engine.modules.upload({ name: 'web', content: MODULE }, ALICE)).warnings).toEqual([]);
+  });
+
   it('are refused for unknown inputs, and warned of for unknown modules', async () => {
     const { bench } = await assigned();
     const fault = await rejection(

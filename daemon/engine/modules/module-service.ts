@@ -11,13 +11,20 @@ import { NO_REVISION } from '../../../src/contract/run-targets.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { LookAlikes } from '../../../src/kernel/look-alikes.js';
+import { compileSteps } from '../../../src/language/compile-module.js';
 import type { Position } from '../../../src/language/diagnostic.js';
+import { checkSet } from '../../../src/language/inputs/check-set.js';
+import { fileOf } from '../../../src/language/inputs/fleet-values.js';
+import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch, tagged } from '../../core/entity-tag.js';
 import type { Queryable } from '../../database/schema.js';
 import type { HandlersFor } from '../../http/handler.js';
+import { listAssignments } from '../assignments/assignment-store.js';
 import { assignmentsOfModule } from '../assignments/assignments.js';
+import { inSlices } from '../lanes.js';
+import { listValueSets } from '../values/value-store.js';
 import { moduleNotFound } from './current-modules.js';
 import type { Followers } from './followers.js';
 import {
@@ -106,12 +113,13 @@ export class ModuleService {
   async upload({ name, content, replaces }: Upload, context: RequestContext): Promise<Uploaded> {
     const { definition, sha256, place, ...checked } = await checkUpload(this.options.parser, { name, content });
     const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
-    let { warnings } = checked;
+    const own = [...checked.warnings, ...(await valueWarnings(this.options.db, definition, place))];
+    let warnings: readonly Warning[] = own;
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);
       if (current?.sha256 === sha256) return { ...current, changed: false };
       if (replaces != null) refuseOther(name, current, replaces);
-      warnings = current === undefined ? await lookAlikeWarnings(tx, name, place, checked.warnings) : checked.warnings;
+      warnings = current === undefined ? await lookAlikeWarnings(tx, name, place, own) : own;
       const revision = await publishRevision(
         { tx, emit, newId: this.options.newId },
         { name, sha256, content, definition, ...uploaded },
@@ -149,6 +157,35 @@ export class ModuleService {
       );
     });
   }
+}
+
+/** Returns warnings about stored values that do not fit the inputs of the module: its agents would be refused an apply. */
+async function valueWarnings(
+  db: Queryable,
+  definition: ModuleDefinition,
+  place: Position,
+): Promise<readonly Warning[]> {
+  const { name } = definition;
+  const sets = (await listValueSets(db)).flatMap(({ name: set, set: { entries } }) => {
+    const concerned = entries.filter((entry) => Object.hasOwn(entry.set, name));
+    return concerned.length === 0 ? [] : [{ from: fileOf(set), entries: concerned }];
+  });
+  const assigned = (await listAssignments(db)).flatMap(({ name: assignment, values }) =>
+    values === null || !Object.hasOwn(values, name)
+      ? []
+      : [{ from: `assignment ${assignment}`, entries: [{ when: {}, shared: {}, set: values, lines: {} }] }],
+  );
+  if (sets.length + assigned.length === 0) return [];
+  const modules = new Map([[name, await inSlices(compileSteps({ name, definition }))]]);
+  const warnings: Warning[] = [];
+  for (const { from, entries } of [...sets, ...assigned]) {
+    const own = entries.map((entry) => ({ ...entry, set: { [name]: entry.set[name] ?? {} } }));
+    for (const { message, line } of await inSlices(checkSet({ entries: own }, modules))) {
+      const where = from.startsWith('assignment ') ? from : `${from}:${line}`;
+      warnings.push({ path: '/inputs', ...place, message: `${where} does not fit: ${message}` });
+    }
+  }
+  return warnings;
 }
 
 /** Returns warnings, with one more if people take the name of a new module for that of another. */
