@@ -107,7 +107,7 @@ export interface EditedText {
   readonly text: string;
   /** End of the name of the file, by which the editor knows its language. */
   readonly ending: string;
-  /** What to do instead where there is no terminal. */
+  /** Advice for a run without a terminal. */
   readonly instead: string;
 }
 

@@ -65,7 +65,7 @@ export interface Outline {
   readonly root: Located;
   /** Inputs of the module; null for one with a mistake of its own. */
   readonly inputs: ReadonlyMap<string, Input | null>;
-  /** What expressions outside of loops and conditions may name. */
+  /** Names that expressions outside of loops and conditions may use. */
   readonly scope: Scope;
   readonly supports: readonly OutlineClause[];
   /** All resources, also those of groups. */

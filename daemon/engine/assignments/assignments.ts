@@ -6,6 +6,7 @@ import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isModuleName } from '../../../src/kernel/ids.js';
 import { LookAlikes } from '../../../src/kernel/look-alikes.js';
+import { entryOfAssignment } from '../../../src/language/inputs/fleet-values.js';
 import { parseSelector } from '../../../src/language/selector.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
@@ -14,8 +15,7 @@ import type { Queryable } from '../../database/schema.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { listModules } from '../operations/apply-events.js';
-import { checkValues } from '../values/check-values.js';
-import { invalidValues } from '../values/invalid-values.js';
+import { checkValues, invalidValues } from '../values/check-values.js';
 import {
   type AssignmentRow,
   deleteAssignment,
@@ -143,7 +143,7 @@ export class Assignments {
   /** Throws `invalid_values` with every value that does not fit its input. */
   private async refuseWrongValues(tx: Queryable, name: string, values: InputValues | null): Promise<void> {
     if (values === null) return;
-    const entries = [{ when: {}, shared: {}, set: values, lines: {} }];
+    const entries = [entryOfAssignment(values)];
     const problems = await checkValues(tx, this.options.current, { entries });
     // Whatever an assignment names exists, so here a module without one is a mistake.
     const errors = problems.map(({ path, message }) => ({ path: path.replace('/values/0/set', '/values'), message }));

@@ -14,7 +14,7 @@ import { LookAlikes } from '../../../src/kernel/look-alikes.js';
 import { compileSteps } from '../../../src/language/compile-module.js';
 import type { Position } from '../../../src/language/diagnostic.js';
 import { checkSet } from '../../../src/language/inputs/check-set.js';
-import { fileOf } from '../../../src/language/inputs/fleet-values.js';
+import { entryOfAssignment, fileOf } from '../../../src/language/inputs/fleet-values.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
@@ -173,7 +173,7 @@ async function valueWarnings(
   const assigned = (await listAssignments(db)).flatMap(({ name: assignment, values }) =>
     values === null || !Object.hasOwn(values, name)
       ? []
-      : [{ from: `assignment ${assignment}`, entries: [{ when: {}, shared: {}, set: values, lines: {} }] }],
+      : [{ from: `assignment ${assignment}`, entries: [entryOfAssignment(values)] }],
   );
   if (sets.length + assigned.length === 0) return [];
   const modules = new Map([[name, await inSlices(compileSteps({ name, definition }))]]);

@@ -13,7 +13,7 @@ import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isModuleName } from '../../../src/kernel/ids.js';
 import { fileOf, valuesOfSets } from '../../../src/language/inputs/fleet-values.js';
-import type { ValueSet } from '../../../src/language/inputs/value-set.js';
+import { modulesSetBy, type ValueSet } from '../../../src/language/inputs/value-set.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch, tagged } from '../../core/entity-tag.js';
@@ -25,10 +25,9 @@ import type { CurrentModules } from '../modules/current-modules.js';
 import { digestOf, type TextParser } from '../modules/text-parser.js';
 import { agentWithInputs, refuseUnapproved } from '../runs/agent-gate.js';
 import type { RunContents } from '../runs/run-contents.js';
-import { checkValues } from './check-values.js';
+import { checkValues, invalidValues } from './check-values.js';
 import type { CurrentValues } from './current-values.js';
 import { explainValues } from './explain-values.js';
-import { invalidValues } from './invalid-values.js';
 import { valueReach } from './value-reach.js';
 import {
   deleteValueSet,
@@ -193,7 +192,7 @@ async function recountAssignmentsOf(tx: Queryable, sets: readonly ValueSet[], ne
   const entries = sets.flatMap((set) => set.entries);
   const isForAll = entries.some(({ shared }) => Object.keys(shared).length > 0);
   const assigned = isForAll ? (await listAssignments(tx)).flatMap(({ modules }) => modules) : [];
-  const modules = new Set([...assigned, ...entries.flatMap(({ set }) => Object.keys(set))]);
+  const modules = new Set([...assigned, ...modulesSetBy(entries)]);
   for (const module of modules) await recountAssignmentsOfModule(tx, module, newId);
 }
 
@@ -251,7 +250,7 @@ const entryOf = ({ name, revision, sha256, set, uploaded_at, uploaded_by }: Valu
   sha256,
   uploaded_at: toSeconds(uploaded_at),
   uploaded_by,
-  modules: [...new Set(set.entries.flatMap((entry) => Object.keys(entry.set)))].sort(),
+  modules: [...modulesSetBy(set.entries)].sort(),
 });
 
 /** HTTP handlers of value sets. */

@@ -7,6 +7,7 @@ import { canonicalJson } from '../../kernel/json.js';
 import { clauseMatches } from '../../language/clause.js';
 import type { AgentFacts } from '../../language/evaluate.js';
 import type { GivenValues } from '../../language/inputs/choose.js';
+import { modulesSetBy } from '../../language/inputs/value-set.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import type { DesiredResource } from '../../resources/desired.js';
 import { resourceKey } from '../../resources/resource-key.js';
@@ -66,7 +67,7 @@ export const command = defineCommand({
 function concernedModules(files: readonly ValuesFile[]): ReadonlySet<string> | null {
   const entries = files.flatMap(({ parsed }) => parsed.set?.entries ?? []);
   if (entries.some(({ shared }) => Object.keys(shared).length > 0)) return null;
-  return new Set(entries.flatMap(({ set }) => Object.keys(set)));
+  return modulesSetBy(entries);
 }
 
 /** Maximum number of parallel state requests. */

@@ -205,7 +205,7 @@ const imagined = (tags: AgentFacts['tags'], attributes: AgentFacts['attributes']
   attributes,
 });
 
-/** What the modules of files meet on an orchestrator. */
+/** Agents, assignments and value sets of an orchestrator. */
 interface Fleet {
   readonly agents: readonly AgentFacts[];
   readonly assignments: readonly Assignment[];

@@ -2,7 +2,7 @@
 import { readTextFile } from '../text-files.js';
 import type { LocalChoice } from './local-options.js';
 
-/** What `--values` and `--set` give, as text. */
+/** The texts of `--values` and `--set`. */
 export interface LocalTexts {
   readonly files: readonly { readonly path: string; readonly source: string }[];
   /** Words `MODULE:INPUT=VALUE`. */

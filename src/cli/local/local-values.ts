@@ -1,10 +1,13 @@
 /** Values of inputs for `--local`: value sets of files, and above them single values. */
 import { Fault } from '../../kernel/fault.js';
 import type { CompiledModule } from '../../language/compile-module.js';
+import { MistakeList, textLines } from '../../language/diagnostic.js';
 import { entriesOf, type GivenEntry, type GivenValues } from '../../language/inputs/choose.js';
-import { readTextValue } from '../../language/inputs/read-text-value.js';
+import type { Input } from '../../language/inputs/input.js';
 import { parseValueSet } from '../../language/inputs/value-set.js';
+import { dataOf } from '../../language/located.js';
 import { quoted } from '../../language/printable.js';
+import { readYaml } from '../../language/read-yaml.js';
 import { type CheckedText, refuseInvalid } from '../modules/read-modules.js';
 import type { LocalTexts } from './local-texts.js';
 
@@ -40,6 +43,20 @@ function entryOfWord(word: string, modules: readonly CompiledModule[]): GivenEnt
   }
   const value = declared === undefined ? text : readTextValue(text, declared);
   return { when: {}, shared: {}, set: { [name]: { [input]: value } }, lines: {}, from: `--set ${name}:${input}` };
+}
+
+/**
+ * Returns the value as it would be written in a value set. A text that is no value of the type stays a text, which `settle`
+ * refuses with its reason.
+ */
+function readTextValue(text: string, { declared, isSecret }: Input): unknown {
+  if (isSecret || declared === 'string') return text;
+  if (declared === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;
+  if (declared === 'integer' || declared === 'number')
+    return /^-?\d{1,17}(\.\d{1,17})?$/.test(text) ? Number(text) : text;
+  const mistakes = new MistakeList();
+  const node = readYaml(text, textLines(text), mistakes, { noun: declared, begin: declared });
+  return node === null || mistakes.failed ? text : dataOf(node);
 }
 
 /** Throws `usage` for an input that is set twice. */

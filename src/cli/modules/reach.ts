@@ -34,7 +34,7 @@ export interface Reach {
   readonly behind: readonly Follower[];
   /** Machines that stay on trial of something else. */
   readonly onTrial: readonly Follower[];
-  /** What is wrong on a machine with the text. */
+  /** Problems that machines have with the text. */
   readonly problems: readonly string[];
   /** Node IDs of the machines that have this text on trial. */
   readonly triedBy: readonly string[];

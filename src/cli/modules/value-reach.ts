@@ -4,6 +4,7 @@ import type { ModuleReach } from '../../contract/modules.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
 import type { ReachedAgent } from '../../contract/values.js';
 import { ASSIGNMENT_MODES } from '../../kernel/assignment-modes.js';
+import { modulesSetBy } from '../../language/inputs/value-set.js';
 import type { Context } from '../context.js';
 import { digestOf, grouped, type Reach } from './reach.js';
 import type { ValuesFile } from './value-files.js';
@@ -45,7 +46,7 @@ export async function widestReachOf(
   { name, source, parsed }: ValuesFile,
   current: string,
 ): Promise<Reach> {
-  const modules = new Set((parsed.set?.entries ?? []).flatMap((entry) => Object.keys(entry.set)));
+  const modules = modulesSetBy(parsed.set?.entries ?? []);
   const followers = new Map<string, ModuleReach['agents'][number]>();
   for (const module of modules) {
     const { agents } = await api.call('getModuleReach', { params: { name: module }, signal });

@@ -11,7 +11,7 @@ import {
   valuesOfSets,
   withAssignments,
 } from '../../language/inputs/fleet-values.js';
-import { parseValueSet } from '../../language/inputs/value-set.js';
+import { modulesSetBy, parseValueSet } from '../../language/inputs/value-set.js';
 import { matches, parseSelector } from '../../language/selector.js';
 import type { Context } from '../context.js';
 import { agentHandle, count } from '../format.js';
@@ -51,7 +51,7 @@ function unknownModule(message: string, { modules, locateModule }: SourceAssignm
 export async function refuseWrongValues(context: Context, api: ApiClient, source: SyncSource): Promise<void> {
   const { values, modules } = source;
   const brought = new Map(modules.map((module) => [module.name, module.compiled]));
-  const named = values.flatMap(({ parsed }) => (parsed.set?.entries ?? []).flatMap((entry) => Object.keys(entry.set)));
+  const named = [...modulesSetBy(values.flatMap(({ parsed }) => parsed.set?.entries ?? []))];
   const others = named.filter((name) => !brought.has(name));
   const stored = others.length === 0 ? [] : await storedModules(api, others, context.signal);
   const known = new Map([...stored.map(({ name, compiled }) => [name, compiled] as const), ...brought]);

@@ -58,7 +58,7 @@ export function* checkSet(
 function problemOf(value: unknown, name: string, input: Input): string | null {
   const mistakes = new MistakeList();
   const isPart = input.isMerged && typeof value === 'object' && value !== null && !Array.isArray(value);
-  // What is merged may remove members, and an object may get its other fields elsewhere.
+  // A merged value may remove members, and another place may give an object its other fields.
   const whole = isPart ? Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null)) : value;
   settle(locatedOf(whole), input, { mistakes, path: '', label: `input ${quoted(name)}` });
   const found = mistakes.found.find(({ code }) => !(isPart && input.declared === 'object' && code === 'missing_key'));

@@ -71,7 +71,7 @@ export interface ModuleValues {
   readonly problems: readonly ValuesProblem[];
 }
 
-/** What a module takes from outside. */
+/** The part of a module that decides about its values. */
 type ModuleInputs = Pick<CompiledModule, 'name' | 'inputs' | 'references'>;
 
 /** Returns the entries of a value set. @param from see `GivenEntry` */
@@ -216,7 +216,7 @@ function compareWeight(a: Candidate, b: Candidate, rank: readonly string[]): num
 const ranksOf = (keys: readonly string[], rank: readonly string[]): readonly number[] =>
   keys.map((key) => (rank.includes(key) ? rank.indexOf(key) : rank.length)).sort((a, b) => a - b);
 
-/** What several values give together, or two values of one weight that differ. */
+/** The result of several values, or two values of one weight that differ. */
 type Combined =
   | { readonly value: unknown; readonly used: readonly Candidate[] }
   | { readonly tie: readonly [Candidate, Candidate]; readonly at?: string };

@@ -14,7 +14,7 @@ export interface AssignedValues {
   readonly values: ValueEntry['set'] | null;
 }
 
-/** What value sets give together. */
+/** The values of all value sets. */
 export interface SetValues {
   readonly layer: Layer;
   readonly rank: readonly string[];
@@ -34,5 +34,13 @@ export const withAssignments = ({ layer, rank }: SetValues, assignments: readonl
   rank,
 });
 
+/** Returns the values of an assignment as an entry for each agent that it matches. */
+export const entryOfAssignment = (values: ValueEntry['set']): ValueEntry => ({
+  when: {},
+  shared: {},
+  set: values,
+  lines: {},
+});
+
 const layerOf = ({ name, values }: AssignedValues): Layer =>
-  values === null ? [] : [{ when: {}, shared: {}, set: values, lines: {}, from: `assignment ${name}` }];
+  values === null ? [] : [{ ...entryOfAssignment(values), from: `assignment ${name}` }];

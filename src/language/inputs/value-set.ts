@@ -76,6 +76,10 @@ export interface ValueSet {
   readonly entries: readonly ValueEntry[];
 }
 
+/** Returns the names of the modules whose inputs entries set. */
+export const modulesSetBy = (entries: readonly Pick<ValueEntry, 'set'>[]): ReadonlySet<string> =>
+  new Set(entries.flatMap((entry) => Object.keys(entry.set)));
+
 export interface ParsedValueSet {
   /** Null when there is an error. */
   readonly set: ValueSet | null;
