@@ -1,7 +1,7 @@
 /** The engine's view of secrets: the interface that provides values, and the audit events about their use. */
 import { Fault } from '../../src/kernel/fault.js';
 import type { JsonObject } from '../../src/kernel/json.js';
-import type { SecretSource } from '../../src/language/fill.js';
+import type { SecretSource } from '../../src/language/filling.js';
 import type { Party } from '../core/domain-event.js';
 import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';

@@ -1,7 +1,7 @@
 /** Resolves secrets for agents: returns the value, or the reason why the agent may not have it. */
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
-import type { SecretSource } from '../../src/language/fill.js';
+import type { SecretSource } from '../../src/language/filling.js';
 import type { Core } from '../core/core.js';
 import type { Queryable } from '../database/schema.js';
 import type { AgentRow } from '../fleet/agent-store.js';

@@ -13,9 +13,10 @@ import { quoted } from './printable.js';
 import { checkVerify } from './rules/checks.js';
 import { checkExpressions } from './rules/expressions.js';
 import { checkIdentities } from './rules/identities.js';
-import { checkCycles, checkIds, checkTemplates } from './rules/references.js';
+import { checkCycles, checkIds } from './rules/references.js';
 import { checkRepetitions } from './rules/repetitions.js';
 import { checkShebangs } from './rules/shebangs.js';
+import { checkTemplates } from './rules/templates.js';
 import { checkChoice, checkSupports, checkVariants } from './rules/variants.js';
 import { moduleSchemaWith } from './schema.js';
 
@@ -55,7 +56,7 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
   checkChoice(context, kinds);
   checkIds(context);
   checkCycles(context);
-  checkTemplates(context);
+  checkTemplates(context, text);
   checkSupports(context);
   checkVariants(context, reach);
   checkRepetitions(context);

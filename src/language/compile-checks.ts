@@ -16,11 +16,13 @@ import { checkShape } from './check-shape.js';
 import { type AgentLabels, clauseMatches } from './clause.js';
 import { MistakeList } from './diagnostic.js';
 import type { Environment } from './evaluate.js';
-import { type CompiledBody, compileValue, type FillProblem, fill, type SecretSource } from './fill.js';
+import { type CompiledBody, compileValue, fill } from './fill.js';
+import type { FillProblem, SecretSource } from './filling.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
 import { type AttributeClause, CHECK_TIMEOUT, CHECK_WITHIN, type CheckEntry } from './schema.js';
+import { Work } from './work.js';
 
 /** A check of a module, compiled once for all agents. */
 export interface CompiledCheck {
@@ -71,7 +73,7 @@ interface CheckedModule {
   readonly placeOf?: (pointer: string) => string;
 }
 
-interface ChecksContext extends Omit<Environment, 'each'> {
+interface ChecksContext extends Omit<Environment, 'each' | 'work'> {
   readonly secret: SecretSource;
   readonly room: { left: number };
   readonly errors: ResolutionError[];
@@ -107,7 +109,7 @@ function realizeCheck(module: CheckedModule, check: CompiledCheck, context: Chec
   };
   const problems: FillProblem[] = [];
   const taint = new Map<string, readonly Span[]>();
-  const filled = fill(check.body.value, { ...context, each: null, problems, taint });
+  const filled = fill(check.body.value, { ...context, each: null, work: new Work(), problems, taint });
   const value = isObject(filled) ? filled[kind] : undefined;
   if (problems.length === 0 && check.body.unsettled) checkFilled(kind, value, { problems, taint });
   for (const { code, path: at, message } of problems) failed(code, path + at, message);

@@ -5,9 +5,8 @@ import type { TriggerField } from '../resources/kind.js';
 import { type CompiledCheck, compileChecks } from './compile-checks.js';
 import { confirmSecs } from './confirm-time.js';
 import { MistakeList } from './diagnostic.js';
-import { referencesIn } from './expression.js';
 import { type Scope, scopeOf } from './expression-types.js';
-import { type CompiledBody, compileBody } from './fill.js';
+import { type CompiledBody, compileBody, type Templates } from './fill.js';
 import { type Inputs, NO_INPUTS } from './inputs/input.js';
 import { fieldTypes, readInputs, soundInputs } from './inputs/read-inputs.js';
 import type { KindSet, KnownKind } from './kind-set.js';
@@ -23,6 +22,7 @@ import {
   type SingleEntry,
   STANDARD_KINDS,
 } from './schema.js';
+import { referencesOfTexts, templateSteps } from './templates/module-templates.js';
 
 export interface ModuleSource {
   readonly name: string;
@@ -94,7 +94,7 @@ export interface CompiledOption {
 interface CompileContext {
   readonly module: string;
   readonly kinds: KindSet;
-  readonly templates: ReadonlyMap<string, string>;
+  readonly templates: Templates;
   readonly scope: Scope;
   /** Returns the positions of the resources that an id names: one, or those of a group. */
   positions(id: string, path: string): readonly number[];
@@ -116,7 +116,7 @@ export function* compileSteps(
     module: name,
     kinds,
     scope: scopeOf(fieldTypes(inputs)),
-    templates: new Map((definition.templates ?? []).map(({ id, content }) => [id, content])),
+    templates: yield* templateSteps(definition),
     positions(id, path) {
       const found = positions.get(id);
       if (found === undefined) throw invalid(name, path, `names "${id}", which no resource has as its id`);
@@ -132,7 +132,10 @@ export function* compileSteps(
     return { repetition, members: resources.slice(first, next) };
   });
   const repetitions = [...entries, ...resources].map(({ repetition }) => repetition);
-  const references = [...referencesIn(definition), ...repetitions.flatMap(referencesOfRepetition)];
+  const references = [
+    ...referencesOfTexts(definition, context.templates),
+    ...repetitions.flatMap(referencesOfRepetition),
+  ];
   return {
     name,
     supports: definition.supports ?? [],

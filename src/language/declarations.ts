@@ -3,7 +3,7 @@ import { clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
 import type { AgentFacts } from './evaluate.js';
 import { expand } from './expand.js';
-import type { SecretSource } from './fill.js';
+import type { SecretSource } from './filling.js';
 import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
 import { realize } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';

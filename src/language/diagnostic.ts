@@ -120,6 +120,7 @@ export const DIAGNOSTIC_CODES = [
   'dependency_cycle',
   'duplicate_template',
   'unknown_template',
+  'template_invalid',
   'duplicate_resource',
   'identity_missing',
   'variant_tie',

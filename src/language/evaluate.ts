@@ -3,7 +3,8 @@ import { type AgentLabels, ownMember } from './clause.js';
 import { applyFilter, DEFAULT } from './filters.js';
 import { type Condition, NIL, type Operand } from './parse-condition.js';
 import type { Expression, Literal, Reference } from './parse-expression.js';
-import { isList, isMap, type Value, type ValueMap } from './values.js';
+import { isList, isMap, lengthOf, type Value, type ValueMap } from './values.js';
+import type { Work } from './work.js';
 
 export interface AgentFacts extends AgentLabels {
   readonly node_id: string;
@@ -25,7 +26,13 @@ export interface Environment {
   readonly inputs: ValueMap;
   /** Values for all modules. */
   readonly shared: Readonly<Record<string, string>>;
+  /** Names that loops and parameters of a template have given; absent outside of templates. */
+  readonly locals?: ValueMap;
+  readonly work: Work;
 }
+
+/** What references see. */
+type Names = Omit<Environment, 'work'>;
 
 /** Value of an expression, or the reference that has none. */
 type Evaluated = { readonly value: Value } | { readonly missing: Reference };
@@ -33,7 +40,7 @@ type Evaluated = { readonly value: Value } | { readonly missing: Reference };
 /** Returns the value of a reference that is no secret; undefined if it has none. */
 export function valueOfReference(
   reference: Reference,
-  { agent, each, inputs, shared }: Environment,
+  { agent, each, inputs, shared, locals }: Names,
 ): Value | undefined {
   switch (reference.from) {
     case 'secrets':
@@ -44,6 +51,8 @@ export function valueOfReference(
       return each === null ? undefined : inElement(each, reference.path);
     case 'inputs':
       return inside(inputs, reference.path);
+    case 'local':
+      return locals === undefined ? undefined : inside(locals, reference.path);
     case 'shared':
       return ownMember(shared, reference.name);
     default:
@@ -51,24 +60,26 @@ export function valueOfReference(
   }
 }
 
-const inElement = ({ key, value }: Element, [first, ...fields]: readonly string[]): Value | undefined =>
-  first === 'key' ? key : inside(value, fields);
+const inElement = ({ key, value }: Element, path: readonly string[]): Value | undefined =>
+  path[0] === 'key' ? key : inside(value, path, 1);
 
-function inside(value: Value, fields: readonly string[]): Value | undefined {
+/** Returns the value at a path, of which the names before `from` do not count. */
+function inside(value: Value, path: readonly string[], from = 0): Value | undefined {
   let found: Value | undefined = value;
-  for (const field of fields) {
+  for (let at = from; at < path.length; at += 1) {
+    const field = path[at] ?? '';
     found = found !== undefined && isMap(found) && Object.hasOwn(found, field) ? found[field] : undefined;
   }
   return found;
 }
 
-/** Evaluates an expression without secrets. Throws `FilteredTooLong`. */
+/** Evaluates an expression without secrets. Throws `EvaluationError`. */
 export function evaluate({ reference, filters }: Expression, environment: Environment): Evaluated {
   let value = valueOfReference(reference, environment);
   let missing = reference;
   for (const { name, given } of filters) {
     if (name === DEFAULT ? value !== undefined : value === undefined) continue;
-    const values: Value[] = [];
+    const values: Value[] = given.length === 0 ? NOTHING : [];
     for (const argument of given) {
       const found = valueOfArgument(argument, environment);
       if (found === undefined) {
@@ -77,15 +88,17 @@ export function evaluate({ reference, filters }: Expression, environment: Enviro
       } else values.push(found);
     }
     if (name === DEFAULT) value = values[0];
-    else value = applyFilter(name, value as Value, values);
+    else value = applyFilter(name, value as Value, values, environment.work);
   }
   return value === undefined ? { missing } : { value };
 }
 
+const NOTHING: Value[] = [];
+
 const valueOfArgument = (argument: Literal | Reference, environment: Environment): Value | undefined =>
   'literal' in argument ? argument.literal : valueOfReference(argument, environment);
 
-/** Evaluates a condition. A missing value is not true, equals only `nil`, and is neither smaller nor greater. Throws `FilteredTooLong`. */
+/** Evaluates a condition. A missing value is not true, equals only `nil`, and is neither smaller nor greater. Throws `EvaluationError`. */
 export function isTrue(condition: Condition, environment: Environment): boolean {
   switch (condition.type) {
     case 'not':
@@ -101,7 +114,9 @@ export function isTrue(condition: Condition, environment: Environment): boolean 
       const right = valueOfOperand(condition.right, environment);
       if (condition.by === '==') return left === right && (left !== undefined || condition.right === NIL);
       if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== NIL);
-      return left !== undefined && right !== undefined && compare(left, condition.by, right);
+      if (left === undefined || right === undefined) return false;
+      if (condition.by === 'contains') environment.work.spend(lengthOf(left));
+      return compare(left, condition.by, right);
     }
   }
 }

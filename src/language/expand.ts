@@ -1,10 +1,10 @@
 /** Expands the conditions and loops of a module for one agent. */
 import type { CompiledModule, CompiledResource, Repetition } from './compile-module.js';
 import { type Element, type Environment, isTrue } from './evaluate.js';
-import { FilteredTooLong } from './filters.js';
 import { elementsOf, type Loop } from './loop.js';
 import type { ResolutionError } from './resolution-error.js';
 import { MAX_RESOURCES } from './schema.js';
+import { EvaluationError, Work } from './work.js';
 
 /** One time that a resource is there. */
 export interface Instance {
@@ -15,14 +15,15 @@ export interface Instance {
   readonly loop: Loop | null;
 }
 
-interface ExpandContext extends Omit<Environment, 'each'> {
+interface ExpandContext extends Omit<Environment, 'each' | 'work'> {
   readonly errors: ResolutionError[];
 }
 
 /** Returns the instances of all resources of a module in declaration order, those of a group element by element. */
-export function expand(module: CompiledModule, context: ExpandContext): readonly Instance[] {
+export function expand(module: CompiledModule, expanding: ExpandContext): readonly Instance[] {
   if (module.isPlain) return module.resources.map((resource) => ({ resource, each: null, loop: null }));
   const instances: Instance[] = [];
+  const context = { ...expanding, work: new Work() };
   for (const { repetition, members } of module.entries) {
     for (const around of repeated(repetition, { each: null, loop: null }, module, context)) {
       for (const resource of members) {
@@ -43,7 +44,7 @@ function repeated(
   repetition: Repetition | null,
   around: Turn,
   module: CompiledModule,
-  { agent, inputs, shared, errors }: ExpandContext,
+  { agent, inputs, shared, work, errors }: ExpandContext & Pick<Environment, 'work'>,
 ): readonly Turn[] {
   if (repetition === null) return [around];
   const { condition, loop, path } = repetition;
@@ -54,17 +55,17 @@ function repeated(
     return [];
   };
   const holds = ({ each }: Turn): boolean =>
-    condition === null || isTrue(condition.condition, { agent, each, inputs, shared });
+    condition === null || isTrue(condition.condition, { agent, each, inputs, shared, work });
   try {
     if (loop === null) return holds(around) ? [around] : [];
     if (condition?.usesElement === false && !holds(around)) return [];
-    const elements = elementsOf(loop, { agent, each: null, inputs, shared });
+    const elements = elementsOf(loop, { agent, each: null, inputs, shared, work });
     if (typeof elements === 'string') return failed('/for_each', elements);
     const turns = elements.map((each) => ({ each, loop }));
     return condition?.usesElement === true ? turns.filter(holds) : turns;
   } catch (error) {
-    if (!(error instanceof FilteredTooLong)) throw error;
-    return failed('/if', 'a text in it is too long');
+    if (!(error instanceof EvaluationError)) throw error;
+    return failed('/if', error.message);
   }
 }
 

@@ -9,7 +9,7 @@ import {
   type Operand,
   referencesOfCondition,
 } from './parse-condition.js';
-import type { Expression, Literal, PathReference, Reference } from './parse-expression.js';
+import { type Expression, type Literal, type PathReference, type Reference, written } from './parse-expression.js';
 import { quoted } from './printable.js';
 import {
   BOOLEAN,
@@ -30,6 +30,8 @@ export interface Scope {
   readonly each: { readonly key: ValueType; readonly value: ValueType } | null;
   /** The inputs of the module. */
   readonly inputs: ReadonlyMap<string, FieldType>;
+  /** Names that loops and parameters of a template have given; absent outside of templates. */
+  readonly locals?: ReadonlyMap<string, FieldType>;
   /** Values that are there because a condition around this asks for them, such as `each.value.port`. */
   readonly present: ReadonlySet<string>;
 }
@@ -62,7 +64,8 @@ export function typeOfExpression({ reference, filters }: Expression, scope: Scop
   return typed;
 }
 
-function typeOfArgument(argument: Literal | Reference, scope: Scope): TypedArgument | string {
+/** Returns the type of a value that is there for certain, or a message about its mistake. */
+export function typeOfArgument(argument: Literal | Reference, scope: Scope): TypedArgument | string {
   if ('literal' in argument) return { type: typeOfLiteral(argument), literal: argument.literal };
   const typed = typeOfReference(argument, scope);
   if (typeof typed === 'string') return typed;
@@ -72,10 +75,13 @@ function typeOfArgument(argument: Literal | Reference, scope: Scope): TypedArgum
 const typeOfLiteral = ({ literal }: Literal): ValueType =>
   typeof literal === 'string' ? TEXT : typeof literal === 'number' ? NUMBER : BOOLEAN;
 
-function typeOfReference(reference: Reference, { each, inputs, present }: Scope): Typed | string {
+function typeOfReference(reference: Reference, { each, inputs, locals, present }: Scope): Typed | string {
+  if (!isTracked(reference)) {
+    const { from } = reference;
+    return { type: TEXT, optional: from !== 'agent' && from !== 'secrets' };
+  }
   const { from } = reference;
-  if (from !== 'each' && from !== 'inputs') return { type: TEXT, optional: from !== 'agent' && from !== 'secrets' };
-  const written = `${from}.${reference.name}`;
+  const name = written(reference);
   let typed: Typed;
   let path: string;
   let fields: readonly string[];
@@ -84,6 +90,13 @@ function typeOfReference(reference: Reference, { each, inputs, present }: Scope)
     typed = { type: { type: 'map', fields: inputs, of: null, isDeclared: true }, optional: false };
     path = 'inputs';
     fields = reference.path;
+  } else if (from === 'local') {
+    const [first = '', ...rest] = reference.path;
+    const found = locals?.get(first);
+    if (found === undefined) return unknownName(first, locals);
+    typed = found;
+    path = first;
+    fields = rest;
   } else {
     if (each === null) return `"each" is the element of a loop, and no "for_each" is around this`;
     const [first = '', ...rest] = reference.path;
@@ -106,22 +119,41 @@ function typeOfReference(reference: Reference, { each, inputs, present }: Scope)
       if (meant !== '') return `${path} has no field ${quoted(field)}${meant}`;
       if (type.isDeclared) return `${path} has no field ${quoted(field)}; it has ${listed(type.fields.keys())}`;
       // The only element that had it may have gone.
-      return { type: UNKNOWN, optional: !present.has(written) };
+      return { type: UNKNOWN, optional: !present.has(name) };
     }
     typed = { type: found.type, optional: typed.optional || found.optional };
     path += `.${field}`;
   }
-  return present.has(written) ? { ...typed, optional: false } : typed;
+  return present.has(name) ? { ...typed, optional: false } : typed;
 }
 
 /** Returns true for a value whose presence is known when the module is read. */
 const isTracked = (reference: Reference): reference is PathReference =>
-  reference.from === 'each' || reference.from === 'inputs';
+  reference.from === 'each' || reference.from === 'inputs' || reference.from === 'local';
+
+function unknownName(name: string, locals: Scope['locals']): string {
+  if (name === 'loop') return 'the place in a loop is called forloop here: forloop.index, first, last and length';
+  if (name === 'forloop') return '"forloop" is the place in a loop, and no {% for %} is around this';
+  if (name === 'item') return 'a loop names its element itself: {% for item in inputs.LIST %}';
+  const meant = suggestion(name, [
+    ...(locals?.keys() ?? []),
+    'inputs',
+    'tags',
+    'attributes',
+    'agent',
+    'shared',
+    'each',
+  ]);
+  return `${quoted(name)} names no value; write inputs.NAME, tags.KEY or attributes.KEY, or a name that a loop or a parameter gives${meant}`;
+}
 
 /** Returns a message about a field that some elements lack. */
-function absence({ from, name, path }: PathReference, { type }: ValueType): string {
-  const asks = `ask with if: ${from}.${name} != nil`;
-  if (from === 'inputs') return `inputs.${name} may have no value; add | ${DEFAULT}: …, or ${asks}`;
+function absence(reference: PathReference, { type }: ValueType): string {
+  const { from, path } = reference;
+  const name = written(reference);
+  if (from === 'local') return `${name} may have no value; add | ${DEFAULT}: …, or ask with {% if ${name} != nil %}`;
+  const asks = `ask with if: ${name} != nil`;
+  if (from === 'inputs') return `${name} may have no value; add | ${DEFAULT}: …, or ${asks}`;
   const which = type === 'unknown' ? 'no element has a field' : 'some elements have no';
   return `${which} ${quoted(path.at(-1) ?? '')}; give it to each, add | ${DEFAULT}: …, or ${asks}`;
 }
@@ -131,16 +163,21 @@ function absence({ from, name, path }: PathReference, { type }: ValueType): stri
  * @param isAlone true for a field that is the expression and nothing else, which takes any type
  */
 export function insertionProblem(expression: Expression, scope: Scope, isAlone: boolean): string | null {
+  const type = certainType(expression, scope);
+  if (typeof type === 'string') return type;
+  if (type.type === 'secret') return null;
+  if (holdsSecret(type)) return `this gives ${nounOf(type)} with a secret in it; name the fields that you need`;
+  if (isAlone || isScalar(type)) return null;
+  const mend =
+    type.type === 'list' ? 'end with | join: " ", first or last' : 'name a field of it, or end with | to_json';
+  return `this gives ${nounOf(type)}, which cannot be inserted; ${mend}`;
+}
+
+/** Returns the type of an expression that has a value, as far as the module tells; else a message about its first mistake. */
+export function certainType(expression: Expression, scope: Scope): ValueType | string {
   const typed = typeOfExpression(expression, scope);
   if (typeof typed === 'string') return typed;
-  if (typed.optional && isTracked(expression.reference)) return absence(expression.reference, typed.type);
-  if (typed.type.type === 'secret') return null;
-  if (holdsSecret(typed.type))
-    return `this gives ${nounOf(typed.type)} with a secret in it; name the fields that you need`;
-  if (isAlone || isScalar(typed.type)) return null;
-  const mend =
-    typed.type.type === 'list' ? 'end with | join: " ", first or last' : 'name a field of it, or end with | to_json';
-  return `this gives ${nounOf(typed.type)}, which cannot be inserted; ${mend}`;
+  return typed.optional && isTracked(expression.reference) ? absence(expression.reference, typed.type) : typed.type;
 }
 
 /** Returns a message about an attribute that changes without an operator, or null. Its change would remove resources. */
@@ -154,7 +191,8 @@ export function changingAttribute(references: readonly Reference[]): string | nu
 export const conditionProblem = (condition: Condition, scope: Scope): string | null =>
   changingAttribute(referencesOfCondition(condition)) ?? typeProblem(condition, scope);
 
-function typeProblem(condition: Condition, scope: Scope): string | null {
+/** Returns a message about the first wrong type in a condition, or null. */
+export function typeProblem(condition: Condition, scope: Scope): string | null {
   switch (condition.type) {
     case 'not':
       return typeProblem(condition.of, scope);
@@ -195,27 +233,28 @@ function valueProblem(operand: Operand, scope: Scope): string | null {
   return null;
 }
 
-/** Returns the inputs and the fields of the element that are there when a condition holds. */
-export function presentFields(condition: Condition): readonly string[] {
+/** Returns the inputs, the fields of the element and the names of a template that are there when a condition holds, or does not. */
+export function presentFields(condition: Condition, holds = true): readonly string[] {
   switch (condition.type) {
+    case 'not':
+      return presentFields(condition.of, !holds);
     case 'and':
-      return condition.of.flatMap(presentFields);
+    case 'or':
+      return (condition.type === 'and') === holds ? condition.of.flatMap((part) => presentFields(part, holds)) : [];
     case 'value':
-      return fieldOf(condition.operand);
+      return holds ? fieldOf(condition.operand) : [];
     case 'compare': {
       const { left, by, right } = condition;
-      const isThere = right === NIL ? by === '!=' : by !== '!=';
+      // A missing value is never equal, and has no order.
+      const isThere = right === NIL ? (by === '!=') === holds : holds ? by !== '!=' : by === '!=';
       return isThere ? [...fieldOf(left), ...fieldOf(right)] : [];
     }
-    default:
-      return [];
   }
 }
 
 function fieldOf(operand: Operand): readonly string[] {
   if (operand === NIL || 'literal' in operand || !isTracked(operand.reference)) return [];
-  const { from, name } = operand.reference;
-  return operand.filters.some((filter) => filter.name === DEFAULT) ? [] : [`${from}.${name}`];
+  return operand.filters.some((filter) => filter.name === DEFAULT) ? [] : [written(operand.reference)];
 }
 
 const ORDERED: readonly Comparison[] = ['<', '<=', '>', '>='];

@@ -1,24 +1,52 @@
 /** The filters of expressions: what each takes and gives. All are pure, and each result is bounded. */
+import {
+  bounded,
+  divide,
+  exact,
+  fieldOfEach,
+  indent,
+  inOrder,
+  isAtLeast,
+  joined,
+  numberOf,
+  remainder,
+  replace,
+  sizeOf,
+  split,
+  spread,
+  yamlOf,
+} from './filter-functions.js';
 import { suggestion } from './nearest.js';
 import { quoted } from './printable.js';
-import { BOOLEAN, holdsSecret, isList, isScalar, nounOf, TEXT, textOf, type Value, type ValueType } from './values.js';
+import {
+  BOOLEAN,
+  holdsSecret,
+  isList,
+  isScalar,
+  lengthOf,
+  NUMBER,
+  nounOf,
+  TEXT,
+  textOf,
+  type Value,
+  type ValueType,
+} from './values.js';
+import type { Work } from './work.js';
 
-type FilterType = 'text' | 'list' | 'any';
-type ArgumentType = 'text' | 'some text' | 'count' | 'same';
+type FilterType = 'text' | 'list' | 'number' | 'any';
+type ArgumentType = 'text' | 'some text' | 'count' | 'number' | 'divisor' | 'field' | 'same';
 
 interface Filter {
   readonly takes: FilterType;
   readonly arguments: readonly ArgumentType[];
   /** How it is written, for messages. */
   readonly example: string;
-  /** Returns the type of the result for a type that it takes. */
-  gives(type: ValueType): ValueType;
+  /** Returns the type of the result for a type that it takes, or a message about a type that it does not take after all. */
+  gives(type: ValueType, given: readonly TypedArgument[]): ValueType | string;
   /** Called with a value and arguments of its types. */
   apply(value: Value, given: readonly string[]): Value;
 }
 
-/** Maximum characters of a result. */
-const MAX_FILTERED = 65_536;
 /** Maximum filters of one expression. */
 export const MAX_FILTERS = 16;
 const MAX_COUNT = 1_000_000;
@@ -51,12 +79,24 @@ const ofList = (
   apply: (value, given) => apply(isList(value) ? value : [value], ...given),
 });
 
+const ofNumber = (
+  apply: (number: number, given: number) => number,
+  types: readonly ArgumentType[],
+  example: string,
+): Filter => ({
+  takes: 'number',
+  arguments: types,
+  example,
+  gives: () => NUMBER,
+  apply: (value, [given]) => exact(apply(Number(value), Number(given))),
+});
+
 const ofAny = (
-  apply: (value: Value) => Value,
+  apply: (value: Value, ...given: readonly string[]) => Value,
   types: readonly ArgumentType[],
   example: string,
   gives: Filter['gives'],
-): Filter => ({ takes: 'any', arguments: types, example, gives, apply });
+): Filter => ({ takes: 'any', arguments: types, example, gives, apply: (value, given) => apply(value, ...given) });
 
 const same = (type: ValueType): ValueType => type;
 /** Type of an element of a list; a text for an empty one. */
@@ -85,6 +125,19 @@ const FILTERS: Readonly<Record<string, Filter>> = {
     'join: " "',
     () => TEXT,
   ),
+  sort: ofList((items) => [...items].sort(inOrder), [], 'sort', same),
+  uniq: ofList((items) => [...new Set(items)], [], 'uniq', same),
+  map: ofAny(fieldOfEach, ['field'], 'map: "address"', typeOfField),
+  size: ofAny(sizeOf, [], 'size', typeOfSize),
+  plus: ofNumber((number, other) => number + other, ['number'], 'plus: 1'),
+  minus: ofNumber((number, other) => number - other, ['number'], 'minus: 1'),
+  times: ofNumber((number, other) => number * other, ['number'], 'times: 2'),
+  divided_by: ofNumber(divide, ['divisor'], 'divided_by: 2'),
+  modulo: ofNumber(remainder, ['divisor'], 'modulo: 2'),
+  round: ofNumber(Math.round, [], 'round'),
+  floor: ofNumber(Math.floor, [], 'floor'),
+  ceil: ofNumber(Math.ceil, [], 'ceil'),
+  to_number: ofText(numberOf, [], 'to_number', NUMBER),
   indent: ofText(indent, ['count'], 'indent: 4'),
   shell_quote: ofText((text) => `'${text.replaceAll("'", `'\\''`)}'`, [], 'shell_quote'),
   to_json: ofAny(
@@ -93,9 +146,18 @@ const FILTERS: Readonly<Record<string, Filter>> = {
     'to_json',
     () => TEXT,
   ),
+  to_yaml: ofAny(
+    (value) => yamlOf(value, '').replace(/^\n/, ''),
+    [],
+    'to_yaml',
+    () => TEXT,
+  ),
   spread: ofText(spread, ['count'], 'spread: 60'),
   at_least_version: ofText(isAtLeast, ['some text'], 'at_least_version: "12.4"', BOOLEAN),
 };
+
+/** Filters that see the shape of a value only, or only one field, so that secrets in other parts stay out. */
+const SHAPES: readonly string[] = ['size', 'map'];
 
 /** How another language or an earlier habit calls a filter. */
 const OTHER_NAMES: Readonly<Record<string, string>> = {
@@ -106,69 +168,27 @@ const OTHER_NAMES: Readonly<Record<string, string>> = {
   quote: 'shell_quote',
   tojson: 'to_json',
   json: 'to_json',
+  yaml: 'to_yaml',
+  to_nice_yaml: 'to_yaml',
+  to_nice_json: 'to_json',
+  length: 'size',
+  count: 'size',
+  unique: 'uniq',
+  int: 'to_number',
+  float: 'to_number',
+  attribute: 'map',
 };
 
-/** Thrown by a filter whose result is too long. */
-export class FilteredTooLong extends Error {}
+const NOTHING: readonly string[] = [];
 
-function bounded(length: number): void {
-  if (length > MAX_FILTERED) throw new FilteredTooLong();
-}
-
-/** Splits a text; an empty one has no parts. */
-function split(text: string, separator = ''): readonly string[] {
-  return text === '' ? [] : text.split(separator);
-}
-
-function replace(text: string, part = '', by = ''): string {
-  return joined(text.split(part), by);
-}
-
-function joined(items: readonly string[], separator: string): string {
-  bounded(items.reduce((sum, { length }) => sum + length, 0) + Math.max(0, items.length - 1) * separator.length);
-  return items.join(separator);
-}
-
-/** Indents every line but the first, which stands where the expression stands. Empty lines stay empty. */
-function indent(text: string, count = '0'): string {
-  const lines = text.split('\n');
-  bounded(text.length + lines.length * Number(count));
-  const space = ' '.repeat(Number(count));
-  return lines.map((line, index) => (index === 0 || line === '' ? line : space + line)).join('\n');
-}
-
-/**
- * Returns a whole number from 0 to below `count`, always the same for a text, and evenly spread over many texts: FNV-1a
- * of its UTF-16 units, whose bits the last step of MurmurHash3 mixes, because that of like texts differ in few.
- */
-function spread(text: string, count = '1'): string {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return String(((hash ^ (hash >>> 16)) >>> 0) % Number(count));
-}
-
-/** Compares versions number by number: "12.10" is at least "12.4". Texts between the numbers do not count. */
-function isAtLeast(version: string, wanted = ''): boolean {
-  const [have, need] = [numbersOf(version), numbersOf(wanted)];
-  for (const [index, number] of need.entries()) {
-    const own = have[index] ?? 0n;
-    if (own !== number) return own > number;
-  }
-  return true;
-}
-
-const numbersOf = (version: string): readonly bigint[] => (version.match(/\d+/g) ?? []).slice(0, 16).map(toNumber);
-
-const toNumber = (digits: string): bigint => BigInt(digits.slice(0, 64));
-
-/** Applies a filter to a value and arguments that `filterType` accepts. Throws `FilteredTooLong`. */
-export function applyFilter(name: string, value: Value, given: readonly Value[]): Value {
+/** Applies a filter to a value and arguments that `filterType` accepts. Throws `EvaluationError`. */
+export function applyFilter(name: string, value: Value, given: readonly Value[], work: Work): Value {
   const filter = FILTERS[name];
   if (filter === undefined) throw new RangeError(`there is no filter ${name}`);
-  const result = filter.apply(value, given.map(textOf));
+  work.spend(lengthOf(value));
+  const result = filter.apply(value, given.length === 0 ? NOTHING : given.map(textOf));
   if (typeof result === 'string') bounded(result.length);
+  work.spend(lengthOf(result));
   return result;
 }
 
@@ -182,7 +202,9 @@ export interface TypedArgument {
 export function filterType(name: string, given: readonly TypedArgument[], type: ValueType): ValueType | string {
   const filter = Object.hasOwn(FILTERS, name) ? FILTERS[name] : undefined;
   if (filter === undefined) return unknownFilter(name);
-  if (holdsSecret(type)) return 'filters cannot take a secret; store the secret in the form that you need';
+  const seesSecrets = !SHAPES.includes(name) || type.type === 'secret';
+  if (seesSecrets && holdsSecret(type))
+    return 'filters cannot take a secret; store the secret in the form that you need';
   const write = `write | ${filter.example}`;
   if (given.length !== filter.arguments.length) {
     const wanted = filter.arguments.length;
@@ -196,6 +218,10 @@ export function filterType(name: string, given: readonly TypedArgument[], type: 
   if (filter.takes === 'list' && type.type === 'list' && !isScalar(type.of)) {
     return `the filter "${name}" takes a list of texts, and the elements of this are ${nounOf(type.of)}`;
   }
+  if (filter.takes === 'number' && type.type !== 'number' && type.type !== 'unknown') {
+    const mend = type.type === 'text' ? '; make a number of it first, with | to_number' : '';
+    return `the filter "${name}" takes a number, and this is ${nounOf(type)}${mend}`;
+  }
   if (filter.takes === 'text' && !isScalar(type)) {
     const mend = type.type === 'list' ? '; make a text of it first, with | join: " ", first or last' : '';
     return `the filter "${name}" takes a text, and this is ${nounOf(type)}${mend}`;
@@ -207,7 +233,8 @@ export function filterType(name: string, given: readonly TypedArgument[], type: 
     const isOther = wanted === 'same' && type.type !== 'text';
     return isOther ? `the filter "${name}" takes ${problem}` : `the filter "${name}" takes ${problem}; ${write}`;
   }
-  return filter.gives(type);
+  const gives = filter.gives(type, given);
+  return typeof gives === 'string' || seesSecrets || !holdsSecret(gives) ? gives : 'a filter cannot give secrets';
 }
 
 /** Returns what a filter takes instead of an argument, or null for one that it takes. */
@@ -224,8 +251,33 @@ function argumentProblem(wanted: ArgumentType, { type, literal }: TypedArgument,
   }
   if (wanted === 'some text')
     return typeof literal === 'string' && literal !== '' ? null : 'a text in quotes that is not empty';
+  if (wanted === 'number' || wanted === 'divisor') {
+    if (type.type !== 'number') return 'a number, without quotes';
+    return wanted === 'divisor' && literal === 0 ? 'a number other than 0' : null;
+  }
+  if (wanted === 'field') return typeof literal === 'string' ? null : 'the name of a field, in quotes';
   const isText = literal === undefined ? isScalar(type) : typeof literal === 'string';
   return isText ? null : 'a text, in quotes';
+}
+
+/** Returns the type of a list of one field of each element. */
+function typeOfField(type: ValueType, [field]: readonly TypedArgument[]): ValueType | string {
+  if (type.type === 'unknown' || (type.type === 'list' && type.of.type === 'unknown'))
+    return { type: 'list', of: TEXT };
+  const name = String(field?.literal);
+  if (type.type !== 'list' || type.of.type !== 'map') {
+    const found = type.type === 'list' ? `the elements of this are ${nounOf(type.of)}` : `this is ${nounOf(type)}`;
+    return `the filter "map" takes a list of mappings, and ${found}`;
+  }
+  const found = type.of.of === null ? type.of.fields.get(name) : { type: type.of.of, optional: true };
+  if (found === undefined) return `no element has a field ${quoted(name)}${suggestion(name, type.of.fields.keys())}`;
+  if (found.optional) return `some elements have no ${quoted(name)}, so "map" cannot take it; use a loop`;
+  return { type: 'list', of: found.type };
+}
+
+function typeOfSize(type: ValueType): ValueType | string {
+  if (type.type !== 'number' && type.type !== 'boolean') return NUMBER;
+  return `the filter "size" takes a list, a mapping or a text, and this is ${nounOf(type)}`;
 }
 
 function unknownFilter(name: string): string {

@@ -2,10 +2,10 @@
 import { type Element, type Environment, evaluate } from './evaluate.js';
 import { hasExpression } from './expression.js';
 import { changingAttribute, type Scope, typeOfExpression } from './expression-types.js';
-import { FilteredTooLong } from './filters.js';
 import { CLOSE, type Expression, OPEN, parseExpression, referencesOf } from './parse-expression.js';
 import { quoted } from './printable.js';
 import {
+  byCodePoint,
   elementType,
   inferType,
   isList,
@@ -18,6 +18,7 @@ import {
   type Value,
   type ValueType,
 } from './values.js';
+import { EvaluationError } from './work.js';
 
 export interface Loop {
   /** An expression, or the elements as the module has them. */
@@ -139,13 +140,6 @@ function keyProblem(key: string): string | null {
   return /\p{C}/u.test(key) ? `the key ${quoted(key)} of an element has a control character` : null;
 }
 
-function byCodePoint(a: string, b: string): number {
-  const [left, right] = [[...a], [...b]];
-  const at = left.findIndex((character, index) => character !== right[index]);
-  if (at === -1) return left.length - right.length;
-  return (left[at]?.codePointAt(0) ?? 0) - (right[at]?.codePointAt(0) ?? -1);
-}
-
 /** Returns the elements of a loop for an agent, or why there are none. */
 export function elementsOf({ source, keyField }: Loop, environment: Environment): readonly Element[] | string {
   if (!('reference' in source)) return source;
@@ -159,7 +153,7 @@ export function elementsOf({ source, keyField }: Loop, environment: Environment)
     const elements = elementsOfValue(evaluated.value, keyField);
     return isProblem(elements) ? elements.message : elements;
   } catch (error) {
-    if (error instanceof FilteredTooLong) return 'the list is too long';
+    if (error instanceof EvaluationError) return error.message;
     throw error;
   }
 }

@@ -61,6 +61,14 @@ interface OutlineClause extends Place {
   readonly path: string;
 }
 
+export interface OutlineTemplate {
+  readonly id: Named | null;
+  readonly node: LocatedMap;
+  readonly path: string;
+  /** True for one with an engine. */
+  readonly isRendered: boolean;
+}
+
 export interface Outline {
   readonly root: Located;
   /** Inputs of the module; null for one with a mistake of its own. */
@@ -71,7 +79,7 @@ export interface Outline {
   /** All resources, also those of groups. */
   readonly entries: readonly OutlineEntry[];
   readonly groups: readonly OutlineGroup[];
-  readonly templates: readonly { readonly id: Named | null; readonly node: LocatedMap; readonly path: string }[];
+  readonly templates: readonly OutlineTemplate[];
   /** Entries of `verify`. */
   readonly checks: readonly { readonly node: LocatedMap; readonly path: string }[];
 }
@@ -103,7 +111,8 @@ export function readOutline(root: Located, kinds: KindSet, mistakes: MistakeList
     groups,
     templates: items(member(root, 'templates')).flatMap((node, index) => {
       const path = `/templates/${index}`;
-      return node.type === 'map' ? [{ id: named(member(node, 'id'), `${path}/id`), node, path }] : [];
+      if (node.type !== 'map') return [];
+      return [{ id: named(member(node, 'id'), `${path}/id`), node, path, isRendered: node.members.has('engine') }];
     }),
     checks: items(member(root, 'verify')).flatMap((node, index) =>
       node.type === 'map' ? [{ node, path: `/verify/${index}` }] : [],

@@ -1,5 +1,6 @@
 /** Parses conditions, such as `tags.env == "prod" and not attributes.distro == "debian"`. */
 import {
+  type Dialect,
   type Expression,
   type Literal,
   OPEN,
@@ -53,7 +54,7 @@ const referencesOfOperand = (operand: Operand): readonly Reference[] =>
 class Mistake extends Error {}
 
 /** Parses a condition. Returns a message about the first mistake. */
-export function parseCondition(source: string): Condition | string {
+export function parseCondition(source: string, dialect?: Dialect): Condition | string {
   if (source.length > MAX_CONDITION) return `a condition has at most ${MAX_CONDITION} characters`;
   if (source.trim() === '') return 'a condition is missing, such as tags.env == "prod"';
   const unquoted = source.replaceAll(/"[^"]*"|'[^']*'/g, '');
@@ -61,7 +62,7 @@ export function parseCondition(source: string): Condition | string {
     return `a condition is an expression as a whole; leave out ${unquoted.includes(OPEN) ? OPEN : '{{'} and }}`;
   }
   try {
-    const parser = new Parser(tokensOf(source));
+    const parser = new Parser(tokensOf(source), dialect);
     return parser.whole();
   } catch (error) {
     if (error instanceof Mistake) return error.message;
@@ -127,9 +128,11 @@ class Parser {
   private at = 0;
   private depth = 0;
   private readonly tokens: readonly Token[];
+  private readonly dialect: Dialect | undefined;
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly Token[], dialect: Dialect | undefined) {
     this.tokens = tokens;
+    this.dialect = dialect;
   }
 
   whole(): Condition {
@@ -212,7 +215,7 @@ class Parser {
     if (token.text === NIL) return NIL;
     const literal = parseLiteral(token.text);
     if (literal !== null) return literal;
-    const expression = parseExpression(token.text);
+    const expression = parseExpression(token.text, this.dialect);
     if (typeof expression === 'string') throw new Mistake(blankMend(token.text) ?? wordMend(token.text) ?? expression);
     return expression;
   }

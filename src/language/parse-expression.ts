@@ -12,15 +12,32 @@ const AGENT_FIELDS = ['name', 'node_id'] as const;
 export const OPEN = '$' + '{{';
 export const CLOSE = '}}';
 
+/** Where an expression stands. */
+export interface Dialect {
+  /** Start of an expression there, for messages. */
+  readonly open: string;
+  /** True where loops and parameters give names of their own. */
+  readonly hasLocals: boolean;
+}
+
+const IN_TEXTS: Dialect = { open: OPEN, hasLocals: false };
+export const IN_TEMPLATES: Dialect = { open: '{{', hasLocals: true };
+
+/** Returns how a reference is written. */
+export const written = ({ from, name }: Reference): string => (from === 'local' ? name : `${from}.${name}`);
+
 /** The value that an expression names. */
 export type Reference =
   | { readonly from: 'secrets' | 'tags' | 'attributes' | 'shared'; readonly name: string }
   | { readonly from: 'agent'; readonly name: (typeof AGENT_FIELDS)[number] }
   | PathReference;
 
-/** The element of a loop (`key`, or `value` and the names of fields inside it), or an input and the names of fields inside it. */
+/**
+ * The element of a loop (`key`, or `value` and the names of fields inside it), an input, or a name that a template gives,
+ * and the names of fields inside it.
+ */
 export interface PathReference {
-  readonly from: 'each' | 'inputs';
+  readonly from: 'each' | 'inputs' | 'local';
   /** The path as it is written. */
   readonly name: string;
   readonly path: readonly string[];
@@ -57,47 +74,51 @@ const MAX_SOURCE = 1_024;
  */
 export function closingOf(text: string, open: number): number {
   const first = text.indexOf(CLOSE, open + OPEN.length);
-  const source = text.slice(open, open + MAX_SOURCE);
-  const bar = source.indexOf('|');
-  if (bar === -1 || first < open + bar) return first;
-  const end = indexOutsideQuotes(source, CLOSE, bar);
-  return end === -1 ? first : open + end;
+  const bar = text.slice(open, open + MAX_SOURCE).indexOf('|');
+  return bar === -1 || first < open + bar ? first : closedBy(text, CLOSE, open, open + bar);
+}
+
+/** Returns the offset of what closes something that begins at `open`, where quotes count from `from`; -1 without an end. */
+export function closedBy(text: string, close: string, open: number, from: number): number {
+  const end = indexOutsideQuotes(text.slice(open, open + MAX_SOURCE), close, from - open);
+  return end === -1 ? text.indexOf(close, from) : open + end;
 }
 
 /** Parses the source of an expression, without braces and without blanks around. Returns a message about a mistake. */
-export function parseExpression(source: string): Expression | string {
-  if (source === '') return `an expression names a value, such as ${OPEN} tags.KEY }}`;
+export function parseExpression(source: string, dialect = IN_TEXTS): Expression | string {
+  const { open } = dialect;
+  if (source === '') return `an expression names a value, such as ${open} tags.KEY }}`;
   // A tag key may contain a bar.
-  const plain = parseReference(source);
+  const plain = parseReference(source, dialect);
   const bar = source.indexOf('|');
   if (typeof plain !== 'string') return { reference: plain, filters: [] };
-  if (bar === -1) return operatorMend(source) ?? plain;
+  if (bar === -1) return operatorMend(source, dialect) ?? plain;
   if (source[bar + 1] === '|')
-    return `"||" is no operator here; ${defaultMend(source.slice(0, bar), source.slice(bar + 2))}`;
-  const reference = parseReference(source.slice(0, bar).trim());
+    return `"||" is no operator here; ${defaultMend(source.slice(0, bar), source.slice(bar + 2), open)}`;
+  const reference = parseReference(source.slice(0, bar).trim(), dialect);
   if (typeof reference === 'string') return reference;
   const filters = source.slice(bar + 1);
-  const written = splitOutsideQuotes(filters, '|');
+  const calls = splitOutsideQuotes(filters, '|');
   if (!closesQuotes(filters)) return 'a quote in this expression is never closed';
-  if (written.length > MAX_FILTERS) return `an expression has at most ${MAX_FILTERS} filters`;
-  if (reference.from === 'secrets') return secretMend(reference.name);
-  return withFilters(reference, written);
+  if (calls.length > MAX_FILTERS) return `an expression has at most ${MAX_FILTERS} filters`;
+  if (reference.from === 'secrets') return secretMend(reference.name, open);
+  return withFilters(reference, calls, dialect);
 }
 
-const secretMend = (name: string): string =>
-  `filters cannot take a secret; write ${OPEN} secrets.${name} }} alone, and store the secret in the form that you need`;
+const secretMend = (name: string, open: string): string =>
+  `filters cannot take a secret; write ${open} secrets.${name} }} alone, and store the secret in the form that you need`;
 
-function withFilters(reference: Reference, written: readonly string[]): Expression | string {
+function withFilters(reference: Reference, calls: readonly string[], dialect: Dialect): Expression | string {
   const filters: FilterCall[] = [];
-  for (const source of written) {
-    const call = parseFilter(source.trim());
+  for (const source of calls) {
+    const call = parseFilter(source.trim(), dialect);
     if (typeof call === 'string') return call;
     filters.push(call);
   }
   return { reference, filters };
 }
 
-function parseFilter(source: string): FilterCall | string {
+function parseFilter(source: string, dialect: Dialect): FilterCall | string {
   if (source === '') return 'a filter is missing after "|"';
   const [, name = '', rest = ''] = /^(\w*)\s*(.*)$/s.exec(source) ?? [];
   if (name === '')
@@ -106,7 +127,7 @@ function parseFilter(source: string): FilterCall | string {
   if (!rest.startsWith(':')) return notAnArgument(name, rest);
   const given: (Literal | Reference)[] = [];
   for (const text of splitOutsideQuotes(rest.slice(1), ',')) {
-    const argument = parseArgument(text.trim(), name);
+    const argument = parseArgument(text.trim(), name, dialect);
     if (typeof argument === 'string') return argument;
     given.push(argument);
   }
@@ -122,15 +143,15 @@ function notAnArgument(name: string, rest: string): string {
   return `${quoted(rest)} after the filter "${name}" is not valid; arguments follow a colon, such as | default: "none"`;
 }
 
-function parseArgument(text: string, filter: string): Literal | Reference | string {
+function parseArgument(text: string, filter: string, dialect: Dialect): Literal | Reference | string {
   const literal = parseLiteral(text);
   if (literal !== null) return literal;
   if (text === '') return `an argument of the filter "${filter}" is missing`;
-  const reference = parseReference(text);
+  const reference = parseReference(text, dialect);
   if (typeof reference === 'string') {
     return `${quoted(text)} is not an argument of the filter "${filter}"; write a text in quotes, or a value such as tags.KEY, attributes.KEY or agent.name`;
   }
-  return reference.from === 'secrets' ? secretMend(reference.name) : reference;
+  return reference.from === 'secrets' ? secretMend(reference.name, dialect.open) : reference;
 }
 
 /** Returns the value of a text in quotes, a number, `true` or `false`; null for other sources. */
@@ -168,25 +189,27 @@ function splitOutsideQuotes(text: string, separator: string): readonly string[] 
 const closesQuotes = (text: string): boolean => !/["']/.test(text.replaceAll(/"[^"]*"|'[^']*'/g, ''));
 
 /** Returns a message about an operator of another language, or null. */
-function operatorMend(source: string): string | null {
+function operatorMend(source: string, dialect: Dialect): string | null {
   const [, value = '', habit = '', rest = ''] = /^(\S+)\s+(or|\?\?|if)\s+(.*)$/s.exec(source) ?? [];
-  if (habit === '' || typeof parseReference(value) === 'string') return null;
+  if (habit === '' || typeof parseReference(value, dialect) === 'string') return null;
   const unknown = `"${habit}" is no operator here; `;
-  return unknown + (habit === 'if' ? 'an expression has no conditions' : defaultMend(value, rest));
+  return unknown + (habit === 'if' ? 'an expression has no conditions' : defaultMend(value, rest, dialect.open));
 }
 
 /** Returns how the value that replaces a missing one is written. */
-function defaultMend(value: string, instead: string): string {
+function defaultMend(value: string, instead: string, open: string): string {
   const text = /^\s*("[^"]*"|'[^']*')\s*$/.exec(instead)?.[1] ?? '"…"';
-  return `write ${OPEN} ${shortened(value.trim())} | ${DEFAULT}: ${shortened(text)} }}`;
+  return `write ${open} ${shortened(value.trim())} | ${DEFAULT}: ${shortened(text)} }}`;
 }
 
 /** Returns the reference that a source names, or a message about its mistake. */
-function parseReference(source: string): Reference | string {
+function parseReference(source: string, { open, hasLocals }: Dialect): Reference | string {
   const dot = source.indexOf('.');
   const from = dot === -1 ? source : source.slice(0, dot);
   const name = dot === -1 ? '' : source.slice(dot + 1);
   if (!isNamespace(from)) {
+    const path = source.split('.');
+    if (hasLocals && path.every((part) => FIELD.test(part))) return { from: 'local', name: source, path };
     if (/^item\b/.test(source)) return 'the element of a loop is each.value here, and its key is each.key';
     const known = 'inputs.NAME, secrets.NAME, tags.KEY, attributes.KEY, agent.name or agent.node_id';
     return `${quoted(source)} is not an expression; use ${known}${suggestion(from, NAMESPACES)}`;
@@ -194,15 +217,15 @@ function parseReference(source: string): Reference | string {
   if (from === 'agent') {
     if (isAgentField(name)) return { from, name };
     return name === ''
-      ? `"agent" does not name a value; write ${OPEN} agent.name }}`
+      ? `"agent" does not name a value; write ${open} agent.name }}`
       : `the agent has no ${quoted(name)}; use agent.name or agent.node_id${suggestion(name, AGENT_FIELDS)}`;
   }
   if (from === 'each') return parseElement(name, source);
-  if (from === 'inputs') return parseInput(name, source);
+  if (from === 'inputs') return parseInput(name, source, open);
   const sound = from === 'secrets' ? isSecretName(name) : from === 'shared' ? FIELD.test(name) : isTagKey(name);
   return sound
     ? { from, name }
-    : `${quoted(source)} does not name ${NOUNS[from]}; write ${OPEN} ${from}.${EXAMPLES[from]} }}`;
+    : `${quoted(source)} does not name ${NOUNS[from]}; write ${open} ${from}.${EXAMPLES[from]} }}`;
 }
 
 /** Returns the reference to an element of a loop; `name` is what follows `each.`. */
@@ -216,8 +239,8 @@ function parseElement(name: string, source: string): Reference | string {
 }
 
 /** Returns the reference to an input; `name` is what follows `inputs.`. */
-function parseInput(name: string, source: string): Reference | string {
-  if (name === '') return `"inputs" does not name a value; write ${OPEN} inputs.NAME }}`;
+function parseInput(name: string, source: string, open: string): Reference | string {
+  if (name === '') return `"inputs" does not name a value; write ${open} inputs.NAME }}`;
   const path = name.split('.');
   return path.every((part) => FIELD.test(part)) ? { from: 'inputs', name, path } : noField(source);
 }

@@ -8,11 +8,13 @@ import type { CompiledModule, CompiledOption, CompiledResource } from './compile
 import { MistakeList } from './diagnostic.js';
 import type { Element, Environment } from './evaluate.js';
 import type { Instance } from './expand.js';
-import { type FillContext, fill, type SecretSource } from './fill.js';
+import { fill } from './fill.js';
+import type { FillContext, SecretSource } from './filling.js';
 import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
+import { Work } from './work.js';
 
 /** A resource realized for an agent, before modules are merged. */
 export interface Realized extends Instance {
@@ -26,7 +28,7 @@ export interface Realized extends Instance {
   readonly identity: string;
 }
 
-interface RealizeContext extends Omit<Environment, 'each'> {
+interface RealizeContext extends Omit<Environment, 'each' | 'work'> {
   readonly secret: SecretSource;
   readonly room: { left: number };
   readonly errors: ResolutionError[];
@@ -56,7 +58,8 @@ export function realize(module: CompiledModule, instance: Instance, context: Rea
   }
   const { option } = choice;
   // Objects are written out here, because spreading them took most of the time of a resolution.
-  const filling: FillContext = { agent, each, inputs, shared, secret, room, problems: [], taint: new Map() };
+  const work = new Work();
+  const filling: FillContext = { agent, each, inputs, shared, work, secret, room, problems: [], taint: new Map() };
   const { problems, taint } = filling;
   const body = bodyOf(fill(option.body.value, filling));
   if (problems.length === 0 && option.body.unsettled) checkFilled(option, body, filling);
@@ -122,7 +125,9 @@ function checkIdentity(identity: string, { option, id, filling }: IdentityToChec
   if (filling.taint.size === 0) return;
   const secret: SecretSource = (name) => ({ value: maskOf({ secret: name, tag: '' }), tag: '' });
   const room = { left: Number.POSITIVE_INFINITY };
-  const masked = bodyOf(fill(option.body.value, { ...filling, secret, problems: [], taint: new Map(), room }));
+  const masked = bodyOf(
+    fill(option.body.value, { ...filling, secret, problems: [], taint: new Map(), room, work: new Work() }),
+  );
   if (option.kind.kind.identity(masked, id) !== identity)
     report('a secret must not be part of the identity of a resource');
 }

@@ -11,7 +11,7 @@ import { realizeChecks, tooManyChecks } from './compile-checks.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
 import type { AgentFacts } from './evaluate.js';
 import { expand } from './expand.js';
-import type { SecretSource } from './fill.js';
+import type { SecretSource } from './filling.js';
 import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
 import type { KindSet } from './kind-set.js';
 import { type MergedSet, merge, type Node } from './merge.js';

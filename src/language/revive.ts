@@ -4,7 +4,7 @@ import { escapePointer } from '../kernel/validator.js';
 import { CATALOGUE } from '../resources/catalogue.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
 import type { ResourceResult } from '../resources/result.js';
-import type { SecretSource } from './fill.js';
+import type { SecretSource } from './filling.js';
 
 /** A body with masks in place of secrets, and the positions of the masks. */
 type Masked = Pick<DesiredResource, 'body' | 'taint'>;

@@ -8,6 +8,7 @@ import type { Body } from '../resources/kind.js';
 import { CONFIRM_PATTERN } from './confirm-time.js';
 import { inputJsonSchemas } from './inputs/input-schema.js';
 import { admitExpressions, type KindSet, kindSet } from './kind-set.js';
+import { LIQUID } from './templates/template.js';
 
 /** Maximum resources in one module (`docs/protocols/limits.md`). */
 export const MAX_RESOURCES = 2000;
@@ -71,6 +72,11 @@ const templateSchema = closed(
       description: 'Name for resources to refer to, one line',
     }),
     content: Type.String({ description: 'Text; expressions in it are filled in per agent' }),
+    engine: Type.Optional(
+      Type.Enum([LIQUID], {
+        description: 'liquid: the text has conditions and loops, and writes {{ … }} for expressions',
+      }),
+    ),
   },
   { title: 'Template', description: 'A named text that resources use as their content' },
 );

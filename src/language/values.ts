@@ -159,3 +159,18 @@ export function listed(names: Iterable<string>): string {
   const all = [...names];
   return [...all.slice(0, 10).map(quoted), ...(all.length > 10 ? ['…'] : [])].join(', ');
 }
+
+/** Compares texts by their code points. */
+export function byCodePoint(a: string, b: string): number {
+  const [left, right] = [[...a], [...b]];
+  const at = left.findIndex((character, index) => character !== right[index]);
+  if (at === -1) return left.length - right.length;
+  return (left[at]?.codePointAt(0) ?? 0) - (right[at]?.codePointAt(0) ?? -1);
+}
+
+/** Returns about how many characters a value has. */
+export function lengthOf(value: Value): number {
+  if (typeof value === 'string') return 1 + value.length;
+  if (typeof value !== 'object') return 1;
+  return Object.values(value).reduce((sum: number, member: Value) => sum + lengthOf(member), 1);
+}

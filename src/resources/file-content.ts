@@ -2,13 +2,11 @@
 import { MAX_CONTENT_BYTES, type PathFact } from './host.js';
 import type { BodyProblem, FieldChange } from './kind.js';
 
-/** Half of a surrogate pair, which UTF-8 cannot encode. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
-
 /** Returns why a text cannot be the content of a file; empty when it can. */
 export function checkText(text: string): readonly BodyProblem[] {
   const problems: BodyProblem[] = [];
-  if (LONE_SURROGATE.test(text)) problems.push({ path: '/content', message: 'content is not valid Unicode text' });
+  // UTF-8 cannot encode half of a surrogate pair.
+  if (!text.isWellFormed()) problems.push({ path: '/content', message: 'content is not valid Unicode text' });
   if (isLongerThan(text, MAX_CONTENT_BYTES)) {
     problems.push({ path: '/content', message: `content is larger than ${MAX_CONTENT_BYTES} bytes` });
   }

@@ -118,14 +118,15 @@ ${entries.join('\n')}
 `;
 }
 
-/** A loop over mappings; each line of the template names the element. */
+/** A loop over mappings. The lines of the template name the element, and every fifth stands in a condition. */
 function loopText(): string {
-  const line = `  key = $\{{ each.key }}, name = $\{{ each.value.name | upcase }}, host = $\{{ agent.name }}\n`;
+  const line = 'key = {{ each.key }}, name = {{ each.value.name | upcase }}, host = {{ agent.name }}\n';
+  const lines = `${line.repeat(4)}{% if tags.role == "web" or agent.name != each.key %}\n${line}{% endif %}\n`;
   const elements = Array.from({ length: ELEMENTS }, (_, index) => [`site-${index}`, { name: `name ${index}` }]);
   return JSON.stringify({
     name: 'bench',
     supports: [{ platform: 'linux' }],
-    templates: [{ id: 'site', content: line.repeat(200) }],
+    templates: [{ id: 'site', engine: 'liquid', content: lines.repeat(40) }],
     resources: [
       {
         for_each: Object.fromEntries(elements),

@@ -143,6 +143,45 @@ describe('a directory with a module and its values', () => {
   });
 });
 
+describe('a template with an engine', () => {
+  const PAGE = (line: string) => `name: page
+supports: [{platform: linux}]
+inputs:
+  sites: {type: map, of: {type: object, fields: {port: {type: integer, optional: true}}}, default: {shop: {port: 80}, docs: {}}}
+templates:
+  - id: page
+    engine: liquid
+    content: |
+      {% for site in inputs.sites %}
+      {% if site.value.port != nil %}
+      ${line}
+      {% endif %}
+      {% endfor %}
+      {{ tags.env | default: "none" }} {{ secrets.TOKEN }}
+resources:
+  - file-unix: {path: ${machine('page')}, mode: "0600", template: page}
+`;
+
+  it('writes what its loops and conditions give, and keeps its secrets', async () => {
+    const file = sandbox.path('page.orch.yaml');
+    writeFileSync(file, PAGE('{{ site.key }} {{ site.value.prt }}'));
+    const wrong = await sandbox.orch(['module', 'publish', file]);
+    expect(wrong).toMatchObject({ status: 1 });
+    expect(wrong.stderr).toContain('page.orch.yaml:11:22: error: site.value has no field "prt"; did you mean "port"?');
+    writeFileSync(file, PAGE('{{ site.key }} {{ site.value.port }}'));
+    expect(await sandbox.orch(['module', 'publish', file])).toMatchObject({ status: 0 });
+    const refused = await sandbox.orch(['plan', 'web-01', '-m', 'page']);
+    expect(refused.stderr).toContain('the secret "TOKEN" does not exist (line 6 of the template "page")');
+    expect(await sandbox.orch(['secrets', 'set', 'TOKEN', '-'], { input: 'wonderland' })).toMatchObject({ status: 0 });
+    const planned = await sandbox.orch(['plan', 'web-01', '-m', 'page']);
+    expect(planned.stdout).toContain('shop 80');
+    expect(planned.stdout).toMatch(/prod ‹secret TOKEN #[0-9a-f]{4}›/);
+    expect(await sandbox.orch(['apply', 'web-01', '-m', 'page', '--yes'])).toMatchObject({ status: 0 });
+    expect(content('page')).toBe('shop 80\nprod wonderland');
+    expect(await sandbox.json(['secrets', 'show', 'TOKEN'])).toMatchObject({ usage: { modules: ['page'] } });
+  });
+});
+
 const newest = async (): Promise<string | undefined> =>
   (await sandbox.orch(['ops', 'list', '-o', 'name'])).stdout.split('\n')[0];
 

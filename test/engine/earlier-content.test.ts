@@ -6,7 +6,7 @@ import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
 import { deleteOperationsBefore } from '../../daemon/engine/operations/operation-store.js';
 import { deleteAgent, insertAgent } from '../../daemon/fleet/agent-store.js';
-import type { SecretRefusal } from '../../src/language/fill.js';
+import type { SecretRefusal } from '../../src/language/filling.js';
 import { agentRow, rejection } from '../support/database.js';
 import { ALICE, type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
 

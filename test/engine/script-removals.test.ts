@@ -8,7 +8,7 @@ import { OutputCipher } from '../../daemon/secrets/ciphers.js';
 import { newSecretKeys } from '../../daemon/secrets/key-file.js';
 import { Keyring } from '../../daemon/secrets/keyring.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import type { SecretRefusal } from '../../src/language/fill.js';
+import type { SecretRefusal } from '../../src/language/filling.js';
 import type { Removal } from '../../src/resources/desired.js';
 import { rejection, temporaryDirectory } from '../support/database.js';
 import { ALICE, type Bench, openBench } from '../support/engine.js';

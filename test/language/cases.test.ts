@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest';
 import { isFault } from '../../src/kernel/fault.js';
 import { type Diagnostic, renderDiagnostic } from '../../src/language/diagnostic.js';
 import type { AgentFacts } from '../../src/language/evaluate.js';
-import type { SecretRefusal } from '../../src/language/fill.js';
+import type { SecretRefusal } from '../../src/language/filling.js';
 import { entriesOf, type GivenValues } from '../../src/language/inputs/choose.js';
 import { parseValueSet } from '../../src/language/inputs/value-set.js';
 import { parseAssignments } from '../../src/language/parse-assignments.js';

@@ -16,7 +16,14 @@ supports:
 templates:
   - id: greeting
     content: "\${{ agent.name }} in \${{ attributes.zone }}\\n"
+  - id: rendered
+    engine: liquid
+    content: |
+      {% if tags.mood == "good" %}{{ attributes.arch | default: "none" }}{% endif %}
+      {% for part in tags.parts | default: "p" | split: "," %}{% render "part", part: part, owner: agent.name %}{% endfor %}
+  - {id: part, engine: liquid, content: '{{ part }} {{ owner }} {{ tags.inner | default: "none" }}'}
 resources:
+  - resource: {file-unix: {path: /etc/rendered, template: rendered}}
   - resource: {file-unix: {path: /etc/plain, content: "\${{ tags.role }}, not $\${{ tags.color }}"}}
   - resource: {file-unix: {path: /etc/filtered, content: "\${{ tags.nick | default: tags.alias | upcase }}"}}
   - resource: {file-unix: {path: /etc/greeting, template: greeting}}
@@ -61,9 +68,13 @@ const facts: fc.Arbitrary<AgentFacts> = fc.record({
     address: ['a', 'b'],
     init_system: ['systemd', 'openrc'],
     cpus: ['1', '2'],
+    arch: ['x86_64', 'aarch64'],
   }),
   tags: labels({
     role: ['x', 'y'],
+    mood: ['good', 'bad'],
+    parts: ['a,b', 'c'],
+    inner: ['a', 'b'],
     nick: ['n'],
     tint: ['red', 'blue'],
     list: ['a,b', 'c'],
@@ -86,15 +97,23 @@ function outcome(agent: AgentFacts): unknown {
 
 /** A change of one fact: a label gets another value or goes away, or the agent another name. */
 const change: fc.Arbitrary<(agent: AgentFacts) => AgentFacts> = fc.oneof(
-  labels({ platform: ['linux', 'macos'], distro: ['debian'], zone: ['3'], cpus: ['3'] }).map(
+  labels({ platform: ['linux', 'macos'], distro: ['debian'], zone: ['3'], arch: ['armv7'], cpus: ['3'] }).map(
     (attributes) => (agent: AgentFacts) => ({ ...agent, attributes: { ...agent.attributes, ...attributes } }),
   ),
-  labels({ role: ['z'], tint: ['red'], list: ['d'], tier: ['web'], site: ['home'], color: ['green'] }).map(
-    (tags) => (agent: AgentFacts) => ({
-      ...agent,
-      tags,
-    }),
-  ),
+  labels({
+    role: ['z'],
+    mood: ['good'],
+    parts: ['d'],
+    inner: ['c'],
+    tint: ['red'],
+    list: ['d'],
+    tier: ['web'],
+    site: ['home'],
+    color: ['green'],
+  }).map((tags) => (agent: AgentFacts) => ({
+    ...agent,
+    tags,
+  })),
   fc
     .record({ name: oneOf('web-1'), node_id: oneOf('c') })
     .map((names) => (agent: AgentFacts) => ({ ...agent, ...names })),

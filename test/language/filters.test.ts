@@ -2,8 +2,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseText } from '../../src/language/expression.js';
-import { type FillContext, fillText } from '../../src/language/fill.js';
+import { type FillContext, fillText } from '../../src/language/filling.js';
 import { OPEN } from '../../src/language/parse-expression.js';
+import { Work } from '../../src/language/work.js';
 
 /** The text that an expression gives for tags, and the problems. */
 function filled(source: string, tags: Readonly<Record<string, string>>) {
@@ -17,6 +18,7 @@ function filled(source: string, tags: Readonly<Record<string, string>>) {
     problems: [],
     taint: new Map(),
     each: null,
+    work: new Work(),
     inputs: {},
     shared: {},
     room: { left: 1e7 },
@@ -85,7 +87,7 @@ describe('filters that multiply a text', () => {
     const tags = { a: 'a'.repeat(256), b: 'b\n'.repeat(128), c: '"'.repeat(16) };
     expect(filled(source, tags)).toEqual({
       text: '',
-      problems: ['content: the text is too long with its expressions filled in'],
+      problems: ['content: a filter gives more than 65536 characters'],
     });
   });
 });

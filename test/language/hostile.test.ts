@@ -54,6 +54,10 @@ const HEAD = 'name: web\nsupports: [{platform: linux}]\nresources:\n';
 const lines = (count: number, line: (index: number) => string) =>
   Array.from({ length: count }, (_, i) => line(i)).join('');
 
+/** A module whose template has a content. It ends inside of the list of templates. */
+const liquid = (content: string) =>
+  `${HEAD}- {file-unix: {path: /a, template: t}}\ntemplates:\n- {id: t, engine: liquid, content: '${content}'}\n`;
+
 const REFUSED: readonly (readonly [name: string, text: string, code: string, at: string])[] = [
   ['2,000 opening brackets', '['.repeat(2000), 'too_deep', '1:65'],
   ['a million opening brackets', '['.repeat(1024 * 1024), 'too_deep', '1:65'],
@@ -126,6 +130,27 @@ const REFUSED: readonly (readonly [name: string, text: string, code: string, at:
     `${HEAD}- {if: "${'('.repeat(500_000)}", file-unix: {path: /a}}\n`,
     'condition_invalid',
     '4:8',
+  ],
+  ['a template of 2,000 conditions in each other', liquid('{% if true %}'.repeat(2_000)), 'template_invalid', '6:37'],
+  ['a template of 100,000 tags that are never closed', liquid('{% '.repeat(100_000)), 'template_invalid', '6:37'],
+  [
+    'a template of 100,000 expressions that are never closed',
+    liquid('{{ '.repeat(100_000)),
+    'template_invalid',
+    '6:37',
+  ],
+  ['a template of 20,000 tags', liquid('{% comment %}{% endcomment %}'.repeat(20_000)), 'template_invalid', '6:145037'],
+  [
+    'a template of 50,000 blanks beside tags',
+    liquid(`{% if${' '.repeat(50_000)}%}`.repeat(10)),
+    'template_invalid',
+    '6:37',
+  ],
+  [
+    'templates that render 2 to the power of 30 others',
+    `${liquid('{% render "t1" %}')}${lines(30, (i) => `- {id: t${i + 1}, engine: liquid, content: '${`{% render "t${i + 2}" %}`.repeat(2)}'}\n`)}- {id: t31, engine: liquid, content: x}\n`,
+    'template_invalid',
+    '6:37',
   ],
   [
     '900 cycles',

@@ -6,6 +6,7 @@ import { type Condition, parseCondition } from '../../src/language/parse-conditi
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
 import { MAX_RESOURCES } from '../../src/language/schema.js';
+import { Work } from '../../src/language/work.js';
 
 const AGENT: AgentFacts = { node_id: 'id', name: 'web-01', attributes: { platform: 'linux' }, tags: {} };
 
@@ -132,9 +133,15 @@ describe('a condition', () => {
         condition.filter(({ text }) => text.length < 2_000),
         tags,
         ({ text, of }, given) => {
-          expect(isTrue(parsed(text), { agent: { ...AGENT, tags: given }, each: null, inputs: {}, shared: {} })).toBe(
-            of(given),
-          );
+          expect(
+            isTrue(parsed(text), {
+              agent: { ...AGENT, tags: given },
+              each: null,
+              inputs: {},
+              shared: {},
+              work: new Work(),
+            }),
+          ).toBe(of(given));
         },
       ),
       { numRuns: 1_000 },
@@ -168,7 +175,10 @@ describe('a condition', () => {
         (text) => {
           const found = parseCondition(text);
           if (typeof found === 'string') expect(found).not.toBe('');
-          else expect(typeof isTrue(found, { agent: AGENT, each: null, inputs: {}, shared: {} })).toBe('boolean');
+          else
+            expect(typeof isTrue(found, { agent: AGENT, each: null, inputs: {}, shared: {}, work: new Work() })).toBe(
+              'boolean',
+            );
         },
       ),
       { numRuns: 2_000 },

@@ -12,12 +12,13 @@ import { clauseMatches } from '../../src/language/clause.js';
 import { DIAGNOSTIC_CODES, renderDiagnostic } from '../../src/language/diagnostic.js';
 import type { AgentFacts } from '../../src/language/evaluate.js';
 import { parseText } from '../../src/language/expression.js';
-import { type FillContext, fillText } from '../../src/language/fill.js';
+import { type FillContext, fillText } from '../../src/language/filling.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { type ParsedModule, parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import { matches, parseSelector } from '../../src/language/selector.js';
+import { Work } from '../../src/language/work.js';
 import { agent, module, soundModule } from '../support/language.js';
 
 const runs = { numRuns: 200 };
@@ -290,6 +291,7 @@ describe('any text with expressions', () => {
     problems: [],
     taint: new Map(),
     each: null,
+    work: new Work(),
     inputs: {},
     shared: {},
     room: { left: 1e6 },

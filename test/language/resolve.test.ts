@@ -4,7 +4,7 @@ import { type Fault, isFault } from '../../src/kernel/fault.js';
 import { type CompiledModule, compileModule } from '../../src/language/compile-module.js';
 import { moduleFault } from '../../src/language/diagnostic.js';
 import type { AgentFacts } from '../../src/language/evaluate.js';
-import type { SecretSource } from '../../src/language/fill.js';
+import type { SecretSource } from '../../src/language/filling.js';
 import { kindSet } from '../../src/language/kind-set.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { moduleParser, parseModule } from '../../src/language/parse-module.js';

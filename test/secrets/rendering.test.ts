@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { apply, drift, plan } from '../../src/agent/converge.js';
 import { mask } from '../../src/kernel/tainted.js';
-import type { SecretSource } from '../../src/language/fill.js';
+import type { SecretSource } from '../../src/language/filling.js';
 import { resolve } from '../../src/language/resolve.js';
 import { maskResource } from '../../src/resources/tainted-body.js';
 import type { RunContent } from '../../src/wire/parts.js';

@@ -4,10 +4,10 @@ import { Fault, type FaultDetail, isFault } from '../../../src/kernel/fault.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import { type CompiledModule, compileSteps } from '../../../src/language/compile-module.js';
 import type { Position } from '../../../src/language/diagnostic.js';
-import { secretNames } from '../../../src/language/expression.js';
 import { type FactsRead, factsRead } from '../../../src/language/facts-read.js';
 import { type CompiledRequest, type Resolution, resolveSteps } from '../../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
+import { secretsOfTexts } from '../../../src/language/templates/module-templates.js';
 import { secretsInValue } from '../../../src/language/values.js';
 import type { Queryable } from '../../database/schema.js';
 import { inSlices } from '../lanes.js';
@@ -231,7 +231,7 @@ export class CurrentModules {
 /** Returns the names of the secrets that a module may need without values from outside. */
 export const secretsOf = (definition: ModuleDefinition, { inputs }: CompiledModule): ReadonlySet<string> =>
   new Set([
-    ...secretNames(definition),
+    ...secretsOfTexts(definition),
     ...[...inputs.values()].flatMap(({ standard }) => (standard === undefined ? [] : secretsInValue(standard.value))),
   ]);
 

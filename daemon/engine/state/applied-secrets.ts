@@ -1,7 +1,7 @@
 /** Restores secret values in applied resources: the store keeps masks and hashes, and a drift check needs values. */
 
 import { mapped, type Steps } from '../../../src/kernel/steps.js';
-import type { SecretSource } from '../../../src/language/fill.js';
+import type { SecretSource } from '../../../src/language/filling.js';
 import { refusalOf, revive, secretsIn } from '../../../src/language/revive.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import { keyText, resourceKey } from '../../../src/resources/resource-key.js';

@@ -6,7 +6,7 @@ import { Fault } from '../../kernel/fault.js';
 import { isSecretName } from '../../kernel/ids.js';
 import { VERSION } from '../../kernel/version.js';
 import type { AgentFacts } from '../../language/evaluate.js';
-import type { SecretSource } from '../../language/fill.js';
+import type { SecretSource } from '../../language/filling.js';
 import type { LocalApply, LocalEngine, LocalMachine } from '../../programs/local.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import type { Context } from '../context.js';

@@ -3,7 +3,7 @@ import { Fault } from '../../kernel/fault.js';
 import { maskOf } from '../../kernel/tainted.js';
 import { clauseMatches } from '../../language/clause.js';
 import type { AgentFacts } from '../../language/evaluate.js';
-import type { SecretSource } from '../../language/fill.js';
+import type { SecretSource } from '../../language/filling.js';
 import type { GivenValues } from '../../language/inputs/choose.js';
 import { resolveCompiled } from '../../language/resolve.js';
 import type { ReadModule } from './read-modules.js';

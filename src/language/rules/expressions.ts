@@ -26,10 +26,10 @@ export function checkExpressions(context: RuleContext, text: string): void {
       }
       const id = kind.templated ? scalarAt(node, '/template')?.value : undefined;
       const template = outline.templates.find((one) => one.id?.text === id);
-      if (template !== undefined) checkTemplate(template, scope, checking);
+      if (template?.isRendered === false) checkTemplate(template, scope, checking);
     }
   }
-  for (const template of outline.templates) checkTemplate(template, null, checking);
+  for (const template of outline.templates) if (!template.isRendered) checkTemplate(template, null, checking);
   for (const { node, path } of outline.checks) {
     for (const kind of CHECK_KINDS) {
       const body = member(node, kind);

@@ -1,0 +1,165 @@
+/** Renders a template with an engine for an agent. */
+import { type Environment, evaluate, isTrue, valueOfReference } from '../evaluate.js';
+import { type FillContext, GrowingText, missing, report } from '../filling.js';
+import type { Expression, Reference } from '../parse-expression.js';
+import { quoted } from '../printable.js';
+import { byCodePoint, isList, isMap, SecretName, type Value, type ValueMap } from '../values.js';
+import { EvaluationError } from '../work.js';
+import {
+  type CompiledTemplate,
+  FORLOOP,
+  MAX_NESTING,
+  type Part,
+  type TemplateCall,
+  type TemplateLoop,
+} from './template.js';
+
+/** Returns the text of a template with its secret parts. Reports what has no value, each place once. */
+export function renderTemplate(template: CompiledTemplate, filling: FillContext, path: string): GrowingText {
+  return new Rendering(filling, path).of(template);
+}
+
+/** Work of one step of a template. */
+const STEP = 16;
+
+class Rendering {
+  private readonly growing: GrowingText;
+  private readonly reported = new Set<string>();
+  private readonly filling: FillContext;
+  private readonly path: string;
+  /** Where the rendering is, for messages. */
+  private template: CompiledTemplate | null = null;
+  private offset = 0;
+  private depth = 0;
+
+  constructor(filling: FillContext, path: string) {
+    this.filling = filling;
+    this.path = path;
+    this.growing = new GrowingText(filling);
+  }
+
+  of(template: CompiledTemplate): GrowingText {
+    const { agent, each, inputs, shared, work } = this.filling;
+    try {
+      this.whole(template, { agent, each, inputs, shared, work, locals: {} });
+      return this.growing;
+    } catch (error) {
+      if (!(error instanceof EvaluationError)) throw error;
+      this.report('expression_error', error.message);
+      return new GrowingText(this.filling);
+    }
+  }
+
+  private whole(template: CompiledTemplate, environment: Environment): void {
+    const around = this.template;
+    this.template = template;
+    this.all(template.parts, environment);
+    this.template = around;
+  }
+
+  private all(parts: readonly Part[], environment: Environment): void {
+    environment.work.spend(STEP * parts.length);
+    for (const part of parts) {
+      if (part.type === 'text') this.growing.add(part.text);
+      else if (part.type === 'if') this.branch(part, environment);
+      else {
+        this.offset = part.offset;
+        if (part.type === 'print') this.print(part.expression, environment);
+        else if (part.type === 'for') this.loop(part, environment);
+        else this.call(part, environment);
+      }
+    }
+  }
+
+  private print(expression: Expression, environment: Environment): void {
+    const { reference } = expression;
+    const value = reference.from === 'secrets' ? new SecretName(reference.name) : this.value(expression, environment);
+    const refusal = value === null ? null : this.growing.insert(value);
+    if (refusal !== null) this.report('secret_unavailable', refusal);
+  }
+
+  private branch({ branches, otherwise }: Extract<Part, { readonly type: 'if' }>, environment: Environment): void {
+    const found = branches.find(({ offset, condition }) => {
+      this.offset = offset;
+      environment.work.spend(STEP);
+      return isTrue(condition, environment);
+    });
+    this.all(found?.parts ?? otherwise, environment);
+  }
+
+  private loop({ name, source, parts, otherwise }: TemplateLoop, environment: Environment): void {
+    const value = this.value(source, environment);
+    if (value === null) return;
+    const elements = elementsOf(value);
+    if (elements.length === 0) this.all(otherwise, environment);
+    for (const [index, element] of elements.entries()) {
+      environment.work.spend(STEP);
+      const place = {
+        index: index + 1,
+        first: index === 0,
+        last: index === elements.length - 1,
+        length: elements.length,
+      };
+      this.all(parts, withLocals(environment, { ...environment.locals, [name]: element, [FORLOOP]: place }));
+    }
+  }
+
+  private call({ id, given, isLine }: TemplateCall, environment: Environment): void {
+    const template = this.template?.others.get(id);
+    if (template === undefined) throw new EvaluationError(`no template with an engine has the id ${quoted(id)}`);
+    if (this.depth === MAX_NESTING)
+      throw new EvaluationError(`templates render others at most ${MAX_NESTING} levels deep`);
+    const locals: Record<string, Value> = {};
+    for (const { name, value } of given) {
+      const found = 'literal' in value ? value.literal : this.reference(value, environment);
+      if (found === null) return;
+      locals[name] = found;
+    }
+    this.depth += 1;
+    const start = this.growing.text.length;
+    this.whole(template, withLocals(environment, locals));
+    this.depth -= 1;
+    const { text } = this.growing;
+    if (isLine && text.length > start && !text.endsWith('\n')) this.growing.add('\n');
+  }
+
+  private value(expression: Expression, environment: Environment): Value | null {
+    const plain = expression.filters.length === 0 ? valueOfReference(expression.reference, environment) : undefined;
+    if (plain !== undefined) return plain;
+    const evaluated = evaluate(expression, environment);
+    if ('value' in evaluated) return evaluated.value;
+    return this.report('expression_error', missing(evaluated.missing));
+  }
+
+  private reference(reference: Reference, environment: Environment): Value | null {
+    return valueOfReference(reference, environment) ?? this.report('expression_error', missing(reference));
+  }
+
+  private report(code: 'expression_error' | 'secret_unavailable', message: string): null {
+    const { id = '', text = '' } = this.template ?? {};
+    const key = JSON.stringify([id, this.offset, message]);
+    if (this.reported.has(key)) return null;
+    this.reported.add(key);
+    const line = text.slice(0, this.offset).split('\n').length;
+    report(this.filling, code, this.path, `${message} (line ${line} of the template ${quoted(id)})`);
+    return null;
+  }
+}
+
+/** Written out, because spreading the whole environment takes long. */
+const withLocals = ({ agent, each, inputs, shared, work }: Environment, locals: ValueMap): Environment => ({
+  agent,
+  each,
+  inputs,
+  shared,
+  work,
+  locals,
+});
+
+/** Returns the elements of a list in its order; of a mapping, its names with their values in the order of the code points. */
+function elementsOf(value: Value): readonly Value[] {
+  if (isList(value)) return value;
+  if (!isMap(value)) return [];
+  const members = Object.entries(value).sort(([a], [b]) => byCodePoint(a, b));
+  return members.map(([key, member]) => ({ key, value: member }));
+}

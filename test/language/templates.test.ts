@@ -1,0 +1,158 @@
+/** Templates with an engine, beside the cases in `cases/parse/liquid*` and `cases/resolve/liquid*`. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { mask } from '../../src/kernel/tainted.js';
+import type { FillContext } from '../../src/language/filling.js';
+import { OPEN } from '../../src/language/parse-expression.js';
+import { parseTemplate } from '../../src/language/templates/parse-template.js';
+import { renderTemplate } from '../../src/language/templates/render-template.js';
+import type { CompiledTemplate } from '../../src/language/templates/template.js';
+import { SecretName, type ValueMap } from '../../src/language/values.js';
+import { Work } from '../../src/language/work.js';
+
+function template(text: string, others: Readonly<Record<string, string>> = {}): CompiledTemplate {
+  const all = new Map<string, CompiledTemplate>();
+  for (const [id, content] of [...Object.entries(others), ['main', text]] as const) {
+    all.set(id, { id, text: content, parts: parseTemplate(content).parts, others: all });
+  }
+  return all.get('main') as CompiledTemplate;
+}
+
+function rendered(compiled: CompiledTemplate, inputs: ValueMap = {}, secrets: Readonly<Record<string, string>> = {}) {
+  const filling: FillContext = {
+    agent: { node_id: 'id', name: 'name', attributes: {}, tags: {} },
+    secret: (name) => ({ value: secrets[name] ?? '', tag: 'abcd' }),
+    problems: [],
+    taint: new Map(),
+    each: null,
+    work: new Work(),
+    inputs,
+    shared: {},
+    room: { left: 1e9 },
+  };
+  const { text, spans } = renderTemplate(compiled, filling, '/content');
+  return { text, spans, problems: filling.problems.map(({ message }) => message) };
+}
+
+describe('the text of a template', () => {
+  it('stays as it is without tags', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom('{', '}', '%', '#', '$', ' ', '\n', '\r\n', '-', 'x', '"')), (signs) => {
+        const text = signs.join('');
+        fc.pre(!/\{[{%]|\{#[^}]*#\}/.test(text));
+        expect(rendered(template(text))).toEqual({ text, spans: [], problems: [] });
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('stays as it is between raw and endraw', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('{{', '}}', '{%', '%}', OPEN, '{#', '#}', ' ', '\n', 'raw', 'x')),
+        (signs) => {
+          const text = signs.join('');
+          const { text: found, problems } = rendered(template(`<{% raw %}${text}{% endraw %}>`));
+          expect({ found, problems }).toEqual({ found: `<${text}>`, problems: [] });
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('keeps every line of a line without tags, whatever tags stand on lines of their own', () => {
+    const line = fc.oneof(
+      fc
+        .constantFrom('{% if inputs.yes %}', '  {% endif %}', '{% comment %} {{ x }} {% endcomment %}  ')
+        .map((text) => ({
+          text,
+          stays: false,
+        })),
+      fc.stringMatching(/^[a-z ]*$/).map((text) => ({ text, stays: true })),
+    );
+    fc.assert(
+      fc.property(fc.array(line), fc.constantFrom('\n', '\r\n'), (lines, end) => {
+        let open = 0;
+        const balanced = lines.filter(({ text }) => {
+          if (text.includes('endif')) return open > 0 && open-- > 0;
+          if (text.includes('{% if')) open += 1;
+          return open <= 30;
+        });
+        while (open-- > 0) balanced.push({ text: '{% endif %}', stays: false });
+        const { text, problems } = rendered(template(balanced.map((one) => one.text + end).join('')), { yes: true });
+        const kept = balanced.filter(({ stays }) => stays).map((one) => one.text + end);
+        expect({ text, problems }).toEqual({ text: kept.join(''), problems: [] });
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('secrets in a template', () => {
+  const key = fc.constantFrom('A', 'B');
+  const piece = fc.oneof(
+    fc.constantFrom('text ', '\n').map((text) => ({ written: text, value: null as string | null, text })),
+    key.map((name) => ({ written: `{{ secrets.${name} }}`, value: name as string | null, text: '' })),
+    key.map((name) => ({ written: `{{ inputs.sites.x.${name} }}`, value: name as string | null, text: '' })),
+    key.map((name) => ({
+      written: `{% for s in inputs.sites %}{% render "one", key: s.value.${name} %}{% endfor %}`,
+      value: name as string | null,
+      text: '',
+    })),
+  );
+
+  it('are exactly the spans', () => {
+    fc.assert(
+      fc.property(fc.array(piece), fc.string(), fc.string(), (pieces, a, b) => {
+        const secrets = { A: a, B: b };
+        const compiled = template(`.${pieces.map(({ written }) => written).join('.')}.`, { one: '{{ key }}' });
+        const inputs = { sites: { x: { A: new SecretName('A'), B: new SecretName('B') } } };
+        const { text, spans, problems } = rendered(compiled, inputs, secrets);
+        expect(problems).toEqual([]);
+        const named = pieces.flatMap(({ value }) => (value === null ? [] : [value]));
+        expect(spans.map(({ secret }) => secret)).toEqual(named);
+        expect(spans.map(({ start, end }) => text.slice(start, end))).toEqual(
+          named.map((name) => secrets[name as 'A' | 'B']),
+        );
+        const shown = pieces.map(({ value, text: plain }) => (value === null ? plain : `‹secret ${value} #abcd›`));
+        expect(mask(text, spans)).toBe(`.${shown.join('.')}.`);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('a hostile template', () => {
+  const many = Array.from({ length: 4000 }, (_, index) => `h${index}`);
+  const inputs = { many, big: 'x'.repeat(60_000) };
+  const loop = (inner: string) =>
+    `{% for a in inputs.many %}{% for b in inputs.many %}${inner}{% endfor %}{% endfor %}`;
+  it.each([
+    ['loops in loops', loop('')],
+    ['loops that print', loop('{{ b }}')],
+    ['comparisons with a long text', loop('{% if inputs.big contains b %}{% endif %}')],
+    ['filters of a long text', loop('{{ inputs.big | replace: "x", "y" | upcase | size }}')],
+    ['filters of a long list', loop('{{ inputs.many | sort | uniq | join: "" | size }}')],
+    ['templates that render others in loops', loop('{% render "other" %}')],
+  ])('is refused after a bounded amount of work: %s', (_, text) => {
+    const { problems } = rendered(template(text, { other: loop('') }), inputs);
+    expect(problems).toEqual([
+      expect.stringMatching(/^content: the loops and filters in it do too much work; .* \(line 1 of the template /),
+    ]);
+  });
+
+  it('is refused when its text gets too long', () => {
+    const { text, problems } = rendered(template(loop('{{ inputs.big }}')), inputs);
+    expect({ text, problems }).toEqual({
+      text: '',
+      problems: ['content: the text is too long with its expressions filled in (line 1 of the template "main")'],
+    });
+  });
+
+  it('that renders itself is refused also without the check of the module', () => {
+    const { problems } = rendered(template('{% render "main" %}'));
+    expect(problems).toEqual([
+      'content: templates render others at most 32 levels deep (line 1 of the template "main")',
+    ]);
+  });
+});
