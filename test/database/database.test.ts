@@ -174,7 +174,7 @@ describe('a damaged store', () => {
     const fault = await rejection(openStore({ file }));
     expect(fault).toMatchObject({
       code: 'data_dir_invalid',
-      message: `${file} is damaged or no database: file is not a database`,
+      message: `${file}, or orch.db-wal beside it, is damaged or no database: file is not a database`,
       hint: 'put a backup in its place: orch serve restore FILE',
     });
   });

@@ -1,4 +1,5 @@
 /** Classifies SQLite's errors and translates them into faults. */
+import { basename } from 'node:path';
 import { Fault, messageOf, systemCodeOf } from '../../../src/kernel/fault.js';
 import { damagedRecord } from '../stored-json.js';
 
@@ -23,7 +24,9 @@ export function fatalFault(file: string, error: unknown): Fault {
       cause: error,
     });
   }
-  return new Fault('data_dir_invalid', `${file} is damaged or no database: ${messageOf(error)}`, {
+  // A damaged frame of the log ends what SQLite reads of it, which can leave the database without pages that it names.
+  const files = `${file}, or ${basename(file)}-wal beside it,`;
+  return new Fault('data_dir_invalid', `${files} is damaged or no database: ${messageOf(error)}`, {
     hint: 'put a backup in its place: orch serve restore FILE',
     cause: error,
   });
