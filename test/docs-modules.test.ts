@@ -8,7 +8,7 @@ import { checkSet } from '../src/language/inputs/check-set.js';
 import { parseValueSet } from '../src/language/inputs/value-set.js';
 import { parseModule } from '../src/language/parse-module.js';
 import { memberNames } from '../src/language/shape-schema.js';
-import { CATALOGUE } from '../src/resources/catalogue.js';
+import { MODULE_KINDS } from '../src/resources/catalogue.js';
 import { TRIGGER_FIELDS } from '../src/resources/kind.js';
 import { fieldMeanings } from './support/kind-reference.js';
 
@@ -76,10 +76,10 @@ describe('the reference of modules', () => {
 
   it('has a page for every kind and for no other', () => {
     const pages = kindPages.map(({ name }) => name);
-    expect(pages.sort()).toEqual([...CATALOGUE.keys()].map((kind) => `kinds/${kind}.md`).sort());
+    expect(pages.sort()).toEqual([...MODULE_KINDS.keys()].map((kind) => `kinds/${kind}.md`).sort());
   });
 
-  it.each([...CATALOGUE.values()])('shows $kind, and says what each of its fields means', ({ kind, schema }) => {
+  it.each([...MODULE_KINDS.values()])('shows $kind, and says what each of its fields means', ({ kind, schema }) => {
     const page = read(`kinds/${kind}.md`);
     expect(page).not.toContain('TODO');
     expect(blocksOf(page).some(({ text }) => text.includes(`${kind}:`))).toBe(true);
@@ -92,7 +92,7 @@ describe('the reference of modules', () => {
     for (const field of TRIGGER_FIELDS) {
       const [, cell = ''] = new RegExp(`^\\| \`${field}\` \\| ([^|]+) \\|`, 'm').exec(language) ?? [];
       const named = [...cell.matchAll(/`([^`]+)`/g)].map(([, kind]) => kind);
-      const having = [...CATALOGUE.values()].filter(({ schema }) => memberNames(schema).includes(field));
+      const having = [...MODULE_KINDS.values()].filter(({ schema }) => memberNames(schema).includes(field));
       expect(named.sort(), field).toEqual(having.map(({ kind }) => kind).sort());
     }
   });

@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/cli/commands/index.js';
 import { CONTRACT } from '../src/contract/contract.js';
-import { CATALOGUE } from '../src/resources/catalogue.js';
+import { MODULE_KINDS } from '../src/resources/catalogue.js';
 import { BROWSER, Page } from './support/browser.js';
 import { itNeeding } from './support/needing.js';
 
@@ -45,7 +45,7 @@ describe('the site', () => {
     const documents = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.md'))
       .map((name) => name.replace(/(^|\/)README\.md$/, '$1index.md').replace(/\.md$/, '.html'));
-    const kinds = [...CATALOGUE.keys()].map((kind) => `kinds/${kind}.html`);
+    const kinds = [...MODULE_KINDS.keys()].map((kind) => `kinds/${kind}.html`);
     const commands = COMMANDS.filter(({ hidden }) => !hidden).map(
       ({ path }) => `cli/${path.replaceAll(' ', '-')}.html`,
     );

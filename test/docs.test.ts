@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
-import { CATALOGUE } from '../src/resources/catalogue.js';
+import { MODULE_KINDS } from '../src/resources/catalogue.js';
 import { AgentMessageSchemas, OrchestratorMessageSchemas } from '../src/wire/messages.js';
 import { cliPages } from './support/cli-reference.js';
 import { kindIndex, kindPage } from './support/kind-reference.js';
@@ -20,7 +20,7 @@ describe('the reference pages', () => {
     ['docs/errors.md', errorsPage],
     ['docs/reference/events.md', eventsPage],
     ['docs/reference/exit-statuses.md', exitStatusesPage],
-    ...[...CATALOGUE.values()].map((kind): [string, () => string] => {
+    ...[...MODULE_KINDS.values()].map((kind): [string, () => string] => {
       const path = pathOfKind(kind.kind);
       return [path, () => kindPage(kind, readIfThere(path))];
     }),

@@ -1,12 +1,13 @@
 /** Checks a module after parsing: lenient reading of common slips, then its shape, then its meaning. */
 import * as Type from 'typebox';
 import { escapePointer } from '../kernel/validator.js';
+import { absenceOf, isAbsence, kindOfAbsence } from '../resources/absence-name.js';
 import { checkShape } from './check-shape.js';
 import { Budget, COMPARISONS, supportedAgents } from './clause.js';
 import type { MistakeList, Place, TextLines } from './diagnostic.js';
 import { hasExpression } from './expression.js';
 import { belowResource } from './kind-choice.js';
-import type { KindSet } from './kind-set.js';
+import { isKind, type KindSet } from './kind-set.js';
 import type { Located, LocatedMap, LocatedMember } from './located.js';
 import { readOutline } from './outline.js';
 import { quoted } from './printable.js';
@@ -81,8 +82,10 @@ function readLeniently(root: Located, { kinds, mistakes }: Reading): Located {
   const reading = { kinds, mistakes };
   const readOne = (node: Located, path: string): Located =>
     withPlainPath(withIndentedKind(node, path, reading), path, reading);
-  const readEntry = (entry: Located, path: string): Located =>
-    mapItems(readOne(withResource(entry, kinds), path), 'variants', path, readOne);
+  const readEntry = (entry: Located, path: string): Located => {
+    const plain = withPlainAbsences(entry, path, reading);
+    return mapItems(readOne(withResource(withAbsent(plain), kinds), path), 'variants', path, readOne);
+  };
   return mapItems(root, 'resources', '', (entry, path) =>
     mapItems(readEntry(entry, path), 'resources', path, readEntry),
   );
@@ -91,10 +94,41 @@ function readLeniently(root: Located, { kinds, mistakes }: Reading): Located {
 /** Keys that say themselves what an entry makes. */
 const MAKING = ['resource', 'variants', 'resources'];
 
+/** Reads `absent: {KIND: …}` as a resource of the kind's absence. */
+function withAbsent(node: Located): Located {
+  if (node.type !== 'map' || MAKING.some((name) => node.members.has(name))) return node;
+  const absent = node.members.get('absent');
+  if (absent?.value.type !== 'map' || absent.value.members.size === 0) return node;
+  const choices = [...absent.value.members].map(([name, member]) => [absenceOf(name), member] as const);
+  const value: Located = { ...absent.value, members: new Map(choices) };
+  const members = [...node.members].map(([name, one]) =>
+    name === 'absent' ? (['resource', { key: one.key, value }] as const) : ([name, one] as const),
+  );
+  return { ...node, members: new Map(members) };
+}
+
+/** Reports an absence by its name in reports, which no module writes, and reads it as it is meant. */
+function withPlainAbsences(node: Located, path: string, { mistakes }: Reading): Located {
+  if (node.type !== 'map') return node;
+  const resource = node.members.get('resource')?.value;
+  for (const { members } of [node, ...(resource?.type === 'map' ? [resource] : [])]) {
+    for (const [name, member] of members) {
+      if (!isAbsence(name)) continue;
+      mistakes.error('unknown_kind', `an absence is written "absent: {${kindOfAbsence(name)}: …}"`, path, member.key);
+      const value: Located = { type: 'map', members: new Map([[kindOfAbsence(name), member]]), ...placeOfKey(member) };
+      const kept = [...node.members].filter(([other]) => other !== name && other !== 'resource');
+      return { ...node, members: new Map([...kept, ['absent', { key: member.key, value }]]) };
+    }
+  }
+  return node;
+}
+
+const placeOfKey = ({ key }: LocatedMember) => ({ start: key.start, end: key.start });
+
 /** Reads an entry with a kind in place of `resource`, such as `package-apt: {name: nginx}`, as one with `resource`. */
 function withResource(node: Located, kinds: KindSet): Located {
   if (node.type !== 'map' || MAKING.some((name) => node.members.has(name))) return node;
-  const [found, another] = [...node.members].filter(([name]) => kinds.has(name));
+  const [found, another] = [...node.members].filter(([name]) => isKind(kinds, name));
   if (found === undefined || another !== undefined) return node;
   const [name, { key, value }] = found;
   const choice: Located = { type: 'map', members: new Map([[name, { key, value }]]), start: key.start, end: key.start };
@@ -108,12 +142,12 @@ function withIndentedKind(node: Located, path: string, { kinds, mistakes }: Read
   if (node.type !== 'map') return node;
   const resource = node.members.get('resource');
   const isEmpty = resource?.value.type === 'scalar' && resource.value.raw === '';
-  const beside = [...node.members].filter(([name]) => kinds.has(name));
+  const beside = [...node.members].filter(([name]) => isKind(kinds, name));
   const [first] = beside;
   if (!resource || !isEmpty || first === undefined) return node;
   const [name, { key }] = first;
   mistakes.error('misplaced_key', `"${name}" belongs below "resource": indent it by two more spaces`, path, key);
-  const kept = [...node.members].filter(([member]) => !kinds.has(member) && member !== 'resource');
+  const kept = [...node.members].filter(([member]) => !isKind(kinds, member) && member !== 'resource');
   const value: Located = { type: 'map', members: new Map(beside), start: key.start, end: key.start };
   return { ...node, members: new Map([...kept, ['resource', { key: resource.key, value }]]) };
 }

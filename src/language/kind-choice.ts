@@ -1,10 +1,11 @@
 /** Reads the one key below `resource`: its kind and its body, with all their mistakes. */
 import { escapePointer } from '../kernel/validator.js';
+import { isAbsence, kindOfAbsence } from '../resources/absence-name.js';
 import { type Body, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
 import { checkShape } from './check-shape.js';
 import { MistakeList } from './diagnostic.js';
 import { hasExpression } from './expression.js';
-import { type KindSet, type KnownKind, settledBody } from './kind-set.js';
+import { absenceNames, isKind, type KindSet, type KnownKind, kindNames, settledBody } from './kind-set.js';
 import {
   dataOf,
   type Located,
@@ -48,7 +49,7 @@ interface ChoiceContext {
 export function readKindChoice(node: Located, context: ChoiceContext): OutlineOption | null {
   const { kinds, mistakes, path } = context;
   if (node.type !== 'map') {
-    const message = `"resource" must be a mapping with one resource kind, such as ${[...kinds.keys()][0]}`;
+    const message = `"resource" must be a mapping with one resource kind, such as ${kindNames(kinds)[0]}`;
     mistakes.error('wrong_type', message, path, node);
     return null;
   }
@@ -66,7 +67,7 @@ export function readKindChoice(node: Located, context: ChoiceContext): OutlineOp
     } else mistakes.error('misplaced_key', advice, at, member.key);
   }
   if (node.members.size === 0) {
-    mistakes.error('kind_missing', `a resource needs one kind: ${[...kinds.keys()].join(', ')}`, path, node);
+    mistakes.error('kind_missing', `a resource needs one kind: ${kindNames(kinds).join(', ')}`, path, node);
   }
   const [first, second] = known;
   if (first && second) reportSecondKind(first[0], second, context);
@@ -99,7 +100,7 @@ function withIndentedBody(node: LocatedMap, { kinds, mistakes, path }: ChoiceCon
 
 /** Reads the body of an unknown kind as that of the best matching kind, so that its own mistakes are also reported. */
 function readAsMeant([name, member]: readonly [string, LocatedMember], context: ChoiceContext): OutlineOption | null {
-  const names = [...context.kinds.keys()];
+  const names = kindNames(context.kinds);
   const close = nearest(name, names);
   const candidates = close === null ? kindsNamed(name, names) : [close];
   const readings = candidates.map((kind) => {
@@ -113,16 +114,19 @@ function readAsMeant([name, member]: readonly [string, LocatedMember], context: 
 }
 
 function unknownKind(name: string, kinds: KindSet): string {
+  if (isAbsence(name)) {
+    return `"absent" is not possible for ${quoted(kindOfAbsence(name))}; it takes ${absenceNames(kinds).join(', ')}${suggestion(kindOfAbsence(name), absenceNames(kinds))}`;
+  }
   const message = `unknown resource kind ${quoted(name)}`;
-  const meant = suggestion(name, kinds.keys());
+  const meant = suggestion(name, kindNames(kinds));
   if (meant !== '') return message + meant;
-  const related = kindsNamed(name, [...kinds.keys()]);
+  const related = kindsNamed(name, kindNames(kinds));
   if (related.length > 0) return `${message}; did you mean ${related.join(' or ')}?`;
-  return `${message}; known: ${[...kinds.keys()].join(', ')}`;
+  return `${message}; known: ${kindNames(kinds).join(', ')}`;
 }
 
 function reportSecondKind(first: string, [second, { key }]: [string, LocatedMember], context: ChoiceContext): void {
-  const message = `a resource has exactly one kind, but this one has "${first}" and "${second}"; give each an entry of its own`;
+  const message = `a resource has exactly one kind, but this one has ${quoted(kindOfAbsence(first))} and ${quoted(kindOfAbsence(second))}; give each an entry of its own`;
   context.mistakes.error('kind_ambiguous', message, `${context.path}/${second}`, key);
 }
 
@@ -134,7 +138,7 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
   checkShape(kind.kind.schema, node, {
     mistakes,
     path,
-    label: `"${name}"`,
+    label: isAbsence(name) ? `an absent ${kindOfAbsence(name)}` : `"${name}"`,
     expressions: true,
     fixed: new Set(kind.triggers),
     elsewhere: besideResource,
@@ -194,12 +198,16 @@ function reportProblems(
 }
 
 const BESIDE_RESOURCE: ReadonlySet<string> = new Set([
-  ...['id', 'name', 'depends_on', 'resource', 'variants', 'when', 'if', 'for_each'],
+  ...['id', 'name', 'depends_on', 'resource', 'absent', 'variants', 'when', 'if', 'for_each'],
 ]);
 
 /** Returns advice for a key of an entry that stands inside a body or in place of a kind; null for other keys. */
 const besideResource = (key: string): string | null =>
-  BESIDE_RESOURCE.has(key) ? `"${key}" belongs beside "resource", not below it` : null;
+  key === 'absent'
+    ? '"absent" stands in place of "resource": absent: {KIND: …}'
+    : BESIDE_RESOURCE.has(key)
+      ? `"${key}" belongs beside "resource", not below it`
+      : null;
 
 const BESIDE_VARIANTS: ReadonlySet<string> = new Set(['id', 'name', 'depends_on', 'if', 'for_each', 'key']);
 
@@ -210,9 +218,12 @@ export const belowResource =
     const has = (name: string) => Object.hasOwn(properties, name);
     if (!has('resource')) return null;
     if (key === 'resources') return 'a group of resources cannot hold another group';
-    if (kinds.has(key)) return `"${key}" belongs below a "resource:" of its own`;
-    if (!BESIDE_RESOURCE.has(key) && kindsNamed(key, [...kinds.keys()]).length > 0) {
-      return `"${key}" is no key of a resource; a kind stands below "resource:", such as ${kindsNamed(key, [...kinds.keys()])[0]}`;
+    if (isKind(kinds, key)) return `"${key}" belongs below a "resource:" of its own`;
+    if (!BESIDE_RESOURCE.has(key) && kindsNamed(key, kindNames(kinds)).length > 0) {
+      return `"${key}" is no key of a resource; a kind stands below "resource:", such as ${kindsNamed(key, kindNames(kinds))[0]}`;
+    }
+    if (has('when') && key === 'absent') {
+      return 'a variant has a "resource"; what is absent for some agents is an entry of its own, with "if"';
     }
     if (has('when')) return BESIDE_VARIANTS.has(key) ? `"${key}" belongs beside "variants", not below it` : null;
     if (key === 'when') {

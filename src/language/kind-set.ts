@@ -3,6 +3,7 @@
 import type { TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { type Validator, validator } from '../kernel/validator.js';
+import { isAbsence, kindOfAbsence } from '../resources/absence-name.js';
 import { type Body, type ResourceKind, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.js';
 import { isOneExpression } from './expression.js';
 import { OPEN } from './parse-expression.js';
@@ -21,6 +22,16 @@ export interface KnownKind {
 }
 
 export type KindSet = ReadonlyMap<string, KnownKind>;
+
+/** Returns the names of the kinds that stand below `resource`. */
+export const kindNames = (kinds: KindSet): readonly string[] => [...kinds.keys()].filter((name) => !isAbsence(name));
+
+/** Returns the names of the kinds that stand below `absent`. */
+export const absenceNames = (kinds: KindSet): readonly string[] =>
+  [...kinds.keys()].filter(isAbsence).map(kindOfAbsence);
+
+/** Returns true for the name of a kind that stands below `resource`. */
+export const isKind = (kinds: KindSet, name: string): boolean => kinds.has(name) && !isAbsence(name);
 
 export function kindSet(catalogue: ReadonlyMap<string, ResourceKind>): KindSet {
   return new Map([...catalogue].map(([name, kind]) => [name, known(kind)]));

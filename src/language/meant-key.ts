@@ -5,7 +5,7 @@ import { quoted } from './printable.js';
 type KeyAdvice = Readonly<Record<string, string>>;
 
 const THERE =
-  ' what a module declares is made so, and what no module declares any longer is removed; leave the key out';
+  ' what a module declares is made so; leave the key out, or write "absent: {KIND: …}" for what is not to be there';
 const MADE_OF = ' the text stands in "content", or in a template that "template" names';
 const ALL: KeyAdvice = { state: THERE, ensure: THERE, present: THERE };
 const DIRECTORY: KeyAdvice = {
@@ -28,8 +28,8 @@ const FILE: KeyAdvice = {
   data: 'content',
 };
 const PACKAGE: KeyAdvice = {
-  state: ' a package that is declared is installed; "version" says which one',
-  ensure: ' a package that is declared is installed; "version" says which one',
+  state: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
+  ensure: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
   package: 'name',
   pkg: 'name',
   packages: ' each package is a resource of its own, which "for_each" beside "resource" makes of a list',
@@ -81,6 +81,10 @@ const SCRIPT: KeyAdvice = {
   trigger: 'rerun_on',
 };
 const ENTRY: KeyAdvice = {
+  remove: 'absent',
+  removed: 'absent',
+  absence: 'absent',
+  missing: 'absent',
   requires: 'depends_on',
   require: 'depends_on',
   needs: 'depends_on',

@@ -2,6 +2,7 @@
 import { canonicalJson } from '../kernel/json.js';
 import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
+import { isAbsence, kindOfAbsence } from '../resources/absence-name.js';
 import { keyInFamily } from '../resources/resource-key.js';
 import { quoted } from './printable.js';
 import { placeOfRealized, type Realized } from './realize.js';
@@ -45,13 +46,34 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
     }
     return known;
   });
+  checkAbsences(nodes, byKey, errors);
   return { nodes, positions, byKey };
 }
+
+/** Reports resources that need something absent, such as a file in a directory that is not to be there. */
+function checkAbsences(nodes: readonly Node[], byKey: ReadonlyMap<string, number>, errors: ResolutionError[]): void {
+  if (!nodes.some(isAbsent)) return;
+  for (const { first } of nodes) {
+    const { kind } = first.option.kind;
+    for (const { family, identity } of [...kind.requires(first.body), ...(kind.above?.(first.body) ?? [])]) {
+      const needed = nodes[byKey.get(keyInFamily(family, identity, first.module.name)) ?? -1];
+      if (needed === undefined || !isAbsent(needed)) continue;
+      const wanted = `${quoted(first.identity)}, declared by ${placeOfRealized(first)}, needs ${quoted(identity)}`;
+      const message = `${wanted}, which is absent by ${placeOfRealized(needed.first)}`;
+      errors.push({ code: 'module_conflict', module: first.module.name, path: first.option.path, message });
+    }
+  }
+}
+
+/** True for the absence of something. */
+export const isAbsent = ({ first }: Node): boolean => first.option.kind.kind.absenceOf !== undefined;
+
+const named = (kind: string): string => (isAbsence(kind) ? `absent ${kindOfAbsence(kind)}` : kind);
 
 /** Describes a difference without values, which may be long or secret; null without one. */
 function differenceBetween(a: Realized, b: Realized): string | null {
   const kinds = [a.option.kind.kind.kind, b.option.kind.kind.kind] as const;
-  if (kinds[0] !== kinds[1]) return `once as ${kinds[0]} and once as ${kinds[1]}`;
+  if (kinds[0] !== kinds[1]) return `once as ${named(kinds[0])} and once as ${named(kinds[1])}`;
   if (a.body === b.body) return null;
   const names = [...new Set([...Object.keys(a.body), ...Object.keys(b.body)])];
   const different = names.filter((name) => canonicalJson(a.body[name]) !== canonicalJson(b.body[name]));

@@ -14,7 +14,7 @@ import { expand } from './expand.js';
 import type { SecretSource } from './filling.js';
 import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
 import type { KindSet } from './kind-set.js';
-import { type MergedSet, merge, type Node } from './merge.js';
+import { isAbsent, type MergedSet, merge, type Node } from './merge.js';
 import { quoted, shortened } from './printable.js';
 import { placeOfRealized, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
@@ -168,7 +168,7 @@ function* sequence(realized: readonly Realized[], merged: MergedSet): Steps<Sequ
 }
 
 /** Collects dependencies and triggers of all places that declare a node. */
-function* linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet): Steps<readonly Links[]> {
+function* linksOf(realized: readonly Realized[], { nodes, positions, byKey }: MergedSet): Steps<readonly Links[]> {
   const links = nodes.map((): Links => ({ after: new Set(), triggers: new Map() }));
   let first = 0;
   let instances = noInstances;
@@ -197,7 +197,22 @@ function* linksOf(realized: readonly Realized[], { nodes, positions }: MergedSet
     }
     yield;
   }
+  orderAbsences({ nodes, byKey }, links);
   return links;
+}
+
+/** Puts what is absent behind absences that need it, such as a directory behind the files in it. */
+function orderAbsences({ nodes, byKey }: Pick<MergedSet, 'nodes' | 'byKey'>, links: readonly Links[]): void {
+  for (const [position, { first }] of nodes.entries()) {
+    const kind = first.option.kind.kind.absenceOf;
+    if (kind === undefined) continue;
+    const needed = [...kind.requires(first.body), ...(kind.above?.(first.body) ?? [])];
+    for (const { family, identity } of needed) {
+      const holder = byKey.get(keyInFamily(family, identity, first.module.name));
+      const node = holder === undefined ? undefined : nodes[holder];
+      if (holder !== undefined && holder !== position && node && isAbsent(node)) links[holder]?.after.add(position);
+    }
+  }
 }
 
 /** Returns the positions among the realized resources of the instances of a resource that another one of its module means. */

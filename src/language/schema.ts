@@ -2,12 +2,21 @@
 import * as Type from 'typebox';
 import { MODULE_NAME_PATTERN } from '../kernel/ids.js';
 import { closed, optional } from '../kernel/schema.js';
+import { absenceOf } from '../resources/absence-name.js';
 import { CATALOGUE } from '../resources/catalogue.js';
 import { CHECK_KINDS, CHECK_SCHEMAS, type CheckKind } from '../resources/checks/check-kinds.js';
 import type { Body } from '../resources/kind.js';
 import { CONFIRM_PATTERN } from './confirm-time.js';
 import { inputJsonSchemas } from './inputs/input-schema.js';
-import { admitExpressions, type KindSet, kindSet } from './kind-set.js';
+import {
+  absenceNames,
+  admitExpressions,
+  isKind,
+  type KindSet,
+  type KnownKind,
+  kindNames,
+  kindSet,
+} from './kind-set.js';
 import { LIQUID } from './templates/template.js';
 
 /** Maximum resources in one module (`docs/protocols/limits.md`). */
@@ -81,7 +90,7 @@ const templateSchema = closed(
   { title: 'Template', description: 'A named text that resources use as their content' },
 );
 
-const choiceSchema = (kinds: KindSet) =>
+const choiceSchema = (kinds: Iterable<readonly [name: string, kind: Pick<KnownKind, 'schema'>]>) =>
   Type.Unsafe<KindChoice>(
     closed(Object.fromEntries([...kinds].map(([name, { schema }]) => [name, Type.Optional(schema)])), {
       title: 'Resource kind',
@@ -90,6 +99,18 @@ const choiceSchema = (kinds: KindSet) =>
       maxProperties: 1,
     }),
   );
+
+/** Returns the schema of the value of `absent`, for editors. */
+const absentSchema = (kinds: KindSet) => ({
+  ...choiceSchema(
+    absenceNames(kinds).flatMap((name) => {
+      const kind = kinds.get(absenceOf(name));
+      return kind === undefined ? [] : [[name, kind] as const];
+    }),
+  ),
+  title: 'Absence',
+  description: 'Exactly one key, the kind of what is not there after an apply, with what identifies it',
+});
 
 const duration = (what: string) =>
   Type.String({ pattern: '^[1-9]\\d{0,3}[sm]$', description: `A number with s or m, such as 30s or 2m: ${what}` });
@@ -182,6 +203,9 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(
   const single = {
     ...named,
     resource: Type.Optional(choice),
+    absent: Type.Optional(
+      Type.Unknown({ description: 'In place of "resource": what is not there after an apply, whoever made it' }),
+    ),
     variants: Type.Optional(
       Type.Array(variant, { minItems: 1, description: 'The most specific matching one is chosen per agent' }),
     ),
@@ -251,12 +275,12 @@ export type Variant = NonNullable<ResourceEntry['variants']>[number];
 export type CheckEntry = NonNullable<ModuleDefinition['verify']>[number];
 export type Template = Type.Static<typeof templateSchema>;
 
-/** The kinds of the catalogue. */
+/** The kinds of the catalogue, with their absences. */
 export const STANDARD_KINDS: KindSet = kindSet(CATALOGUE);
 
 /** JSON Schema 2020-12 of a module, for editors. Entries may have a kind in place of `resource`, as reading admits it. */
 export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
-  const names = [...kinds.keys()];
+  const names = kindNames(kinds);
   const refs = Object.fromEntries(names.map((name) => [name, { $ref: `#/$defs/choice/properties/${name}` }]));
   const required = names.map((name) => ({ required: [name] }));
   const { inputs, input } = inputJsonSchemas('#/$defs/input');
@@ -266,9 +290,19 @@ export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
     $id: 'urn:orch:schema:module:v1',
     ...JSON.parse(schema, (_, value) =>
       value?.title === ENTRY
-        ? { ...value, properties: { ...value.properties, ...refs }, oneOf: [...value.oneOf, ...required] }
+        ? {
+            ...value,
+            properties: { ...value.properties, ...refs, absent: { $ref: '#/$defs/absent' } },
+            oneOf: [...value.oneOf, ...required, { required: ['absent'] }],
+          }
         : value,
     ),
-    $defs: JSON.parse(JSON.stringify({ choice: choiceSchema(kinds), input })),
+    $defs: JSON.parse(
+      JSON.stringify({
+        choice: choiceSchema([...kinds].filter(([name]) => isKind(kinds, name))),
+        absent: absentSchema(kinds),
+        input,
+      }),
+    ),
   };
 }

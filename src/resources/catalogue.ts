@@ -1,4 +1,5 @@
 /** The catalogue of all resource kinds. */
+import { ABSENCES } from './absence.js';
 import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
 import { fileUnix } from './file-unix.js';
@@ -18,25 +19,29 @@ import { serviceWindows } from './service-windows.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
 
-/** The kinds by their key in a module, without their body types. */
-export const CATALOGUE: ReadonlyMap<string, ResourceKind> = new Map(
-  [
-    fileUnix,
-    directoryUnix,
-    fileWindows,
-    directoryWindows,
-    groupUnix,
-    userUnix,
-    groupWindows,
-    userWindows,
-    serviceWindows,
-    packageApt,
-    packageDnf,
-    packageBrew,
-    packageChoco,
-    packageWinget,
-    serviceSystemd,
-    script,
-    serviceLaunchd,
-  ].map((kind) => [kind.kind, kind as unknown as ResourceKind]),
-);
+const byName = (kinds: readonly { readonly kind: string }[]): ReadonlyMap<string, ResourceKind> =>
+  new Map(kinds.map((kind) => [kind.kind, kind as ResourceKind]));
+
+/** The kinds that stand below `resource` in a module, by name, without their body types. */
+export const MODULE_KINDS = byName([
+  fileUnix,
+  directoryUnix,
+  fileWindows,
+  directoryWindows,
+  groupUnix,
+  userUnix,
+  groupWindows,
+  userWindows,
+  serviceWindows,
+  packageApt,
+  packageDnf,
+  packageBrew,
+  packageChoco,
+  packageWinget,
+  serviceSystemd,
+  script,
+  serviceLaunchd,
+]);
+
+/** All kinds of resources that an agent may get: those of modules, and the absences. */
+export const CATALOGUE: ReadonlyMap<string, ResourceKind> = new Map([...MODULE_KINDS, ...byName(ABSENCES)]);

@@ -146,7 +146,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
 });
 
 /** Has systemd forget the unit of a file that is gone, where systemd runs. */
-const FORGET_UNIT: Step = {
+export const FORGET_UNIT: Step = {
   do: 'run',
   command: { argv: ['sh', '-c', 'test ! -d /run/systemd/system || exec systemctl daemon-reload'] },
 };

@@ -116,7 +116,14 @@ export type FileStep =
       readonly group: Principal;
       readonly mode: number | null;
     }
-  | { readonly do: 'remove-file'; readonly path: string }
+  | {
+      readonly do: 'remove-file';
+      readonly path: string;
+      /** True to remove a symbolic link in its place as well. */
+      readonly orLink?: boolean;
+    }
+  /** Removes a directory with everything in it that is on its file system. */
+  | { readonly do: 'remove-tree'; readonly path: string }
   | { readonly do: 'remove-directory'; readonly path: string };
 
 /** A program run that changes the machine. */

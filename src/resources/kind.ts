@@ -94,6 +94,8 @@ export type ReadPurpose = 'plan' | 'apply' | 'drift' | 'removal';
 export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly kind: string;
   readonly family: Family;
+  /** For an absence: the kind of which something is absent. */
+  readonly absenceOf?: ResourceKind;
   /** Platforms on which this kind can be applied. */
   readonly platforms: readonly Host['platform'][];
   /** Schema of the body, closed against unknown keys. */

@@ -1,10 +1,11 @@
 /** `package-apt`: a package of Debian and its derivatives, in one version or in the newest that apt offers. */
 import { type Command, commandFailure, exitedWith } from './command.js';
-import type { Host } from './host.js';
+import type { Host, Step } from './host.js';
+import type { Decision } from './kind.js';
 import { explainApt, judgeApt } from './packages/apt-explain.js';
 import { aptIndex } from './packages/apt-index.js';
 import { askDpkg, formatOf, isToReinstall, packagesOf, plainName, unanswered } from './packages/apt-installed.js';
-import { defineIndexedPackage, type PackageRemoval } from './packages/indexed-package.js';
+import { defineIndexedPackage, type PackageHave, type PackageRemoval } from './packages/indexed-package.js';
 
 /**
  * Answers every question in advance: configured files are kept, new ones come as their maintainer ships them. needrestart would
@@ -37,6 +38,9 @@ const INSTALL = longRunning(
 const REINSTALL: Command = { ...INSTALL, argv: [...INSTALL.argv, '--reinstall'] };
 const REMOVE = longRunning('apt-get', 'remove', '-y', '-q', ...WAITING, ...KEEPING);
 
+/** Removes packages with their configuration files, also of packages that are removed already. */
+const PURGE = longRunning('apt-get', 'purge', '-y', '-q', ...WAITING, '-o', 'APT::Get::AutomaticRemove=false');
+
 const MARK_MANUAL: Command = { argv: ['apt-mark', 'manual', '-q'] };
 
 export const packageApt = defineIndexedPackage({
@@ -65,6 +69,14 @@ export const packageApt = defineIndexedPackage({
   explain: explainApt,
   judge: judgeApt,
 });
+
+/** Turns the removal of a package into one with its configuration files. */
+export function purging(name: string, have: PackageHave, removal: Decision): Decision {
+  const purge: Step = { do: 'run', command: PURGE, items: [name] };
+  if (removal.action === 'remove') return { ...removal, steps: [purge] };
+  if (removal.action !== 'none' || 'refusal' in have || have.isConfigured !== true) return removal;
+  return { action: 'remove', changes: [], steps: [purge], reason: 'its configuration files are still there' };
+}
 
 const simulation = (names: readonly string[]): Command => ({
   argv: ['apt-get', 'remove', '-s', '-q', ...KEEPING, ...names],

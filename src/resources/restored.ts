@@ -1,6 +1,7 @@
 /** Applies that undo themselves: bounds, and what an agent has restored, in one shape on the link, in the store and in the API. */
 import * as Type from 'typebox';
 import { closed, nullable } from '../kernel/schema.js';
+import { kindOfAbsence } from './absence-name.js';
 
 /** Bounds of the time in which a machine has to come back after an apply, in seconds. */
 export const CONFIRM_SECS = { minimum: 10, maximum: 3_600 } as const;
@@ -29,11 +30,14 @@ export type Restored = Type.Static<typeof RestoredSchema>;
 export const RESTORABLE_KINDS = ['file-unix', 'directory-unix', 'service-systemd', 'user-unix', 'group-unix'] as const;
 export type RestorableKind = (typeof RESTORABLE_KINDS)[number];
 
+/** True for kinds of resources that the agent can restore, without absences. */
 export const isRestorable = (kind: string): kind is RestorableKind => RESTORABLE_KINDS.some((known) => known === kind);
 
 /** Returns why resources of a kind cannot be restored; null for those that can. */
 export function whyNotRestorable(kind: string): string | null {
-  if (isRestorable(kind)) return null;
+  if (isRestorable(kindOfAbsence(kind))) return null;
   if (kind === 'script') return 'what a script has done cannot be undone';
-  return kind.startsWith('package-') ? 'packages stay as they are' : 'orch cannot restore resources of this kind';
+  return kindOfAbsence(kind).startsWith('package-')
+    ? 'packages stay as they are'
+    : 'orch cannot restore resources of this kind';
 }

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { RECIPE_NAMES, STARTER_KINDS, starterOf } from '../../src/cli/modules/starters.js';
 import type { State } from '../../src/contract/operations.js';
 import type { LocalMachine } from '../../src/programs/local.js';
-import { CATALOGUE } from '../../src/resources/catalogue.js';
+import { MODULE_KINDS } from '../../src/resources/catalogue.js';
 import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   applied,
@@ -124,7 +124,7 @@ describe('orch module new', () => {
   );
 
   it('has a starter for every kind', () => {
-    expect([...STARTER_KINDS].sort()).toEqual([...CATALOGUE.keys()].sort());
+    expect([...STARTER_KINDS].sort()).toEqual([...MODULE_KINDS.keys()].sort());
   });
 
   it.each(RECIPE_NAMES)('is valid with the recipe %s', async (recipe) => {

@@ -8,7 +8,7 @@ import type { RunResult } from '../../src/contract/runs.js';
 import { until } from '../support/orch.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type Entry, entry } from './local-orch.js';
+import { type AbsentEntry, absent, type Entry, entry } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const unit = (name: string) => readFileSync(fileURLToPath(new URL(`units/${name}.service`, import.meta.url)), 'utf8');
@@ -50,7 +50,7 @@ describeHosts('an apply that has to be confirmed', () => {
   };
   const sh = async (line: string) => (await web.run(['sh', '-c', line])).stdout;
   const isThere = async (path: string) => (await web.run(['test', '-e', path])).status === 0;
-  const declare = (...resources: readonly Entry[]) =>
+  const declare = (...resources: readonly (Entry | AbsentEntry)[]) =>
     control.writeFile(
       '/root/site.orch.yaml',
       JSON.stringify({ name: 'site', supports: [{ platform: 'linux' }], resources }),
@@ -183,6 +183,36 @@ describeHosts('an apply that has to be confirmed', () => {
     });
     expect(await look(path)).toBe(before);
     expect(await sh('ip -4 addr show eth0')).toContain(`${web.address}/24`);
+    await nothingIsLeft();
+  });
+
+  it('brings back what was to be absent, and names what stays gone', async () => {
+    await sh(`printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' >/usr/lib/systemd/system/idle.service
+systemctl daemon-reload; systemctl enable --now idle; useradd -m eve; mkdir -p /srv/empty /srv/full
+echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /etc/pointing; touch /srv/full/f`);
+    const all = async () =>
+      (await look('/etc/left', '/srv/empty')) +
+      (await sh(
+        'readlink /etc/pointing; getent passwd eve; getent group eve; systemctl is-active idle; systemctl is-enabled idle',
+      ));
+    const before = await all();
+    await declare(
+      absent('file-unix', { path: '/etc/left' }),
+      absent('file-unix', { path: '/etc/pointing' }),
+      absent('directory-unix', { path: '/srv/empty' }),
+      absent('directory-unix', { path: '/srv/full', recursive: true }),
+      absent('user-unix', { name: 'eve' }),
+      absent('service-systemd', { name: 'idle' }),
+      script('test ! -e /etc/left && test ! -e /srv/full && ! getent passwd eve && exit 3'),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect(run.status).toBe('rolled_back');
+    expect(run.restored?.resources.filter(({ reason }) => reason !== null)).toEqual([
+      { kind: 'script', identity: 'a step', reason: 'what a script has done cannot be undone' },
+      { kind: 'absent-directory-unix', identity: '/srv/full', reason: 'what was in the directory stays gone' },
+    ]);
+    expect(await all()).toBe(before);
     await nothingIsLeft();
   });
 

@@ -13,6 +13,16 @@ export interface Entry {
   readonly resource: Readonly<Record<string, Body>>;
 }
 
+/** An entry for what is not there, such as `{absent: {'file-unix': {path: '/etc/motd'}}}`. */
+export interface AbsentEntry extends Omit<Entry, 'resource'> {
+  readonly absent: Readonly<Record<string, Body>>;
+}
+
+export const absent = (kind: string, body: Body, more: Omit<Entry, 'resource'> = {}): AbsentEntry => ({
+  ...more,
+  absent: { [kind]: body },
+});
+
 export const entry = (kind: string, body: Body, more: Omit<Entry, 'resource'> = {}): Entry => ({
   ...more,
   resource: { [kind]: body },
@@ -31,7 +41,7 @@ export class LocalOrch {
   }
 
   /** The desired state of the machine from now on. */
-  async declare(...resources: readonly Entry[]): Promise<void> {
+  async declare(...resources: readonly (Entry | AbsentEntry)[]): Promise<void> {
     const text = JSON.stringify({ name: 'site', supports: [{ platform: 'linux' }], resources });
     await this.host.writeFile(this.file, text, '0644');
   }

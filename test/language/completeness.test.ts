@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { DIAGNOSTIC_CODES, type DiagnosticCode } from '../../src/language/diagnostic.js';
 import type { ResolutionCode } from '../../src/language/resolution-error.js';
-import { CATALOGUE } from '../../src/resources/catalogue.js';
+import { MODULE_KINDS } from '../../src/resources/catalogue.js';
 
 const CASES = new URL('cases/', import.meta.url);
 
@@ -66,7 +66,7 @@ describe('every resource kind', () => {
   const cases = casesOf('kinds');
   const mistakesOf = (name: string) => [...textsBelow(cases.get(name)?.expected, ['error'])];
 
-  it.each([...CATALOGUE.keys()])(
+  it.each([...MODULE_KINDS.keys()])(
     '%s has a module without a mistake and one with the mistakes that people make',
     (kind) => {
       expect(cases.get(`${kind}-valid.yaml`)?.expected).toEqual([]);

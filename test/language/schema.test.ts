@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { validator } from '../../src/kernel/validator.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { moduleJsonSchema, moduleSchema, STANDARD_KINDS } from '../../src/language/schema.js';
-import { CATALOGUE } from '../../src/resources/catalogue.js';
+import { MODULE_KINDS } from '../../src/resources/catalogue.js';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -36,7 +36,7 @@ describe('moduleJsonSchema', () => {
     expect(objects.length).toBeGreaterThan(5);
     for (const object of objects) expect(object).toMatchObject({ additionalProperties: false });
     const choice = objects.find(({ title }) => title === 'Resource kind');
-    expect(Object.keys(isObject(choice?.properties) ? choice.properties : {})).toEqual([...CATALOGUE.keys()]);
+    expect(Object.keys(isObject(choice?.properties) ? choice.properties : {})).toEqual([...MODULE_KINDS.keys()]);
   });
 
   it.each([

@@ -60,7 +60,7 @@ const schemas = (): Readonly<Record<string, Schema>> => {
 describeReleased(import.meta.url, [
   {
     name: 'kinds',
-    revision: 1,
+    revision: 2,
     version: null,
     write: (directory) => writeFileSync(join(directory, 'schemas'), JSON.stringify(schemas())),
     read: (directory) => {

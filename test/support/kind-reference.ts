@@ -3,7 +3,7 @@
  * it: platforms, fields and their types. What a field means, the examples and the rules are written by hand in the pages.
  */
 import { branchesOf, choicesOf, memberNames, type ShapeSchema, shapeOf } from '../../src/language/shape-schema.js';
-import { CATALOGUE } from '../../src/resources/catalogue.js';
+import { MODULE_KINDS } from '../../src/resources/catalogue.js';
 import type { ResourceKind } from '../../src/resources/kind.js';
 
 const HEAD = '| field | type | meaning |\n|---|---|---|';
@@ -27,7 +27,7 @@ const newPage = ({ kind }: ResourceKind): string => `# \`${kind}\`\n\nTODO: summ
 
 /** Returns docs/kinds.md with its table renewed from the pages, which `read` returns by kind. */
 export function kindIndex(page: string, read: (kind: string) => string): string {
-  const rows = [...CATALOGUE.values()].map((kind) => {
+  const rows = [...MODULE_KINDS.values()].map((kind) => {
     const [, summary = ''] = read(kind.kind).split('\n\n');
     return `| [\`${kind.kind}\`](kinds/${kind.kind}.md) | ${platformsOf(kind)} | ${summary} |`;
   });

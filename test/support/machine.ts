@@ -210,6 +210,9 @@ export class FakeFiles {
         return this.remove(step.path, node?.type !== 'directory');
       case 'remove-directory':
         return this.remove(step.path, node?.type === 'directory' && this.namesIn(step.path).length === 0);
+      case 'remove-tree':
+        for (const path of [...this.nodes.keys()]) if (path.startsWith(`${step.path}/`)) this.nodes.delete(path);
+        return this.remove(step.path, node?.type === 'directory');
     }
   }
 

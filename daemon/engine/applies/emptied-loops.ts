@@ -1,6 +1,7 @@
 /** Finds loops that give an agent nothing now, although they gave it something before and the module is the same. */
 import { membersOf, type WrittenMember } from '../../../src/language/compile-module.js';
 import { parseText } from '../../../src/language/expression.js';
+import { isAbsence } from '../../../src/resources/absence-name.js';
 import { CATALOGUE } from '../../../src/resources/catalogue.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { CurrentModule } from '../modules/current-modules.js';
@@ -49,6 +50,7 @@ function mayMake(
   return choices.some((choice) =>
     Object.entries(choice).some(([name, body]) => {
       const written = CATALOGUE.get(name);
+      if (isAbsence(name) !== isAbsence(kind)) return false;
       if (written === undefined || written.family !== CATALOGUE.get(kind)?.family) return false;
       return hasForm(identity, written.identity(body, entry.id ?? null));
     }),

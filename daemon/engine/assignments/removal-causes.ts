@@ -6,6 +6,7 @@ import { membersOf } from '../../../src/language/compile-module.js';
 import { hasExpression } from '../../../src/language/expression.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { matches, type Selector } from '../../../src/language/selector.js';
+import { isAbsence } from '../../../src/resources/absence-name.js';
 import { CATALOGUE } from '../../../src/resources/catalogue.js';
 import { findOperator } from '../../auth/operator-store.js';
 import { type AuditRow, listAuditRows, metadataOf } from '../../core/audit-store.js';
@@ -161,6 +162,7 @@ function causeWithinModule(
 ): string {
   const { module } = resource;
   const declared = declarationOf(resource, definition);
+  if (declared === 'absent') return `module ${module} declares that it is absent`;
   if (declared === 'none' || (declared === 'perhaps' && uploadedAt > resource.applied_at)) {
     return `revision ${revision} of module ${module}, uploaded${by(uploaded)}, does not declare it`;
   }
@@ -177,13 +179,14 @@ function causeWithinModule(
 const by = (stamp: ChangeStamp | null): string => (stamp === null ? '' : ` by ${stamp.actor} at ${stamp.time}`);
 
 /**
- * Returns `literal` if the definition declares this identity or ID, or `conditional` if a condition or a loop decides about it.
+ * Returns `literal` if the definition declares this identity or ID, or `conditional` if a condition or a loop decides about it,
+ * and `absent` if it declares that this is not there.
  * Returns `perhaps` if only an identity with expressions could match, else `none`.
  */
 function declarationOf(
   { kind, identity, id }: RemovedResource,
   definition: ModuleDefinition,
-): 'literal' | 'conditional' | 'perhaps' | 'none' {
+): 'literal' | 'conditional' | 'absent' | 'perhaps' | 'none' {
   let found: 'perhaps' | 'none' = 'none';
   for (const { entry, group } of membersOf(definition)) {
     const isDecided = [entry, group].some((one) => one?.if !== undefined || one?.for_each !== undefined);
@@ -192,6 +195,10 @@ function declarationOf(
       const candidate = CATALOGUE.get(name);
       if (candidate === undefined || candidate.family !== CATALOGUE.get(kind)?.family) continue;
       const written = candidate.identity(body, entry.id ?? null);
+      if (isAbsence(name) !== isAbsence(kind)) {
+        if (isAbsence(name) && written === identity) return 'absent';
+        continue;
+      }
       if (written === identity || (id !== null && idWithoutKey(id) === entry.id))
         return isDecided ? 'conditional' : 'literal';
       if (hasExpression(written)) found = 'perhaps';

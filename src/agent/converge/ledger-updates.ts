@@ -4,7 +4,7 @@ import { isTainted } from '../../resources/tainted-body.js';
 import { processIdentity } from '../host/own-service.js';
 import type { Pending } from './examined.js';
 import type { AnsweredTrigger, Ledger, Memo, Notes, OwedTrigger } from './ledger.js';
-import { begunKey, isRemoval, madeKey, restartKey, secretsKey, type Target } from './target.js';
+import { begunKey, isRemoval, madeKey, removesIt, restartKey, secretsKey, type Target } from './target.js';
 import type { Triggers } from './triggers.js';
 
 interface LedgerUpdatesOptions {
@@ -110,7 +110,7 @@ export class LedgerUpdates {
     return [...fields].map((field) => ({ key, field }));
   }
 
-  /** Deletes the memo of a removed resource; returns the memo of any other resource if it differs from the stored one. */
+  /** Deletes the memo of a removed or absent resource; returns the memo of any other resource if it differs from the stored one. */
   private newMemoOf(target: Target): readonly Memo[] {
     const { ledger, memoOf, clearedBy } = this.options;
     const { key } = target;
@@ -121,7 +121,7 @@ export class LedgerUpdates {
       ...this.mark(begunKey(target), null),
       ...clearedBy(target).flatMap((directory) => this.mark(madeKey(directory), null)),
     ];
-    if (isRemoval(target.source)) return before === null ? marks : [...marks, { key, memo: null }];
+    if (removesIt(target)) return before === null ? marks : [...marks, { key, memo: null }];
     const memo = memoOf(target);
     return memo === null || memo === before ? marks : [...marks, { key, memo }];
   }

@@ -19,7 +19,7 @@ import { ResourceProgress } from './resource-progress.js';
 import { type Finding, ItemWriter, type Status } from './run-item.js';
 import { findSameThings, NOTHING_SAME, type SameThings } from './same-things.js';
 import { type Moment, removalOrder, Scope } from './scope.js';
-import { isRemoval, type Refusal, type Target, targetsOf } from './target.js';
+import { isRemoval, type Refusal, removesIt, type Target, targetsOf } from './target.js';
 import { type Due, NOT_DUE, Triggers } from './triggers.js';
 
 /** Called with results in the order in which they occur, and with the ledger's entries; the run waits until it returns. */
@@ -192,11 +192,15 @@ export class Run {
   async holdBack(failure: Target): Promise<void> {
     const { kind, identity } = failure.source;
     const reason = `${kind} ${identity} ${this.options.purpose === 'plan' ? 'fails' : 'failed'}`;
-    const message = `not removed, because ${reason}; the next apply in which nothing fails removes it`;
     const held = this.order.rest;
     this.order.begin(held);
     await this.report(
-      held.map((target) => skipped(target, { code: 'dependency_failed', message }, reason)),
+      held.map((target) => {
+        const isReleased = isRemoval(target.source) && (target.source.origin !== 'created' || target.kind?.absenceOf);
+        const [done, does] = isReleased ? ['released', 'releases'] : ['removed', 'removes'];
+        const message = `not ${done}, because ${reason}; the next apply in which nothing fails ${does} it`;
+        return skipped(target, { code: 'dependency_failed', message }, reason);
+      }),
       this.now(),
     );
   }
@@ -237,7 +241,7 @@ export class Run {
       const examined = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
       this.progress.note(target, 'finding' in examined ? examined.finding.status : 'pending');
       if ('pending' in examined) this.scope.noteMade(target, examined.pending.change.makes ?? []);
-      if (isRemoval(target.source) && isGone(examined)) this.scope.noteRemoved(target);
+      if (removesIt(target) && isGone(examined)) this.scope.noteRemoved(target);
       return examined;
     });
   }
@@ -319,7 +323,7 @@ export class Run {
       const message = this.same.conflicts.get(target.index);
       return message === undefined ? null : failed(target, { code: 'module_conflict', message }, null);
     }
-    const reason = this.reasonToStay(target, target.source.origin);
+    const reason = target.kind?.absenceOf ? null : this.reasonToStay(target, target.source.origin);
     return reason === null ? null : { target, action: 'release', status: 'pending', reason, existed: null };
   }
 

@@ -119,7 +119,7 @@ function inhabitantsOf(
   const directories = removals.filter(({ source }) => source.kind.startsWith('directory-'));
   if (directories.length === 0) return new Map();
   const first = new Map<string, Target>();
-  for (const target of desired) {
+  for (const target of desired.filter(({ kind }) => !kind?.absenceOf)) {
     for (const name of places.get(target.index)?.above ?? []) if (!first.has(name)) first.set(name, target);
   }
   return new Map(

@@ -29,6 +29,10 @@ export class Scope {
   private readonly cleared = new Map<number, readonly string[]>();
   /** Missing parent directories, with the position of the first resource that makes each. */
   private readonly made = new Map<string, number>();
+  /** Positions of absences that go before another one, such as a file before its directory; by position of the latter. */
+  private readonly inside = new Map<number, number[]>();
+  /** Packages that are absent, which go together with those that need them. */
+  private readonly absentPackages = new Set<string>();
   private readonly ledger: Ledger;
 
   /** Throws `protocol_violation` when a resource depends on a later one. */
@@ -40,8 +44,23 @@ export class Scope {
       if (source.after.some((before) => before >= index)) {
         throw new Fault('protocol_violation', `resource ${index} of the run waits for one that comes later`);
       }
-      const key = kind && keyOf(kind.family, source.identity);
+      // What is absent provides nothing.
+      const key = kind && !kind.absenceOf ? keyOf(kind.family, source.identity) : null;
       if (key && !this.declared.has(key)) this.declared.set(key, index);
+    }
+    this.noteAbsences(targets.filter(({ kind }) => kind?.absenceOf));
+  }
+
+  private noteAbsences(absences: readonly Target[]): void {
+    const places = new Map(
+      absences.map(({ kind, source, index }) => [keyOf(kind?.family ?? 'path', source.identity), index]),
+    );
+    for (const { kind, source, index } of absences) {
+      if (kind?.family.startsWith('package-')) this.absentPackages.add(keyOf(kind.family, source.identity));
+      for (const { family, identity } of kind?.absenceOf ? holdersOf(kind.absenceOf, source) : []) {
+        const holder = places.get(keyOf(family, identity)) ?? -1;
+        if (holder > index) this.inside.set(holder, [...(this.inside.get(holder) ?? []), index]);
+      }
     }
   }
 
@@ -57,6 +76,7 @@ export class Scope {
   private dependenciesOf({ index, kind, source }: Target): readonly number[] {
     if (isRemoval(source)) return [];
     if (kind === null) return source.after;
+    if (kind.absenceOf) return [...new Set([...source.after, ...(this.inside.get(index) ?? [])])];
     const needed = holdersOf(kind, source).map(({ family, identity }) => this.declared.get(keyOf(family, identity)));
     const earlier = needed.filter((at) => at !== undefined && at < index) as readonly number[];
     return earlier.length === 0 ? source.after : [...new Set([...source.after, ...earlier])];
@@ -101,7 +121,9 @@ export class Scope {
 
   /** @param memo [default: the ledger's] */
   contextOf(target: Target, moment: Moment, memo: string | null = this.ledger.memo(target.key)): PlanContext {
-    const { index, source } = target;
+    const { index, source, kind: own } = target;
+    const ownKey = own && keyOf(own.family, source.identity);
+    const goesToo = (key: string) => own?.absenceOf !== undefined && key !== ownKey && this.absentPackages.has(key);
     return {
       ...moment,
       declares: (family, identity, kind) => {
@@ -110,7 +132,7 @@ export class Scope {
       },
       comesLater: (family, identity) => (this.declared.get(keyOf(family, identity)) ?? -1) > index,
       isMade: (directory) => (this.made.get(directory) ?? index) < index,
-      removes: (family, identity) => this.removed.has(keyOf(family, identity)),
+      removes: (family, identity) => this.removed.has(keyOf(family, identity)) || goesToo(keyOf(family, identity)),
       cleared: this.clearedFor(target),
       sensitive: isTainted(source),
       memo,

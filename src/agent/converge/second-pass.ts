@@ -12,10 +12,9 @@ interface SecondPassOptions extends RunOptions {
 }
 
 /** True when the run has removed something, or has tried to. */
-export const hasRemoved = ({ results, desired }: Run): boolean =>
+export const hasRemoved = ({ results }: Run): boolean =>
   results.some(
-    ({ index, result: { action, status } }) =>
-      index >= desired.length && action === 'remove' && (status === 'changed' || status === 'failed'),
+    ({ result: { action, status } }) => action === 'remove' && (status === 'changed' || status === 'failed'),
   );
 
 /** Corrects the held results of the first pass. A pass that is stopped cuts the first one. */

@@ -42,6 +42,9 @@ export type Target = KnownTarget | RefusedTarget;
 
 export const isRemoval = (source: DesiredResource | Removal): source is Removal => 'origin' in source;
 
+/** True for a removal and for an absence. */
+export const removesIt = ({ kind, source }: Target): boolean => isRemoval(source) || kind?.absenceOf !== undefined;
+
 /** Returns a map key for an identity within its family. */
 export const keyOf = (family: Family, identity: string): string => `${family}\0${identity}`;
 

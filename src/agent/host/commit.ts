@@ -1,4 +1,5 @@
 /** Carries out file steps on Linux and macOS: durable before they are reported, and every file is whole at every moment. */
+
 import { closeSync, constants, fsync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { assertNever, Fault, systemCodeOf } from '../../kernel/fault.js';
@@ -15,6 +16,7 @@ import {
   setMetadata,
 } from './in-place.js';
 import { reached, refusalOfStep } from './path-refusal.js';
+import { removeTree } from './remove-tree.js';
 import { type HeldEntry, type Reach, SafeWalk } from './safe-walk.js';
 import { StagedFile } from './staged-file.js';
 import { Staging } from './staging.js';
@@ -137,10 +139,13 @@ class Group {
         task.changed = this.keep(setMetadata(step, spot, this.machine));
         return;
       case 'remove-file':
-        removeFile(step.path, spot.at);
+        removeFile(step, spot.at);
         return;
       case 'remove-directory':
         removeDirectory(spot.at);
+        return;
+      case 'remove-tree':
+        removeTree(step.path, spot.at, this.machine.reach);
         return;
       default:
         assertNever(step);

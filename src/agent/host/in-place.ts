@@ -156,11 +156,12 @@ function removeForeignList(path: string, found: HeldEntry, mode: number, lists: 
   );
 }
 
-/** Removes a file; a missing one is a success. Throws `wrong_type` for anything else. */
-export function removeFile(path: string, at: string): void {
+/** Removes a file, or a link if the step says so; a missing one is a success. Throws `wrong_type` for anything else. */
+export function removeFile({ path, orLink }: Pick<StepOf<'remove-file'>, 'path' | 'orLink'>, at: string): void {
   const stats = lstatSync(at, { throwIfNoEntry: false });
   if (stats === undefined) return;
-  if (!stats.isFile()) throw new Fault('wrong_type', `${path} is no longer a regular file`);
+  if (!stats.isFile() && !(orLink === true && stats.isSymbolicLink()))
+    throw new Fault('wrong_type', `${path} is no longer a regular file`);
   unlinkSync(at);
 }
 

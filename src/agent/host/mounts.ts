@@ -32,7 +32,21 @@ export class Mounts {
     // A directory's owner and mode are those of what is mounted on it; everything else needs the entry in the directory above.
     if (isMounted && step.do !== 'set-metadata' && step.do !== 'make-directory')
       return refusalOfStep(failure('EBUSY'), step);
+    if (step.do === 'remove-tree') {
+      const mounted = this.within(place);
+      if (mounted !== null) {
+        return { code: 'removal_refused', message: mountInside(mounted, step.path) };
+      }
+    }
     return this.at(place)?.isReadOnly === true ? refusalOfStep(failure('EROFS'), step) : null;
+  }
+
+  /** Returns where something is mounted on a directory or inside it; null for none. @param place real path */
+  within(place: string): string | null {
+    for (const mounted of this.mounts.keys()) {
+      if (mounted === place || mounted.startsWith(place === '/' ? '/' : `${place}/`)) return mounted;
+    }
+    return null;
   }
 
   /** Returns the mount that holds a path. */
@@ -43,6 +57,9 @@ export class Mounts {
     }
   }
 }
+
+export const mountInside = (mounted: string, path: string): string =>
+  `something is mounted at ${mounted}; unmount it, so that ${path} can be removed`;
 
 const failure = (code: string): Error => Object.assign(new Error(code), { code });
 

@@ -58,6 +58,7 @@ const DOING: Readonly<Record<FileStep['do'], string>> = {
   'set-metadata': 'set owner or mode of',
   'remove-file': 'remove',
   'remove-directory': 'remove',
+  'remove-tree': 'remove',
 };
 
 /** Returns the refusal for an error that a step ended with. */

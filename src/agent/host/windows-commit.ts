@@ -51,9 +51,11 @@ async function perform(step: FileStep, walk: WindowsWalk, machine: WindowsMachin
     case 'set-metadata':
       throw new Fault('unsupported_on_platform', `Windows has no owner, group or mode to set for ${step.path}`);
     case 'remove-file':
-      return removeFile(step.path, at);
+      return removeFile(step, at);
     case 'remove-directory':
       return removeDirectory(at);
+    case 'remove-tree':
+      throw new Fault('unsupported_on_platform', `${step.path} is removed only when it is empty`);
     default:
       assertNever(step);
   }

@@ -1,4 +1,5 @@
 /** How the state of each kind is saved and restored. A kind without an entry cannot be restored. */
+import { kindOfAbsence } from '../../resources/absence-name.js';
 import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resources/restored.js';
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, userKeeper } from './account-keeper.js';
@@ -12,6 +13,18 @@ const pathKeeper: Keeper<SavedPath> = {
   restore: async (saved, phase, { paths }) => (phase === 'state' ? paths.restore(saved) : null),
 };
 
+/** A directory whose content goes with it cannot be brought back. */
+const absentDirectoryKeeper: Keeper = {
+  ...(pathKeeper as Keeper),
+  save: async (bodies, tools) => {
+    const saved = await pathKeeper.save(bodies, tools);
+    return bodies.map((body, at) => {
+      if ('recursive' in body && body.recursive === true) return 'what was in the directory stays gone';
+      return saved[at] ?? 'it was not saved';
+    });
+  },
+};
+
 const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'file-unix': pathKeeper as Keeper,
   'directory-unix': pathKeeper as Keeper,
@@ -22,12 +35,15 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
 
 /** Returns the keeper of a kind, or why it has none. */
 export function keeperOf(kind: string): Keeper | string {
-  if (isRestorable(kind)) return KEEPERS[kind];
+  const saved = kindOfAbsence(kind);
+  if (kind !== saved && saved === 'directory-unix') return absentDirectoryKeeper;
+  if (isRestorable(saved)) return KEEPERS[saved];
   return whyNotRestorable(kind) ?? 'orch cannot restore resources of this kind';
 }
 
 /** Returns the paths whose contents a kind saves. */
-export function pathsOf(kind: string, body: object): readonly string[] {
+export function pathsOf(named: string, body: object): readonly string[] {
+  const kind = kindOfAbsence(named);
   if ((kind === 'file-unix' || kind === 'directory-unix') && 'path' in body) return [String(body.path)];
   return kind === 'service-systemd' && 'name' in body ? [unitPath(String(body.name))] : [];
 }

@@ -8,8 +8,10 @@ import { type GivenValues, NO_VALUES } from '../../language/inputs/choose.js';
 import { type CompiledRequest, resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
 import type { LocalContent } from '../../programs/local.js';
+import { isAbsence } from '../../resources/absence-name.js';
 import { noLongerDesired } from '../../resources/believed-state.js';
 import type { DesiredCheck } from '../../resources/checks/check.js';
+import type { ResourceAddress } from '../../resources/kind.js';
 import { withRemovalTriggers } from '../../resources/listeners.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import { resourceKey } from '../../resources/resource-key.js';
@@ -185,6 +187,13 @@ export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesi
     allowed,
   });
   if (reason === null) return;
+  const absent = new Set(desired.resources.filter(({ kind }) => isAbsence(kind)).map(resourceKey));
+  const causeOf = (one: ResourceAddress): string => {
+    if (!named.has(one.module)) return `module ${one.module} is not named`;
+    return absent.has(resourceKey(one))
+      ? `module ${one.module} declares that it is absent`
+      : `module ${one.module} does not declare it now`;
+  };
   throw removalGuardFault({
     reason,
     agent: agent.name ?? '',
@@ -193,7 +202,7 @@ export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesi
       module,
       kind,
       identity,
-      cause: named.has(module) ? `module ${module} does not declare it now` : `module ${module} is not named`,
+      cause: causeOf({ module, kind, identity }),
       isLeftOut: !named.has(module),
     })),
     isLocal: true,

@@ -1,5 +1,6 @@
 /** Renders what an apply with a confirmation could restore, and what it has restored. */
 import type { RunResult } from '../../contract/runs.js';
+import { WITH_CONTENT } from '../../resources/absence-name.js';
 import { type Restored, whyNotRestorable } from '../../resources/restored.js';
 import { count } from '../format.js';
 import { type Line, styled } from '../outcome.js';
@@ -16,7 +17,10 @@ export function confirmLines({ resources, confirm_secs }: RunResult, asked: numb
   const known = [asked, confirm_secs ?? null].filter((secs) => secs !== null);
   const changing = resources.filter(({ status }) => status === 'pending');
   if (known.length === 0 || changing.length === 0) return [];
-  const lasting = changing.filter(({ kind, action }) => action !== 'release' && whyNotRestorable(kind) !== null);
+  const lasting = changing.filter(
+    ({ kind, action, reason }) =>
+      action !== 'release' && (whyNotRestorable(kind) !== null || reason?.startsWith(WITH_CONTENT) === true),
+  );
   return [
     [
       styled('accent', '  confirm: '),

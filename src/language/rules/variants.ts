@@ -3,7 +3,7 @@ import { isTagKey, isTagValue, TAG_KEY_RULE, TAG_VALUE_RULE } from '../../kernel
 import { escapePointer } from '../../kernel/validator.js';
 import { canApplyTogether, choicesAmong, findGap, type SupportedAgents, showClause } from '../clause.js';
 import { hasExpression } from '../expression.js';
-import type { KindSet } from '../kind-set.js';
+import { isKind, type KindSet } from '../kind-set.js';
 import { items, type Located, member } from '../located.js';
 import { suggestion } from '../nearest.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
@@ -118,7 +118,14 @@ function checkDistro(clause: Located | undefined, path: string, mistakes: RuleCo
 export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet): void {
   for (const { node, path } of outline.entries) {
     const [resource, variants] = [node.members.get('resource'), node.members.get('variants')];
-    if (resource && variants) {
+    const absent = node.members.get('absent');
+    if (absent && (resource || variants)) {
+      const message = `"absent" stands in place of "${resource ? 'resource' : 'variants'}"; make two entries of it`;
+      mistakes.error('resource_ambiguous', message, `${path}/absent`, absent.key);
+    } else if (absent) {
+      const message = '"absent" must be a mapping with one kind, such as absent: {file-unix: {path: /etc/motd}}';
+      mistakes.error('wrong_type', message, `${path}/absent`, absent.value);
+    } else if (resource && variants) {
       const later = resource.key.start > variants.key.start ? resource : variants;
       const message = 'a resource has either "resource" or "variants", not both';
       mistakes.error(
@@ -127,12 +134,12 @@ export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet):
         `${path}/${later === resource ? 'resource' : 'variants'}`,
         later.key,
       );
-    } else if (!resource && !variants && ![...node.members.keys()].some((name) => kinds.has(name))) {
-      mistakes.error('resource_missing', 'a resource needs "resource" or "variants"', path, node);
+    } else if (!resource && !variants && ![...node.members.keys()].some((name) => isKind(kinds, name))) {
+      mistakes.error('resource_missing', 'a resource needs "resource", "absent" or "variants"', path, node);
     }
   }
   for (const { node, path } of outline.groups) {
-    for (const name of ['resource', 'variants']) {
+    for (const name of ['resource', 'absent', 'variants']) {
       const beside = node.members.get(name);
       if (beside === undefined) continue;
       const message = `"${name}" cannot stand beside "resources"; make it an entry of the group, or one beside the group`;

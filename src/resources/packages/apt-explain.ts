@@ -10,10 +10,11 @@ import { askDpkg, plainName } from './apt-installed.js';
 export async function judgeApt(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
   const answer = await askDpkg(host, [name]);
   if ('code' in answer) return 'undone';
-  const { installed } = answer.stateOf(name);
-  const isRemoval = step.command.argv[1] === 'remove';
+  const { installed, isConfigured } = answer.stateOf(name);
+  const verb = step.command.argv[1];
+  const isRemoval = verb === 'remove' || verb === 'purge';
   const isDone = isRemoval
-    ? installed === null
+    ? installed === null && (verb === 'remove' || isConfigured !== true)
     : installed?.fault === null && (step.items ?? []).includes(`${name}=${installed.version}`);
   if (isDone) return 'done';
   return failuresOf(result).some(({ which }) => plainName(which) === plainName(name))

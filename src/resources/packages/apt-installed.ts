@@ -128,8 +128,18 @@ function stateOf(
   return {
     installed: row && { version: row.version, fault: faultOf(row), isAutomatic: isAutomatic(row, rows, automatic) },
     isHeld: held.some(({ selection }) => selection === 'hold'),
+    ...(isConfigured(name, rows) && { isConfigured: true }),
   };
 }
+
+/** True for a package that was removed and has left its configuration files. */
+const isConfigured = (name: string, rows: readonly DpkgRow[]): boolean =>
+  rows.some(
+    (row) =>
+      row.name === plainName(name) &&
+      row.state === 'config-files' &&
+      [null, row.architecture].includes(architectureOf(name)),
+  );
 
 /** apt notes packages for all architectures under that of the machine. */
 function isAutomatic(

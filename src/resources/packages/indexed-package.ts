@@ -58,6 +58,8 @@ export interface InstalledState {
   readonly installed: InstalledPackage | null;
   /** True when the manager was ordered to leave the package as it is. */
   readonly isHeld: boolean;
+  /** True when only its configuration files are there. */
+  readonly isConfigured?: boolean;
 }
 
 export interface InstalledAnswer {

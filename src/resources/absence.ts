@@ -1,0 +1,168 @@
+/** Absences: something is not there after an apply, whoever made it. Each is a kind in the family of what is absent. */
+import * as Type from 'typebox';
+import { closed, optional } from '../kernel/schema.js';
+import { absenceOf, WITH_CONTENT } from './absence-name.js';
+import { directoryUnix } from './directory-unix.js';
+import { directoryWindows } from './directory-windows.js';
+import { FORGET_UNIT, fileUnix } from './file-unix.js';
+import { fileWindows } from './file-windows.js';
+import { groupUnix } from './group-unix.js';
+import { groupWindows } from './group-windows.js';
+import type { PathFact } from './host.js';
+import type { Body, BodyProblem, Decision, ResourceKind } from './kind.js';
+import { packageApt, purging } from './package-apt.js';
+import { packageBrew } from './package-brew.js';
+import { packageChoco } from './package-choco.js';
+import { packageDnf } from './package-dnf.js';
+import { packageWinget } from './package-winget.js';
+import type { PackageHave } from './packages/indexed-package.js';
+import { serviceSystemd } from './service-systemd.js';
+import { unitAt } from './services/systemd-unit-file.js';
+import { userUnix } from './user-unix.js';
+import { userWindows } from './user-windows.js';
+import { windowsIdentity, windowsPath } from './windows/windows-path.js';
+
+type Absence = Partial<Pick<ResourceKind, 'check' | 'plan'>> & {
+  /** Changes the decision about a removal. */
+  readonly alter?: (want: Body, have: unknown, removal: Decision) => Decision;
+  /** Members beside the one that is the identity. */
+  readonly members?: Readonly<Record<string, Type.TSchema>>;
+};
+
+/** Defines the absence of a kind. Unless it says otherwise, it plans what a removal of orch's own resource would do. */
+function absent<B extends object, Have>(
+  typed: ResourceKind<B, Have>,
+  identity: 'path' | 'name',
+  { members = {}, ...own }: Absence = {},
+): ResourceKind {
+  const kind = typed as unknown as ResourceKind;
+  const { properties = {} }: { readonly properties?: Readonly<Record<string, Type.TSchema>> } = kind.schema;
+  return {
+    kind: absenceOf(kind.kind),
+    absenceOf: kind,
+    family: kind.family,
+    platforms: kind.platforms,
+    schema: closed({ [identity]: properties[identity] ?? Type.String(), ...members }),
+    check: own.check ?? ((body) => kind.check(body)),
+    identity: (body, id) => kind.identity(body, id),
+    requires: () => [],
+    ...(kind.batch !== undefined && { batch: kind.batch }),
+    ...(kind.queried !== undefined && { queried: kind.queried }),
+    ...(kind.thingsOf && { thingsOf: (host, wants) => kind.thingsOf?.(host, wants) ?? [] }),
+    read: (host, wants) => kind.read(host, wants, 'removal'),
+    exists: (have) => kind.exists(have),
+    plan(want, have, context) {
+      // In a plan, what an earlier removal takes is still there.
+      const isTaken = context.purpose === 'plan' && context.removes(kind.family, kind.identity(want, null));
+      if (isTaken) return { action: 'none' };
+      if (own.plan) return own.plan(want, have, context);
+      const decision = kind.planRemoval(want, have, context);
+      if (decision.action !== 'release') return own.alter?.(want, have, decision) ?? decision;
+      return { action: 'fail', code: 'removal_refused', message: decision.reason };
+    },
+    planRemoval: () => ({ action: 'release', reason: 'it may be there again' }),
+    removes: () => false,
+    ...(kind.keepsWithheld !== undefined && { keepsWithheld: kind.keepsWithheld }),
+    ...(kind.explain && { explain: (...given) => kind.explain?.(...given) ?? UNEXPLAINED }),
+    ...(kind.judge && { judge: async (...given) => (await kind.judge?.(...given)) ?? 'undone' }),
+  };
+}
+
+const UNEXPLAINED = { code: 'command_failed', message: 'the command failed' } as const;
+
+/** Paths of a platform. */
+interface Paths {
+  /** Returns a path as it is shown and changed. */
+  readonly of: (path: string) => string;
+  /** Returns the identity of an entry of a directory. */
+  readonly in: (directory: string, name: string) => string;
+}
+
+const UNIX: Paths = { of: (path) => path, in: (directory, name) => `${directory}/${name}` };
+const WINDOWS: Paths = { of: windowsPath, in: (directory, name) => windowsIdentity(`${directory}\\${name}`) };
+
+/** Plans that no file and no link is at a path. */
+const noFile =
+  (paths: Paths, directoryKind: string): ResourceKind['plan'] =>
+  (want, found) => {
+    const have = found as PathFact;
+    const path = paths.of(String(want.path));
+    switch (have.type) {
+      case 'absent':
+        return { action: 'none' };
+      case 'unreadable':
+        return { action: 'fail', code: have.code, message: have.message };
+      case 'directory':
+        return wrongType(`${path} is a directory; write absent: {${directoryKind}: {path: ${path}}}`);
+      case 'other':
+        return wrongType(`${path} is a ${have.what}, not a file`);
+      default: {
+        const forget = unitAt(path) === null ? [] : [FORGET_UNIT];
+        return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path, orLink: true }, ...forget] };
+      }
+    }
+  };
+
+/** Plans that no directory is at a path. */
+const noDirectory =
+  (paths: Paths): ResourceKind['plan'] =>
+  (want, found, context) => {
+    const have = found as PathFact;
+    const path = paths.of(String(want.path));
+    switch (have.type) {
+      case 'absent':
+        return { action: 'none' };
+      case 'unreadable':
+        return { action: 'fail', code: have.code, message: have.message };
+      case 'directory': {
+        const left = have.entries?.filter((name) => !context.removes('path', paths.in(path, name)));
+        if (left?.length === 0) return { action: 'remove', changes: [], steps: [{ do: 'remove-directory', path }] };
+        if (want.recursive === true) {
+          return { action: 'remove', changes: [], steps: [{ do: 'remove-tree', path }], reason: WITH_CONTENT };
+        }
+        const mend = paths === UNIX ? '; "recursive: true" removes it with everything in it' : '';
+        return { action: 'fail', code: 'removal_refused', message: `${path} is not empty${mend}` };
+      }
+      case 'other':
+        return wrongType(`${path} is a ${have.what}, not a directory`);
+      default:
+        return wrongType(`${path} is a ${have.type}, not a directory`);
+    }
+  };
+
+const wrongType = (message: string): Decision => ({ action: 'fail', code: 'wrong_type', message });
+
+/** Refuses to remove directories of the system as a whole, which nothing brings back. */
+function checkTree(body: { readonly path?: unknown; readonly recursive?: unknown }): readonly BodyProblem[] {
+  if (body.recursive !== true || !/^\/[^/]*$/.test(String(body.path))) return [];
+  return [{ path: '/recursive', message: `recursive is refused for ${String(body.path)}, a directory of the system` }];
+}
+
+const directory = directoryUnix as unknown as ResourceKind;
+
+export const ABSENCES: readonly ResourceKind[] = [
+  absent(fileUnix, 'path', { plan: noFile(UNIX, 'directory-unix') }),
+  absent(directoryUnix, 'path', {
+    members: {
+      recursive: optional(Type.Boolean({ description: 'True: with everything in it' })),
+    },
+    check: (body) => [...directory.check(body), ...checkTree(body)],
+    plan: noDirectory(UNIX),
+  }),
+  absent(fileWindows, 'path', { plan: noFile(WINDOWS, 'directory-windows') }),
+  absent(directoryWindows, 'path', { plan: noDirectory(WINDOWS) }),
+  absent(userUnix, 'name'),
+  absent(userWindows, 'name'),
+  absent(groupUnix, 'name'),
+  absent(groupWindows, 'name'),
+  absent(packageApt, 'name', {
+    members: { purge: optional(Type.Boolean({ description: 'True: with its configuration files' })) },
+    alter: (want, have, removal) =>
+      want.purge === true ? purging(String(want.name), have as PackageHave, removal) : removal,
+  }),
+  absent(packageDnf, 'name'),
+  absent(packageBrew, 'name'),
+  absent(packageChoco, 'name'),
+  absent(packageWinget, 'name'),
+  absent(serviceSystemd, 'name'),
+];
