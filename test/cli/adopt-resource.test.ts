@@ -107,6 +107,12 @@ describe('adopting a resource', () => {
       'it is missing on the machine: remove it from the module, or apply it',
     ],
     [
+      'what is to be absent',
+      ['content: one'],
+      resource({ action: 'remove' }),
+      'it is there on the machine: take its "absent" out of the module, or apply it',
+    ],
+    [
       'a template',
       ['template: greeting'],
       content('two', 'one'),

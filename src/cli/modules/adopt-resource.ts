@@ -19,6 +19,9 @@ export function adoptResource(
   if (resource.sensitive) return { why: 'it holds a secret, and secrets are not printed' };
   if (resource.action === 'create')
     return { why: 'it is missing on the machine: remove it from the module, or apply it' };
+  if (resource.action === 'remove') {
+    return { why: 'it is there on the machine: take its "absent" out of the module, or apply it' };
+  }
   if (resource.changes.length === 0) return { why: resource.reason ?? 'no field of it differs' };
   let edited = text;
   for (const { field, before, after } of resource.changes) {

@@ -36,6 +36,8 @@ class Parser {
   readonly problems: TemplateProblem[] = [];
   private at = 0;
   private depth = 0;
+  /** True when the rest is not read. */
+  private isGivenUp = false;
   private readonly tokens: readonly Token[];
 
   constructor(tokens: readonly Token[]) {
@@ -92,6 +94,7 @@ class Parser {
     if (this.depth > MAX_NESTING) {
       this.report(tag, `conditions and loops are at most ${MAX_NESTING} levels deep`);
       this.at = this.tokens.length;
+      this.isGivenUp = true;
       return null;
     }
     const part = read();
@@ -206,7 +209,7 @@ class Parser {
   }
 
   private report({ offset }: { readonly offset: number }, message: string | null): null {
-    if (message !== null) this.problems.push({ offset, message });
+    if (message !== null && !this.isGivenUp) this.problems.push({ offset, message });
     return null;
   }
 }
