@@ -3,6 +3,7 @@ import { canonicalJson } from '../kernel/json.js';
 import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import { isAbsence, kindOfAbsence } from '../resources/absence-name.js';
+import type { Body } from '../resources/kind.js';
 import { keyInFamily } from '../resources/resource-key.js';
 import { quoted } from './printable.js';
 import { placeOfRealized, type Realized } from './realize.js';
@@ -10,7 +11,8 @@ import type { ResolutionError } from './resolution-error.js';
 
 /** A resource of the set with its first declaration and all declarations. */
 export interface Node {
-  readonly first: Realized;
+  /** The first declaration, with the body that fulfils all. */
+  first: Realized;
   readonly places: Realized[];
   taint: ReadonlyMap<string, readonly Span[]>;
 }
@@ -36,7 +38,9 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
       return nodes.push({ first: one, places: [one], taint: one.taint }) - 1;
     }
     const difference = differenceBetween(node.first, one);
-    if (difference === null) {
+    const body = difference === null ? node.first.body : agreedBody(node.first, one);
+    if (difference === null || body !== null) {
+      if (body !== null && body !== node.first.body) node.first = { ...node.first, body };
       node.places.push(one);
       node.taint = mergeTaint(node.taint, one.taint);
     } else {
@@ -69,6 +73,12 @@ function checkAbsences(nodes: readonly Node[], byKey: ReadonlyMap<string, number
 export const isAbsent = ({ first }: Node): boolean => first.option.kind.kind.absenceOf !== undefined;
 
 const named = (kind: string): string => (isAbsence(kind) ? `absent ${kindOfAbsence(kind)}` : kind);
+
+/** Returns the body that fulfils two different declarations; null if none does. */
+function agreedBody(a: Realized, b: Realized): Body | null {
+  const { kind } = a.option.kind;
+  return kind.kind === b.option.kind.kind.kind ? (kind.agreed?.(a.body, b.body) ?? null) : null;
+}
 
 /** Describes a difference without values, which may be long or secret; null without one. */
 function differenceBetween(a: Realized, b: Realized): string | null {

@@ -106,6 +106,8 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   identity(body: B, id: string | null): string;
   /** Returns identities of any family that, if declared, must be applied first. */
   requires(body: B): readonly { readonly family: Family; readonly identity: string }[];
+  /** Returns a body that fulfils two different declarations of the same thing; null if none does [default: null]. */
+  agreed?(one: B, other: B): B | null;
   /** Returns more distant ancestors that, if declared, must be applied first; `requires` returns the nearest ones. */
   above?(body: B): readonly { readonly family: Family; readonly identity: string }[];
   /** Maximum resources per read, for kinds with large observations [default: all]. */

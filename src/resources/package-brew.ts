@@ -10,7 +10,14 @@ import {
 import type { Host, RunStep } from './host.js';
 import { recordsOf, textOf, textsOf } from './json-answer.js';
 import { defineResource, type ReadPurpose } from './kind.js';
-import { checkPackage, ONE_WORD, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
+import {
+  agreedPackage,
+  checkPackage,
+  ONE_WORD,
+  type PackageBody,
+  PackageBodySchema,
+  wantedVersion,
+} from './packages/package-body.js';
 import {
   decidePackage,
   decidePackageRemoval,
@@ -48,6 +55,7 @@ export const packageBrew = defineResource<PackageBody, BrewHave>({
   check: (body) => checkPackage(body, NAME, ONE_WORD),
   identity: ({ name }) => name,
   requires: () => [],
+  agreed: agreedPackage,
   queried: true,
   read,
   exists: ({ fact }) => fact.is !== 'absent',

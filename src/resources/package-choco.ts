@@ -9,7 +9,13 @@ import {
 } from './command.js';
 import type { Host, RunStep } from './host.js';
 import { defineResource, type ReadPurpose } from './kind.js';
-import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
+import {
+  agreedPackage,
+  checkPackage,
+  type PackageBody,
+  PackageBodySchema,
+  wantedVersion,
+} from './packages/package-body.js';
 import {
   decidePackage,
   decidePackageRemoval,
@@ -78,6 +84,7 @@ export const packageChoco = defineResource<PackageBody, PackageFact>({
   check: (body) => checkPackage(body, NAME, VERSION),
   identity: ({ name }) => foldCase(name),
   requires: () => [],
+  agreed: agreedPackage,
   queried: true,
   read,
   exists: (have) => have.is !== 'absent',

@@ -3,7 +3,13 @@ import type { CommandRefusal, CommandResult } from './command.js';
 import type { Host, RunStep } from './host.js';
 import { recordsOf, textOf } from './json-answer.js';
 import { defineResource, type ReadPurpose } from './kind.js';
-import { checkPackage, type PackageBody, PackageBodySchema, wantedVersion } from './packages/package-body.js';
+import {
+  agreedPackage,
+  checkPackage,
+  type PackageBody,
+  PackageBodySchema,
+  wantedVersion,
+} from './packages/package-body.js';
 import {
   decidePackage,
   decidePackageRemoval,
@@ -52,6 +58,7 @@ export const packageWinget = defineResource<PackageBody, PackageFact>({
   check: (body) => checkPackage(body, NAME, VERSION),
   identity: ({ name }) => foldCase(name),
   requires: () => [],
+  agreed: agreedPackage,
   queried: true,
   read,
   exists: (have) => have.is !== 'absent',

@@ -131,7 +131,7 @@ const REFUSED: readonly (readonly [name: string, text: string, code: string, at:
     'condition_invalid',
     '4:8',
   ],
-  ['a template of 2,000 conditions in each other', liquid('{% if true %}'.repeat(2_000)), 'template_invalid', '6:37'],
+  ['a template of 2,000 conditions in each other', liquid('{% if true %}'.repeat(2_000)), 'template_invalid', '6:453'],
   ['a template of 100,000 tags that are never closed', liquid('{% '.repeat(100_000)), 'template_invalid', '6:37'],
   [
     'a template of 100,000 expressions that are never closed',

@@ -12,7 +12,15 @@ import {
   type ResourceKind,
   type StepVerdict,
 } from '../kind.js';
-import { checkPackage, type PackageBody, PackageBodySchema, type PackageText, wantedVersion } from './package-body.js';
+import {
+  agreedPackage,
+  checkPackage,
+  type PackageBody,
+  PackageBodySchema,
+  type PackageText,
+  takesAnyVersion,
+  wantedVersion,
+} from './package-body.js';
 
 /** The parts in which the managers differ. */
 export interface IndexedManager {
@@ -141,6 +149,7 @@ export const defineIndexedPackage = (manager: IndexedManager): ResourceKind<Pack
     check: (body) => checkPackage(body, manager.name, manager.version),
     identity: ({ name }) => name,
     requires: () => [],
+    agreed: agreedPackage,
     batch: BATCH,
     queried: true,
     ...(manager.thingsOf && { thingsOf: (host, wants) => manager.thingsOf?.(host, namesOf(wants)) ?? [] }),
@@ -221,6 +230,7 @@ async function removalsOf(
 
 /** True when the index has to be asked, because what is installed does not answer for itself. */
 function needsIndex(want: PackageBody, installed: InstalledPackage | null, { matches }: IndexedManager): boolean {
+  if (takesAnyVersion(want) && installed !== null) return false;
   const asked = wantedVersion(want);
   return asked === null || installed === null || !hasVersion(installed, (version) => matches(asked, version));
 }
@@ -318,6 +328,7 @@ type Goal = { readonly version: string | null; readonly reason?: string } | Comm
 
 /** Returns the version that the last apply left; drift ignores versions published since. */
 function leftVersion(want: PackageBody, { installed }: SeenPackage, { memo }: PlanContext): Goal {
+  if (takesAnyVersion(want)) return { version: installed?.version ?? memo };
   return { version: wantedVersion(want) ?? memo ?? installed?.version ?? null };
 }
 

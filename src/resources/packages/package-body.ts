@@ -9,16 +9,29 @@ export const PackageBodySchema = closed({
     Type.String({
       minLength: 1,
       maxLength: 256,
-      description: 'Exactly this version; latest, null or left out: the newest that the index of the machine offers',
+      description:
+        'Exactly this version; installed: any version; latest, null or left out: the newest that the index of the machine offers',
     }),
   ),
 });
 
 export type PackageBody = Type.Static<typeof PackageBodySchema>;
 
-/** Returns the wanted version; null for the newest. */
+/** Value of `version` with which any version will do. */
+const ANY = 'installed';
+
+/** Returns the wanted version; null for the newest, or for any. */
 export const wantedVersion = ({ version }: PackageBody): string | null =>
-  version == null || version === 'latest' ? null : version;
+  version == null || version === 'latest' || version === ANY ? null : version;
+
+/** True when any version will do that is installed; without one, the newest is. */
+export const takesAnyVersion = ({ version }: PackageBody): boolean => version === ANY;
+
+/** Returns the body that fulfils both declarations of a package; null if none does. */
+export function agreedPackage(one: PackageBody, other: PackageBody): PackageBody | null {
+  if (takesAnyVersion(one)) return other;
+  return takesAnyVersion(other) ? one : null;
+}
 
 /**
  * Refuses texts that could become an option or two arguments of a command. `name` and `version` are the forms that a manager

@@ -3,7 +3,7 @@
 import type { CommandRefusal } from '../command.js';
 import type { RunStep } from '../host.js';
 import type { Decision, PlanContext } from '../kind.js';
-import { type PackageBody, wantedVersion } from './package-body.js';
+import { type PackageBody, takesAnyVersion, wantedVersion } from './package-body.js';
 
 /** A package as its manager reports it. */
 export type PackageFact =
@@ -45,6 +45,7 @@ export function decidePackage(
     case 'absent':
       return carriedOut('create', null, version ?? have.newest ?? 'latest', manager.install(version));
     case 'installed': {
+      if (takesAnyVersion(want)) return { action: 'none' };
       const goal = goalOf(version, have, context, manager);
       if (goal === null) return { action: 'none' };
       if (have.isPinned) return pinned(want, have.version, manager);
