@@ -6,6 +6,7 @@ import { type CommandRefusal, type CommandResult, commandFailure, exitedWith } f
 import type { Host } from './host.js';
 import { type BodyProblem, type Decision, defineResource, type ReadPurpose } from './kind.js';
 import { portHolders } from './services/port-holders.js';
+import { checkMask } from './services/systemd-mask.js';
 import { planUnit, planUnitRemoval, type SeenUnit, unitExists } from './services/systemd-plan.js';
 import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand, type Unit } from './services/systemd-unit.js';
 import {
@@ -40,6 +41,7 @@ const ServiceBodySchema = closed({
   }),
   enabled: optional(Type.Boolean({ description: 'Whether it starts at boot; null: not managed' })),
   running: optional(Type.Boolean({ description: 'Whether it is active; null: not managed' })),
+  masked: optional(Type.Boolean({ description: 'Whether it cannot be started at all; null: not managed' })),
   exec_start: optional(
     Type.String({
       minLength: 1,
@@ -100,6 +102,7 @@ function checkService(body: ServiceBody): readonly BodyProblem[] {
     if (message !== null) problems.push({ path, message });
   };
   add('/name', named('name', problemOfUnitName(body.name)));
+  problems.push(...checkMask(body));
   if (body.exec_start == null) {
     for (const field of IN_UNIT_FILE) {
       if (body[field] != null)
@@ -208,6 +211,7 @@ async function read(host: Host, wants: readonly ServiceBody[], purpose: ReadPurp
       isWritten,
       isOwn,
       ...(purpose === 'removal' ? belowOf(host, want) : enablingOf(host, want, unit)),
+      ...maskPlaceOf(host, want),
     };
   });
 }
@@ -217,6 +221,13 @@ function belowOf(host: Host, { name, exec_start }: ServiceBody): Pick<SeenUnit, 
   if (exec_start == null) return {};
   const places = host.observe(packagedPlaces(name).map((path) => ({ path, content: false, entries: false })));
   return places.some(({ type }) => type === 'file' || type === 'symlink') ? { isOverPackage: true } : {};
+}
+
+/** Looks at the place where a mask comes. */
+function maskPlaceOf(host: Host, { name, masked }: ServiceBody): Pick<SeenUnit, 'place'> {
+  if (masked !== true) return {};
+  const [place] = host.observe([{ path: unitPath(name), content: false, entries: false }]);
+  return place === undefined ? {} : { place };
 }
 
 /** Looks at the files of a unit whose enabling touches more than its own links. */

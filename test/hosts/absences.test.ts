@@ -119,11 +119,42 @@ echo x >/etc/left && ln -s left /etc/pointing`);
     expect(await orch.differences()).toEqual([]);
   });
 
+  it('masks a unit, which nothing starts then, and takes the mask away', async () => {
+    const state = () => run('systemctl is-enabled web; systemctl is-active web; systemctl start web 2>&1; true');
+    await orch.declare(entry('service-systemd', { name: 'web', enabled: true, running: true }));
+    expect(failures(await orch.apply())).toEqual({});
+    await orch.declare(entry('service-systemd', { name: 'web', masked: true, running: false }));
+    expect((await orch.differences()).map(([, action, fields]) => `${action} ${fields}`)).toEqual([
+      'update running,masked',
+    ]);
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await state()).toBe('masked\ninactive\nFailed to start web.service: Unit web.service is masked.');
+    expect(await orch.differences()).toEqual([]);
+    expect(await orch.differences('drift')).toEqual([]);
+    await orch.declare(entry('service-systemd', { name: 'web', masked: false, enabled: true, running: true }));
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await state()).toBe('enabled\nactive');
+    expect(await orch.differences()).toEqual([]);
+  });
+
+  it('masks a unit that is not there, and unmasks it when the module no longer declares it', async () => {
+    const kept = entry('file-unix', { path: '/etc/kept', content: 'x' });
+    await orch.declare(kept, entry('service-systemd', { name: 'never', masked: true }));
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await run('readlink /etc/systemd/system/never.service')).toBe('/dev/null');
+    expect(await orch.differences()).toEqual([]);
+    await orch.declare(kept);
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await run('ls /etc/systemd/system/never.service 2>&1 || true')).toContain('No such file');
+  });
+
   describe('a tree with something mounted in it', () => {
     it('is refused in the plan, and nothing of it goes', async () => {
       await run(
         'mkdir -p /srv/tree/m && echo x >/srv/tree/f && mount -t tmpfs tmpfs /srv/tree/m && echo x >/srv/tree/m/g',
       );
+      await orch.declare(absent('package-apt', { name: 'lib' }));
+      expect(failures(await orch.apply())).toEqual({});
       await orch.declare(
         entry('file-unix', { path: '/etc/kept', content: 'x' }),
         absent('directory-unix', { path: '/srv/tree', recursive: true }),

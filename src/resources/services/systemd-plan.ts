@@ -5,11 +5,14 @@ import type { PathFact, RunStep, Step } from '../host.js';
 import type { Decision, FieldChange, PlanContext } from '../kind.js';
 import type { ServiceBody } from '../service-systemd.js';
 import { compareServiceFile, NO_DIFFERENCE, refusalOfPlace, type ServiceFileDifference } from './service-file.js';
+import { isMaskedInAnyWay, planMask, planMaskRemoval, planUnmask } from './systemd-mask.js';
 import { failureOf, isDown, isUp, isWaiting, stateOf, type Unit } from './systemd-unit.js';
 import { isOurs, unitFileText, unitNameOf, unitPath, unitPlaces } from './systemd-unit-file.js';
 
 export function planUnit(want: ServiceBody, have: SeenUnit, context: PlanContext): Decision {
   const { unit } = have;
+  if (want.masked === true) return planMask(want, have);
+  if (want.masked === false && isMaskedInAnyWay(unit)) return planUnmask(want, have);
   if (have.file === null && unit.load === 'not-found') return planMissing(want, unit, context);
   const refusal = refusalOf(want, have);
   if (refusal) return { action: 'fail', ...refusal };
@@ -135,6 +138,8 @@ export interface SeenUnit {
   readonly linkedTo?: string;
   /** True when a package has a unit of this name, which the file that orch writes precedes. */
   readonly isOverPackage?: boolean;
+  /** What is where the mask of the unit comes; absent unless it is to be masked. */
+  readonly place?: PathFact;
 }
 
 /**
@@ -241,7 +246,9 @@ function unitFileDifference(want: ServiceBody, { unit, file }: SeenUnit, context
  * Plans a removal: stops and disables the unit, and deletes its file if orch wrote it. A unit of a package that the file precedes
  * takes effect again instead.
  */
-export function planUnitRemoval(last: ServiceBody, { unit, file, isOwn, isOverPackage }: SeenUnit): Decision {
+export function planUnitRemoval(last: ServiceBody, have: SeenUnit): Decision {
+  const { unit, file, isOwn, isOverPackage } = have;
+  if (last.masked === true) return planMaskRemoval(have);
   if (isOwn) return { action: 'fail', ...ownRefusal(unit, 'does not remove it', 'run there: orch agent uninstall') };
   if (file?.type === 'unreadable') return { action: 'fail', code: file.code, message: file.message };
   const isWritten = file?.type === 'file' && file.content.kind === 'text' && isOurs(file.content.text);
