@@ -23,7 +23,7 @@ export function checkMask(body: ServiceBody): readonly BodyProblem[] {
   ];
 }
 
-/** True for a mask that lasts until somebody removes it. */
+/** True for a mask that stays over the next boot. */
 const isMasked = ({ enablement }: Unit): boolean => enablement === 'masked';
 
 export const isMaskedInAnyWay = (unit: Unit): boolean => unit.load === 'masked' || unit.enablement.startsWith('masked');
