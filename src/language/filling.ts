@@ -58,9 +58,14 @@ export class GrowingText implements FilledText {
   /** Appends a text. Throws `EvaluationError` if the whole gets too long. */
   add(text: string): void {
     this.text += text;
-    this.room.left -= text.length;
-    if (this.text.length <= MAX_CONTENT_BYTES && this.room.left >= 0) return;
-    throw new EvaluationError(TOO_LONG);
+    if (this.text.length > MAX_CONTENT_BYTES) throw new EvaluationError(TOO_LONG);
+  }
+
+  /** Counts the whole text. Throws `EvaluationError` if all texts of the resolution get too long. */
+  end(): this {
+    this.room.left -= this.text.length;
+    if (this.room.left < 0) throw new EvaluationError(TOO_LONG);
+    return this;
   }
 
   /** Appends a value, a secret with its span. Returns a message about a secret that the agent does not get, or null. */
@@ -98,7 +103,7 @@ export function fillText(parts: TextParts, filling: FillContext, path: string): 
         if (refusal !== null) report(filling, 'secret_unavailable', path, refusal);
       }
     }
-    return growing;
+    return growing.end();
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     report(filling, 'expression_error', path, error.message);

@@ -42,7 +42,7 @@ class Rendering {
     const { agent, each, inputs, shared, work } = this.filling;
     try {
       this.whole(template, { agent, each, inputs, shared, work, locals: {} });
-      return this.growing;
+      return this.growing.end();
     } catch (error) {
       if (!(error instanceof EvaluationError)) throw error;
       this.report('expression_error', error.message);
