@@ -23,11 +23,16 @@ describeHosts('the examples on a booted machine', () => {
   let host: BootedHost;
 
   /** One example, managed apart from the others. */
-  async function orch(verb: 'plan' | 'apply', name: string, text = textOf(name)): Promise<readonly ResourceResult[]> {
+  async function orch(
+    verb: 'plan' | 'apply',
+    name: string,
+    text = textOf(name),
+    values: readonly string[] = [],
+  ): Promise<readonly ResourceResult[]> {
     const file = `/root/${name}.orch.yaml`;
     await host.writeFile(file, text);
     const where = ['--local', '-f', file, '--data-dir', `/var/lib/orch-examples/${name}`, '--tag', `site=${SITE}`];
-    const yes = verb === 'apply' ? ['--yes'] : [];
+    const yes = [...values, ...(verb === 'apply' ? ['--yes', '--allow-removals', '1'] : [])];
     const { stdout, stderr } = await host.run(['orch', verb, ...where, ...yes, '-o', 'json'], { timeoutMs: 120_000 });
     if (!stdout.startsWith('{')) throw new Error(`orch ${verb} says:\n${stderr}${stdout}`);
     return (JSON.parse(stdout) as RunResult).resources;
@@ -160,6 +165,25 @@ describeHosts('the examples on a booted machine', () => {
     const header = `curl -sSI --max-time 10 -H 'Host: ${SITE}' http://127.0.0.1/`;
     await until(async () => (await sh(host, header)).includes('X-Mended: yes'), 'nginx has the new configuration');
     expect(changed(await orch('plan', 'nginx-site', lacking))).toEqual([]);
+  });
+
+  it('reverse-proxy, with a site more and a site less', async () => {
+    const sites = (text: string) => ['--set', `reverse-proxy:sites=${text}`];
+    const shop = 'shop: {server_name: shop.example.net, ports: [8081, 8082], headers: {X-Site: the shop}}';
+    const both = sites(`{${shop}, docs: {server_name: docs.example.net, ports: [8083]}}`);
+    const head = (site: string) => sh(host, `curl -sSI --max-time 10 -H 'Host: ${site}.example.net' http://127.0.0.1/`);
+    const apply = async (values: readonly string[]) => {
+      const applied = await orch('apply', 'reverse-proxy', undefined, values);
+      expect(failed(applied)).toEqual([]);
+      expect(changed(await orch('plan', 'reverse-proxy', undefined, values))).toEqual([]);
+      return changed(applied);
+    };
+    expect(await apply(both)).toContain('/etc/nginx/sites-enabled/default remove');
+    await until(async () => (await head('shop')).includes('X-Site: the shop'), 'nginx has the new configuration');
+    // No program listens there.
+    expect(await head('docs')).toContain('502 Bad Gateway');
+    expect(await apply(sites(`{${shop}}`))).toEqual(['/etc/nginx/conf.d/proxy-docs.conf remove', 'nginx reload']);
+    expect(await sh(host, 'nginx -T 2>/dev/null | grep -c docs || true')).toBe('0');
   });
 
   it('node-exporter', async () => {
