@@ -22,7 +22,7 @@ import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
 import { type AttributeClause, CHECK_TIMEOUT, CHECK_WITHIN, type CheckEntry } from './schema.js';
-import { Work } from './work.js';
+import type { AgentWork } from './work.js';
 
 /** A check of a module, compiled once for all agents. */
 export interface CompiledCheck {
@@ -76,6 +76,7 @@ interface CheckedModule {
 interface ChecksContext extends Omit<Environment, 'each' | 'work'> {
   readonly secret: SecretSource;
   readonly room: { left: number };
+  readonly workOfAgent: AgentWork;
   readonly errors: ResolutionError[];
 }
 
@@ -109,7 +110,13 @@ function realizeCheck(module: CheckedModule, check: CompiledCheck, context: Chec
   };
   const problems: FillProblem[] = [];
   const taint = new Map<string, readonly Span[]>();
-  const filled = fill(check.body.value, { ...context, each: null, work: new Work(), problems, taint });
+  const filled = fill(check.body.value, {
+    ...context,
+    each: null,
+    work: context.workOfAgent.next(),
+    problems,
+    taint,
+  });
   const value = isObject(filled) ? filled[kind] : undefined;
   if (problems.length === 0 && check.body.unsettled) checkFilled(kind, value, { problems, taint });
   for (const { code, path: at, message } of problems) failed(code, path + at, message);

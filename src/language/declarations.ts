@@ -8,6 +8,7 @@ import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from
 import { realize } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 import type { AttributeClause } from './schema.js';
+import { AgentWork } from './work.js';
 
 /** A resource that one module declares for the agent, before modules are merged. */
 export interface Declaration {
@@ -51,13 +52,14 @@ interface DeclarationsRequest {
 export function declarations({ modules, agent, secret, values = NO_VALUES }: DeclarationsRequest): Declarations {
   const errors: ResolutionError[] = [];
   const room = { left: Number.POSITIVE_INFINITY };
+  const workOfAgent = new AgentWork();
   const supporting = modules.filter(({ supports }) => supports.some((clause) => clauseMatches(clause, agent)));
   const given = valuesFor(values, agent);
   const declared = supporting.flatMap((module) => {
     const { inputs, shared, problems } = moduleValues(module, given);
     errors.push(...problems.map((problem) => inputError(module, agent, problem)));
     if (problems.length > 0) return [];
-    const context = { agent, inputs, shared, secret, room, errors };
+    const context = { agent, inputs, shared, secret, room, workOfAgent, errors };
     return expand(module, context).flatMap((instance): readonly Declaration[] => {
       const one = realize(module, instance, context);
       if (one === null) return [];

@@ -115,7 +115,7 @@ export function isTrue(condition: Condition, environment: Environment): boolean 
       if (condition.by === '==') return left === right && (left !== undefined || condition.right === NIL);
       if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== NIL);
       if (left === undefined || right === undefined) return false;
-      if (condition.by === 'contains') environment.work.spend(lengthOf(left));
+      if (condition.by === 'contains') environment.work.read(lengthOf(left));
       return compare(left, condition.by, right);
     }
   }

@@ -4,7 +4,7 @@ import { type Element, type Environment, isTrue } from './evaluate.js';
 import { elementsOf, type Loop } from './loop.js';
 import type { ResolutionError } from './resolution-error.js';
 import { MAX_RESOURCES } from './schema.js';
-import { EvaluationError, Work } from './work.js';
+import { type AgentWork, EvaluationError } from './work.js';
 
 /** One time that a resource is there. */
 export interface Instance {
@@ -17,13 +17,14 @@ export interface Instance {
 
 interface ExpandContext extends Omit<Environment, 'each' | 'work'> {
   readonly errors: ResolutionError[];
+  readonly workOfAgent: AgentWork;
 }
 
 /** Returns the instances of all resources of a module in declaration order, those of a group element by element. */
 export function expand(module: CompiledModule, expanding: ExpandContext): readonly Instance[] {
   if (module.isPlain) return module.resources.map((resource) => ({ resource, each: null, loop: null }));
   const instances: Instance[] = [];
-  const context = { ...expanding, work: new Work() };
+  const context = { ...expanding, work: expanding.workOfAgent.next() };
   for (const { repetition, members } of module.entries) {
     for (const around of repeated(repetition, { each: null, loop: null }, module, context)) {
       for (const resource of members) {

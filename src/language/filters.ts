@@ -185,10 +185,10 @@ const NOTHING: readonly string[] = [];
 export function applyFilter(name: string, value: Value, given: readonly Value[], work: Work): Value {
   const filter = FILTERS[name];
   if (filter === undefined) throw new RangeError(`there is no filter ${name}`);
-  work.spend(lengthOf(value));
+  work.read(lengthOf(value));
   const result = filter.apply(value, given.length === 0 ? NOTHING : given.map(textOf));
   if (typeof result === 'string') bounded(result.length);
-  work.spend(lengthOf(result));
+  work.read(lengthOf(result));
   return result;
 }
 

@@ -14,7 +14,7 @@ import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
-import { Work } from './work.js';
+import { type AgentWork, Work } from './work.js';
 
 /** A resource realized for an agent, before modules are merged. */
 export interface Realized extends Instance {
@@ -31,6 +31,7 @@ export interface Realized extends Instance {
 interface RealizeContext extends Omit<Environment, 'each' | 'work'> {
   readonly secret: SecretSource;
   readonly room: { left: number };
+  readonly workOfAgent: AgentWork;
   readonly errors: ResolutionError[];
 }
 
@@ -58,7 +59,7 @@ export function realize(module: CompiledModule, instance: Instance, context: Rea
   }
   const { option } = choice;
   // Objects are written out here, because spreading them took most of the time of a resolution.
-  const work = new Work();
+  const work = context.workOfAgent.next();
   const filling: FillContext = { agent, each, inputs, shared, work, secret, room, problems: [], taint: new Map() };
   const { problems, taint } = filling;
   const body = bodyOf(fill(option.body.value, filling));

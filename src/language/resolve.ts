@@ -19,6 +19,7 @@ import { quoted, shortened } from './printable.js';
 import { placeOfRealized, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
 import { type AttributeClause, STANDARD_KINDS } from './schema.js';
+import { AgentWork } from './work.js';
 
 interface ResolveRequest {
   /** Modules in the order of application. A repeated module counts once, at its first place. */
@@ -68,7 +69,7 @@ export function* resolveSteps({
   const modules = named.filter(({ name }) => !seen.has(name) && seen.add(name));
   throwErrors(modules.flatMap((module) => unsupported(module, agent)));
   const errors: ResolutionError[] = [];
-  const own = { agent, secret: once(secret), room: { left: MAX_FILLED }, errors };
+  const own = { agent, secret: once(secret), room: { left: MAX_FILLED }, workOfAgent: new AgentWork(), errors };
   const given = valuesFor(values, agent);
   const realized: Realized[] = [];
   const checks: DesiredCheck[] = [];

@@ -3,17 +3,46 @@
 /** Thrown where an expression has no value although its types fit; the message names the mistake. */
 export class EvaluationError extends Error {}
 
-/** Maximum work of one resource, counted in characters that filters and comparisons look at. */
-const MAX_WORK = 1_000_000;
+/** Characters that a filter or a comparison looks at in the time of a step of a template. */
+const STEP = 100;
+/** Maximum work of one resource, in characters: some 20 ms, in which nothing else is done. */
+const MAX_OF_RESOURCE = 30_000 * STEP;
+/** Maximum work of all resources of one agent. */
+const MAX_OF_AGENT = 1_000_000 * STEP;
 
 /** Work that the expressions of one resource may still do. */
 export class Work {
-  private left = MAX_WORK;
+  left: number;
 
-  /** Throws `EvaluationError` when the work is used up. */
-  spend(amount: number): void {
-    this.left -= amount;
+  /** @param left in characters */
+  constructor(left = MAX_OF_RESOURCE) {
+    this.left = left;
+  }
+
+  /** Counts steps of a template. Throws `EvaluationError` when the work is used up. */
+  step(count: number): void {
+    this.read(count * STEP);
+  }
+
+  /** Counts characters that a filter or a comparison looks at. Throws `EvaluationError` when the work is used up. */
+  read(characters: number): void {
+    this.left -= characters;
     if (this.left >= 0) return;
     throw new EvaluationError('the loops and filters in it do too much work; make the texts and lists in them shorter');
+  }
+}
+
+/** Work that all resources of one agent may still do, one after the other. */
+export class AgentWork {
+  private left = MAX_OF_AGENT;
+  private given = 0;
+  private last = new Work(0);
+
+  /** Returns the work of the next resource. The one before does no more. */
+  next(): Work {
+    this.left -= this.given - this.last.left;
+    this.given = Math.max(0, Math.min(MAX_OF_RESOURCE, this.left));
+    this.last = new Work(this.given);
+    return this.last;
   }
 }

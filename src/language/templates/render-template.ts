@@ -19,9 +19,6 @@ export function renderTemplate(template: CompiledTemplate, filling: FillContext,
   return new Rendering(filling, path).of(template);
 }
 
-/** Work of one step of a template. */
-const STEP = 16;
-
 class Rendering {
   private readonly growing: GrowingText;
   private readonly reported = new Set<string>();
@@ -58,7 +55,7 @@ class Rendering {
   }
 
   private all(parts: readonly Part[], environment: Environment): void {
-    environment.work.spend(STEP * parts.length);
+    environment.work.step(parts.length);
     for (const part of parts) {
       if (part.type === 'text') this.growing.add(part.text);
       else if (part.type === 'if') this.branch(part, environment);
@@ -81,7 +78,7 @@ class Rendering {
   private branch({ branches, otherwise }: Extract<Part, { readonly type: 'if' }>, environment: Environment): void {
     const found = branches.find(({ offset, condition }) => {
       this.offset = offset;
-      environment.work.spend(STEP);
+      environment.work.step(1);
       return isTrue(condition, environment);
     });
     this.all(found?.parts ?? otherwise, environment);
@@ -93,7 +90,7 @@ class Rendering {
     const elements = elementsOf(value);
     if (elements.length === 0) this.all(otherwise, environment);
     for (const [index, element] of elements.entries()) {
-      environment.work.spend(STEP);
+      environment.work.step(1);
       const place = {
         index: index + 1,
         first: index === 0,
