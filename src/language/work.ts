@@ -5,8 +5,8 @@ export class EvaluationError extends Error {}
 
 /** Characters that a filter or a comparison looks at in the time of a step of a template. */
 const STEP = 100;
-/** Maximum work of one resource, in characters: some 20 ms, in which nothing else is done. */
-const MAX_OF_RESOURCE = 30_000 * STEP;
+/** Maximum work of one resource, in characters: some 15 ms, in which nothing else is done. */
+const MAX_OF_RESOURCE = 20_000 * STEP;
 /** Maximum work of all resources of one agent. */
 const MAX_OF_AGENT = 1_000_000 * STEP;
 
