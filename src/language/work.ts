@@ -36,13 +36,13 @@ export class Work {
 export class AgentWork {
   private left = MAX_OF_AGENT;
   private given = 0;
-  private last = new Work(0);
+  private readonly work = new Work(0);
 
-  /** Returns the work of the next resource. The one before does no more. */
+  /** Returns the work of the next resource, in the same object: the one before does no more. */
   next(): Work {
-    this.left -= this.given - this.last.left;
+    this.left -= this.given - this.work.left;
     this.given = Math.max(0, Math.min(MAX_OF_RESOURCE, this.left));
-    this.last = new Work(this.given);
-    return this.last;
+    this.work.left = this.given;
+    return this.work;
   }
 }
