@@ -9,7 +9,7 @@ import { fileWindows } from './file-windows.js';
 import { groupUnix } from './group-unix.js';
 import { groupWindows } from './group-windows.js';
 import type { PathFact } from './host.js';
-import type { Body, BodyProblem, Decision, ResourceKind } from './kind.js';
+import type { Body, BodyProblem, Decision, PlanContext, ResourceKind } from './kind.js';
 import { packageApt, purging } from './package-apt.js';
 import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
@@ -81,54 +81,46 @@ interface Paths {
 const UNIX: Paths = { of: (path) => path, in: (directory, name) => `${directory}/${name}` };
 const WINDOWS: Paths = { of: windowsPath, in: (directory, name) => windowsIdentity(`${directory}\\${name}`) };
 
-/** Plans that no file and no link is at a path. */
-const noFile =
-  (paths: Paths, directoryKind: string): ResourceKind['plan'] =>
-  (want, found) => {
-    const have = found as PathFact;
-    const path = paths.of(String(want.path));
-    switch (have.type) {
-      case 'absent':
-        return { action: 'none' };
-      case 'unreadable':
-        return { action: 'fail', code: have.code, message: have.message };
-      case 'directory':
-        return wrongType(`${path} is a directory; write absent: {${directoryKind}: {path: ${path}}}`);
-      case 'other':
-        return wrongType(`${path} is a ${have.what}, not a file`);
-      default: {
-        const forget = unitAt(path) === null ? [] : [FORGET_UNIT];
-        return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path, orLink: true }, ...forget] };
-      }
-    }
-  };
+type Present = Exclude<PathFact, { readonly type: 'absent' | 'unreadable' }>;
 
-/** Plans that no directory is at a path. */
-const noDirectory =
-  (paths: Paths): ResourceKind['plan'] =>
+/** Plans the absence of something at a path. @param decide about a path with something there */
+const noPath =
+  (
+    paths: Paths,
+    decide: (path: string, have: Present, want: Body, context: PlanContext) => Decision,
+  ): ResourceKind['plan'] =>
   (want, found, context) => {
     const have = found as PathFact;
-    const path = paths.of(String(want.path));
-    switch (have.type) {
-      case 'absent':
-        return { action: 'none' };
-      case 'unreadable':
-        return { action: 'fail', code: have.code, message: have.message };
-      case 'directory': {
-        const left = have.entries?.filter((name) => !context.removes('path', paths.in(path, name)));
-        if (left?.length === 0) return { action: 'remove', changes: [], steps: [{ do: 'remove-directory', path }] };
-        if (want.recursive === true) {
-          return { action: 'remove', changes: [], steps: [{ do: 'remove-tree', path }], reason: WITH_CONTENT };
-        }
-        const mend = paths === UNIX ? '; "recursive: true" removes it with everything in it' : '';
-        return { action: 'fail', code: 'removal_refused', message: `${path} is not empty${mend}` };
-      }
-      case 'other':
-        return wrongType(`${path} is a ${have.what}, not a directory`);
-      default:
-        return wrongType(`${path} is a ${have.type}, not a directory`);
-    }
+    if (have.type === 'absent') return { action: 'none' };
+    if (have.type === 'unreadable') return { action: 'fail', code: have.code, message: have.message };
+    return decide(paths.of(String(want.path)), have, want, context);
   };
+
+/** Plans that no file and no link is at a path. */
+const noFile = (paths: Paths, directoryKind: string): ResourceKind['plan'] =>
+  noPath(paths, (path, have) => {
+    if (have.type === 'directory') {
+      return wrongType(`${path} is a directory; write absent: {${directoryKind}: {path: ${path}}}`);
+    }
+    if (have.type === 'other') return wrongType(`${path} is a ${have.what}, not a file`);
+    const forget = unitAt(path) === null ? [] : [FORGET_UNIT];
+    return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path, orLink: true }, ...forget] };
+  });
+
+/** Plans that no directory is at a path. */
+const noDirectory = (paths: Paths): ResourceKind['plan'] =>
+  noPath(paths, (path, have, want, context) => {
+    if (have.type !== 'directory') {
+      return wrongType(`${path} is a ${have.type === 'other' ? have.what : have.type}, not a directory`);
+    }
+    const left = have.entries?.filter((name) => !context.removes('path', paths.in(path, name)));
+    if (left?.length === 0) return { action: 'remove', changes: [], steps: [{ do: 'remove-directory', path }] };
+    if (want.recursive === true) {
+      return { action: 'remove', changes: [], steps: [{ do: 'remove-tree', path }], reason: WITH_CONTENT };
+    }
+    const mend = paths === UNIX ? '; "recursive: true" removes it with everything in it' : '';
+    return { action: 'fail', code: 'removal_refused', message: `${path} is not empty${mend}` };
+  });
 
 const wrongType = (message: string): Decision => ({ action: 'fail', code: 'wrong_type', message });
 

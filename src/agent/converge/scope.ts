@@ -44,7 +44,7 @@ export class Scope {
       if (source.after.some((before) => before >= index)) {
         throw new Fault('protocol_violation', `resource ${index} of the run waits for one that comes later`);
       }
-      // What is absent provides nothing.
+      // An absence provides nothing to others.
       const key = kind && !kind.absenceOf ? keyOf(kind.family, source.identity) : null;
       if (key && !this.declared.has(key)) this.declared.set(key, index);
     }

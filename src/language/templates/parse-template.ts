@@ -18,7 +18,7 @@ interface ParsedTemplate {
   readonly problems: readonly TemplateProblem[];
 }
 
-/** Parses a template. What has a mistake is left out and reported. */
+/** Parses a template. Reports each mistake, and leaves the part with it out. */
 export function parseTemplate(text: string): ParsedTemplate {
   const { tokens, problems } = tokensOf(text);
   const parser = new Parser(tokens);

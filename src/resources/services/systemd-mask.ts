@@ -1,8 +1,8 @@
 /** Plans masks of systemd units: a masked unit cannot be started, by hand or by other units. */
-import type { RunStep } from '../host.js';
 import type { BodyProblem, Decision, FieldChange } from '../kind.js';
 import type { ServiceBody } from '../service-systemd.js';
 import type { SeenUnit } from './systemd-plan.js';
+import { unitStep } from './systemd-steps.js';
 import { isDown, isUp, stateOf, type Unit } from './systemd-unit.js';
 import { unitPath } from './systemd-unit-file.js';
 
@@ -45,7 +45,7 @@ export function planMask(want: ServiceBody, { unit, isOwn, place }: SeenUnit): D
     ...(isMasked(unit) ? [] : [{ field: 'masked', before: unit.enablement || null, after: 'masked' }]),
   ];
   if (changes.length === 0) return { action: 'none' };
-  const steps = [...(stops ? [step(['stop'], unit.id)] : []), ...(isMasked(unit) ? [] : [step(['mask'], unit.id)])];
+  const steps = [...(stops ? [unitStep('stop', unit.id)] : []), ...(isMasked(unit) ? [] : [unitStep('mask', unit.id)])];
   return { action: unit.load === 'not-found' ? 'create' : 'update', changes, steps };
 }
 
@@ -53,28 +53,22 @@ export function planMask(want: ServiceBody, { unit, isOwn, place }: SeenUnit): D
 export function planUnmask({ enabled, running }: ServiceBody, { unit }: SeenUnit): Decision {
   const isRuntime = unit.enablement === 'masked-runtime';
   const changes: FieldChange[] = [{ field: 'masked', before: unit.enablement || 'masked', after: 'unmasked' }];
-  const steps = [step(['unmask', ...(isRuntime ? ['--runtime'] : [])], unit.id)];
+  const steps = [unitStep('unmask', unit.id, ...(isRuntime ? ['--runtime'] : []))];
   if (enabled != null) {
     changes.push({ field: 'enabled', before: null, after: enabled ? 'enabled' : 'disabled' });
-    steps.push(step([enabled ? 'enable' : 'disable'], unit.id));
+    steps.push(unitStep(enabled ? 'enable' : 'disable', unit.id));
   }
   if (running === true && !isUp(unit)) {
     changes.push({ field: 'running', before: stateOf(unit), after: 'running' });
-    steps.push(step(['start'], unit.id));
+    steps.push(unitStep('start', unit.id));
   }
   if (running === false && !isDown(unit)) {
     changes.push({ field: 'running', before: stateOf(unit), after: 'stopped' });
-    steps.push(step(['stop'], unit.id));
+    steps.push(unitStep('stop', unit.id));
   }
   return { action: 'update', changes, steps };
 }
 
 /** Plans the removal of a mask; nothing else was there. */
 export const planMaskRemoval = ({ unit }: SeenUnit): Decision =>
-  isMasked(unit) ? { action: 'remove', changes: [], steps: [step(['unmask'], unit.id)] } : { action: 'none' };
-
-const step = (words: readonly string[], unit: string): RunStep => ({
-  do: 'run',
-  command: { argv: ['systemctl', ...words, '--'], timeoutSecs: 300 },
-  items: [unit],
-});
+  isMasked(unit) ? { action: 'remove', changes: [], steps: [unitStep('unmask', unit.id)] } : { action: 'none' };

@@ -1,11 +1,21 @@
 /** Plans systemd units: unit file, enablement, running state, due triggers and removal, with the systemctl commands for them. */
 
 import type { CommandRefusal } from '../command.js';
-import type { PathFact, RunStep, Step } from '../host.js';
+import type { PathFact, Step } from '../host.js';
 import type { Decision, FieldChange, PlanContext } from '../kind.js';
 import type { ServiceBody } from '../service-systemd.js';
 import { compareServiceFile, NO_DIFFERENCE, refusalOfPlace, type ServiceFileDifference } from './service-file.js';
 import { isMaskedInAnyWay, planMask, planMaskRemoval, planUnmask } from './systemd-mask.js';
+import {
+  forgetFailure,
+  linkAgain,
+  ownStep,
+  RELOAD_UNIT_FILES,
+  SETTLE,
+  seeActive,
+  unitStep,
+  type Verb,
+} from './systemd-steps.js';
 import { failureOf, isDown, isUp, isWaiting, stateOf, type Unit } from './systemd-unit.js';
 import { isOurs, unitFileText, unitNameOf, unitPath, unitPlaces } from './systemd-unit-file.js';
 
@@ -138,7 +148,7 @@ export interface SeenUnit {
   readonly linkedTo?: string;
   /** True when a package has a unit of this name, which the file that orch writes precedes. */
   readonly isOverPackage?: boolean;
-  /** What is where the mask of the unit comes; absent unless it is to be masked. */
+  /** State of the path that a mask of the unit takes; not read unless the unit is to be masked. */
   readonly place?: PathFact;
 }
 
@@ -270,50 +280,4 @@ export function planUnitRemoval(last: ServiceBody, have: SeenUnit): Decision {
 
 const isEnabled = ({ enablement }: Unit): boolean => ['enabled', 'enabled-runtime'].includes(enablement);
 
-/** Longer than systemd's default limits for a stop and a start. */
-const TIMEOUT_SECS = 300;
-
-const RELOAD_UNIT_FILES: RunStep = { do: 'run', command: { argv: ['systemctl', 'daemon-reload'] } };
-
-type Verb = 'start' | 'restart' | 'stop' | 'try-restart' | 'try-reload-or-restart' | 'enable' | 'disable' | 'reenable';
-
-const linkAgain = (path: string): RunStep => ({
-  do: 'run',
-  command: { argv: ['systemctl', 'link', '--'], timeoutSecs: TIMEOUT_SECS },
-  items: [path],
-});
-
-const unitStep = (verb: Verb, unit: string): RunStep => ({
-  do: 'run',
-  command: { argv: ['systemctl', verb, '--'], timeoutSecs: TIMEOUT_SECS },
-  items: [unit],
-});
-
 const AT_THE_END = 'the agent restarts once the results of the apply are stored';
-
-/** Returns the step for the unit that the agent runs in. systemd stops the agent meanwhile, so the agent must not wait for it. */
-function ownStep(verb: Verb, unit: string): RunStep {
-  const step = unitStep(verb, unit);
-  if (!verb.endsWith('restart')) return step;
-  return { ...step, command: { ...step.command, argv: ['systemctl', '--no-block', verb, '--'] }, isDeferred: true };
-}
-
-/**
- * Waits half a second, because systemd reports some services as started as soon as they have a process. A service that cannot
- * read its configuration or open its port ends within that time.
- */
-const SETTLE: RunStep = { do: 'run', command: { argv: ['sleep', '0.5'] } };
-
-/** Fails when a started unit no longer runs. Takes a single unit, because with several one active unit suffices. */
-const seeActive = (unit: string): RunStep => ({
-  do: 'run',
-  command: { argv: ['systemctl', 'is-active', '--', unit] },
-});
-
-/** Removes a stopped unit from the list of failed ones; it may be unknown already. */
-const forgetFailure = (unit: string): RunStep => ({
-  do: 'run',
-  command: { argv: ['systemctl', 'reset-failed', '--'] },
-  items: [unit],
-  ok: [0, 1],
-});
