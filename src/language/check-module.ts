@@ -1,13 +1,12 @@
 /** Checks a module after parsing: lenient reading of common slips, then its shape, then its meaning. */
 import * as Type from 'typebox';
 import { escapePointer } from '../kernel/validator.js';
-import { absenceOf, isAbsence, kindOfAbsence } from '../resources/absence-name.js';
 import { checkShape } from './check-shape.js';
 import { Budget, COMPARISONS, supportedAgents } from './clause.js';
 import type { MistakeList, Place, TextLines } from './diagnostic.js';
 import { hasExpression } from './expression.js';
 import { belowResource } from './kind-choice.js';
-import { isKind, type KindSet } from './kind-set.js';
+import type { KindSet } from './kind-set.js';
 import type { Located, LocatedMap, LocatedMember } from './located.js';
 import { readOutline } from './outline.js';
 import { quoted } from './printable.js';
@@ -20,6 +19,7 @@ import { checkShebangs } from './rules/shebangs.js';
 import { checkTemplates } from './rules/templates.js';
 import { checkChoice, checkSupports, checkVariants } from './rules/variants.js';
 import { moduleSchemaWith } from './schema.js';
+import { type Reading, readEntryForm, readVariantForm } from './short-forms.js';
 
 /** Schema of a module without the values of `resource`, which `readKindChoice` checks, and of checks, which `checkVerify` checks. */
 const FRAME = moduleSchemaWith(Type.Unknown(), {
@@ -72,84 +72,17 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
   return root;
 }
 
-interface Reading {
-  readonly kinds: KindSet;
-  readonly mistakes: MistakeList;
-}
-
-/** Corrects and reports slips with a clear intention: kinds beside an empty `resource:`, and paths with `.` or a trailing slash. */
-function readLeniently(root: Located, { kinds, mistakes }: Reading): Located {
-  const reading = { kinds, mistakes };
-  const readOne = (node: Located, path: string): Located =>
-    withPlainPath(withIndentedKind(node, path, reading), path, reading);
-  const readEntry = (entry: Located, path: string): Located => {
-    const plain = withPlainAbsences(entry, path, reading);
-    return mapItems(readOne(withResource(withAbsent(plain), kinds), path), 'variants', path, readOne);
+/** Reads short forms of entries, and corrects and reports slips with a clear intention, such as paths with `.` or a trailing slash. */
+function readLeniently(root: Located, reading: Reading): Located {
+  const readVariant = (node: Located, path: string): Located =>
+    withPlainPath(readVariantForm(node, path, reading), path, reading);
+  const readEntry = (node: Located, path: string): Located => {
+    const entry = withPlainPath(readEntryForm(node, path, reading), path, reading);
+    return mapItems(entry, 'variants', path, readVariant);
   };
   return mapItems(root, 'resources', '', (entry, path) =>
     mapItems(readEntry(entry, path), 'resources', path, readEntry),
   );
-}
-
-/** Keys that say themselves what an entry makes. */
-const MAKING = ['resource', 'variants', 'resources'];
-
-/** Reads `absent: {KIND: …}` as a resource of the kind's absence. */
-function withAbsent(node: Located): Located {
-  if (node.type !== 'map' || MAKING.some((name) => node.members.has(name))) return node;
-  const absent = node.members.get('absent');
-  if (absent?.value.type !== 'map' || absent.value.members.size === 0) return node;
-  const choices = [...absent.value.members].map(([name, member]) => [absenceOf(name), member] as const);
-  const value: Located = { ...absent.value, members: new Map(choices) };
-  const members = [...node.members].map(([name, one]) =>
-    name === 'absent' ? (['resource', { key: one.key, value }] as const) : ([name, one] as const),
-  );
-  return { ...node, members: new Map(members) };
-}
-
-/** Reports an absence by its name in reports, which no module writes, and reads it as it is meant. */
-function withPlainAbsences(node: Located, path: string, { mistakes }: Reading): Located {
-  if (node.type !== 'map') return node;
-  const resource = node.members.get('resource')?.value;
-  for (const { members } of [node, ...(resource?.type === 'map' ? [resource] : [])]) {
-    for (const [name, member] of members) {
-      if (!isAbsence(name)) continue;
-      mistakes.error('unknown_kind', `an absence is written "absent: {${kindOfAbsence(name)}: …}"`, path, member.key);
-      const value: Located = { type: 'map', members: new Map([[kindOfAbsence(name), member]]), ...placeOfKey(member) };
-      const kept = [...node.members].filter(([other]) => other !== name && other !== 'resource');
-      return { ...node, members: new Map([...kept, ['absent', { key: member.key, value }]]) };
-    }
-  }
-  return node;
-}
-
-const placeOfKey = ({ key }: LocatedMember) => ({ start: key.start, end: key.start });
-
-/** Reads an entry with a kind in place of `resource`, such as `package-apt: {name: nginx}`, as one with `resource`. */
-function withResource(node: Located, kinds: KindSet): Located {
-  if (node.type !== 'map' || MAKING.some((name) => node.members.has(name))) return node;
-  const [found, another] = [...node.members].filter(([name]) => isKind(kinds, name));
-  if (found === undefined || another !== undefined) return node;
-  const [name, { key, value }] = found;
-  const choice: Located = { type: 'map', members: new Map([[name, { key, value }]]), start: key.start, end: key.start };
-  const members = [...node.members].map(([member, one]) =>
-    member === name ? (['resource', { key, value: choice }] as const) : ([member, one] as const),
-  );
-  return { ...node, members: new Map(members) };
-}
-
-function withIndentedKind(node: Located, path: string, { kinds, mistakes }: Reading): Located {
-  if (node.type !== 'map') return node;
-  const resource = node.members.get('resource');
-  const isEmpty = resource?.value.type === 'scalar' && resource.value.raw === '';
-  const beside = [...node.members].filter(([name]) => isKind(kinds, name));
-  const [first] = beside;
-  if (!resource || !isEmpty || first === undefined) return node;
-  const [name, { key }] = first;
-  mistakes.error('misplaced_key', `"${name}" belongs below "resource": indent it by two more spaces`, path, key);
-  const kept = [...node.members].filter(([member]) => !isKind(kinds, member) && member !== 'resource');
-  const value: Located = { type: 'map', members: new Map(beside), start: key.start, end: key.start };
-  return { ...node, members: new Map([...kept, ['resource', { key: resource.key, value }]]) };
 }
 
 /** Rewrites `/etc/./web/` as `/etc/web`, so that equal paths compare equal. */

@@ -284,6 +284,9 @@ function advice(branches: readonly TSchema[], wanted: readonly string[], node: L
   if (typeof value !== 'string') return '';
   if (wanted.includes('object') && /^[\w-]+:\S/.test(value)) return '; behind a key stands ": ", with a space';
   if (hasExpression(value)) return '; with a text around it, an expression gives a text';
+  // The body of a kind, which has no title.
+  const required = branches.map(shapeOf).flatMap((one) => (one.title === undefined ? (one.required ?? []) : []));
+  if (required.length === 1) return `; write {${required[0]}: ${shortened(raw)}}`;
   const spoken = value.toLowerCase();
   if (wanted.includes('boolean') && Object.hasOwn(SPOKEN, spoken))
     return `; write ${SPOKEN[spoken]}${withoutQuotes(raw)}`;

@@ -5,7 +5,7 @@ import { type Body, TRIGGER_FIELDS, type TriggerField } from '../resources/kind.
 import { checkShape } from './check-shape.js';
 import { MistakeList } from './diagnostic.js';
 import { hasExpression } from './expression.js';
-import { absenceNames, isKind, type KindSet, type KnownKind, kindNames, settledBody } from './kind-set.js';
+import { absenceNames, type KindSet, type KnownKind, kindNames, settledBody } from './kind-set.js';
 import {
   dataOf,
   type Located,
@@ -201,12 +201,15 @@ const BESIDE_RESOURCE: ReadonlySet<string> = new Set([
   ...['id', 'name', 'depends_on', 'resource', 'absent', 'variants', 'when', 'if', 'for_each'],
 ]);
 
+/** True for a key that stands beside a kind. */
+export const isEntryKey = (key: string): boolean => BESIDE_RESOURCE.has(key);
+
 /** Returns advice for a key of an entry that stands inside a body or in place of a kind; null for other keys. */
 const besideResource = (key: string): string | null =>
   key === 'absent'
     ? '"absent" stands in place of "resource": absent: {KIND: …}'
     : BESIDE_RESOURCE.has(key)
-      ? `"${key}" belongs beside "resource", not below it`
+      ? `"${key}" belongs into the entry, not into the body of its kind`
       : null;
 
 const BESIDE_VARIANTS: ReadonlySet<string> = new Set(['id', 'name', 'depends_on', 'if', 'for_each', 'key']);
@@ -218,9 +221,8 @@ export const belowResource =
     const has = (name: string) => Object.hasOwn(properties, name);
     if (!has('resource')) return null;
     if (key === 'resources') return 'a group of resources cannot hold another group';
-    if (isKind(kinds, key)) return `"${key}" belongs below a "resource:" of its own`;
     if (!BESIDE_RESOURCE.has(key) && kindsNamed(key, kindNames(kinds)).length > 0) {
-      return `"${key}" is no key of a resource; a kind stands below "resource:", such as ${kindsNamed(key, kindNames(kinds))[0]}`;
+      return `"${key}" is no key of a resource; write its kind, such as ${kindsNamed(key, kindNames(kinds))[0]}`;
     }
     if (has('when') && key === 'absent') {
       return 'a variant has a "resource"; what is absent for some agents is an entry of its own, with "if"';

@@ -41,8 +41,9 @@ export type AttributeClause = Readonly<Record<string, string>>;
 /** An object with one key, the kind, and its body below. */
 export type KindChoice = Readonly<Record<string, Body>>;
 
-/** Title of an entry of `resources`. */
+/** Titles of an entry of `resources`, and of one of `variants`. */
 const ENTRY = 'Resource';
+const VARIANT = 'Variant';
 
 const LINE = '^[^\\u0000-\\u001f\\u007f]+$';
 
@@ -179,7 +180,7 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(
 ) {
   const variant = closed(
     { when: clauseSchema, resource: choice },
-    { title: 'Variant', description: 'A resource for the agents that the clause matches' },
+    { title: VARIANT, description: 'A resource for the agents that the clause matches' },
   );
   const named = {
     name: optional(
@@ -278,7 +279,7 @@ export type Template = Type.Static<typeof templateSchema>;
 /** The kinds of the catalogue, with their absences. */
 export const STANDARD_KINDS: KindSet = kindSet(CATALOGUE);
 
-/** JSON Schema 2020-12 of a module, for editors. Entries may have a kind in place of `resource`, as reading admits it. */
+/** JSON Schema 2020-12 of a module, for editors. Entries and variants may have a kind in place of `resource`, as reading admits it. */
 export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
   const names = kindNames(kinds);
   const refs = Object.fromEntries(names.map((name) => [name, { $ref: `#/$defs/choice/properties/${name}` }]));
@@ -288,15 +289,18 @@ export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: 'urn:orch:schema:module:v1',
-    ...JSON.parse(schema, (_, value) =>
-      value?.title === ENTRY
-        ? {
-            ...value,
-            properties: { ...value.properties, ...refs, absent: { $ref: '#/$defs/absent' } },
-            oneOf: [...value.oneOf, ...required, { required: ['absent'] }],
-          }
-        : value,
-    ),
+    ...JSON.parse(schema, (_, value) => {
+      const properties = { ...value?.properties, ...refs };
+      if (value?.title === VARIANT) {
+        return { ...value, properties, required: ['when'], oneOf: [{ required: ['resource'] }, ...required] };
+      }
+      if (value?.title !== ENTRY) return value;
+      return {
+        ...value,
+        properties: { ...properties, absent: { $ref: '#/$defs/absent' } },
+        oneOf: [...value.oneOf, ...required, { required: ['absent'] }],
+      };
+    }),
     $defs: JSON.parse(
       JSON.stringify({
         choice: choiceSchema([...kinds].filter(([name]) => isKind(kinds, name))),

@@ -3,8 +3,10 @@ import { isTagKey, isTagValue, TAG_KEY_RULE, TAG_VALUE_RULE } from '../../kernel
 import { escapePointer } from '../../kernel/validator.js';
 import { canApplyTogether, choicesAmong, findGap, type SupportedAgents, showClause } from '../clause.js';
 import { hasExpression } from '../expression.js';
-import { isKind, type KindSet } from '../kind-set.js';
+import { isEntryKey } from '../kind-choice.js';
+import { type KindSet, kindNames } from '../kind-set.js';
 import { items, type Located, member } from '../located.js';
+import { kindsNamed } from '../meant-key.js';
 import { suggestion } from '../nearest.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
 import { quoted } from '../printable.js';
@@ -114,6 +116,10 @@ function checkDistro(clause: Located | undefined, path: string, mistakes: RuleCo
   mistakes.warning('unknown_distro', `${quoted(value)} is not a known distro${meant}`, `${path}/distro`, node);
 }
 
+/** True for a key that is reported as the name of no kind. */
+const isMeantAsKind = (name: string, kinds: KindSet): boolean =>
+  !isEntryKey(name) && kindsNamed(name, kindNames(kinds)).length > 0;
+
 /** Checks that an entry has either one resource or variants, and that kinds stand below `resource`. */
 export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet): void {
   for (const { node, path } of outline.entries) {
@@ -134,8 +140,9 @@ export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet):
         `${path}/${later === resource ? 'resource' : 'variants'}`,
         later.key,
       );
-    } else if (!resource && !variants && ![...node.members.keys()].some((name) => isKind(kinds, name))) {
-      mistakes.error('resource_missing', 'a resource needs "resource", "absent" or "variants"', path, node);
+    } else if (!resource && !variants && ![...node.members.keys()].some((name) => isMeantAsKind(name, kinds))) {
+      const message = 'a resource needs its kind, such as file-unix: {path: /etc/motd}, or "absent" or "variants"';
+      mistakes.error('resource_missing', message, path, node);
     }
   }
   for (const { node, path } of outline.groups) {
