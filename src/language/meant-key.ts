@@ -27,6 +27,15 @@ const FILE: KeyAdvice = {
   body: 'content',
   data: 'content',
 };
+const SYMLINK: KeyAdvice = {
+  ...DIRECTORY,
+  target: 'target',
+  src: 'target',
+  source: 'target',
+  to: 'target',
+  mode: ' a link has no mode of its own',
+  force: 'replace',
+};
 const PACKAGE: KeyAdvice = {
   state: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
   ensure: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
@@ -150,6 +159,7 @@ const INPUT: KeyAdvice = {
 const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
   [/^directory-/, DIRECTORY],
   [/^file-/, FILE],
+  [/^symlink-/, SYMLINK],
   [/^package-/, PACKAGE],
   [/^service-/, SERVICE],
   [/^user-/, USER],
@@ -178,6 +188,7 @@ const OTHER_KINDS: Readonly<Record<string, string>> = {
   template: 'file',
   dir: 'directory',
   folder: 'directory',
+  link: 'symlink',
   pkg: 'package',
   yum: 'dnf',
   homebrew: 'brew',

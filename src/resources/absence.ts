@@ -18,6 +18,8 @@ import { packageWinget } from './package-winget.js';
 import type { PackageHave } from './packages/indexed-package.js';
 import { serviceSystemd } from './service-systemd.js';
 import { unitAt } from './services/systemd-unit-file.js';
+import { symlinkUnix } from './symlink-unix.js';
+import { checkUnixPath } from './unix/unix-metadata.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
 import { windowsIdentity, windowsPath } from './windows/windows-path.js';
@@ -96,15 +98,23 @@ const noPath =
     return decide(paths.of(String(want.path)), have, want, context);
   };
 
-/** Plans that no file and no link is at a path. */
-const noFile = (paths: Paths, directoryKind: string): ResourceKind['plan'] =>
+interface Unlinking {
+  readonly directoryKind: string;
+  /** What goes: a file or a link, or a link alone. */
+  readonly expect: 'either' | 'symlink';
+}
+
+/** Plans that no link, and unless `expect` says otherwise no file, is at a path. */
+const noEntry = (paths: Paths, { directoryKind, expect }: Unlinking): ResourceKind['plan'] =>
   noPath(paths, (path, have) => {
-    if (have.type === 'directory') {
-      return wrongType(`${path} is a directory; write absent: {${directoryKind}: {path: ${path}}}`);
-    }
+    const instead = (kind: string) => `write absent: {${kind}: {path: ${path}}}`;
+    if (have.type === 'directory') return wrongType(`${path} is a directory; ${instead(directoryKind)}`);
     if (have.type === 'other') return wrongType(`${path} is a ${have.what}, not a file`);
+    if (have.type === 'file' && expect === 'symlink') {
+      return wrongType(`${path} is a file, not a link; ${instead(fileUnix.kind)}`);
+    }
     const forget = unitAt(path) === null ? [] : [FORGET_UNIT];
-    return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path, orLink: true }, ...forget] };
+    return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path, expect }, ...forget] };
   });
 
 /** Plans that no directory is at a path. */
@@ -133,7 +143,11 @@ function checkTree(body: { readonly path?: unknown; readonly recursive?: unknown
 const directory = directoryUnix as unknown as ResourceKind;
 
 export const ABSENCES: readonly ResourceKind[] = [
-  absent(fileUnix, 'path', { plan: noFile(UNIX, 'directory-unix') }),
+  absent(fileUnix, 'path', { plan: noEntry(UNIX, { directoryKind: 'directory-unix', expect: 'either' }) }),
+  absent(symlinkUnix, 'path', {
+    check: (body) => checkUnixPath({ path: String(body.path) }),
+    plan: noEntry(UNIX, { directoryKind: 'directory-unix', expect: 'symlink' }),
+  }),
   absent(directoryUnix, 'path', {
     members: {
       recursive: optional(Type.Boolean({ description: 'True: with everything in it' })),
@@ -141,7 +155,7 @@ export const ABSENCES: readonly ResourceKind[] = [
     check: (body) => [...directory.check(body), ...checkTree(body)],
     plan: noDirectory(UNIX),
   }),
-  absent(fileWindows, 'path', { plan: noFile(WINDOWS, 'directory-windows') }),
+  absent(fileWindows, 'path', { plan: noEntry(WINDOWS, { directoryKind: 'directory-windows', expect: 'either' }) }),
   absent(directoryWindows, 'path', { plan: noDirectory(WINDOWS) }),
   absent(userUnix, 'name'),
   absent(userWindows, 'name'),

@@ -16,6 +16,7 @@ import { script } from './script.js';
 import { serviceLaunchd } from './service-launchd.js';
 import { serviceSystemd } from './service-systemd.js';
 import { serviceWindows } from './service-windows.js';
+import { symlinkUnix } from './symlink-unix.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
 
@@ -26,6 +27,7 @@ const byName = (kinds: readonly { readonly kind: string }[]): ReadonlyMap<string
 export const MODULE_KINDS = byName([
   fileUnix,
   directoryUnix,
+  symlinkUnix,
   fileWindows,
   directoryWindows,
   groupUnix,

@@ -45,7 +45,7 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
   exists: (have) => have.type !== 'absent',
 
   plan(want, found, context): Decision {
-    const have = afterRemovals(want.path, found, context, { rules: UNIX_RULES, other: 'file' });
+    const have = afterRemovals(want.path, found, context, { rules: UNIX_RULES, own: 'directory' });
     const owner = want.owner ?? null;
     const group = want.group ?? null;
     switch (have.type) {

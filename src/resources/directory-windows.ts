@@ -39,7 +39,7 @@ export const directoryWindows = defineResource<DirectoryBody, PathFact>({
 
   plan(want, found, context): Decision {
     const path = windowsPath(want.path);
-    const have = afterRemovals(path, found, context, { rules: WINDOWS_RULES, other: 'file' });
+    const have = afterRemovals(path, found, context, { rules: WINDOWS_RULES, own: 'directory' });
     const refuse = (what: string): Decision => ({
       action: 'fail',
       code: 'wrong_type',

@@ -57,7 +57,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
   exists: (have) => have.type !== 'absent',
 
   plan(want, found, context): Decision {
-    const have = afterRemovals(want.path, found, context, { rules: UNIX_RULES, other: 'directory' });
+    const have = afterRemovals(want.path, found, context, { rules: UNIX_RULES, own: 'file' });
     // A file with a secret is private unless the module says otherwise.
     const mode = want.mode ?? (context.sensitive ? PRIVATE_MODE : null);
     const owner = want.owner ?? null;

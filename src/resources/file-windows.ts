@@ -49,7 +49,7 @@ export const fileWindows = defineResource<FileBody, PathFact>({
 
   plan(want, found, context): Decision {
     const path = windowsPath(want.path);
-    const have = afterRemovals(path, found, context, { rules: WINDOWS_RULES, other: 'directory' });
+    const have = afterRemovals(path, found, context, { rules: WINDOWS_RULES, own: 'file' });
     const write = {
       do: 'write-file',
       path,

@@ -29,7 +29,8 @@ export type PathFact =
       Exposure)
   /** `entries` is null when not requested, and when there are more than `MAX_ENTRIES`. */
   | ({ readonly type: 'directory'; readonly entries: readonly string[] | null } & Metadata & Exposure)
-  | { readonly type: 'symlink'; readonly target: string }
+  /** `owner` is absent on Windows. */
+  | { readonly type: 'symlink'; readonly target: string; readonly owner?: Ownership }
   | { readonly type: 'other'; readonly what: 'fifo' | 'socket' | 'block device' | 'character device' | 'unknown' }
   /** The path cannot be observed; `code` and `message` say why. */
   | { readonly type: 'unreadable'; readonly code: FaultCode; readonly message: string };
@@ -105,6 +106,17 @@ export type FileStep =
       readonly parents?: boolean;
     }
   | {
+      /** Makes a symbolic link, in place of another one too. Fails for anything else that is there. */
+      readonly do: 'make-link';
+      readonly path: string;
+      readonly target: string;
+      readonly owner: Principal;
+      readonly group: Principal;
+      /** True to put it in the place of a regular file. */
+      readonly replace: boolean;
+      readonly parents?: boolean;
+    }
+  | {
       /**
        * Changes owner, group or mode; a null mode is the one that `keptMode` leaves. Fails when the type is not the expected one,
        * or when `refusalOfTakeover` refuses.
@@ -119,8 +131,8 @@ export type FileStep =
   | {
       readonly do: 'remove-file';
       readonly path: string;
-      /** True to remove a symbolic link in its place as well. */
-      readonly orLink?: boolean;
+      /** What may be removed: a regular file, a symbolic link, or both [default: file]. */
+      readonly expect?: 'file' | 'symlink' | 'either';
     }
   /** Removes a directory with everything in it that is on its file system. */
   | { readonly do: 'remove-tree'; readonly path: string }

@@ -40,7 +40,11 @@ export function findMissingParents(
   const parent = parentOf(path);
   const isDeclared = (directory: string) => context.declares('path', identityOf(directory), directoryKind);
   if (have.parent === 'directory' || isDeclared(parent)) return NO_MISSING_PARENTS;
-  const missing = (have.missing ?? []).slice((have.missing ?? []).findLastIndex(isDeclared) + 1);
+  // An earlier link leads to a directory once it is there.
+  const isLinked = (directory: string) => context.declares('path', identityOf(directory), 'symlink-unix');
+  const all = have.missing ?? [];
+  if (context.purpose === 'plan' && (isLinked(parent) || all.some(isLinked))) return NO_MISSING_PARENTS;
+  const missing = all.slice(all.findLastIndex(isDeclared) + 1);
   const later = missing.find((directory) => context.comesLater('path', identityOf(directory)));
   if (later !== undefined) return refused(`the directory ${later} does not exist; declare it before this one`);
   const isBlocked = have.parent !== 'absent' || context.declares('path', identityOf(parent));

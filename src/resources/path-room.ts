@@ -5,16 +5,17 @@ import type { PathRules } from './missing-parents.js';
 
 /**
  * Returns the fact that a plan for a path goes by.
- * @param other type of the object that may have to give way
+ * @param own type of the wanted object: objects of other types may have to give way
  */
 export function afterRemovals(
   path: string,
   have: PathFact,
   context: PlanContext,
-  { rules: { parentOf, identityOf }, other }: { readonly rules: PathRules; readonly other: 'file' | 'directory' },
+  { rules: { parentOf, identityOf }, own }: { readonly rules: PathRules; readonly own: PathFact['type'] },
 ): PathFact {
   const isRemoved = (at: string) => context.purpose === 'plan' && context.removes('path', identityOf(at));
-  if (have.type === other && (isRemoved(path) || context.cleared.includes(identityOf(path)))) {
+  const mayGiveWay = have.type !== own && ['file', 'directory', 'symlink'].includes(have.type);
+  if (mayGiveWay && (isRemoved(path) || context.cleared.includes(identityOf(path)))) {
     return { type: 'absent', parent: 'directory' };
   }
   if (have.type !== 'absent' || have.parent !== 'not-directory') return have;

@@ -27,7 +27,14 @@ export const RestoredSchema = closed({
 export type Restored = Type.Static<typeof RestoredSchema>;
 
 /** Kinds whose resources the agent can restore. */
-export const RESTORABLE_KINDS = ['file-unix', 'directory-unix', 'service-systemd', 'user-unix', 'group-unix'] as const;
+export const RESTORABLE_KINDS = [
+  'file-unix',
+  'directory-unix',
+  'symlink-unix',
+  'service-systemd',
+  'user-unix',
+  'group-unix',
+] as const;
 export type RestorableKind = (typeof RESTORABLE_KINDS)[number];
 
 /** True for kinds of resources that the agent can restore, without absences. */

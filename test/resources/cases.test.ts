@@ -13,8 +13,8 @@ interface Case {
   readonly purpose?: ReadPurpose;
   readonly facts: Facts;
   readonly body: Body;
-  /** Families and identities that come before. */
-  readonly declares?: readonly (readonly [Family, string])[];
+  /** Families and identities that come before, with their kinds; a path without one is a directory. */
+  readonly declares?: readonly (readonly [Family, string, string?])[];
   /** Those that come after. */
   readonly later?: readonly (readonly [Family, string])[];
   /** Directories that earlier resources make on their way. */
@@ -37,8 +37,13 @@ interface Case {
 }
 
 const root = join(import.meta.dirname, 'cases');
-const has = (list: Case['declares']) => (family: Family, identity: string) =>
-  (list ?? []).some(([one, other]) => one === family && other === identity);
+const has = (list: Case['declares']) => (family: Family, identity: string, kind?: string) =>
+  (list ?? []).some(
+    ([one, other, own]) =>
+      one === family &&
+      other === identity &&
+      (own === undefined ? kind?.startsWith('directory') !== false : kind === own),
+  );
 
 it('cover every kind', () => expect(readdirSync(root).sort()).toEqual([...CATALOGUE.keys()].sort()));
 

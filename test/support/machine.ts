@@ -199,6 +199,11 @@ export class FakeFiles {
         this.nodes.set(step.path, { type: 'directory', ...metadata });
         return null;
       }
+      case 'make-link':
+        if (node && node.type !== 'symlink' && !(step.replace && node.type === 'file'))
+          return refused('wrong_type', step.path);
+        this.nodes.set(step.path, { type: 'symlink', target: step.target });
+        return null;
       case 'set-metadata': {
         if (node?.type !== step.expect) return refused('wrong_type', step.path);
         const metadata = this.metadataOf(step, node, step.mode);

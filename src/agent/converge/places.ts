@@ -1,5 +1,7 @@
 /** Where the paths of a run lie on this machine, however they are written. */
+import { kindOfAbsence } from '../../resources/absence-name.js';
 import type { Host } from '../../resources/host.js';
+import { symlinkUnix } from '../../resources/symlink-unix.js';
 import { parentOf } from '../../resources/unix/unix-path.js';
 import { parentOfWindowsPath } from '../../resources/windows/windows-path.js';
 import type { Target } from './target.js';
@@ -8,10 +10,13 @@ import type { Target } from './target.js';
 export class Place {
   private readonly path: string;
   private readonly tools: Tools;
+  private readonly isLink: boolean;
 
-  constructor(path: string, tools: Tools) {
+  /** @param isLink true for a link, which is never a directory itself */
+  constructor(path: string, tools: Tools, isLink: boolean) {
     this.path = path;
     this.tools = tools;
+    this.isLink = isLink;
   }
 
   /** Name of the entry in its directory. */
@@ -22,7 +27,7 @@ export class Place {
 
   /** Name as a directory: differs from `self` where it exists as one. */
   get inside(): string {
-    return this.tools.nameOf(this.path);
+    return this.isLink ? this.self : this.tools.nameOf(this.path);
   }
 
   /** Names of the directories above, nearest first. */
@@ -63,8 +68,12 @@ interface Tools {
 export function placesOf(host: Host, targets: readonly Target[]): ReadonlyMap<number, Place> {
   const tools = host.platform === 'windows' ? BY_TEXT_ON_WINDOWS : unixTools(host);
   const paths = targets.filter(({ kind }) => kind?.family === 'path');
-  return new Map(paths.map(({ index, source }) => [index, new Place(source.identity, tools)]));
+  return new Map(
+    paths.map(({ index, source }) => [index, new Place(source.identity, tools, isLink(kindOfAbsence(source.kind)))]),
+  );
 }
+
+const isLink = (kind: string): boolean => kind === symlinkUnix.kind;
 
 const BY_TEXT_ON_WINDOWS: Tools = {
   nameOf: (path) => path,

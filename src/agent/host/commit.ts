@@ -9,6 +9,7 @@ import { type AccessLists, keepAttributes } from './attributes.js';
 import {
   type MadeParent,
   makeDirectory,
+  makeLink,
   makeParents,
   removeDirectory,
   removeFile,
@@ -95,7 +96,7 @@ class Group {
   /** Prepares the directories that something new comes into, together. The missing ones are made with the steps. */
   makeRooms(steps: readonly FileStep[]): void {
     const destinations = steps.flatMap(({ do: verb, path }) => {
-      if ((verb !== 'write-file' && verb !== 'make-directory') || problemOfUnixPath(path) !== null) return [];
+      if (!MAKES.has(verb) || problemOfUnixPath(path) !== null) return [];
       const place = this.walk.directory(parentOf(path));
       return place.kind === 'directory' ? [{ directory: place.held, path }] : [];
     });
@@ -133,6 +134,9 @@ class Group {
         return;
       case 'make-directory':
         task.changed = this.keep(makeDirectory(step, spot, { staging: this.staging, accounts: this.machine.accounts }));
+        return;
+      case 'make-link':
+        makeLink(step, spot, { staging: this.staging, accounts: this.machine.accounts });
         return;
       case 'set-metadata':
         task.directory = null;
@@ -218,6 +222,9 @@ class Group {
     return { directory: held, at, exposureOf: (entry) => this.walk.exposureOf(held, entry) };
   }
 }
+
+/** Steps that put something new into a directory. */
+const MAKES: ReadonlySet<FileStep['do']> = new Set(['write-file', 'make-directory', 'make-link']);
 
 const makesWay = (step: FileStep): boolean => 'parents' in step && step.parents === true;
 

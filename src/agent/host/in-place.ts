@@ -7,6 +7,7 @@ import {
   fchmodSync,
   fchownSync,
   fstatSync,
+  lchownSync,
   lstatSync,
   openSync,
   rmdirSync,
@@ -156,12 +157,34 @@ function removeForeignList(path: string, found: HeldEntry, mode: number, lists: 
   );
 }
 
-/** Removes a file, or a link if the step says so; a missing one is a success. Throws `wrong_type` for anything else. */
-export function removeFile({ path, orLink }: Pick<StepOf<'remove-file'>, 'path' | 'orLink'>, at: string): void {
+/**
+ * Makes a link with its owner, and moves it to its place. Without a declared owner it gets that of the link that it replaces.
+ * Throws `wrong_type` where something is in the way.
+ */
+export function makeLink(
+  step: StepOf<'make-link'>,
+  { directory, at }: StepLocation,
+  { staging, accounts }: Maker,
+): void {
+  const there = lstatSync(at, { throwIfNoEntry: false });
+  const isLink = there?.isSymbolicLink() === true;
+  if (there !== undefined && !isLink && !(step.replace && there.isFile())) {
+    throw new Fault('wrong_type', `${step.path} is no longer ${step.replace ? 'a file or a link' : 'a link'}`);
+  }
+  const link = staging.link({ directory, path: step.path }, step.target);
+  const made = lstatSync(link.place);
+  const owners = ownersOf(step, isLink ? there : inheritedBy(made, directory.stats, accounts.own), accounts);
+  if (!isSameOwner(made, owners)) lchownSync(link.place, owners.uid, owners.gid);
+  link.moveTo(at);
+}
+
+/** Removes what the step expects; a missing one is a success. Throws `wrong_type` for anything else. */
+export function removeFile({ path, expect = 'file' }: StepOf<'remove-file'>, at: string): void {
   const stats = lstatSync(at, { throwIfNoEntry: false });
   if (stats === undefined) return;
-  if (!stats.isFile() && !(orLink === true && stats.isSymbolicLink()))
-    throw new Fault('wrong_type', `${path} is no longer a regular file`);
+  const isExpected = stats.isSymbolicLink() ? expect !== 'file' : stats.isFile() && expect !== 'symlink';
+  if (!isExpected)
+    throw new Fault('wrong_type', `${path} is no longer a ${expect === 'symlink' ? 'link' : 'regular file'}`);
   unlinkSync(at);
 }
 

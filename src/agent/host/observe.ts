@@ -191,7 +191,8 @@ function look(at: string, exposureOf: ExposureOf): PathFact {
   if (!stats) return { type: 'absent', parent: 'directory' };
   if (stats.isFile()) return { ...file(stats, UNREAD), ...exposureOf(stats) };
   if (stats.isDirectory()) return { ...directory(stats, null), ...exposureOf(stats) };
-  return stats.isSymbolicLink() ? { type: 'symlink', target: targetOf(at) } : other(stats);
+  if (!stats.isSymbolicLink()) return other(stats);
+  return { type: 'symlink', target: targetOf(at), owner: { uid: stats.uid, gid: stats.gid } };
 }
 
 function targetOf(at: string): string {

@@ -55,6 +55,7 @@ function notPermitted(): readonly [FaultCode, string] {
 const DOING: Readonly<Record<FileStep['do'], string>> = {
   'write-file': 'write',
   'make-directory': 'make',
+  'make-link': 'make the link',
   'set-metadata': 'set owner or mode of',
   'remove-file': 'remove',
   'remove-directory': 'remove',

@@ -83,10 +83,7 @@ export class Staging {
 
   /** Makes an empty file that only this process can open. */
   file(destination: Destination): StagedFileEntry {
-    if (isVirtual(destination.directory)) {
-      const { code, message } = refusalOfVirtual(destination.path);
-      throw new Fault(code, message);
-    }
+    refuseVirtual(destination);
     const at = this.placeIn(this.room(destination), destination);
     return this.keep(new StagedFileEntry(at, openSync(at, CREATE, 0o600)));
   }
@@ -111,7 +108,9 @@ export class Staging {
     this.tools.lists.remember(made);
   }
 
+  /** Makes a link of this process's user. */
   link(destination: Destination, target: string): Staged {
+    refuseVirtual(destination);
     const at = this.placeIn(this.room(destination), destination);
     symlinkSync(target, at);
     return this.keep(new Staged(at));
@@ -261,6 +260,13 @@ export class StagedDirectory extends Staged {
   protected override remove(at: string): void {
     removeEmpty(at);
   }
+}
+
+/** Throws where only the kernel makes files. */
+function refuseVirtual({ directory, path }: Destination): void {
+  if (!isVirtual(directory)) return;
+  const { code, message } = refusalOfVirtual(path);
+  throw new Fault(code, message);
 }
 
 /** True for a directory of this process's user that no other can enter. */

@@ -48,6 +48,8 @@ async function perform(step: FileStep, walk: WindowsWalk, machine: WindowsMachin
       return writeFile(step, { directory, at }, machine);
     case 'make-directory':
       return void mkdirSync(at);
+    case 'make-link':
+      throw new Fault('unsupported_on_platform', `${step.path}: links are made on Linux and macOS only`);
     case 'set-metadata':
       throw new Fault('unsupported_on_platform', `Windows has no owner, group or mode to set for ${step.path}`);
     case 'remove-file':

@@ -28,6 +28,7 @@ const absentDirectoryKeeper: Keeper = {
 const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'file-unix': pathKeeper as Keeper,
   'directory-unix': pathKeeper as Keeper,
+  'symlink-unix': pathKeeper as Keeper,
   'service-systemd': unitKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
   'group-unix': groupKeeper as Keeper,
@@ -44,6 +45,6 @@ export function keeperOf(kind: string): Keeper | string {
 /** Returns the paths whose contents a kind saves. */
 export function pathsOf(named: string, body: object): readonly string[] {
   const kind = kindOfAbsence(named);
-  if ((kind === 'file-unix' || kind === 'directory-unix') && 'path' in body) return [String(body.path)];
+  if (isRestorable(kind) && KEEPERS[kind] === pathKeeper && 'path' in body) return [String(body.path)];
   return kind === 'service-systemd' && 'name' in body ? [unitPath(String(body.name))] : [];
 }

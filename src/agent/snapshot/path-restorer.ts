@@ -97,7 +97,8 @@ export class PathRestorer {
       // The entries of a directory that the apply has put there went before it.
       if (present?.isDirectory()) rmdirSync(at);
       if (saved.type === 'symlink') {
-        if (present?.isSymbolicLink() && readlinkSync(at) === saved.target) return null;
+        const isOwners = present?.uid === saved.uid && present.gid === saved.gid;
+        if (isOwners && present.isSymbolicLink() && readlinkSync(at) === saved.target) return null;
         const link = staging.link(destination, saved.target);
         lchownSync(link.place, saved.uid, saved.gid);
         link.moveTo(at);

@@ -24,6 +24,7 @@ export const STARTERS = {
     fields: ['mode: "0644"', 'content: |', `  Managed by orch on \${{ agent.name }}.`],
   },
   'directory-unix': { platforms: UNIX, hasPath: true, fields: ['mode: "0755"'] },
+  'symlink-unix': { platforms: UNIX, hasPath: true, fields: ['target: /srv/app/releases/1'] },
   'user-unix': { platforms: UNIX, fields: ['name: deploy', 'shell: /bin/sh'] },
   'group-unix': { platforms: UNIX, fields: ['name: deploy'] },
   'package-apt': {

@@ -25,7 +25,7 @@ export function problemOfUnixPath(path: string): string | null {
 }
 
 /** Returns the bytes of valid Unicode text in UTF-8. */
-const utf8Length = (text: string): number => encodeURIComponent(text).replace(/%[0-9A-F]{2}/g, '_').length;
+export const utf8Length = (text: string): number => encodeURIComponent(text).replace(/%[0-9A-F]{2}/g, '_').length;
 
 /** Returns the parent directory of a path; `/` directly below the root. */
 export function parentOf(path: string): string {
