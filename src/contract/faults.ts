@@ -125,6 +125,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   apply_failed: entry(500, 'Apply failed'),
   observe_failed: entry(500, 'Cannot observe'),
   wrong_type: entry(500, 'Wrong type'),
+  file_missing: entry(500, 'File missing'),
+  content_unsuitable: entry(500, 'Content unsuitable'),
   parent_missing: entry(500, 'Parent missing'),
   unsafe_path: entry(500, 'Unsafe path'),
   permission_denied: entry(500, 'Permission denied'),

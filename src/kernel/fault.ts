@@ -179,6 +179,8 @@ const FAULT_CODES = [
   'apply_failed',
   'observe_failed',
   'wrong_type',
+  'file_missing',
+  'content_unsuitable',
   'parent_missing',
   'unsafe_path',
   'permission_denied',

@@ -3,6 +3,7 @@ import { canonicalJson } from '../kernel/json.js';
 import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import { isAbsence, kindOfAbsence } from '../resources/absence-name.js';
+import { isWhole } from '../resources/edits/file-edit.js';
 import type { Body } from '../resources/kind.js';
 import { keyInFamily } from '../resources/resource-key.js';
 import { quoted } from './printable.js';
@@ -51,6 +52,7 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
     return known;
   });
   checkAbsences(nodes, byKey, errors);
+  checkEdits(nodes, byKey, errors);
   return { nodes, positions, byKey };
 }
 
@@ -68,6 +70,37 @@ function checkAbsences(nodes: readonly Node[], byKey: ReadonlyMap<string, number
     }
   }
 }
+
+/** Reports resources that change a part of a file that another one has as a whole, or that would undo each other. */
+function checkEdits(nodes: readonly Node[], byKey: ReadonlyMap<string, number>, errors: ResolutionError[]): void {
+  const inFiles = new Map<string, Node[]>();
+  for (const node of nodes) {
+    const path = node.first.option.kind.kind.edits?.(node.first.body);
+    if (path === undefined) continue;
+    const others = inFiles.get(path) ?? [];
+    inFiles.set(path, others);
+    const report = (why: string) => {
+      const { module, option } = node.first;
+      errors.push({ code: 'module_conflict', module: module.name, path: option.path, message: why });
+    };
+    const whole = nodes[byKey.get(keyInFamily('path', path, node.first.module.name)) ?? -1];
+    if (whole !== undefined && isWhole(whole.first.option.kind.kind.kind, whole.first.body) && !isAbsent(whole)) {
+      const { kind } = whole.first.option.kind.kind;
+      const as = kind === 'file-unix' ? 'with its whole content; put it there' : `as ${kind}; declare another path`;
+      const declared = `${quoted(path)}, which ${placeOfRealized(whole.first)} declares ${as}, or drop one of them`;
+      report(`${placeOfRealized(node.first)} changes a part of ${declared}`);
+    }
+    const rival = others.find((other) => excludes(node, other) || excludes(other, node));
+    if (rival !== undefined) {
+      const places = `${placeOfRealized(rival.first)} and ${placeOfRealized(node.first)}`;
+      report(`${places} undo each other in ${quoted(path)}; drop one of them, or make the pattern narrower`);
+    }
+    others.push(node);
+  }
+}
+
+const excludes = ({ first: own }: Node, { first: other }: Node): boolean =>
+  own.option.kind.kind.forbids?.(own.body, { kind: other.option.kind.kind.kind, body: other.body }) === true;
 
 /** True for the absence of something. */
 export const isAbsent = ({ first }: Node): boolean => first.option.kind.kind.absenceOf !== undefined;

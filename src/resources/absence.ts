@@ -2,6 +2,7 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { absenceOf, WITH_CONTENT } from './absence-name.js';
+import { blockName, blockUnix } from './block-unix.js';
 import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
 import { FORGET_UNIT, fileUnix } from './file-unix.js';
@@ -10,6 +11,7 @@ import { groupUnix } from './group-unix.js';
 import { groupWindows } from './group-windows.js';
 import type { PathFact } from './host.js';
 import type { Body, BodyProblem, Decision, PlanContext, ResourceKind } from './kind.js';
+import { absentLine, lineUnix } from './line-unix.js';
 import { packageApt, purging } from './package-apt.js';
 import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
@@ -18,13 +20,16 @@ import { packageWinget } from './package-winget.js';
 import type { PackageHave } from './packages/indexed-package.js';
 import { serviceSystemd } from './service-systemd.js';
 import { unitAt } from './services/systemd-unit-file.js';
+import { settingName, settingUnix } from './setting-unix.js';
 import { symlinkUnix } from './symlink-unix.js';
 import { checkUnixPath } from './unix/unix-metadata.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
 import { windowsIdentity, windowsPath } from './windows/windows-path.js';
 
-type Absence = Partial<Pick<ResourceKind, 'check' | 'plan'>> & {
+type Absence = Partial<Pick<ResourceKind, 'check' | 'plan' | 'forbids'>> & {
+  /** Schema of the body, where it is not the identity and further members. */
+  readonly schema?: Type.TSchema;
   /** Changes the decision about a removal. */
   readonly alter?: (want: Body, have: unknown, removal: Decision) => Decision;
   /** Members beside the one that is the identity. */
@@ -44,10 +49,12 @@ function absent<B extends object, Have>(
     absenceOf: kind,
     family: kind.family,
     platforms: kind.platforms,
-    schema: closed({ [identity]: properties[identity] ?? Type.String(), ...members }),
+    schema: own.schema ?? closed({ [identity]: properties[identity] ?? Type.String(), ...members }),
     check: own.check ?? ((body) => kind.check(body)),
     identity: (body, id) => kind.identity(body, id),
     requires: () => [],
+    ...(kind.edits && { edits: kind.edits }),
+    ...(own.forbids && { forbids: own.forbids }),
     ...(kind.batch !== undefined && { batch: kind.batch }),
     ...(kind.queried !== undefined && { queried: kind.queried }),
     ...(kind.thingsOf && { thingsOf: (host, wants) => kind.thingsOf?.(host, wants) ?? [] }),
@@ -155,6 +162,9 @@ export const ABSENCES: readonly ResourceKind[] = [
     check: (body) => [...directory.check(body), ...checkTree(body)],
     plan: noDirectory(UNIX),
   }),
+  absent(lineUnix, 'path', absentLine),
+  absent(blockUnix, 'path', { schema: closed(blockName) }),
+  absent(settingUnix, 'path', { schema: closed(settingName) }),
   absent(fileWindows, 'path', { plan: noEntry(WINDOWS, { directoryKind: 'directory-windows', expect: 'either' }) }),
   absent(directoryWindows, 'path', { plan: noDirectory(WINDOWS) }),
   absent(userUnix, 'name'),

@@ -1,5 +1,6 @@
 /** The catalogue of all resource kinds. */
 import { ABSENCES } from './absence.js';
+import { blockUnix } from './block-unix.js';
 import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
 import { fileUnix } from './file-unix.js';
@@ -7,6 +8,7 @@ import { fileWindows } from './file-windows.js';
 import { groupUnix } from './group-unix.js';
 import { groupWindows } from './group-windows.js';
 import type { ResourceKind } from './kind.js';
+import { lineUnix } from './line-unix.js';
 import { packageApt } from './package-apt.js';
 import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
@@ -16,6 +18,7 @@ import { script } from './script.js';
 import { serviceLaunchd } from './service-launchd.js';
 import { serviceSystemd } from './service-systemd.js';
 import { serviceWindows } from './service-windows.js';
+import { settingUnix } from './setting-unix.js';
 import { symlinkUnix } from './symlink-unix.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
@@ -28,6 +31,9 @@ export const MODULE_KINDS = byName([
   fileUnix,
   directoryUnix,
   symlinkUnix,
+  lineUnix,
+  blockUnix,
+  settingUnix,
   fileWindows,
   directoryWindows,
   groupUnix,

@@ -14,7 +14,7 @@ export function checkText(text: string): readonly BodyProblem[] {
 }
 
 /** True when a text has more bytes than that in UTF-8. */
-function isLongerThan(text: string, bytes: number): boolean {
+export function isLongerThan(text: string, bytes: number): boolean {
   if (text.length * 3 <= bytes) return false;
   if (text.length > bytes) return true;
   let size = 0;

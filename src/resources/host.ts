@@ -91,6 +91,8 @@ export type FileStep =
       readonly group: Principal;
       /** Permission bits; null for those that `keptMode` leaves of the replaced file (of a new file: 0644). */
       readonly mode: number | null;
+      /** Content that the file must still have, null for no file; absent where any content is replaced. */
+      readonly over?: string | null;
       /** True when the content holds a secret, so that no attribute of another user's file is kept. */
       readonly isSecret?: boolean;
       /** True to make missing parent directories. */

@@ -63,6 +63,8 @@ export interface PlanContext {
    * The resource removes them, the last of which has its path.
    */
   readonly cleared: readonly string[];
+  /** Returns the content that an earlier change of the same plan writes to a path; null for none. */
+  written(path: string): string | null;
   /** True when that identity is removed earlier in the same run. */
   removes(family: Family, identity: string): boolean;
   /** True when the body holds a secret; a new file is then private by default. */
@@ -110,6 +112,13 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   agreed?(one: B, other: B): B | null;
   /** Returns more distant ancestors that, if declared, must be applied first; `requires` returns the nearest ones. */
   above?(body: B): readonly { readonly family: Family; readonly identity: string }[];
+  /**
+   * Returns the path of the file of which the resource changes a part. Resources with one file are changed one after another, and
+   * no resource may have the whole file.
+   */
+  edits?(body: B): string;
+  /** True when another resource in the same file, as declared, would undo this one or be undone by it. */
+  forbids?(body: B, other: { readonly kind: string; readonly body: Body }): boolean;
   /** Maximum resources per read, for kinds with large observations [default: all]. */
   readonly batch?: number;
   /**

@@ -1,10 +1,10 @@
 /** Values of inputs: whatever the sets are, the choice depends on what they say and not on their order. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readPattern } from '../../src/kernel/pattern.js';
 import { compileModule } from '../../src/language/compile-module.js';
 import type { AgentFacts } from '../../src/language/evaluate.js';
 import { entriesOf, type GivenValues, moduleValues, valuesFor } from '../../src/language/inputs/choose.js';
-import { readPattern } from '../../src/language/inputs/pattern.js';
 import { parseValueSet, type ValueEntry } from '../../src/language/inputs/value-set.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { parseModule } from '../../src/language/parse-module.js';

@@ -19,6 +19,8 @@ interface Case {
   readonly later?: readonly (readonly [Family, string])[];
   /** Directories that earlier resources make on their way. */
   readonly made?: readonly string[];
+  /** Contents that earlier resources of the plan write. */
+  readonly written?: Readonly<Record<string, string>>;
   readonly removes?: readonly (readonly [Family, string])[];
   readonly sensitive?: boolean;
   readonly due?: readonly TriggerField[];
@@ -68,6 +70,7 @@ describe.each(readdirSync(root))('%s', (name) => {
       comesLater: has(given.later),
       isMade: (directory) => (given.made ?? []).includes(directory),
       cleared: [],
+      written: (path) => given.written?.[path] ?? null,
       removes: has(given.removes),
       sensitive,
       purpose,

@@ -14,6 +14,7 @@ const context = (more: Partial<PlanContext> = {}): PlanContext => ({
   accounts: new FakeHost({}).accounts(),
   declares: () => false,
   cleared: [],
+  written: () => null,
   removes: () => false,
   sensitive: false,
   purpose: 'plan',

@@ -12,6 +12,7 @@ const CONTEXT: PlanContext = {
   accounts: new FakeHost({}).accounts(),
   declares: () => false,
   cleared: [],
+  written: () => null,
   removes: () => false,
   sensitive: false,
   purpose: 'apply',

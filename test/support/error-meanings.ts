@@ -480,6 +480,15 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
       'Another kind of object has the path, such as a directory in place of a file, a link where no content is declared, or a file of the kernel.',
     mend: 'Move the object away, or declare another path.',
   },
+  file_missing: {
+    cause: 'The file of which a resource changes a part does not exist.',
+    mend: 'Declare what brings it before the resource, such as its package, or write `create: true`.',
+  },
+  content_unsuitable: {
+    cause:
+      'The content of a file leaves open what a change of a part of it means: it is not text, is too large, or has the part twice.',
+    mend: 'The message names the lines. Edit them by hand, or make the pattern narrower.',
+  },
   parent_missing: {
     cause: 'The parent directory is missing, and `parents` is false.',
     mend: 'Declare the directory, or leave out `parents: false`.',

@@ -1,6 +1,6 @@
 /** Cuts a run into groups that are changed together and made durable at once. */
 import type { Family } from '../../resources/kind.js';
-import type { Scope } from './scope.js';
+import { editedBy, type Scope } from './scope.js';
 import type { Target } from './target.js';
 
 /** Maximum resources per group, because their contents and descriptors are held at the same time. */
@@ -34,7 +34,8 @@ export function groupsToRemove(targets: readonly Target[], scope: Scope): readon
       !(family && ALONE.has(family)) &&
       group.length < GROUP_SIZE &&
       group[0]?.kind?.family === family &&
-      !group.some((member) => scope.isWithin(member, target));
+      !group.some((member) => scope.isWithin(member, target)) &&
+      !sharesFile(group, target);
     if (joins) group.push(target);
     else groups.push([target]);
   }
@@ -74,7 +75,8 @@ function inOrder(stretch: readonly Target[], scope: Scope): readonly (readonly T
   let members = new Set<number>();
   for (const target of stretch) {
     const group = groups.at(-1);
-    if (group && !scope.before(target).some((index) => members.has(index))) group.push(target);
+    const follows = scope.before(target).some((index) => members.has(index));
+    if (group && !follows && !sharesFile(group, target)) group.push(target);
     else {
       groups.push([target]);
       members = new Set();
@@ -82,4 +84,10 @@ function inOrder(stretch: readonly Target[], scope: Scope): readonly (readonly T
     members.add(target.index);
   }
   return groups;
+}
+
+/** True when one of the group changes a part of the same file, which has to be read again after that. */
+function sharesFile(group: readonly Target[], target: Target): boolean {
+  const path = editedBy(target);
+  return path !== null && group.some((member) => editedBy(member) === path);
 }

@@ -1,11 +1,11 @@
 /** The progress of a run: the status of each resource, and which resources it blocks. */
 import { isBad, skipped } from './examined.js';
 import type { Finding, Status } from './run-item.js';
-import type { Scope } from './scope.js';
+import { editedBy, type Scope } from './scope.js';
 import { isRemoval, type Target } from './target.js';
 
 /** Families whose changes bring nothing but the resource itself. */
-const SELF_CONTAINED: ReadonlySet<string | undefined> = new Set(['path', 'group', undefined]);
+const SELF_CONTAINED: ReadonlySet<string | undefined> = new Set(['group', undefined]);
 
 /** Files that make packages available: lists and keys of repositories. */
 const REPOSITORIES = /^\/etc\/(apt|yum\.repos\.d|pki\/rpm-gpg)\//;
@@ -67,5 +67,8 @@ export class ResourceProgress {
   }
 }
 
-export const addsOthers = ({ kind, source }: Target): boolean =>
-  !SELF_CONTAINED.has(kind?.family) || (kind?.family === 'path' && REPOSITORIES.test(source.identity));
+export function addsOthers(target: Target): boolean {
+  const { kind, source } = target;
+  const path = kind?.family === 'path' ? source.identity : editedBy(target);
+  return path === null ? !SELF_CONTAINED.has(kind?.family) : REPOSITORIES.test(path);
+}

@@ -240,7 +240,11 @@ export class Run {
       const moment = { ...this.quietly(target, accounts), due: due.fields };
       const examined = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
       this.progress.note(target, 'finding' in examined ? examined.finding.status : 'pending');
-      if ('pending' in examined) this.scope.noteMade(target, examined.pending.change.makes ?? []);
+      if ('pending' in examined) {
+        const { makes = [], steps } = examined.pending.change;
+        this.scope.noteMade(target, makes);
+        if (this.options.purpose === 'plan') this.scope.noteWritten(steps);
+      }
       if (removesIt(target) && isGone(examined)) this.scope.noteRemoved(target);
       return examined;
     });

@@ -1,6 +1,7 @@
 /** Relations between the resources of a run: declared identities, dependencies, removals and directories made on the way. */
 import { Fault } from '../../kernel/fault.js';
 import { stableOrder } from '../../kernel/order.js';
+import type { Step } from '../../resources/host.js';
 import type { Family, PlanContext, ReadPurpose } from '../../resources/kind.js';
 import { isTainted } from '../../resources/tainted-body.js';
 import type { Ledger } from './ledger.js';
@@ -31,6 +32,8 @@ export class Scope {
   private readonly made = new Map<string, number>();
   /** Positions of absences that go before another one, such as a file before its directory; by position of the latter. */
   private readonly inside = new Map<number, number[]>();
+  /** Files of which resources change a part, with the content that changes of the plan leave there. */
+  private readonly edited = new Map<string, string | null>();
   /** Packages that are absent, which go together with those that need them. */
   private readonly absentPackages = new Set<string>();
   private readonly ledger: Ledger;
@@ -47,6 +50,10 @@ export class Scope {
       // An absence provides nothing to others.
       const key = kind && !kind.absenceOf ? keyOf(kind.family, source.identity) : null;
       if (key && !this.declared.has(key)) this.declared.set(key, index);
+    }
+    for (const target of targets) {
+      const path = editedBy(target);
+      if (path !== null) this.edited.set(path, null);
     }
     this.noteAbsences(targets.filter(({ kind }) => kind?.absenceOf));
   }
@@ -114,6 +121,13 @@ export class Scope {
     }
   }
 
+  /** Records the contents that the steps of a plan write, as far as later resources change a part of them. */
+  noteWritten(steps: readonly Step[]): void {
+    for (const step of steps) {
+      if (step.do === 'write-file' && this.edited.has(step.path)) this.edited.set(step.path, step.content);
+    }
+  }
+
   /** Returns the directories that give way to a resource, innermost first. */
   clearedFor({ index }: Target): readonly string[] {
     return this.cleared.get(index) ?? [];
@@ -134,6 +148,7 @@ export class Scope {
       isMade: (directory) => (this.made.get(directory) ?? index) < index,
       removes: (family, identity) => this.removed.has(keyOf(family, identity)) || goesToo(keyOf(family, identity)),
       cleared: this.clearedFor(target),
+      written: (path) => this.edited.get(path) ?? null,
       sensitive: isTainted(source),
       memo,
       digest: (value) => this.ledger.digest(value),
@@ -144,6 +159,9 @@ export class Scope {
     return this.targets[index];
   }
 }
+
+/** Returns the file of which a resource changes a part; null for every other resource. */
+export const editedBy = ({ kind, source }: Target): string | null => kind?.edits?.(source.body) ?? null;
 
 const innermostFirst = (paths: readonly string[]): readonly string[] =>
   [...new Set(paths)].sort((a, b) => b.length - a.length);

@@ -1,5 +1,16 @@
 /** The new file of a `write-file` step, to be renamed over its target once it is durable. */
-import { fchmodSync, fchownSync, fstatSync, fsync, lstatSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { promisify } from 'node:util';
 import { Fault } from '../../kernel/fault.js';
 import type { Accounts, Ownership, Step } from '../../resources/host.js';
@@ -18,6 +29,7 @@ interface FileMachine {
   readonly reach: Reach;
 }
 
+const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const NEW_MODE = 0o644;
 /** Bits of an old mode that must not appear on the new file even for a moment. */
 const CLOSE = 0o7077;
@@ -25,6 +37,7 @@ const CLOSE = 0o7077;
 const sync = promisify(fsync);
 
 export class StagedFile {
+  private readonly step: WriteStep;
   private readonly target: string;
   private readonly entry: StagedFileEntry;
   private readonly mode: number;
@@ -35,6 +48,7 @@ export class StagedFile {
 
   /** Writes the content into a file of `machine.staging`, which removes it unless it is renamed. */
   constructor(step: WriteStep, location: StepLocation, machine: FileMachine) {
+    this.step = step;
     this.target = location.at;
     this.replaced = reachReplaced(machine.reach, location.at, step.path);
     let entry: StagedFileEntry | null = null;
@@ -85,7 +99,13 @@ export class StagedFile {
     await sync(this.entry.descriptor);
   }
 
+  /** Throws `busy` when the file has changed since the content was made from it. */
   rename(): void {
+    const { over, path } = this.step;
+    if (over !== undefined && !hasContent(this.target, over)) {
+      const message = `another program changed ${path} in the meantime, so it was left as it is; apply again`;
+      throw new Fault('busy', message);
+    }
     this.entry.moveTo(this.target);
   }
 
@@ -98,6 +118,19 @@ export class StagedFile {
     if (this.replaced === null) return NEW_MODE;
     const { stats } = this.replaced;
     return keptMode(stats.mode, { ...takeoverOf(step, stats, this.owners), isReplaced: true });
+  }
+}
+
+/** True when a file has exactly that content; with null, when there is no file. */
+function hasContent(at: string, content: string | null): boolean {
+  if (content === null) return lstatSync(at, { throwIfNoEntry: false }) === undefined;
+  const wanted = Buffer.from(content);
+  const descriptor = openSync(at, LOOK);
+  try {
+    const stats = fstatSync(descriptor);
+    return stats.isFile() && stats.size === wanted.length && readFileSync(descriptor).equals(wanted);
+  } finally {
+    closeSync(descriptor);
   }
 }
 

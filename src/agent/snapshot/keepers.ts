@@ -7,9 +7,11 @@ import type { Keeper } from './keeper.js';
 import type { SavedPath } from './saved-path.js';
 import { unitKeeper } from './unit-keeper.js';
 
-/** Files and directories that resources name. */
+const pathIn = (body: object): string => ('path' in body ? String(body.path) : '');
+
+/** Files, directories and links that resources name, and files of which they change a part. */
 const pathKeeper: Keeper<SavedPath> = {
-  save: (bodies, { paths }) => paths.save(bodies.map((body) => ('path' in body ? String(body.path) : ''))),
+  save: (bodies, { paths }) => paths.save(bodies.map(pathIn)),
   restore: async (saved, phase, { paths }) => (phase === 'state' ? paths.restore(saved) : null),
 };
 
@@ -29,6 +31,9 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'file-unix': pathKeeper as Keeper,
   'directory-unix': pathKeeper as Keeper,
   'symlink-unix': pathKeeper as Keeper,
+  'line-unix': pathKeeper as Keeper,
+  'block-unix': pathKeeper as Keeper,
+  'setting-unix': pathKeeper as Keeper,
   'service-systemd': unitKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
   'group-unix': groupKeeper as Keeper,
@@ -45,6 +50,6 @@ export function keeperOf(kind: string): Keeper | string {
 /** Returns the paths whose contents a kind saves. */
 export function pathsOf(named: string, body: object): readonly string[] {
   const kind = kindOfAbsence(named);
-  if (isRestorable(kind) && KEEPERS[kind] === pathKeeper && 'path' in body) return [String(body.path)];
+  if (isRestorable(kind) && KEEPERS[kind] === pathKeeper) return [pathIn(body)];
   return kind === 'service-systemd' && 'name' in body ? [unitPath(String(body.name))] : [];
 }

@@ -25,6 +25,13 @@ export const STARTERS = {
   },
   'directory-unix': { platforms: UNIX, hasPath: true, fields: ['mode: "0755"'] },
   'symlink-unix': { platforms: UNIX, hasPath: true, fields: ['target: /srv/app/releases/1'] },
+  'line-unix': { platforms: UNIX, hasPath: true, fields: ['line: example=true'] },
+  'block-unix': {
+    platforms: UNIX,
+    hasPath: true,
+    fields: ['name: example', 'content: |', `  # Managed by orch on \${{ agent.name }}.`],
+  },
+  'setting-unix': { platforms: UNIX, hasPath: true, fields: ['format: ini', 'key: example', 'value: "true"'] },
   'user-unix': { platforms: UNIX, fields: ['name: deploy', 'shell: /bin/sh'] },
   'group-unix': { platforms: UNIX, fields: ['name: deploy'] },
   'package-apt': {

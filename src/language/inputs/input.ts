@@ -1,7 +1,7 @@
 /** Inputs of a module: the values that it takes from outside, with their types and what they must keep to. */
 import type { TSchema } from 'typebox';
+import type { Pattern } from '../../kernel/pattern.js';
 import type { Value, ValueType } from '../values.js';
-import type { Pattern } from './pattern.js';
 
 export const INPUT_TYPES = ['string', 'integer', 'number', 'boolean', 'list', 'map', 'object'] as const;
 export type InputType = (typeof INPUT_TYPES)[number];

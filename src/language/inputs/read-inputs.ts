@@ -1,6 +1,7 @@
 /** Reads the `inputs` of a module and reports every mistake in them. */
 import * as Type from 'typebox';
 import { SECRET_NAME_PATTERN } from '../../kernel/ids.js';
+import { type Pattern, readPattern } from '../../kernel/pattern.js';
 import { closed } from '../../kernel/schema.js';
 import { escapePointer } from '../../kernel/validator.js';
 import { checkShape } from '../check-shape.js';
@@ -11,7 +12,6 @@ import { INSTEAD } from '../shape-schema.js';
 import { BOOLEAN, type FieldType, NUMBER, SECRET, TEXT, UNKNOWN, type Value, type ValueType } from '../values.js';
 import { INPUT_NAME_PATTERN, INPUT_TYPES, type Input, type Inputs, type InputType } from './input.js';
 import { LEVEL, MAX_INPUTS } from './input-schema.js';
-import { type Pattern, readPattern } from './pattern.js';
 import { settle } from './settle.js';
 
 /** Maximum types inside each other. */

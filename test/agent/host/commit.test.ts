@@ -22,6 +22,88 @@ import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '..
 
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
 
+describe('write-file over a content', () => {
+  it.each([
+    ['another content', 'theirs\n'],
+    ['a longer content', 'old\nmore\n'],
+    ['an empty file', ''],
+  ])('leaves %s as it is, with the reason', async (_, theirs) => {
+    const file = join(place(), 'f');
+    writeFileSync(file, theirs);
+    expect(await commitOne(write(file, 'new\n', { over: 'old\n' }))).toEqual({
+      code: 'busy',
+      message: `another program changed ${file} in the meantime, so it was left as it is; apply again`,
+    });
+    expect(readFileSync(file, 'utf8')).toBe(theirs);
+  });
+
+  it('replaces exactly that content, and makes a file only where there is none', async () => {
+    const file = join(place(), 'f');
+    expect(await commitOne(write(file, 'ä\n', { over: null }))).toBeNull();
+    expect(await commitOne(write(file, 'new\n', { over: 'ä\n' }))).toBeNull();
+    expect(await commitOne(write(file, 'newer\n', { over: null }))).toMatchObject({ code: 'busy' });
+    expect(readFileSync(file, 'utf8')).toBe('new\n');
+  });
+
+  it('is done once where two steps go by the same content', async () => {
+    const file = join(place(), 'f');
+    writeFileSync(file, 'old');
+    const outcomes = await host().commit([
+      write(file, 'old a', { over: 'old' }),
+      write(file, 'old b', { over: 'old' }),
+    ]);
+    expect(outcomes).toEqual([null, expect.objectContaining({ code: 'busy' })]);
+    expect(readFileSync(file, 'utf8')).toBe('old a');
+  });
+});
+
+describe('make-link', () => {
+  const link = (
+    path: string,
+    target: string,
+    more: Partial<Extract<FileStep, { do: 'make-link' }>> = {},
+  ): FileStep => ({
+    do: 'make-link',
+    path,
+    target,
+    owner: null,
+    group: null,
+    replace: false,
+    ...more,
+  });
+
+  it('makes a link, moves it, and takes the place of a file only where that is wanted', async () => {
+    const directory = place();
+    const path = join(directory, 'link');
+    expect(await commitOne(link(path, 'a'))).toBeNull();
+    expect(await commitOne(link(path, '../b c'))).toBeNull();
+    expect(readlinkSync(path)).toBe('../b c');
+    writeFileSync(join(directory, 'file'), 'x');
+    expect(await commitOne(link(join(directory, 'file'), 'a'))).toEqual({
+      code: 'wrong_type',
+      message: `${join(directory, 'file')} is no longer a link`,
+    });
+    expect(await commitOne(link(join(directory, 'file'), 'a', { replace: true }))).toBeNull();
+    mkdirSync(join(directory, 'directory'));
+    expect(await commitOne(link(join(directory, 'directory'), 'a', { replace: true }))).toMatchObject({
+      code: 'wrong_type',
+    });
+    expect(readdirSync(directory).sort()).toEqual(['directory', 'file', 'link']);
+  });
+
+  it('sets the owner of the link, keeps that of the one it replaces, and never touches the target', async (context) => {
+    needs(context, isRoot, 'root');
+    const directory = place();
+    const path = join(directory, 'link');
+    writeFileSync(join(directory, 'target'), '');
+    expect(await commitOne(link(path, 'target', { owner: '1234', group: '2345' }))).toBeNull();
+    expect(lstatSync(path)).toMatchObject({ uid: 1234, gid: 2345 });
+    expect(await commitOne(link(path, './target'))).toBeNull();
+    expect(lstatSync(path)).toMatchObject({ uid: 1234, gid: 2345 });
+    expect(statSync(path)).toMatchObject({ uid: 0, gid: 0 });
+  });
+});
+
 describe('write-file', () => {
   it('makes a file with mode 0644 and leaves nothing beside it', async () => {
     const directory = place();

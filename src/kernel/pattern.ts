@@ -1,4 +1,4 @@
-/** Patterns of inputs, in the syntax of RE2: their time grows only with the text, whoever wrote them. */
+/** Patterns of inputs and of lines, in the syntax of RE2: their time grows only with the text. */
 import { RE2JS, RE2JSException } from 're2js';
 
 /** Maximum characters of a pattern. */

@@ -1,0 +1,231 @@
+/** Kinds that change a part of a file of others: its owner, its mode and all other bytes stay. */
+import type { TSchema } from 'typebox';
+import { isLongerThan } from '../file-content.js';
+import { type FileStep, MAX_CONTENT_BYTES, type PathFact, READ_BATCH } from '../host.js';
+import type { Body, BodyProblem, Decision, FieldChange, PlanContext, ResourceKind } from '../kind.js';
+import { defineResource } from '../kind.js';
+import { findMissingParents } from '../missing-parents.js';
+import { checkUnixPath } from '../unix/unix-metadata.js';
+import { aboveUnixPath, parentOf, UNIX_RULES } from '../unix/unix-path.js';
+import { contentOf, linesOf, type TextLines } from './text-lines.js';
+
+/** What an edit changes. */
+export interface Edited {
+  readonly lines: TextLines;
+  readonly changes: readonly FieldChange[];
+  readonly text?: { readonly before: string | null; readonly after: string };
+}
+
+/** Why a text cannot be edited, without the path. */
+export interface EditRefusal {
+  readonly refusal: string;
+}
+
+interface FileEdit<B extends object> {
+  readonly kind: `${string}-${string}`;
+  readonly platforms?: ResourceKind['platforms'];
+  readonly schema: TSchema;
+  check(body: B): readonly BodyProblem[];
+  /** Returns the path of the file. */
+  path(body: B): string;
+  /** Returns the name of the part within the file. */
+  part(body: B): string;
+  /** True when a missing file is made. */
+  creates(body: B): boolean;
+  /** True when the text has the part, in whatever form. */
+  has(body: B, lines: TextLines): boolean;
+  /** Puts the part into a text; null when it is there as wanted. */
+  put(body: B, lines: TextLines): Edited | EditRefusal | null;
+  /** Takes the part out of a text; null when it is not there. */
+  take(body: B, lines: TextLines): TextLines | EditRefusal | null;
+  forbids?: ResourceKind<B>['forbids'];
+}
+
+/** The file, and whether it has the part. */
+export interface EditHave {
+  readonly file: PathFact;
+  readonly isThere: boolean;
+}
+
+export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKind<B, EditHave> {
+  const identity = (body: B) => `${edit.path(body)}: ${edit.part(body)}`;
+  return defineResource<B, EditHave>({
+    kind: edit.kind,
+    family: edit.kind,
+    platforms: edit.platforms ?? ['linux', 'macos'],
+    schema: edit.schema,
+    check: (body) => [...checkUnixPath({ path: edit.path(body) }), ...edit.check(body)],
+    identity,
+    edits: edit.path,
+    ...(edit.forbids && { forbids: edit.forbids }),
+    requires: (body) => [edit.path(body), parentOf(edit.path(body))].map(at),
+    above: (body) => aboveUnixPath({ path: edit.path(body) }),
+    batch: READ_BATCH,
+    read(host, wants) {
+      const paths = [...new Set(wants.map(edit.path))];
+      const facts = host.observe(paths.map((path) => ({ path, content: true, entries: false })));
+      const files = new Map(paths.map((path, index) => [path, facts[index]]));
+      return wants.map((want) => {
+        const file = files.get(edit.path(want)) ?? UNREAD;
+        const text = textIn(file);
+        return { file, isThere: text !== null && edit.has(want, linesOf(text)) };
+      });
+    },
+    exists: ({ isThere }) => isThere,
+
+    plan(want, { file, isThere }, context): Decision {
+      const path = edit.path(want);
+      const found = contentAt(path, file, context);
+      if ('code' in found) return { action: 'fail', ...found };
+      if (found.text === null) return newFile(edit, want, file, context);
+      const edited = edit.put(want, linesOf(found.text));
+      if (edited === null) return { action: 'none' };
+      if ('refusal' in edited) return unsuitable(edited.refusal);
+      const { changes, text } = edited;
+      const refusal = refusalOfSecret(path, file, context);
+      if (refusal !== null) return refusal;
+      return writing(
+        path,
+        { action: isThere ? 'update' : 'create', changes, ...(text && { text }) },
+        found.text,
+        edited.lines,
+      );
+    },
+
+    planRemoval(last, { file }, context): Decision {
+      const path = edit.path(last);
+      const found = contentAt(path, file, context);
+      if ('code' in found) {
+        if (file.type === 'unreadable') return { action: 'fail', ...found };
+        return { action: 'release', reason: found.message };
+      }
+      if (found.text === null) return { action: 'none' };
+      const taken = edit.take(last, linesOf(found.text));
+      if (taken === null) return { action: 'none' };
+      if ('refusal' in taken) return unsuitable(taken.refusal);
+      return writing(path, { action: 'remove', changes: [] }, found.text, taken);
+    },
+  });
+}
+
+const at = (identity: string) => ({ family: 'path', identity }) as const;
+const UNREAD: PathFact = { type: 'unreadable', code: 'observe_failed', message: 'the file was not read' };
+const NEW_MODE = 0o644;
+const PRIVATE_MODE = 0o600;
+
+const unsuitable = (message: string): Decision => ({ action: 'fail', code: 'content_unsuitable', message });
+
+/** Returns the text of a file; null for everything else. */
+const textIn = (file: PathFact): string | null =>
+  file.type === 'file' && file.content.kind === 'text' ? file.content.text : null;
+
+/** Returns the text that an edit begins with, null for a file that is missing, or why it cannot be edited. */
+function contentAt(
+  path: string,
+  file: PathFact,
+  context: PlanContext,
+): { readonly text: string | null } | Pick<Extract<Decision, { action: 'fail' }>, 'code' | 'message'> {
+  const written = context.written(path);
+  if (written !== null) return { text: written };
+  switch (file.type) {
+    case 'absent':
+      return { text: null };
+    case 'unreadable':
+      return { code: file.code, message: file.message };
+    case 'directory':
+      return { code: 'wrong_type', message: `${path} is a directory, not a file` };
+    case 'other':
+      return { code: 'wrong_type', message: `${path} is a ${file.what}, not a file` };
+    case 'symlink': {
+      const message = `${path} is a symlink to ${file.target}, which is not followed; declare the path of the file itself`;
+      return { code: 'wrong_type', message };
+    }
+    case 'file': {
+      const { content } = file;
+      if (file.isVirtual) {
+        return { code: 'wrong_type', message: `${path} is a file of the kernel; change its values with a script` };
+      }
+      if (content.kind === 'too-large') {
+        const message = `${path} has ${file.size} bytes, and a file is edited up to ${MAX_CONTENT_BYTES} bytes`;
+        return { code: 'content_unsuitable', message };
+      }
+      if (content.kind !== 'text' || content.text.includes('\0')) {
+        return { code: 'content_unsuitable', message: `${path} is not text in UTF-8, so no part of it is changed` };
+      }
+      return { text: content.text };
+    }
+  }
+}
+
+/** Plans a file that holds nothing but the part. */
+function newFile<B extends object>(edit: FileEdit<B>, want: B, file: PathFact, context: PlanContext): Decision {
+  const path = edit.path(want);
+  if (!edit.creates(want) && !context.mayAppear) {
+    const message = `${path} does not exist; "create: true" makes it, or declare what brings it before this`;
+    return { action: 'fail', code: 'file_missing', message };
+  }
+  const edited = edit.put(want, linesOf(''));
+  if (edited === null) return { action: 'none' };
+  if ('refusal' in edited) {
+    return context.mayAppear
+      ? { action: 'create', changes: [], steps: [], reason: MAY_COME }
+      : unsuitable(edited.refusal);
+  }
+  const { changes, text } = edited;
+  if (file.type !== 'absent' || !edit.creates(want)) {
+    return { action: 'create', changes, ...(text && { text }), steps: [], reason: MAY_COME };
+  }
+  if (file.isVirtual) return unsuitable(`${path} would be a file of the kernel, which only the kernel makes`);
+  const missing = findMissingParents({ path }, file, context, UNIX_RULES);
+  if (missing.refusal) return missing.refusal;
+  const step = writeStep(path, null, edited.lines, context.sensitive ? PRIVATE_MODE : NEW_MODE);
+  return {
+    action: 'create',
+    changes: [...missing.changes, ...changes],
+    ...(text && { text }),
+    steps: [{ ...step, ...missing.parents }],
+    ...missing.makes,
+  };
+}
+
+const MAY_COME = 'the file may come with an earlier change';
+
+/** Adds the step that writes the edited text, unless the file becomes too large to be edited again. */
+function writing(
+  path: string,
+  decision: { readonly action: 'create' | 'update' | 'remove'; readonly changes: readonly FieldChange[] },
+  before: string,
+  lines: TextLines,
+): Decision {
+  const step = writeStep(path, before, lines, null);
+  if (isLongerThan(step.content, MAX_CONTENT_BYTES)) {
+    return unsuitable(`${path} would have more than ${MAX_CONTENT_BYTES} bytes, up to which a file is edited`);
+  }
+  return { ...decision, steps: [step] };
+}
+
+const writeStep = (path: string, over: string | null, lines: TextLines, mode: number | null) =>
+  ({ do: 'write-file', path, content: contentOf(lines), owner: null, group: null, mode, over }) satisfies FileStep;
+
+/** Refuses to put a secret into a file that a user could have put there to read it. */
+function refusalOfSecret(path: string, file: PathFact, { sensitive }: PlanContext): Decision | null {
+  if (!sensitive || file.type !== 'file' || file.exposedTo !== 'others') return null;
+  const message = `another user could have put ${path} there, so no secret is written into it; keep it in a directory of root`;
+  return { action: 'fail', code: 'unsafe_path', message };
+}
+
+/** Returns the mistakes of a text that has to be one line. */
+export function checkOneLine(name: string, text: unknown): readonly BodyProblem[] {
+  if (typeof text !== 'string') return [];
+  const problem = (why: string) => [{ path: `/${name}`, message: `${name} ${why}` }];
+  if (/[\r\n]/.test(text)) return problem('must be one line, without line breaks');
+  if (text.includes('\0')) return problem('must not contain a NUL character');
+  return text.isWellFormed() ? [] : problem('must be valid Unicode text');
+}
+
+/** Members of a `file-unix` of which each gives the whole content. */
+const WHOLE: readonly string[] = ['content', 'template', 'source', 'url'];
+
+/** True when a resource with the path of a file leaves no room for edits of that file. */
+export const isWhole = (kind: string, body: Body): boolean =>
+  kind !== 'file-unix' || WHOLE.some((name) => body[name] != null);
