@@ -157,6 +157,26 @@ interface ValueSetTable {
   uploaded_by: string;
 }
 
+/** A revision of a value set, kept also after the set was removed. */
+interface ValueSetRevisionTable {
+  name: string;
+  revision: number;
+  /** SHA-256 of `content`, in hex; null for the removal of the set. */
+  sha256: string | null;
+  content: string | null;
+  uploaded_at: number;
+  uploaded_by: string;
+}
+
+/** Values that applies and rollouts bring with them, stored once by their hash as long as one refers to them. */
+interface OneOffValuesTable {
+  sha256: string;
+  /** As they were given. */
+  texts_json: string;
+  /** As they were read. */
+  read_json: string;
+}
+
 /** Text of a module that an apply or a rollout carries, stored until all that carry it have published it or are deleted. */
 interface ModuleTextTable {
   /** SHA-256 of `content`, in hex. */
@@ -249,6 +269,10 @@ export interface OperationTable {
   puts_back: string | null;
   /** The agent's report of a restore; null without one. */
   restored_json: string | null;
+  /** Inputs that its one-off values set, such as `nginx.workers`; null for none. */
+  value_inputs_json: string | null;
+  /** Its one-off values; null for none. */
+  values_sha256: string | null;
 }
 
 export interface RolloutTable {
@@ -276,6 +300,10 @@ export interface RolloutTable {
   soaking_until: number | null;
   /** Time until which offline agents are waited for; null when they are not. */
   expires_at: number | null;
+  /** Inputs that its one-off values set, such as `nginx.workers`; null for none. */
+  value_inputs_json: string | null;
+  /** Its one-off values; null for none. */
+  values_sha256: string | null;
 }
 
 /** An agent of a rollout. */
@@ -673,6 +701,8 @@ export interface Database {
   module_revisions: ModuleRevisionTable;
   module_texts: ModuleTextTable;
   value_sets: ValueSetTable;
+  value_set_revisions: ValueSetRevisionTable;
+  one_off_values: OneOffValuesTable;
   assignments: AssignmentTable;
   operations: OperationTable;
   operation_results: OperationResultTable;

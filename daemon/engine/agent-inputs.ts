@@ -2,6 +2,7 @@
 import { chunks } from '../database/batches.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Queryable, Row } from '../database/schema.js';
+import { storedJson } from '../database/stored-json.js';
 import { type AgentRow, agentOf } from '../fleet/agent-store.js';
 import type { Tags } from '../fleet/tag-store.js';
 import { ASSIGNMENTS_REVISION } from './assignments/assignment-store.js';
@@ -22,6 +23,8 @@ export interface AgentInputs {
   readonly foundDrifted: boolean;
   /** True if a module that came with its last apply is not published. */
   readonly isOnTrial: boolean;
+  /** Inputs that the one-off values of its last apply set; none for stored values alone. */
+  readonly valueInputs: readonly string[];
 }
 
 /** Agents read at a time. */
@@ -72,6 +75,11 @@ const selectInputs = (db: Queryable) =>
         .where('operation_sources.status', '=', 'on_trial')
         .limit(1)
         .as('tried'),
+      of
+        .selectFrom('operations')
+        .select('value_inputs_json')
+        .whereRef('operations.operation_id', '=', 'agents.state_operation_id')
+        .as('value_inputs'),
     ])
     .orderBy('agent_tags.key');
 
@@ -86,11 +94,14 @@ interface InputRow extends Row<'agents'> {
   readonly drift_status: string | null;
   /** Name of a module on trial; null for none. */
   readonly tried: string | null;
+  /** JSON of the inputs that one-off values set; null for none. */
+  readonly value_inputs: string | null;
 }
 
 function inputsOf(rows: readonly InputRow[]): readonly AgentInputs[] {
   const agents = new Map<string, AgentInputs & { readonly tags: Record<string, string> }>();
-  for (const { tag_key, tag_value, assignments, modules, values, state_sha256, drift_status, tried, ...row } of rows) {
+  for (const { tag_key, tag_value, assignments, modules, values, ...facts } of rows) {
+    const { state_sha256, drift_status, tried, value_inputs, ...row } = facts;
     const known = agents.get(row.node_id);
     const agent = known ?? {
       row: agentOf(row),
@@ -101,6 +112,7 @@ function inputsOf(rows: readonly InputRow[]): readonly AgentInputs[] {
       stateSha256: state_sha256,
       foundDrifted: drift_status === 'drifted',
       isOnTrial: tried !== null,
+      valueInputs: value_inputs === null ? [] : storedJson<readonly string[]>(value_inputs),
     };
     if (known === undefined) agents.set(row.node_id, agent);
     if (tag_key !== null && tag_value !== null) agent.tags[tag_key] = tag_value;

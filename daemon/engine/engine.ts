@@ -45,6 +45,7 @@ import { Traffic } from './runs/traffic.js';
 import { StateReader } from './state/state.js';
 import { Trials } from './state/trials.js';
 import { CurrentValues } from './values/current-values.js';
+import { type ReadOneOff, readOneOffValues } from './values/one-off-request.js';
 import { ValueService } from './values/value-service.js';
 
 export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
@@ -75,6 +76,8 @@ export class Engine implements Service {
   readonly values: ValueService;
   /** Parses the modules that a request carries as text. Throws `invalid_module`. */
   readonly sources: CurrentModules['read'];
+  /** Reads the values that a request brings with it. Throws `invalid_values`. */
+  readonly oneOff: ReadOneOff;
   readonly assignments: Assignments;
   readonly rollouts: Rollouts;
   readonly applies: Applies;
@@ -128,6 +131,7 @@ export class Engine implements Service {
     this.modules = new ModuleService({ ...options, followers });
     this.values = new ValueService({ ...options, assignments, current, contents, values });
     this.sources = (sources) => current.read(sources);
+    this.oneOff = (requested, sent) => readOneOffValues({ db, parser, current }, requested, sent);
     this.assignments = new Assignments({ ...options, current });
     this.applies = new Applies({ ...shared, sessions, live, records, driver });
     this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents });

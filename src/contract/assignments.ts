@@ -158,7 +158,7 @@ export const assignmentRoutes = {
     bodyOptional: true,
     answers: { 200: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['assignment_not_found', 'module_not_found', 'invalid_module', 'rate_limited'],
+    faults: ['assignment_not_found', 'module_not_found', 'invalid_module', 'invalid_values', 'rate_limited'],
   }),
   applyAssignment: route({
     id: 'applyAssignment',
@@ -173,6 +173,13 @@ export const assignmentRoutes = {
     bodyOptional: true,
     answers: { 200: RolloutSchema, 202: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['assignment_not_found', 'module_not_found', 'outside_window', 'invalid_module', 'rate_limited'],
+    faults: [
+      'assignment_not_found',
+      'module_not_found',
+      'outside_window',
+      'invalid_module',
+      'invalid_values',
+      'rate_limited',
+    ],
   }),
 } as const;

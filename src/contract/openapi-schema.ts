@@ -17,6 +17,7 @@ import { DriftAcceptSchema, DriftSnoozeSchema } from './drift-excuses.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { NotificationListSchema, NotificationSchema } from './notifications.js';
+import { OneOffRequestSchema, OneOffValuesSchema } from './one-off-values.js';
 import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
 import {
@@ -111,6 +112,8 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   FieldChange: FieldChangeSchema,
   Module: ModuleSchema,
   ModuleEntry: ModuleEntrySchema,
+  OneOffRequest: OneOffRequestSchema,
+  OneOffValues: OneOffValuesSchema,
   Operation: OperationSchema,
   OperationDetail: OperationDetailSchema,
   Operator: OperatorSchema,

@@ -2,6 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { OneOffValuesSchema, valueInputs } from './one-off-values.js';
 import { route } from './route.js';
 import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, settledSources, undoing } from './runs.js';
 import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
@@ -23,6 +24,7 @@ export const OperationSchema = closed({
   summary: SummarySchema,
   error: nullable(ErrorSchema),
   restores: optional(RestoresSchema),
+  ...valueInputs,
   ...undoing,
 });
 export type Operation = Type.Static<typeof OperationSchema>;
@@ -31,6 +33,7 @@ export const OperationDetailSchema = closed({
   ...OperationSchema.properties,
   resources: Type.Array(ResourceResultSchema),
   checks: ChecksSchema,
+  values: optional(OneOffValuesSchema),
   ...settledSources,
 });
 export type OperationDetail = Type.Static<typeof OperationDetailSchema>;
@@ -48,6 +51,7 @@ export const StateSchema = closed({
   node_id: KeyId,
   operation_id: nullable(Ulid),
   restores: optional(RestoresSchema),
+  ...valueInputs,
   trial: optional({ ...TrialSchema, description: 'What the agent has on trial; absent without a trial' }),
   applied: Type.Array(AppliedSchema),
   pending_removals: Type.Array(AppliedSchema),

@@ -2,6 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { OneOffValuesSchema, oneOffBody, valueInputs } from './one-off-values.js';
 import { ROLLOUT_CONCURRENCY } from './rollout-concurrency.js';
 import { route } from './route.js';
 import {
@@ -76,6 +77,15 @@ export type Rollout = Type.Static<typeof RolloutSchema>;
 
 const count = Type.Integer({ minimum: 0 });
 
+/** A change of stored values during a rollout. */
+const ValueChangeSchema = closed({
+  source: Type.Enum(['values', 'assignment'], { description: 'values: a value set; assignment: the values of one' }),
+  name: Type.String(),
+  at: Seconds,
+  by: Type.String({ description: 'Name of the operator' }),
+});
+export type ValueChange = Type.Static<typeof ValueChangeSchema>;
+
 /** A rollout as it is stored, with the number of its agents in each state. */
 export const RolloutRecordSchema = closed({
   rollout_id: Ulid,
@@ -84,6 +94,13 @@ export const RolloutRecordSchema = closed({
   assignment: nullable(Type.String({ description: 'Null for a rollout over a selector or named agents' })),
   selector: nullable(Type.String({ description: 'Null for a rollout over named agents' })),
   modules: Type.Array(Type.String(), { description: 'Modules beside those of the assignments' }),
+  ...valueInputs,
+  value_changes: optional(
+    Type.Array(ValueChangeSchema, {
+      description:
+        'Value sets and assignments whose values have changed since the rollout began: agents that begin later get the new values; absent for none, and in lists',
+    }),
+  ),
   requested_by: Type.String({ description: 'operator_id' }),
   started_at: Seconds,
   finished_at: nullable(Seconds),
@@ -130,6 +147,7 @@ export type RolloutAgent = Type.Static<typeof RolloutAgentSchema>;
 
 export const RolloutDetailSchema = closed({
   ...RolloutRecordSchema.properties,
+  values: optional(OneOffValuesSchema),
   agents: Type.Array(RolloutAgentSchema, { description: 'In the order of the rollout' }),
 });
 export type RolloutDetail = Type.Static<typeof RolloutDetailSchema>;
@@ -171,6 +189,7 @@ const shareOf = (minimum: number, description: string) =>
   Type.Union([Type.Integer({ minimum }), Type.String({ pattern: '^(?:100|[1-9]?[0-9])%$' })], { description });
 
 const rolloutBody = {
+  ...oneOffBody,
   concurrency: optional(
     shareOf(
       1,
@@ -340,7 +359,14 @@ export const rolloutRoutes = {
     ...PLAN_ROLLOUT_LIMITS,
     answers: { 200: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['invalid_selector', 'agent_not_found', 'module_not_found', 'invalid_module', 'rate_limited'],
+    faults: [
+      'invalid_selector',
+      'agent_not_found',
+      'module_not_found',
+      'invalid_module',
+      'invalid_values',
+      'rate_limited',
+    ],
   }),
   applyRollout: route({
     id: 'applyRollout',
@@ -353,7 +379,14 @@ export const rolloutRoutes = {
     ...APPLY_ROLLOUT_LIMITS,
     answers: { 200: RolloutSchema, 202: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['invalid_selector', 'agent_not_found', 'module_not_found', 'invalid_module', 'rate_limited'],
+    faults: [
+      'invalid_selector',
+      'agent_not_found',
+      'module_not_found',
+      'invalid_module',
+      'invalid_values',
+      'rate_limited',
+    ],
   }),
   cancelRollout: route({
     id: 'cancelRollout',

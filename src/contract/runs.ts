@@ -5,6 +5,7 @@ import { CheckResultSchema } from '../resources/checks/check.js';
 import { CONFIRM_SECS, RestoredSchema } from '../resources/restored.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
 import { WarningSchema } from './modules.js';
+import { oneOffBody, valueInputs } from './one-off-values.js';
 import { route } from './route.js';
 import { NOTHING, REPLACES } from './run-targets.js';
 import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
@@ -94,6 +95,7 @@ export const RunResultSchema = closed({
     Type.Array(Type.String(), { description: 'Remarks about the desired state of an earlier operation' }),
   ),
   ...settledSources,
+  ...valueInputs,
   refusals: optional(
     Type.Array(
       closed({
@@ -277,7 +279,7 @@ export const runRoutes = {
     path: '/agents/{node_id}/plan',
     access: 'operator',
     params: NodeParams,
-    body: closed({ ...runBody, ...toBody, sources: optional(SourcesSchema) }),
+    body: closed({ ...runBody, ...toBody, ...oneOffBody, sources: optional(SourcesSchema) }),
     bodyBytes: PLAN_BODY_BYTES,
     answers: { 200: RunResultSchema },
     stream: RunEventSchema,
@@ -285,6 +287,7 @@ export const runRoutes = {
       ...DISPATCH_FAULTS,
       ...RESOLUTION_FAULTS,
       'invalid_module',
+      'invalid_values',
       'rate_limited',
       'operation_in_progress',
       'cancelled',
@@ -302,6 +305,7 @@ export const runRoutes = {
     body: closed({
       ...runBody,
       ...toBody,
+      ...oneOffBody,
       ...applyLimitsBody,
       sources: optional(AppliedSourcesSchema),
       expect: optional(
@@ -316,6 +320,7 @@ export const runRoutes = {
       ...DISPATCH_FAULTS,
       ...RESOLUTION_FAULTS,
       'invalid_module',
+      'invalid_values',
       'rate_limited',
       'agent_too_old',
       'operation_in_progress',

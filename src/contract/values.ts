@@ -5,7 +5,7 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { WarningSchema } from './modules.js';
 import { route } from './route.js';
 import { REPLACES } from './run-targets.js';
-import { KeyId, NodeParams, Seconds } from './shapes.js';
+import { KeyId, NodeParams, Seconds, Ulid } from './shapes.js';
 
 const ValueSetEntrySchema = closed({
   name: Type.String({ description: 'Name of its file without .values.yaml' }),
@@ -22,6 +22,15 @@ export const ValueSetSchema = closed({
   content: Type.String({ description: 'The uploaded YAML text' }),
 });
 export type StoredValueSet = Type.Static<typeof ValueSetSchema>;
+
+const ValueSetRevisionSchema = closed({
+  name: Type.String(),
+  revision: Type.Integer({ minimum: 1 }),
+  sha256: nullable(Type.String({ description: 'Null for the removal of the value set' })),
+  uploaded_at: Seconds,
+  uploaded_by: Type.String({ description: 'operator_id' }),
+});
+export type ValueSetRevisionEntry = Type.Static<typeof ValueSetRevisionSchema>;
 
 /** An approved agent whose values a change of a value set changes. */
 const ReachedAgentSchema = closed({
@@ -60,6 +69,15 @@ const ExplainedInputSchema = closed({
     description: 'Values that were given for the input, from the most general to the most specific',
   }),
   problem: nullable(Type.String({ description: 'Why the input has no value that can be used; null if it has' })),
+  applied: optional(
+    closed(
+      { value: Type.Unknown(), from: Type.String(), operation_id: Ulid },
+      {
+        description:
+          'Value that the last apply of the agent brought with it, as it is written: the agent has it until an apply without it; absent for none',
+      },
+    ),
+  ),
 });
 export type ExplainedInput = Type.Static<typeof ExplainedInputSchema>;
 
@@ -135,7 +153,21 @@ export const valueRoutes = {
     access: 'viewer',
     tagged: true,
     params,
+    query: closed({
+      revision: optional(Type.Integer({ minimum: 1, description: 'An older revision, also of a removed value set' })),
+    }),
     answers: { 200: ValueSetSchema },
+    faults: ['values_not_found'],
+  }),
+  listValueSetRevisions: route({
+    id: 'listValueSetRevisions',
+    summary: 'Stored revisions of a value set, newest first, also of a removed one',
+    tag: 'values',
+    method: 'GET',
+    path: '/values/{name}/revisions',
+    access: 'viewer',
+    params,
+    answers: { 200: closed({ revisions: Type.Array(ValueSetRevisionSchema) }) },
     faults: ['values_not_found'],
   }),
   removeValueSet: route({

@@ -15,6 +15,8 @@ export interface KnownIds {
 export const MODULE = 'name: sample\nsupports: [{platform: linux}]\nresources: []\n';
 
 const VALUES = 'values: [{when: {}, set: {sample: {}}}]\n';
+/** Values of a request of its own. */
+const ONE_OFF = { set: ['sample:workers=8'], files: [{ name: 'sample.values.yaml', content: VALUES }] };
 
 export function samplesFor({ agents, people }: World, known: KnownIds = {}): Readonly<Record<RouteId, Sample>> {
   const node = { params: { node_id: agents.connected } };
@@ -74,7 +76,8 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     listValueSets: {},
     uploadValueSet: { body: { name: 'sample', content: VALUES } },
     previewValueSet: { ...name, body: { content: VALUES } },
-    getValueSet: name,
+    getValueSet: { ...name, query: { revision: '1' } },
+    listValueSetRevisions: name,
     removeValueSet: name,
     explainValues: { ...node, query: { module: 'sample' } },
     listAssignments: {},
@@ -99,7 +102,16 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
       ...name,
       body: { concurrency: 2, canary: 1, max_failures: 1, modules: [], allow_removals: 0, expect: {}, wait: true },
     },
-    planRollout: { body: { selector: 'tag.site=nowhere', concurrency: 2, canary: 1, max_failures: 1, modules: [] } },
+    planRollout: {
+      body: {
+        selector: 'tag.site=nowhere',
+        concurrency: 2,
+        canary: 1,
+        max_failures: 1,
+        modules: [],
+        values: ONE_OFF,
+      },
+    },
     applyRollout: {
       body: {
         agents: [agents.away],
@@ -107,6 +119,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
         canary: 1,
         max_failures: 1,
         modules: [],
+        values: ONE_OFF,
         progress: true,
         allow_removals: 0,
         expect: {},
@@ -120,8 +133,8 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     retryRollout: { params: { rollout_id: ulid() } },
     cancelRollout: { params: { rollout_id: ulid() } },
     verifyAgent: node,
-    planAgent: { ...node, body: { modules: ['sample'] } },
-    applyAgent: { ...node, body: { modules: ['sample'], allow_removals: 0, wait: true } },
+    planAgent: { ...node, body: { modules: ['sample'], values: ONE_OFF } },
+    applyAgent: { ...node, body: { modules: ['sample'], values: ONE_OFF, allow_removals: 0, wait: true } },
     checkDrift: node,
     listAgentDrift: { ...node, query: { limit: '5', status: 'in_sync' } },
     getLatestDrift: node,

@@ -49,6 +49,7 @@ interface SentApply {
   readonly modules: readonly string[];
   readonly allow_removals: number | null;
   readonly sources?: readonly { readonly name: string; readonly content: string }[];
+  readonly values?: unknown;
 }
 
 /** Runs `orch` against an orchestrator of the test; its requests with their bodies. */
@@ -62,7 +63,8 @@ async function orchestrated(argv: readonly string[], home: Home): Promise<readon
         [web1, web2].map((agent) => reported(agent, runResult(planned, { plan_hash: 'c'.repeat(64) }))),
       ),
       applyRollout: ({ body }) => {
-        const { agents, expect, modules, allow_removals, sources = [] } = body as SentApply;
+        const { agents, expect, modules, allow_removals, sources = [], values } = body as SentApply;
+        if (values !== undefined) sent.push({ values });
         for (const { name, content } of sources) sent.push({ uploaded: { name, content } });
         for (const node_id of agents)
           sent.push({ node_id, body: { expect: expect[node_id], modules, allow_removals } });
@@ -93,8 +95,8 @@ async function withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {
 describeReleased(import.meta.url, [
   {
     name: 'saved-plan',
-    // Revision 1 is version 1 of the format, without sources. Revision 3 adds operations to go back to.
-    revision: 4,
+    // Revision 1 is version 1 of the format, without sources. Revision 3 adds operations to go back to, and 5 values.
+    revision: 5,
     version: 'VERSION in src/cli/runs/saved-plan.ts',
     shapes: { result: RunResultSchema },
     write: (directory) =>
@@ -102,7 +104,8 @@ describeReleased(import.meta.url, [
         const module = home.file('site.orch.yaml');
         writeFileSync(module, SITE);
         const file = join(directory, 'next.orchplan');
-        await orchestrated(['plan', 'web-01', 'web-02', '-f', module, '--out', file], home);
+        const values = ['--set', 'site:workers=8'];
+        await orchestrated(['plan', 'web-01', 'web-02', '-f', module, ...values, '--out', file], home);
         writeFileSync(file, readFileSync(file, 'utf8').replaceAll(home.path, '~'), { mode: 0o600 });
       }),
     read: (directory) => withHome((home) => orchestrated(['apply', join(directory, 'next.orchplan'), '--yes'], home)),

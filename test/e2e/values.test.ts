@@ -204,10 +204,10 @@ describe('--local', () => {
     expect((await local('plan', ...given, '--set', 'web:workers=x')).stderr).toContain(
       '"workers" must be a whole number',
     );
-    expect((await local('plan', ...given, '--set', 'web:key=x')).stderr).toContain('it is a secret');
-    expect((await local('plan', ...given, '--set', 'other:a=x')).stderr).toContain('the files have web');
-    const stray = await sandbox.orch(['plan', 'web-01', '--set', 'web:workers=6']);
+    expect((await local('plan', ...given, '--set', 'web:key=x')).stderr).toContain('the input is a secret');
+    expect((await local('plan', ...given, '--set', 'other:a=x')).stderr).toContain('there is no module "other"');
+    const stray = await sandbox.orch(['drift', 'web-01', '--set', 'web:workers=6']);
     expect(stray).toMatchObject({ status: 64 });
-    expect(stray.stderr).toContain('orch values push');
+    expect(stray.stderr).toContain('--set goes with --local');
   });
 });

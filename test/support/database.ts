@@ -273,6 +273,15 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     uploaded_at: 'integer',
     uploaded_by: 'text',
   },
+  value_set_revisions: {
+    name: 'text',
+    revision: 'integer',
+    sha256: 'text?',
+    content: 'text?',
+    uploaded_at: 'integer',
+    uploaded_by: 'text',
+  },
+  one_off_values: { sha256: 'text', texts_json: 'text', read_json: 'text' },
   operations: {
     operation_id: 'text',
     node_id: 'text',
@@ -300,6 +309,8 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     keeps_snapshot: 'integer',
     puts_back: 'text?',
     restored_json: 'text?',
+    value_inputs_json: 'text?',
+    values_sha256: 'text?',
   },
   rollouts: {
     rollout_id: 'text',
@@ -318,6 +329,8 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     passed: 'integer',
     soaking_until: 'integer?',
     expires_at: 'integer?',
+    value_inputs_json: 'text?',
+    values_sha256: 'text?',
   },
   rollout_agents: {
     rollout_id: 'text',

@@ -106,6 +106,8 @@ interface StartOptions {
   readonly putsBack?: string;
   /** Texts of modules that come with the apply. */
   readonly sources?: Parameters<Engine['sources']>[0];
+  /** Values that come with the apply. */
+  readonly values?: Parameters<Engine['oneOff']>[0];
 }
 
 export class Bench {
@@ -328,12 +330,14 @@ export class Bench {
   /** Starts an apply without waiting for it. */
   async start(agent: ScriptedAgent, modules: readonly string[], more: StartOptions = {}) {
     const { allowRemovals = null, confirmSecs = null, keepsSnapshot, putsBack } = more;
+    const sent = await this.engine.sources(more.sources ?? []);
     const request = {
       ...(keepsSnapshot === undefined ? {} : { keepsSnapshot }),
       ...(putsBack === undefined ? {} : { putsBack }),
       nodeId: agent.nodeId,
       modules,
-      sent: await this.engine.sources(more.sources ?? []),
+      sent,
+      oneOff: await this.engine.oneOff(more.values, sent),
       to: more.to ?? null,
       limits: { ...NO_LIMITS, allowRemovals, confirmSecs },
       expect: more.expect ?? null,
@@ -348,9 +352,15 @@ export class Bench {
     return this.engine.operations.detail(id);
   }
 
-  async plan(agent: ScriptedAgent, modules: readonly string[], signal: AbortSignal = new AbortController().signal) {
+  async plan(
+    agent: ScriptedAgent,
+    modules: readonly string[],
+    signal: AbortSignal = new AbortController().signal,
+    values: Parameters<Engine['oneOff']>[0] = null,
+  ) {
     const nothing = () => undefined;
-    const request = { nodeId: agent.nodeId, modules, signal, onStarted: nothing, onResult: nothing };
+    const oneOff = await this.engine.oneOff(values, []);
+    const request = { nodeId: agent.nodeId, modules, oneOff, signal, onStarted: nothing, onResult: nothing };
     return this.while(this.engine.plans.plan(request, ALICE));
   }
 

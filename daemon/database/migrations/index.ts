@@ -20,6 +20,7 @@ import { calmerNotifications } from './0018-calmer-notifications.js';
 import { copiedAgents } from './0019-copied-agents.js';
 import { listeners } from './0020-listeners.js';
 import { valueSets } from './0021-value-sets.js';
+import { oneOffValues } from './0022-one-off-values.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -44,4 +45,5 @@ export const MIGRATIONS: readonly Migration[] = [
   copiedAgents,
   listeners,
   valueSets,
+  oneOffValues,
 ];

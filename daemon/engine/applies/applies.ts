@@ -20,6 +20,8 @@ import type { AgentSessions } from '../runs/agent-sessions.js';
 import type { ApplyLease, Leases } from '../runs/leases.js';
 import { runContent } from '../runs/run-content.js';
 import { endedTrial, triedSources } from '../state/trials.js';
+import { refuseUnconcerned } from '../values/one-off-request.js';
+import type { GivenOneOff } from '../values/one-off-store.js';
 import type { ApplyLimits } from './apply-limits.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
@@ -46,6 +48,8 @@ interface ApplyRequest {
   readonly modules: readonly string[];
   /** Modules whose texts came with the request: they count as named, and replace stored ones on this agent. */
   readonly sent?: readonly SentModule[];
+  /** Values that the request brings with it; null for none, and with `to`. */
+  readonly oneOff?: GivenOneOff | null;
   /** The earlier content that the apply brings back in place of modules; null for modules. */
   readonly to?: ApplyTarget | null;
   readonly limits: ApplyLimits;
@@ -87,11 +91,11 @@ export class Applies {
   /**
    * Stores an apply and sends it; cancels a running plan or drift check of the agent. Throws the faults of `AgentGate.pass` and
    * of module resolution or of `DesiredSets.earlier`, `agent_too_old`, `operation_in_progress`, `assignment_changed`,
-   * `outside_window`, `removal_guard` and `plan_stale`.
+   * `outside_window`, `removal_guard`, `plan_stale`, and `invalid_values` for one-off values that do not concern the agent.
    */
   async start(request: ApplyRequest, context: RequestContext): Promise<StartedApply> {
     const { db, newId, gate, guard, windows, sessions, lanes, desiredSets } = this.options;
-    const { to = null, modules, sent = [], limits, rollout = null } = request;
+    const { to = null, modules, sent = [], oneOff = null, limits, rollout = null } = request;
     const id = newId();
     const lease = await this.takeLease(request, id);
     try {
@@ -100,10 +104,11 @@ export class Applies {
       if (request.automatic !== undefined && agent.inputs.isOnTrial) throw changedPlan();
       const desired =
         to === null
-          ? await desiredSets.of(db, agent.inputs, { named: modules, sent })
+          ? await desiredSets.of(db, agent.inputs, { named: modules, sent, oneOff })
           : await desiredSets.earlier(db, agent, to);
       const sources = to === null ? (await sourcesOf(db, sent)).map(asSent) : await sourcesOfTarget(db, to);
       refuseStranger(agent, desired, rollout?.assignment ?? null);
+      if (rollout === null) refuseUnconcerned(agent, desired, oneOff);
       if (request.automatic !== undefined && request.automatic.wantedSha256 !== desired.wantedSha256)
         throw changedPlan();
       if (!limits.outsideWindow) refuseOutsideWindow(windows, desired.matching);
@@ -115,7 +120,19 @@ export class Applies {
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
       const tried = await triedSources(db, agent.row.trial_operation_id);
       const { outsideWindow } = limits;
-      const order = { id, agent, desired, dispatch, expect, rollout, outsideWindow, undoing, sources, texts: sent };
+      const order = {
+        id,
+        agent,
+        desired,
+        dispatch,
+        expect,
+        rollout,
+        outsideWindow,
+        undoing,
+        sources,
+        texts: sent,
+        oneOff,
+      };
       const operation = await lanes.enter(agent.nodeId, () => this.begin(order, context, lease));
       const { warnings, notes } = desired;
       return { operation, warnings, notes, endsTrial: endedTrial(tried, sources) };

@@ -7,6 +7,7 @@ import { mapped } from '../../../src/kernel/steps.js';
 import type { CompiledModule } from '../../../src/language/compile-module.js';
 import type { AgentFacts } from '../../../src/language/evaluate.js';
 import { type GivenValues, moduleValues, valuesFor } from '../../../src/language/inputs/choose.js';
+import { inputsSet, withOneOff } from '../../../src/language/inputs/one-off-values.js';
 import {
   type RevivedRemovals,
   refusalOf,
@@ -46,11 +47,15 @@ import {
 } from '../state/applied-resource-store.js';
 import { secretsOf } from '../state/applied-secrets.js';
 import type { CurrentValues } from '../values/current-values.js';
+import type { GivenOneOff } from '../values/one-off-store.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
 
 /** The desired state of an agent. */
 interface WantedSet
-  extends Pick<DesiredSet, 'modules' | 'resources' | 'verify' | 'content' | 'encoded' | 'isConfirmation' | 'warnings'> {
+  extends Pick<
+    DesiredSet,
+    'modules' | 'resources' | 'verify' | 'content' | 'encoded' | 'isConfirmation' | 'warnings' | 'valueInputs'
+  > {
   /** The assignments that match the agent. */
   readonly assignments: readonly CurrentAssignment[];
 }
@@ -85,6 +90,8 @@ export interface DesiredSet {
   readonly managed: readonly AppliedResourceRow[];
   /** True when the managed resources are exactly the desired ones. */
   readonly isConfirmation: boolean;
+  /** Inputs and shared values of its modules that one-off values set, by name; none for an earlier desired state. */
+  readonly valueInputs: readonly string[];
   readonly warnings: RunResult['warnings'];
 }
 
@@ -95,6 +102,8 @@ interface ModuleRequest {
   readonly named: readonly string[];
   /** Modules whose texts came with the request: they count as named, and replace stored ones. */
   readonly sent?: readonly SentModule[];
+  /** Values above all stored ones; null for none. */
+  readonly oneOff?: GivenOneOff | null;
 }
 
 interface DesiredSetsOptions {
@@ -150,14 +159,16 @@ export class DesiredSets {
   }
 
   /** Returns what the agent is to have, without what an apply would remove. Throws as `of` does. */
-  async wanted(db: Queryable, agent: AgentInputs, { named: given, sent = [] }: ModuleRequest): Promise<WantedSet> {
+  async wanted(db: Queryable, agent: AgentInputs, request: ModuleRequest): Promise<WantedSet> {
+    const { named: given, sent = [], oneOff = null } = request;
     const { current, assignments: all, secrets, values: stored } = this.options;
     const named = [...new Set([...given, ...sent.map(({ name }) => name)])];
     const assignments = await all.matching(db, agent);
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], { sent, revision: agent.modules });
     const facts = factsOf(agent.row, agent.tags);
-    const values = valuesFor(await stored.of(db, agent, assignments), facts);
+    const fleet = await stored.of(db, agent, assignments);
+    const values = valuesFor(oneOff === null ? fleet : withOneOff(fleet, oneOff.read), facts);
     const names = new Set(
       modules.flatMap(({ compiled, secrets: own }) => [...own, ...secretsOfInputs(compiled, values)]),
     );
@@ -165,7 +176,12 @@ export class DesiredSets {
     const adHoc = new Set(named.filter((name) => !always.has(name)));
     const resolution = await this.resolved(db, { modules, facts, values, adHoc, resolved, isSecret: names.size > 0 });
     const isConfirmation = agent.stateSha256 === resolution.encoded.sha256;
-    return { ...resolution, modules, assignments, isConfirmation };
+    const own = oneOff === null ? [] : valuesFor({ layers: oneOff.read.layers, rank: [] }, facts).layers;
+    const valueInputs = inputsSet(
+      own,
+      modules.map(({ compiled }) => compiled),
+    );
+    return { ...resolution, modules, assignments, isConfirmation, valueInputs };
   }
 
   /**
@@ -211,6 +227,7 @@ export class DesiredSets {
       content,
       encoded,
       isConfirmation: inputs.stateSha256 === encoded.sha256,
+      valueInputs: [],
       warnings: [],
     });
   }

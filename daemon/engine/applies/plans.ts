@@ -17,6 +17,8 @@ import { Observation, type Observations, type Observed, underLease } from '../ru
 import { runContent } from '../runs/run-content.js';
 import { changedSecretNotes, secretsOfRows } from '../state/applied-secrets.js';
 import { endedTrial, triedSources } from '../state/trials.js';
+import { oneOffNote, refuseUnconcerned } from '../values/one-off-request.js';
+import type { GivenOneOff } from '../values/one-off-store.js';
 import { type ApplyWindows, refuseOutsideWindow } from './apply-windows.js';
 import type { DesiredSet, DesiredSets } from './desired-set.js';
 import type { ApplyTarget } from './earlier-content.js';
@@ -40,6 +42,10 @@ interface PlanRequest {
   readonly to?: ApplyTarget | null;
   /** Modules whose texts came with the request. */
   readonly sent?: readonly SentModule[];
+  /** Values that the request brings with it; null for none, and with `to`. */
+  readonly oneOff?: GivenOneOff | null;
+  /** True for a plan of a rollout, whose values may concern only other agents. */
+  readonly isOfRollout?: boolean;
   readonly signal: AbortSignal;
   /** Called once all checks have passed, just before the agent starts. */
   readonly onStarted: () => void;
@@ -64,13 +70,14 @@ export class Plans {
     const agent = await gate.pass(request.nodeId);
     return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
       const startedAt = clock.now();
-      const { to = null, modules, sent = [] } = request;
+      const { to = null, modules, sent = [], oneOff = null } = request;
       // An apply may have ended while this plan waited for the lease.
       const now = await agentWithInputs(db, agent.nodeId);
       const desired =
         to === null
-          ? await desiredSets.of(db, now.inputs, { named: modules, sent })
+          ? await desiredSets.of(db, now.inputs, { named: modules, sent, oneOff })
           : await desiredSets.earlier(db, now, to);
+      if (request.isOfRollout !== true) refuseUnconcerned(now, desired, oneOff);
       const noted = changedSecretNotes(
         secretsOfRows(desired.managed),
         new Map(Object.entries(desired.content.secrets)),
@@ -137,14 +144,15 @@ export class Plans {
     const { uow, secrets } = this.options;
     const { names, restores } = desired;
     const { suffix, metadata } = sentNote(sent);
+    const own = oneOffNote(desired.valueInputs);
     await uow.write(async (tx, emit) => {
       const agent = await approvedAgent(tx, known.nodeId);
       emit(
         eventOfRequest(context, {
           type: 'state.planned',
           target: agentParty(agent.row),
-          summary: `${context.actor.name} planned ${wantedText({ modules: names, restores })} on ${agentLabel(agent)}${suffix}`,
-          metadata: { modules: [...names], ...restoresMetadata(restores), ...metadata },
+          summary: `${context.actor.name} planned ${wantedText({ modules: names, restores })} on ${agentLabel(agent)}${suffix}${own.suffix}`,
+          metadata: { modules: [...names], ...restoresMetadata(restores), ...metadata, ...own.metadata },
         }),
       );
       const use = {
@@ -193,6 +201,7 @@ function planResult({ agent, desired, endsTrial, refusals, observed, startedAt, 
     plan_hash: observed.observed === null ? null : planHash(desired.encoded.sha256, observed.observed),
     error,
     ...earlierMembers(desired),
+    ...(desired.valueInputs.length === 0 ? {} : { value_inputs: [...desired.valueInputs] }),
     ...(refusals.length === 0 ? {} : { refusals: [...refusals] }),
     ...(endsTrial.length === 0 ? {} : { ends_trial: [...endsTrial] }),
     ...(confirmSecs.length === 0 ? {} : { confirm_secs: Math.min(...confirmSecs) }),

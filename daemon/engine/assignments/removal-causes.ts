@@ -1,6 +1,5 @@
 /** Explains from the store and the audit log why an apply removes resources. */
 import { toTimestamp } from '../../../src/kernel/clock.js';
-import { isSameJson } from '../../../src/kernel/json.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { membersOf } from '../../../src/language/compile-module.js';
 import { hasExpression } from '../../../src/language/expression.js';
@@ -14,6 +13,7 @@ import type { Queryable } from '../../database/schema.js';
 import { findAgent } from '../../fleet/agent-store.js';
 import type { CurrentModule } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
+import { valueEvents } from '../values/value-changes.js';
 import type { CurrentAssignment, CurrentAssignments } from './assignment-store.js';
 
 interface CausesInput {
@@ -43,16 +43,14 @@ export async function removalCauses(db: Queryable, input: CausesInput): Promise<
     from: since,
     limit: 1,
   });
-  const valueChanges = await listAuditRows(db, {
-    eventTypes: ['values.uploaded', 'values.deleted', 'assignment.updated'],
-    from: since,
-    limit: EVENTS,
-  });
+  const changes = (await valueEvents(db, { from: since })).filter(
+    ({ event_type: type }) => type !== 'assignment.created' && type !== 'assignment.deleted',
+  );
   const history = await assignmentHistory(db, { nodeId, assignments: input.assignments, since });
   return removals.map((removal) => {
     const { module, applied_at } = removal;
     const known = facts.get(module) ?? { state: 'not_named', cause: assignmentCause(module, applied_at, history) };
-    const newest = [...(tagChange === undefined ? [] : [tagChange]), ...valueChanges.filter(changesValues)]
+    const newest = [...(tagChange === undefined ? [] : [tagChange]), ...changes]
       .filter(({ timestamp, target_type: type }) => timestamp >= applied_at && (type === 'agent' || usesInputs(known)))
       .sort((a, b) => b.timestamp - a.timestamp)[0];
     return removalCause(removal, known, newest === undefined ? null : labelChange(newest));
@@ -80,13 +78,6 @@ async function moduleFacts(
   const deletions = await listAuditRows(db, { eventTypes: ['module.deleted'], from: since, limit: DELETIONS });
   const deletion = deletions.find((row) => row.target_id === module);
   return { state: 'deleted', deletion: deletion === undefined ? null : stampOf(deletion) };
-}
-
-/** Returns false for a change of an assignment that leaves its values as they are. */
-function changesValues(row: AuditRow): boolean {
-  if (row.event_type !== 'assignment.updated') return true;
-  const { before, after } = metadataOf<Partial<Record<'before' | 'after', { readonly values?: unknown }>>>(row);
-  return !isSameJson(before?.values ?? null, after?.values ?? null);
 }
 
 const usesInputs = (facts: ModuleFacts): boolean =>

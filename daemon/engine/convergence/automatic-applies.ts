@@ -339,7 +339,8 @@ export class AutomaticApplies {
     }
     if (cause !== 'repair') {
       const { name, countedFrom } = assignment;
-      const message = await withdrawal(db, { nodeId: agent.node_id, assignment: name, countedFrom, since });
+      const { ownValues } = evaluation;
+      const message = await withdrawal(db, { nodeId: agent.node_id, assignment: name, countedFrom, since, ownValues });
       if (message !== null) return this.stopAgent(evaluated, assignment, { code: 'withdrawn', message });
     } else {
       const repairs = await pastRepairs(db, agent.node_id, laterOf(since, now - DAY));

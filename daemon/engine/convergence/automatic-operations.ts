@@ -4,8 +4,9 @@
  */
 
 import { sql } from 'kysely';
-import { encodeTime } from 'ulid';
+import { decodeTime, encodeTime } from 'ulid';
 import type { ResourceResult } from '../../../src/resources/result.js';
+import { listAuditRows } from '../../core/audit-store.js';
 import { type Party, SYSTEM } from '../../core/domain-event.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable } from '../../database/schema.js';
@@ -41,8 +42,9 @@ const attended = preparedQuery((db, nodeId: string, after: string) =>
     .select('operation_id')
     .where('node_id', '=', nodeId)
     .where('operation_id', '>', after)
-    // Going back does not end a stop: what was withdrawn would return at once.
+    // Going back and one-off values end no stop: what was withdrawn would return at once.
     .where('restores', 'is', null)
+    .where('values_sha256', 'is', null)
     .where(isAttended)
     .limit(1),
 );
@@ -106,16 +108,21 @@ interface Withdrawable {
   readonly countedFrom: string;
   /** ULID after which applies of the agent count. */
   readonly since: string;
+  /** The apply that gave the agent values of its own; null if its last apply brought none. Other content does not outdate it. */
+  readonly ownValues: { readonly operationId: string } | null;
 }
 
 /**
- * Returns how an operator has withdrawn what an agent is to have: by going back to an earlier state, or by a rollout that was
- * cancelled or reverted and is the newest over the agent or the assignment. Null for neither.
+ * Returns how an operator has withdrawn what an agent is to have: by going back to an earlier state, by an apply with values of its
+ * own, or by a rollout that was cancelled or reverted and is the newest over the agent or the assignment. Null for none.
  */
 export async function withdrawal(
   db: Queryable,
-  { nodeId, assignment, countedFrom, since }: Withdrawable,
+  { nodeId, assignment, countedFrom, since, ownValues }: Withdrawable,
 ): Promise<string | null> {
+  if (ownValues !== null && !(await isResumed(db, assignment, ownValues.operationId))) {
+    return `operation ${ownValues.operationId} applied values of its own, which an automatic apply would take away`;
+  }
   const newest = (await newestOf(db, nodeId)).at(0);
   if (newest !== undefined && newest.operation_id > since && newest.restores !== null) {
     return `operation ${newest.operation_id} went back to an earlier state`;
@@ -131,6 +138,19 @@ export async function withdrawal(
   const pace: RolloutPace = storedJson(pace_json);
   return state === 'failed' && pace.onFailure === 'revert' ? `rollout ${rollout_id} was to be reverted` : null;
 }
+
+/** Returns true if an operator has resumed the automatic applies of the assignment since the operation began. */
+async function isResumed(db: Queryable, assignment: string, operationId: string): Promise<boolean> {
+  const resumptions = await listAuditRows(db, {
+    eventTypes: ['enforcement.resumed'],
+    from: decodeTime(operationId),
+    limit: RESUMPTIONS,
+  });
+  return resumptions.some(({ target_id }) => target_id === assignment);
+}
+
+/** Maximum number of resumptions that are searched for that of an assignment. */
+const RESUMPTIONS = 200;
 
 const newestOfAssignment = preparedQuery((db, assignment: string, after: string) =>
   db

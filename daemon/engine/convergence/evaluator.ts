@@ -2,6 +2,7 @@
 import type { Standing } from '../../../src/contract/standing-names.js';
 import type { Trial } from '../../../src/contract/standings.js';
 import { isFault } from '../../../src/kernel/fault.js';
+import { fewOf } from '../../../src/kernel/few-of.js';
 import { SizedCache } from '../../../src/kernel/sized-cache.js';
 import type { Steps } from '../../../src/kernel/steps.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
@@ -44,6 +45,14 @@ export interface Evaluation {
   readonly labels: AgentLabels;
   /** The agent's trial; null unless the standing is `on_trial`. */
   readonly trial: Trial | null;
+  /** The last apply, if it brought values with it that the agent has now. */
+  readonly ownValues: OwnValues | null;
+}
+
+interface OwnValues {
+  readonly operationId: string;
+  /** Names of the inputs. */
+  readonly inputs: readonly string[];
 }
 
 interface EvaluatorOptions extends Pick<Core, 'clock'> {
@@ -77,7 +86,8 @@ export class Evaluator {
     }
     const named = await this.namedBefore(db, inputs);
     const isApplied = agent.state_operation_id !== null;
-    const base = { modules: [], drifted: [], named, labels, trial: null, wantedSha256: null, reason: null };
+    const ownValues = ownValuesOf(inputs);
+    const base = { modules: [], drifted: [], named, labels, trial: null, wantedSha256: null, reason: null, ownValues };
     try {
       const wanted = await desiredSets.wanted(db, inputs, { named });
       const { assignments, encoded } = wanted;
@@ -88,7 +98,9 @@ export class Evaluator {
         return { ...known, standing: 'never_applied', modules: given, reason: null };
       }
       const modules = wanted.isConfirmation ? [] : await this.differing(db, agent, wanted.content, encoded.sha256);
-      if (modules.length > 0) return { ...known, standing: 'behind', modules, reason: differ(modules) };
+      if (modules.length > 0) {
+        return { ...known, standing: 'behind', modules, reason: withOwnValues(differ(modules), ownValues) };
+      }
       if (wanted.content.resources.length === 0 && given.length === 0) return { ...known, standing: 'unmanaged' };
       return { ...known, ...(await this.drift(db, inputs)) };
     } catch (error) {
@@ -98,7 +110,7 @@ export class Evaluator {
         ...base,
         assignments,
         standing: isApplied ? 'behind' : 'never_applied',
-        reason: shortened(error.message),
+        reason: withOwnValues(shortened(error.message), ownValues),
       };
     }
   }
@@ -112,7 +124,7 @@ export class Evaluator {
     const names = differ(trial.modules.map(({ module }) => module));
     return {
       standing: 'on_trial',
-      reason: standing === 'drifted' ? `${names}; drifted: ${reason}` : names,
+      reason: withOwnValues(standing === 'drifted' ? `${names}; drifted: ${reason}` : names, ownValuesOf(inputs)),
       wantedSha256: null,
       modules: [],
       drifted: [],
@@ -120,6 +132,7 @@ export class Evaluator {
       named: [],
       labels,
       trial,
+      ownValues: ownValuesOf(inputs),
     };
   }
 
@@ -171,6 +184,16 @@ export class Evaluator {
     return modules;
   }
 }
+
+function ownValuesOf({ row, valueInputs: inputs }: AgentInputs): OwnValues | null {
+  const { state_operation_id: operationId } = row;
+  return operationId === null || inputs.length === 0 ? null : { operationId, inputs };
+}
+
+const withOwnValues = (reason: string, own: OwnValues | null): string =>
+  own === null
+    ? reason
+    : `${reason}; applied with values of its own: ${fewOf(own.inputs)}, operation ${own.operationId}`;
 
 /** Resources by their keys, each as its module and a text that equals another one when nothing about the resource differs. */
 type Texts = ReadonlyMap<string, { readonly module: string; readonly text: string }>;

@@ -58,6 +58,7 @@ export function endEvent(operation: LiveOperation, end: EndState, by: EndedBy): 
     operation_id: facts.operation_id,
     modules: [...facts.modules],
     ...restoresMetadata(facts.restores),
+    ...(facts.value_inputs === null ? {} : { value_inputs: [...facts.value_inputs] }),
     requested_by: facts.requested_by,
     request_id: facts.request_id,
     cancelled_by: cancelledBy?.id ?? null,

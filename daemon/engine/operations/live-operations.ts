@@ -76,6 +76,8 @@ export interface OperationRecord
       | 'generation'
       | 'rollout_id'
       | 'expect'
+      | 'value_inputs'
+      | 'values_sha256'
     > {
   readonly node_id: NodeId;
 }

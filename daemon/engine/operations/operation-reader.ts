@@ -23,6 +23,7 @@ import { knownAgent } from '../runs/agent-gate.js';
 import type { RunContents } from '../runs/run-contents.js';
 import type { StateReader } from '../state/state.js';
 import { triedSources } from '../state/trials.js';
+import { findOneOffValues } from '../values/one-off-store.js';
 import type { LiveOperation, LiveOperations } from './live-operations.js';
 import type { News, OperationFeed } from './operation-feed.js';
 import { type OutputCipher, readOutputs } from './operation-outputs.js';
@@ -99,8 +100,10 @@ export class OperationReader {
     const head = await this.head(operationId);
     const items: ItemResult[] = [];
     for await (const page of this.storedFrom(head, 0, null)) items.push(...page.items);
-    const sources = await sourcesOfOperation(this.options.db, operationId);
-    return detailOf(this.view(head), { checks: head.checks, items, sources });
+    const { db } = this.options;
+    const sources = await sourcesOfOperation(db, operationId);
+    const values = (await findOneOffValues(db, head.values_sha256))?.texts;
+    return { ...detailOf(this.view(head), { checks: head.checks, items, sources }), ...(values && { values }) };
   }
 
   /** Returns an apply that is in memory, as it is now. */
@@ -384,7 +387,7 @@ function resultOf(
   operation: OperationDetail,
   { warnings = [], notes = [], endsTrial = [] }: Partial<Remarks>,
 ): RunResult {
-  const { node_name, kind, assignments, rollout_id, requested_by, ...detail } = operation;
+  const { node_name, kind, assignments, rollout_id, requested_by, values, ...detail } = operation;
   const has_changes = detail.resources.some(({ status }) => status === 'changed');
   const remarks = detail.restores === undefined ? {} : { notes: [...notes] };
   const trial = endsTrial.length === 0 ? {} : { ends_trial: [...endsTrial] };

@@ -22,6 +22,8 @@ import {
   saveBelievedState,
 } from '../state/believed-state.js';
 import type { Trials } from '../state/trials.js';
+import { oneOffNote } from '../values/one-off-request.js';
+import { type GivenOneOff, putOneOffValues } from '../values/one-off-store.js';
 import { type EndedBy, endEvent, isEnd, repairEvent, restoresMetadata, targetOf, wantedText } from './apply-events.js';
 import { LiveOperation, type OperationFacts, type OperationRecord, type Undoing } from './live-operations.js';
 import { type OutputCipher, saveOutputs } from './operation-outputs.js';
@@ -55,6 +57,8 @@ export interface NewOperation extends Pick<OperationFacts, 'expect' | 'outsideWi
   readonly isSentAtOnce: boolean;
   /** Texts of its sources that are not stored yet. */
   readonly texts: readonly ModuleText[];
+  /** Values that came with the request; null for none. */
+  readonly oneOff: GivenOneOff | null;
 }
 
 export class OperationRecords {
@@ -75,6 +79,7 @@ export class OperationRecords {
     const queued: OperationState = { state: 'queued' };
     const state = operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued;
     const number = epoch.next();
+    const isOwn = operation.oneOff !== null && desired.valueInputs.length > 0;
     const record: OperationRecord = {
       operation_id: id,
       node_id: agent.nodeId,
@@ -88,6 +93,9 @@ export class OperationRecords {
       ...number,
       rollout_id: rollout?.id ?? null,
       expect: operation.expect,
+      // Values that do not concern the agent change nothing about it.
+      value_inputs: isOwn ? desired.valueInputs : null,
+      values_sha256: isOwn ? operation.oneOff.sha256 : null,
       ...operation.undoing,
     };
     const total = content.resources.length + content.removals.length + content.failures.length;
@@ -110,6 +118,7 @@ export class OperationRecords {
         now: clock.monotonic(),
       });
       if (sources.length > 0) await addOperationSources(tx, id, operation);
+      if (isOwn) await putOneOffValues(tx, operation.oneOff);
       await rollout?.onStored(tx, id);
       emit(startEvent(live, context));
       if (operation.isSentAtOnce && holdsSecrets(live)) {
@@ -274,15 +283,17 @@ function startEvent(operation: LiveOperation, context: RequestContext) {
   const { facts } = operation;
   const target = targetOf(operation);
   const sent = sentNote(facts.restores === null ? facts.sources : []);
+  const own = oneOffNote(facts.value_inputs ?? []);
   return eventOfRequest(context, {
     type: 'state.apply_started',
     target,
-    summary: `${context.actor.name} started an apply of ${wantedText(facts)} on ${target.name || target.id}${sent.suffix}`,
+    summary: `${context.actor.name} started an apply of ${wantedText(facts)} on ${target.name || target.id}${sent.suffix}${own.suffix}`,
     metadata: {
       operation_id: facts.operation_id,
       modules: [...facts.modules],
       ...restoresMetadata(facts.restores),
       ...sent.metadata,
+      ...own.metadata,
     },
   });
 }

@@ -298,6 +298,7 @@ type ShownOperation = StoredState &
     | 'restores'
     | 'confirm_secs'
     | 'restored'
+    | 'value_inputs'
   >;
 
 /** Returns an operation for the API. `summary` is the live one, if there is one; by default the stored one is used. */
@@ -317,6 +318,7 @@ export function operationView(row: ShownOperation, summary?: Summary): Operation
     summary: summary ?? row.summary,
     error: row.error,
     ...(row.restores === null ? {} : { restores: row.restores }),
+    ...(row.value_inputs === null ? {} : { value_inputs: [...row.value_inputs] }),
     ...(row.confirm_secs === null ? {} : { confirm_secs: row.confirm_secs }),
     ...(row.restored === null ? {} : { restored: row.restored }),
   };

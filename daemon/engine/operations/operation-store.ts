@@ -17,6 +17,7 @@ import { jsonMember, jsonStrings } from '../../database/sql-json.js';
 import { storedJson } from '../../database/stored-json.js';
 import { deleteUnusedTexts } from '../modules/source-store.js';
 import { deleteUnusedContents } from '../runs/run-contents.js';
+import { deleteUnusedOneOffValues } from '../values/one-off-store.js';
 import type { OperationError } from './operation-error.js';
 
 interface OperationValues {
@@ -30,6 +31,8 @@ interface OperationValues {
   readonly checks: readonly CheckResult[] | null;
   /** The agent's report of a restore; null without one. */
   readonly restored: Restored | null;
+  /** Inputs that its one-off values set; null for none. */
+  readonly value_inputs: readonly string[] | null;
 }
 
 const columns = jsonColumns<OperationValues>({
@@ -40,6 +43,7 @@ const columns = jsonColumns<OperationValues>({
   cancelled_by: true,
   checks: true,
   restored: true,
+  value_inputs: true,
 });
 
 export type OperationRow = Decoded<Row<'operations'>, OperationValues>;
@@ -96,6 +100,8 @@ const STORED = [
   'keeps_snapshot',
   'restores',
   'puts_back',
+  'value_inputs_json',
+  'values_sha256',
 ] as const satisfies readonly (keyof OperationTable)[];
 
 const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0, keeps_snapshot: 0 };
@@ -453,6 +459,7 @@ export async function deleteOperationsBefore(db: Queryable, time: number, result
   }
   await deleteUnusedContents(db, doomed);
   if (doomed.length > 0) await deleteUnusedTexts(db);
+  if (doomed.length > 0) await deleteUnusedOneOffValues(db);
   return doomed.length;
 }
 

@@ -5,6 +5,7 @@ import { type Applies, refuseStale } from '../applies/applies.js';
 import type { SentModule } from '../modules/current-modules.js';
 import { sourcesOfRollout } from '../modules/source-store.js';
 import type { EndedOperation } from '../operations/operation-reader.js';
+import { findOneOffValues, type GivenOneOff } from '../values/one-off-store.js';
 import type { LateEnds } from './late-ends.js';
 import type { OfflineAgents } from './offline-agents.js';
 import type { RolloutMember } from './rollout-agents.js';
@@ -35,6 +36,8 @@ export class RolloutApplies {
   private readonly wake: () => void;
   /** Modules that the rollout carries as texts; null before its first apply in this process. */
   private sent: readonly SentModule[] | null = null;
+  /** Values that the rollout brings with it; undefined before its first apply in this process. */
+  private oneOff: GivenOneOff | null | undefined;
 
   constructor(parts: Parts, tools: RunTools, wake: () => void) {
     this.parts = parts;
@@ -71,7 +74,8 @@ export class RolloutApplies {
           starting.enter(async () => {
             if (progress.row.state !== 'running' || shutdown.aborted) throw stopped();
             if (offline.isLate(agent)) throw new Fault('agent_not_connected', 'the agent came back too late');
-            return applies.start({ ...request, sent: await this.sentModules() }, progress.context());
+            const own = { sent: await this.sentModules(), oneOff: await this.oneOffValues() };
+            return applies.start({ ...request, ...own }, progress.context());
           }),
         shutdown,
       );
@@ -136,6 +140,13 @@ export class RolloutApplies {
     const { db, revive } = this.tools;
     this.sent ??= await revive(await sourcesOfRollout(db, this.parts.progress.row.rollout_id));
     return this.sent;
+  }
+
+  private async oneOffValues(): Promise<GivenOneOff | null> {
+    if (this.oneOff === undefined) {
+      this.oneOff = await findOneOffValues(this.tools.db, this.parts.progress.row.values_sha256);
+    }
+    return this.oneOff;
   }
 
   /** Handles an agent whose apply was not stored. */

@@ -9,6 +9,7 @@ import type { AgentRow } from '../../fleet/agent-store.js';
 import type { Plans } from '../applies/plans.js';
 import type { SentModule } from '../modules/current-modules.js';
 import type { Leases } from '../runs/leases.js';
+import type { GivenOneOff } from '../values/one-off-store.js';
 import { type AgentResult, failedResult, finishedResult, skippedResult } from './rollout-results.js';
 import type { RolloutPace } from './rollout-store.js';
 import type { RolloutHead } from './rollout-target.js';
@@ -35,6 +36,7 @@ interface Planning {
   readonly isConnected: (agent: AgentRow) => boolean;
   readonly modules: readonly string[];
   readonly sent: readonly SentModule[];
+  readonly oneOff: GivenOneOff | null;
   readonly signal: AbortSignal;
   readonly watcher: PlanWatcher | null;
 }
@@ -45,10 +47,11 @@ export function planAgents(
   planning: Planning,
   context: RequestContext,
 ): Promise<readonly RolloutResult[]> {
-  const { head, agents, pace, isConnected, modules, sent, signal, watcher } = planning;
+  const { head, agents, pace, isConnected, modules, sent, oneOff, signal, watcher } = planning;
   const run = async (agent: AgentRow): Promise<AgentResult> => {
     const onResult = (result: ResourceResult) => watcher?.onResource?.(agent, result);
-    const order = { nodeId: agent.node_id, modules, sent, signal, onStarted: () => undefined, onResult };
+    const what = { nodeId: agent.node_id, modules, sent, oneOff, isOfRollout: true };
+    const order = { ...what, signal, onStarted: () => undefined, onResult };
     try {
       const result = await tools.leases.whenThereIsRoom(() => tools.plans.plan(order, context), signal);
       return { ...finishedResult(agent, result), result: watcher === null ? null : result };

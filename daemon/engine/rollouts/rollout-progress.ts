@@ -3,7 +3,7 @@
  * agent's operation is stored in one transaction with the agent's new state, so after a restart an agent either waits or has an
  * operation to follow.
  */
-import type { RolloutRecord } from '../../../src/contract/rollouts.js';
+import type { RolloutRecord, ValueChange } from '../../../src/contract/rollouts.js';
 import { firstWindow, type WalkBounds } from '../../../src/kernel/walk.js';
 import type { Core } from '../../core/core.js';
 import { type DomainEvent, type RequestContext, SYSTEM } from '../../core/domain-event.js';
@@ -49,6 +49,8 @@ export class RolloutProgress {
   private readonly events: DomainEvent[] = [];
   private isRowSaved = true;
   private told: string;
+  /** Changes of stored values since it began, the newest first. */
+  private valueChanges: readonly ValueChange[] = [];
 
   constructor(row: RolloutRow, agents: readonly RolloutAgentRow[], tools: Pick<Core, 'clock' | 'uow'>) {
     const { pace } = row;
@@ -82,7 +84,14 @@ export class RolloutProgress {
   }
 
   record(): RolloutRecord {
-    return rolloutRecord({ ...this.current, counts: this.agents.counts });
+    const record = rolloutRecord({ ...this.current, counts: this.agents.counts });
+    return this.valueChanges.length === 0 ? record : { ...record, value_changes: [...this.valueChanges] };
+  }
+
+  /** Notes the changes of stored values since it began. */
+  noteValueChanges(changes: readonly ValueChange[]): void {
+    this.valueChanges = changes;
+    this.tellPlace();
   }
 
   /** The actor and the request of the rollout's applies. */
@@ -219,6 +228,7 @@ export class RolloutProgress {
 
   private place(): string {
     const { state, passed, soaking_until, finished_at } = this.current;
-    return [state, passed, soaking_until, finished_at].join();
+    const [change] = this.valueChanges;
+    return [state, passed, soaking_until, finished_at, this.valueChanges.length, change?.name, change?.at].join();
   }
 }

@@ -9,6 +9,7 @@ import type { AgentRow } from '../../fleet/agent-store.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
 import { limitsOf } from '../applies/apply-limits.js';
 import type { CurrentModules } from '../modules/current-modules.js';
+import type { ReadOneOff } from '../values/one-off-request.js';
 import type { RequestedPace } from './rollout-pace.js';
 import type { PlanWatcher } from './rollout-plans.js';
 import type { RolloutTarget } from './rollout-target.js';
@@ -18,6 +19,8 @@ export interface RolloutServices {
   readonly rollouts: Rollouts;
   /** Parses the modules that a request carries as text. */
   readonly sources: CurrentModules['read'];
+  /** Reads the values that a request brings with it. */
+  readonly oneOff: ReadOneOff;
 }
 
 type Routes = typeof rolloutRoutes;
@@ -81,22 +84,31 @@ const getRollout =
     return { status: 200, body: await rollouts.get(rollout_id) };
   };
 
-async function plan({ rollouts, sources }: RolloutServices, target: RolloutTarget, request: PlanRequest) {
+async function plan({ rollouts, sources, oneOff }: RolloutServices, target: RolloutTarget, request: PlanRequest) {
   const { body, context, signal, stream } = request;
   const lines = stream === null ? null : new PlanLines(stream, body.progress === true);
   const sent = await sources(body.sources ?? []);
-  const order = { target, modules: body.modules ?? [], pace: paceOf(body), sent, signal };
+  const order = {
+    target,
+    modules: body.modules ?? [],
+    pace: paceOf(body),
+    sent,
+    oneOff: await oneOff(body.values, sent),
+    signal,
+  };
   const result = await rollouts.plan(order, context, lines);
   await lines?.write({ event: 'result', result });
   return { status: 200, body: result } as const;
 }
 
-async function apply({ rollouts, sources }: RolloutServices, target: RolloutTarget, request: ApplyRequest) {
+async function apply({ rollouts, sources, oneOff }: RolloutServices, target: RolloutTarget, request: ApplyRequest) {
   const { body, context, signal, stream } = request;
+  const sent = await sources(body.sources ?? []);
   const order = {
     target,
     modules: body.modules ?? [],
-    sent: await sources(body.sources ?? []),
+    sent,
+    oneOff: await oneOff(body.values, sent),
     pace: paceOf(body),
     limits: limitsOf(body),
     expect: body.expect ?? null,

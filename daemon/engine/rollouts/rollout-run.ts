@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Rollout, RolloutRecord, RolloutResult } from '../../../src/contract/rollouts.js';
 import { assertNever, messageOf } from '../../../src/kernel/fault.js';
 import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../../core/domain-event.js';
+import { valueChanges } from '../values/value-changes.js';
 import { LateEnds } from './late-ends.js';
 import { OfflineAgents } from './offline-agents.js';
 import type { RolloutAgents, RolloutMember } from './rollout-agents.js';
@@ -53,6 +54,11 @@ export class RolloutRun {
     return this.progress.row.state;
   }
 
+  /** Hash of the values that it brings with it; null for none. */
+  get valuesSha256(): string | null {
+    return this.progress.row.values_sha256;
+  }
+
   get agents(): RolloutAgents {
     return this.progress.agents;
   }
@@ -71,6 +77,13 @@ export class RolloutRun {
   get isSettled(): boolean {
     const { row, agents, isSaved } = this.progress;
     return (row.finished_at !== null || row.state === 'halted') && agents.inFlight === 0 && isSaved;
+  }
+
+  /** Reads which stored values have changed since it began. */
+  async readValueChanges(): Promise<void> {
+    const { rollout_id: after, started_at: from, finished_at } = this.progress.row;
+    const until = finished_at === null ? null : finished_at + 1;
+    this.progress.noteValueChanges(await valueChanges(this.tools.db, { from, after, until }));
   }
 
   record(): RolloutRecord {

@@ -11,6 +11,7 @@ import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../../database/schema.js';
 import { type ApplyLimits, NO_LIMITS } from '../applies/apply-limits.js';
 import { ACTIVE_STATES } from '../operations/operation-state.js';
+import { deleteUnusedOneOffValues } from '../values/one-off-store.js';
 
 /** The content that a rollout applies to each agent. */
 export interface RolloutOrder extends ApplyLimits {
@@ -40,6 +41,8 @@ interface RolloutValues {
   readonly pace: RolloutPace;
   readonly counts: RolloutCounts;
   readonly actor: Party;
+  /** Inputs that its one-off values set; null for none. */
+  readonly value_inputs: readonly string[] | null;
 }
 
 interface AgentValues {
@@ -47,7 +50,13 @@ interface AgentValues {
   readonly error: RolloutAgent['error'];
 }
 
-const rolloutColumns = jsonColumns<RolloutValues>({ order: true, pace: true, counts: true, actor: true });
+const rolloutColumns = jsonColumns<RolloutValues>({
+  order: true,
+  pace: true,
+  counts: true,
+  actor: true,
+  value_inputs: true,
+});
 const agentColumns = jsonColumns<AgentValues>({ summary: true, error: true });
 
 export type RolloutState = RolloutRecord['state'];
@@ -336,6 +345,7 @@ export async function deleteRolloutsBefore(db: Queryable, time: number, agents: 
   for (const { rollout_id } of doomed) {
     await db.deleteFrom('rollouts').where('rollout_id', '=', rollout_id).execute();
   }
+  if (doomed.length > 0) await deleteUnusedOneOffValues(db);
   return doomed.length;
 }
 
@@ -349,6 +359,7 @@ export function rolloutRecord(row: RolloutRow): RolloutRecord {
     assignment: row.assignment,
     selector: row.selector,
     modules: [...row.order.modules],
+    ...(row.value_inputs === null ? {} : { value_inputs: [...row.value_inputs] }),
     requested_by: row.requested_by,
     started_at: toSeconds(row.started_at),
     finished_at: row.finished_at === null ? null : toSeconds(row.finished_at),

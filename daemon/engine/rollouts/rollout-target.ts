@@ -10,6 +10,8 @@ import { selectedAgents } from '../assignments/assignment-store.js';
 import { assignmentParty, requireAssignment } from '../assignments/assignments.js';
 import { type SentModule, sentNote } from '../modules/current-modules.js';
 import { listModules } from '../operations/apply-events.js';
+import { inputsOfRequest, oneOffNote } from '../values/one-off-request.js';
+import type { GivenOneOff } from '../values/one-off-store.js';
 
 /** Agents of a rollout: those of an assignment, those that a selector matches, or those with the given node IDs. */
 export type RolloutTarget =
@@ -83,23 +85,30 @@ interface Begun {
   /** Modules that the request names. */
   readonly modules: readonly string[];
   readonly sent: readonly SentModule[];
+  readonly oneOff: GivenOneOff | null;
 }
 
 /** Returns the audit event of a rollout that begins. */
-export function begunEvent(head: RolloutHead, { deed, modules, sent }: Begun, context: RequestContext): DomainEvent {
+export function begunEvent(
+  head: RolloutHead,
+  { deed, modules, sent, oneOff }: Begun,
+  context: RequestContext,
+): DomainEvent {
   const { suffix, metadata } = sentNote(sent);
+  const own = oneOffNote(inputsOfRequest(oneOff));
   const what = head.assignment === null ? contentOf(modules) : `assignment ${head.assignment}`;
   const chosen = head.assignment === null && head.selector !== null ? ` (${head.selector})` : '';
   return eventOfRequest(context, {
     type: EVENTS[subjectOf(head)][deed],
     target: partyOf(head),
-    summary: `${context.actor.name} ${deed} ${what} on ${countOf(head)}${chosen}${suffix}`,
+    summary: `${context.actor.name} ${deed} ${what} on ${countOf(head)}${chosen}${suffix}${own.suffix}`,
     metadata: {
       rollout_id: head.id,
       agents: head.agents,
       selector: head.selector,
       modules: [...modules],
       ...metadata,
+      ...own.metadata,
     },
   });
 }

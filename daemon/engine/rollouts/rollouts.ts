@@ -22,6 +22,9 @@ import { addRolloutSources } from '../modules/source-store.js';
 import type { OperationReader } from '../operations/operation-reader.js';
 import type { Leases } from '../runs/leases.js';
 import { abortFault } from '../runs/observations.js';
+import { inputsOfRequest } from '../values/one-off-request.js';
+import { findOneOffValues, type GivenOneOff, putOneOffValues } from '../values/one-off-store.js';
+import { VALUE_EVENTS } from '../values/value-changes.js';
 import { emptyCounts } from './rollout-agents.js';
 import { assignWaves, checkPace, type RequestedPace, resolvePace } from './rollout-pace.js';
 import { type PlanWatcher, planAgents } from './rollout-plans.js';
@@ -55,7 +58,7 @@ import {
 } from './rollout-target.js';
 import type { RunTools } from './run-tools.js';
 
-interface RolloutsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
+interface RolloutsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
   readonly limits: EngineLimits;
   readonly leases: Leases;
@@ -76,6 +79,8 @@ interface RolloutRequest {
   readonly target: RolloutTarget;
   /** Modules to run in addition to those of the assignments. */
   readonly modules: readonly string[];
+  /** Values that the request brings with it; null for none. */
+  readonly oneOff?: GivenOneOff | null;
   readonly pace: RequestedPace;
 }
 
@@ -107,6 +112,7 @@ export class Rollouts {
   /** Rollouts in memory: those with something to do, and those that a request looks at. */
   private readonly runs = new Map<string, RolloutRun>();
   private readonly shutdown = new AbortController();
+  private unsubscribe: () => void = () => undefined;
 
   constructor(options: RolloutsOptions) {
     const { clock, limits } = options;
@@ -124,7 +130,8 @@ export class Rollouts {
 
   /** Continues or halts the rollouts that the last stop interrupted. Must be called after operations are resumed. */
   async start(): Promise<void> {
-    const { db, onRestart } = this.options;
+    const { bus, db, onRestart } = this.options;
+    this.unsubscribe = bus.subscribe(VALUE_EVENTS, () => this.valuesChanged());
     const isHalted = onRestart() === 'halt';
     for (const row of await listActiveRollouts(db)) {
       const run = this.keep(await this.load(row));
@@ -137,6 +144,7 @@ export class Rollouts {
 
   /** Starts no further agent; running applies continue on their agents. */
   stop(): void {
+    this.unsubscribe();
     this.shutdown.abort(
       new Fault('shutting_down', 'the orchestrator stops; rollouts go on when it is back', {
         hint: 'watch it then: orch rollouts list',
@@ -192,17 +200,17 @@ export class Rollouts {
    * aborted.
    */
   async plan(request: PlanRolloutRequest, context: RequestContext, watcher: PlanWatcher | null): Promise<Rollout> {
-    const { modules, sent = [], signal } = request;
+    const { modules, sent = [], oneOff = null, signal } = request;
     // Every planned agent adds a listener to this signal.
     setMaxListeners(0, signal);
     const { head, agents } = await this.choose(request, { only: null, sent });
     await this.options.uow.write(async (tx, emit) => {
       if (head.assignment !== null) await requireAssignment(tx, head.assignment);
-      emit(begunEvent(head, { deed: 'planned', modules, sent }, context));
+      emit(begunEvent(head, { deed: 'planned', modules, sent, oneOff }, context));
     });
     watcher?.onStarted(head.id, head.agents);
     const pace = resolvePace(request.pace, agents.length);
-    const planning = { head, agents, pace, isConnected: this.isConnected, modules, sent, signal, watcher };
+    const planning = { head, agents, pace, isConnected: this.isConnected, modules, sent, oneOff, signal, watcher };
     const results = await planAgents(this.options, planning, context);
     if (signal.aborted) throw abortFault(signal);
     return rolloutView(head, results);
@@ -217,7 +225,7 @@ export class Rollouts {
     context: RequestContext,
     watcher: RunWatcher | null = null,
   ): Promise<RolloutRun> {
-    const { modules, sent = [], expect, limits } = request;
+    const { modules, sent = [], oneOff = null, expect, limits } = request;
     const { uow, clock } = this.options;
     const { head, agents } = await this.choose(request, { only: expect, sent });
     if (head.assignment !== null && !limits.outsideWindow) refuseOutsideWindow(this.options.windows, [head.assignment]);
@@ -241,6 +249,8 @@ export class Rollouts {
       passed: 0,
       soaking_until: null,
       expires_at: pace.whenOnlineSecs === null ? null : startedAt + pace.whenOnlineSecs * 1000,
+      value_inputs: oneOff === null ? null : inputsOfRequest(oneOff),
+      values_sha256: oneOff?.sha256 ?? null,
     };
     const waveOf = assignWaves(agents, pace, this.isConnected);
     const rows = agents.map(({ node_id, name }, position) =>
@@ -257,7 +267,8 @@ export class Rollouts {
       if (head.assignment !== null) await requireAssignment(tx, head.assignment);
       await insertRollout(tx, row, rows);
       await addRolloutSources(tx, head.id, await sourcesOf(tx, sent));
-      emit(begunEvent(head, { deed: 'applied', modules, sent }, context));
+      if (oneOff !== null) await putOneOffValues(tx, oneOff);
+      emit(begunEvent(head, { deed: 'applied', modules, sent, oneOff }, context));
     });
     const run = this.keep(new RolloutRun(row, rows, { ...this.tools, returnsBy: clock.monotonic() }));
     if (watcher !== null) run.watch(watcher);
@@ -303,7 +314,9 @@ export class Rollouts {
   /** Returns a rollout with its agents. Throws `rollout_not_found`. */
   async get(id: string): Promise<RolloutDetail> {
     const run = await this.find(id);
-    return { ...run.record(), agents: run.agents.all.map(({ row }) => rolloutAgentView(row)) };
+    const values = await findOneOffValues(this.options.db, run.valuesSha256);
+    const own = values === null ? {} : { values: values.texts };
+    return { ...run.record(), ...own, agents: run.agents.all.map(({ row }) => rolloutAgentView(row)) };
   }
 
   /** Returns a rollout to watch. Throws `rollout_not_found`. */
@@ -405,7 +418,9 @@ export class Rollouts {
   }
 
   private async load(row: RolloutRow): Promise<RolloutRun> {
-    return new RolloutRun(row, await listRolloutAgents(this.options.db, row.rollout_id), this.tools);
+    const run = new RolloutRun(row, await listRolloutAgents(this.options.db, row.rollout_id), this.tools);
+    await run.readValueChanges();
+    return run;
   }
 
   /** Keeps a rollout in memory until it has settled. */
@@ -421,6 +436,11 @@ export class Rollouts {
       },
     });
     return run;
+  }
+
+  /** Lets the rollouts in memory say that stored values have changed. Rejects if the store fails. */
+  private async valuesChanged(): Promise<void> {
+    for (const run of [...this.runs.values()]) await run.readValueChanges();
   }
 
   private async haltUnlessAllowed(run: RolloutRun): Promise<void> {

@@ -13,11 +13,14 @@ import type { Verifications } from '../applies/verifications.js';
 import type { Drift } from '../drift/drift.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import type { OperationReader } from '../operations/operation-reader.js';
+import type { ReadOneOff } from '../values/one-off-request.js';
 
 interface RunServices {
   readonly plans: Plans;
   /** Parses the modules that a request carries as text. */
   readonly sources: CurrentModules['read'];
+  /** Reads the values that a request brings with it. */
+  readonly oneOff: ReadOneOff;
   readonly applies: Applies;
   readonly operations: OperationReader;
   readonly drift: Drift;
@@ -37,19 +40,21 @@ export const runHandlers = (services: RunServices): HandlersFor<Routes> => ({
 });
 
 const planAgent =
-  ({ plans, sources }: RunServices): Handler<Routes['planAgent']> =>
+  ({ plans, sources, oneOff }: RunServices): Handler<Routes['planAgent']> =>
   async ({ params, body, context, signal, stream }) => {
     refuseBoth(body);
     let written = Promise.resolve();
     const write = (line: RunEvent) => {
       written = written.then(() => stream?.(line));
     };
+    const sent = await sources(body.sources ?? []);
     const result = await plans.plan(
       {
         nodeId: params.node_id,
         modules: body.modules,
         to: body.to ?? null,
-        sent: await sources(body.sources ?? []),
+        sent,
+        oneOff: await oneOff(body.values, sent),
         signal,
         onStarted: () => write({ event: 'started', operation_id: null }),
         onResult: (resource) => write({ event: 'resource', resource }),
@@ -62,14 +67,16 @@ const planAgent =
   };
 
 const applyAgent =
-  ({ applies, operations, sources }: RunServices): Handler<Routes['applyAgent']> =>
+  ({ applies, operations, sources, oneOff }: RunServices): Handler<Routes['applyAgent']> =>
   async ({ params, body, context, signal, stream }) => {
     refuseBoth(body);
+    const sent = await sources(body.sources ?? []);
     const { operation, ...remarks } = await applies.start(
       {
         nodeId: params.node_id,
         modules: body.modules,
-        sent: await sources(body.sources ?? []),
+        sent,
+        oneOff: await oneOff(body.values, sent),
         to: body.to ?? null,
         limits: limitsOf(body),
         expect: body.expect ?? null,
@@ -90,9 +97,15 @@ const applyAgent =
     return { status: 200, body: result };
   };
 
-/** Throws `bad_request` for a request that names an earlier operation and modules. */
-function refuseBoth({ to, modules, sources }: BodyOf<Routes['planAgent']>): void {
-  if (to == null || modules.length + (sources?.length ?? 0) === 0) return;
+/** Throws `bad_request` for a request that names an earlier operation and modules or values. */
+function refuseBoth({ to, modules, sources, values }: BodyOf<Routes['planAgent']>): void {
+  if (to == null) return;
+  if ((values?.set?.length ?? 0) + (values?.files?.length ?? 0) > 0) {
+    throw new Fault('bad_request', '`to` takes an earlier desired state with its values, and so it excludes `values`', {
+      hint: 'send either `to` or `values`',
+    });
+  }
+  if (modules.length + (sources?.length ?? 0) === 0) return;
   throw new Fault('bad_request', '`to` takes the desired state of an earlier operation, and so it excludes modules', {
     hint: 'send either `to`, or `modules` and `sources`',
   });

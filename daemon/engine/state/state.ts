@@ -43,6 +43,7 @@ export class StateReader {
       node_id: agent.nodeId,
       operation_id: agent.row.state_operation_id,
       ...(last == null || last.restores === null ? {} : { restores: last.restores }),
+      ...(last == null || last.value_inputs === null ? {} : { value_inputs: [...last.value_inputs] }),
       ...(trial === null ? {} : { trial }),
       applied: applied.map((row) => appliedView(row, confirmed)),
       pending_removals: (desired?.removed ?? []).map((row) => appliedView(row, confirmed)),

@@ -7,6 +7,7 @@ import type {
   ReachedAgent,
   StoredValueSet,
   ValueSetEntry,
+  ValueSetRevisionEntry,
   valueRoutes,
 } from '../../../src/contract/values.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
@@ -30,9 +31,13 @@ import type { CurrentValues } from './current-values.js';
 import { explainValues } from './explain-values.js';
 import { valueReach } from './value-reach.js';
 import {
+  addValueSetRevision,
   deleteValueSet,
   findValueSet,
+  findValueSetRevision,
+  listValueSetRevisions,
   listValueSets,
+  nextRevision,
   putValueSet,
   setValuesRevision,
   type ValueSetRow,
@@ -78,10 +83,27 @@ export class ValueService {
     return (await listValueSets(this.options.db)).map(entryOf);
   }
 
-  /** Throws `values_not_found`. */
-  async get(name: string): Promise<StoredValueSet> {
-    const row = await requireValueSet(this.options.db, name);
-    return { ...entryOf(row), content: row.content };
+  /** Returns the current revision, or an older one that is still kept, also of a removed set. Throws `values_not_found`. */
+  async get(name: string, revision?: number | null): Promise<StoredValueSet> {
+    const { db, parser } = this.options;
+    const current = await findValueSet(db, name);
+    if (current !== null && (revision == null || revision === current.revision))
+      return { ...entryOf(current), content: current.content };
+    if (revision == null) throw await valuesNotFound(db, name);
+    const row = await findValueSetRevision(db, name, revision);
+    if (row === null) throw await valuesNotFound(db, name, revision);
+    const { content, sha256, uploaded_at, uploaded_by } = row;
+    if (content === null || sha256 === null) throw removedRevision(name, revision);
+    const { set } = await parser.parseValues(content);
+    return { ...entryOf({ name, revision, sha256, set, uploaded_at, uploaded_by }), content };
+  }
+
+  /** Returns the kept revisions, newest first. Throws `values_not_found`. */
+  async revisions(name: string): Promise<ValueSetRevisionEntry[]> {
+    const { db } = this.options;
+    const rows = await listValueSetRevisions(db, name);
+    if (rows.length === 0) throw await valuesNotFound(db, name);
+    return rows.map((row) => ({ ...row, uploaded_at: toSeconds(row.uploaded_at) }));
   }
 
   /**
@@ -114,9 +136,11 @@ export class ValueService {
       if (current?.sha256 === sha256) return { ...entryOf(current), changed: false, warnings, agents: [] };
       if (replaces != null) refuseOther(name, current, replaces);
       await refuseSecondRank(tx, name, set);
-      const revision = (current?.revision ?? 0) + 1;
+      const revision = await nextRevision(tx, name);
       const row = { name, revision, sha256, content, set, uploaded_at: clock.now(), uploaded_by: context.actor.id };
       await putValueSet(tx, row);
+      const { set: _, ...text } = row;
+      await addValueSetRevision(tx, text);
       await setValuesRevision(tx, newId());
       await recountAssignmentsOf(tx, [...(current === null ? [] : [current.set]), set], newId);
       emit(
@@ -133,11 +157,14 @@ export class ValueService {
 
   /** Throws `values_not_found` or `precondition_failed`. */
   async remove(name: string, context: RequestContext): Promise<void> {
-    const { newId, uow } = this.options;
+    const { clock, newId, uow } = this.options;
     await uow.write(async (tx, emit) => {
       const row = await requireValueSet(tx, name);
       requireMatch(context, `value set ${name}`, contentOf(row));
       await deleteValueSet(tx, name);
+      const revision = await nextRevision(tx, name);
+      const removed = { uploaded_at: clock.now(), uploaded_by: context.actor.id };
+      await addValueSetRevision(tx, { name, revision, sha256: null, content: null, ...removed });
       await setValuesRevision(tx, newId());
       await recountAssignmentsOf(tx, [row.set], newId);
       emit(
@@ -145,7 +172,7 @@ export class ValueService {
           type: 'values.deleted',
           target: valuesParty(name),
           summary: `${context.actor.name} deleted the value set ${name}`,
-          metadata: { sha256: row.sha256 },
+          metadata: { revision, sha256: row.sha256 },
         }),
       );
     });
@@ -201,11 +228,27 @@ const valuesParty = (name: string): Party => ({ id: name, name, type: 'values' }
 async function requireValueSet(db: Queryable, name: string): Promise<ValueSetRow> {
   const row = await findValueSet(db, name);
   if (row !== null) return row;
-  throw new Fault('values_not_found', `there is no value set "${name}"`, {
-    hint: 'see what there is: orch values list',
+  throw await valuesNotFound(db, name);
+}
+
+/** Returns the fault of a value set or a revision that does not exist; its hint leads to the revisions that are kept. */
+async function valuesNotFound(db: Queryable, name: string, revision?: number): Promise<Fault> {
+  const [newest] = await listValueSetRevisions(db, name);
+  const which = revision === undefined ? '' : ` with revision ${revision}`;
+  const isRemoved = newest !== undefined && newest.sha256 === null;
+  const removed = isRemoved && revision === undefined ? '; it was removed' : '';
+  return new Fault('values_not_found', `there is no value set "${name}"${which}${removed}`, {
+    hint:
+      newest === undefined ? 'see what there is: orch values list' : `see what is kept: orch values revisions ${name}`,
     data: { values: name },
   });
 }
+
+const removedRevision = (name: string, revision: number): Fault =>
+  new Fault('values_not_found', `revision ${revision} of value set "${name}" is its removal, and has no text`, {
+    hint: `show the one before: orch values show ${name} --revision ${revision - 1}`,
+    data: { values: name },
+  });
 
 /** Throws `precondition_failed` unless the current revision is the one to replace. */
 function refuseOther(name: string, current: ValueSetRow | null, replaces: string): void {
@@ -244,13 +287,16 @@ const invalidName = (name: string): Fault =>
 /** Returns what a new revision of a value set replaces. */
 const contentOf = ({ sha256 }: Pick<ValueSetRow, 'sha256'>) => ({ sha256 });
 
-const entryOf = ({ name, revision, sha256, set, uploaded_at, uploaded_by }: ValueSetRow): ValueSetEntry => ({
+/** A revision with its text as data; null if this version rejects the text. */
+type Entry = Omit<ValueSetRow, 'content' | 'set'> & { readonly set: ValueSet | null };
+
+const entryOf = ({ name, revision, sha256, set, uploaded_at, uploaded_by }: Entry): ValueSetEntry => ({
   name,
   revision,
   sha256,
   uploaded_at: toSeconds(uploaded_at),
   uploaded_by,
-  modules: [...modulesSetBy(set.entries)].sort(),
+  modules: [...modulesSetBy(set?.entries ?? [])].sort(),
 });
 
 /** HTTP handlers of value sets. */
@@ -261,10 +307,14 @@ export const valueHandlers = (values: ValueService): HandlersFor<typeof valueRou
     status: 200,
     body: await values.preview(params.name, body.content),
   }),
-  getValueSet: async ({ params }) => {
-    const body = await values.get(params.name);
+  getValueSet: async ({ params, query }) => {
+    const body = await values.get(params.name, query.revision);
     return { status: 200, ...tagged(body, contentOf(body)) };
   },
+  listValueSetRevisions: async ({ params }) => ({
+    status: 200,
+    body: { revisions: await values.revisions(params.name) },
+  }),
   removeValueSet: async ({ params, context }) => {
     await values.remove(params.name, context);
     return { status: 204, body: undefined };

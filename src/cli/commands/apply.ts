@@ -3,6 +3,7 @@ import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
+import { type OneOffChoice, oneOffOptions } from '../modules/one-off-values.js';
 import { ALLOW_AUTOMATIC, allowAutomaticOption } from '../modules/reach.js';
 import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
@@ -32,6 +33,7 @@ export const applyModules = defineCommand({
     'orch apply --assignment web --waves 1,10%,100% --soak 5m --yes',
     'orch apply --selector role=web -m nginx --yes',
     'orch apply --status behind,drifted --canary 1',
+    'orch apply web-01 --set nginx:workers=8',
     'orch apply web-01 -m firewall --confirm-within 90s',
     'orch apply next.orchplan',
     'orch apply web-01 --to 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
@@ -58,12 +60,15 @@ export const applyModules = defineCommand({
     '--wait is about one named agent; a rollout waits for busy agents by itself, for at most ten minutes each.',
     '--to brings back the desired state of an earlier operation of the agent, with the present values of its secrets.',
     'The next apply without --to brings the assigned modules back.',
+    '--set and --values give inputs values for this apply alone, above value sets and assignments. The machine is behind',
+    'afterwards, and automatic applies leave it alone until an apply without them. Secret inputs are refused.',
   ],
   access: 'operator',
   consent: true,
   args: { nodes: optionalNodesArgument },
   options: {
     ...moduleOptions,
+    ...oneOffOptions,
     ...fleetOptions,
     ...applyPaceOptions,
     ...localOptions,
@@ -159,7 +164,8 @@ const nothingChosen = (
 /** Options that name many agents or modules. */
 type Beside = Parameters<typeof fleetFlags>[0] &
   Parameters<typeof paceFlags>[0] &
-  ModuleChoice & {
+  ModuleChoice &
+  OneOffChoice & {
     readonly nodes: readonly string[];
     readonly local: boolean;
   };
@@ -167,9 +173,11 @@ type Beside = Parameters<typeof fleetFlags>[0] &
 /** Throws `usage` for `--to` beside modules, a saved plan or anything but one named agent. */
 function refuseBeside(to: string | undefined, beside: Beside): void {
   if (to === undefined) return;
-  const { nodes, module, file, local } = beside;
+  const { nodes, module, file, values, set, local } = beside;
   const { '--detach': _, ...pace } = paceFlags(beside);
-  const flags = { '-m': module.length > 0, '-f': file.length > 0, '--local': local, ...fleetFlags(beside), ...pace };
+  const own = { '--values': values.length > 0, '--set': set.length > 0 };
+  const named = { '-m': module.length > 0, '-f': file.length > 0, ...own, '--local': local };
+  const flags = { ...named, ...fleetFlags(beside), ...pace };
   const [other] = Object.entries(flags).flatMap(([name, isGiven]) => (isGiven ? [name] : []));
   // Without an agent, the general check of the command names what is missing.
   if (other === undefined && nodes.length <= 1 && !nodes.some(isPlanFile)) return;
@@ -180,10 +188,11 @@ function refuseBeside(to: string | undefined, beside: Beside): void {
 }
 
 /** Returns the path of a saved plan. Throws `usage` if anything else is named beside it. */
-function onlyPlanFile(nodes: readonly string[], { module, file }: ModuleChoice): string {
+function onlyPlanFile(nodes: readonly string[], { module, file, values, set }: ModuleChoice & OneOffChoice): string {
   const [path] = nodes;
-  if (path !== undefined && nodes.length === 1 && module.length + file.length === 0) return path;
-  throw new Fault('usage', 'a saved plan names its agents and modules itself, so it stands alone', {
+  const given = [module, file, values, set].some((words) => words.length > 0);
+  if (path !== undefined && nodes.length === 1 && !given) return path;
+  throw new Fault('usage', 'a saved plan names its agents, modules and values itself, so it stands alone', {
     hint: 'orch apply FILE.orchplan',
   });
 }
@@ -195,6 +204,7 @@ export const planModules = defineCommand({
     'orch plan web-01 web-02 -m nginx -m motd',
     'orch plan --assignment web',
     'orch plan --selector "role=web,env=prod" -m nginx',
+    'orch plan web-01 --set nginx:workers=8 --values trial.values.yaml',
     'orch plan web-01 -m nginx --out next.orchplan',
     'orch plan web-01 --to 01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
     'orch plan --local -f site.orch.yaml --tag role=web',
@@ -202,6 +212,7 @@ export const planModules = defineCommand({
   detail: [
     'Changes nothing on the agents, but runs the checks of scripts. Files of -f are sent with the plan and not stored: they',
     'replace uploaded modules of the same names for this plan only. The modules of -m come before those of -f.',
+    '--set and --values give inputs values for this plan alone, above value sets and assignments; --out saves them with it.',
     '--out saves the plan: orch apply FILE.orchplan does exactly what it shows, and is rejected by changed agents.',
     '--local needs no orchestrator: it resolves and plans on this machine, with the given tags and secrets.',
     'Signs: + create, ~ update, - remove, = release (left as it is, no longer managed), ! script, > restart or reload.',
@@ -210,6 +221,7 @@ export const planModules = defineCommand({
   args: { nodes: optionalNodesArgument },
   options: {
     ...moduleOptions,
+    ...oneOffOptions,
     ...fleetOptions,
     ...planPaceOptions,
     ...localOptions,

@@ -61,6 +61,8 @@ export const checkDrift = defineCommand({
     ...fleetOptions,
     concurrency: integer('N', `most agents at a time [${ROLLOUT_CONCURRENCY.standard}]`, 1),
     ...localOptions,
+    values: list('FILE', 'with --local: a value set, as of the apply', { completes: 'file' }),
+    set: list('MODULE:INPUT=VALUE', 'with --local: the value of an input, as of the apply'),
     file: list('FILE', 'with --local: module files, to compare resources with secrets', {
       short: 'f',
       completes: 'file',
@@ -71,7 +73,7 @@ export const checkDrift = defineCommand({
   run: async (context, { detailedExitcode, concurrency, wait, ...choice }) => {
     const waitSecs = waitSecsOf(wait);
     const others = { '--wait': waitSecs !== null, ...fleetFlags(choice) };
-    const here = localChoice({ ...choice, others, filesAreLocal: true });
+    const here = localChoice({ ...choice, others, isOnlyLocal: true });
     if (here !== null) {
       return (await import('../local/run-local.js')).driftLocal(context, here, detailedExitcode);
     }

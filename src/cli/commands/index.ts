@@ -145,6 +145,8 @@ export const COMMANDS: readonly CommandEntry[] = [
   ),
   entry('values list', 'list value sets', async () => (await values()).listValueSets),
   entry('values show', 'show a value set', async () => (await values()).showValueSet),
+  entry('values revisions', 'list the revisions of a value set', async () => (await values()).listValueRevisions),
+  entry('values diff', 'compare files with stored value sets', async () => (await values()).diffValueFiles),
   entry('values check', 'check files of value sets on this machine', async () => (await values()).checkValueFiles),
   entry('values push', 'store value sets', async () => (await values()).pushValueFiles),
   entry('values edit', 'change a value set in your editor', async () => (await values()).editValueSet),

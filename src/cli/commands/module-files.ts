@@ -11,6 +11,7 @@ import { EXIT } from '../exit-status.js';
 import { agentName, count } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
+import { type Compared, comparedLines, compareWith } from '../modules/compare-files.js';
 import { anyYamlOption, readModuleFiles } from '../modules/find-modules.js';
 import { publishModules, triedFiles } from '../modules/publish.js';
 import { allowAutomaticOption } from '../modules/reach.js';
@@ -28,7 +29,6 @@ import { storedSets, valuesOf } from '../modules/stored-values.js';
 import { splitPaths, withFiles } from '../modules/value-files.js';
 import { integer, list, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
-import { textDiff, textDiffLines } from '../render/text-diff.js';
 import { readAttributes, readTags } from '../tag-arguments.js';
 
 /** `orch module validate`. */
@@ -193,7 +193,7 @@ export const diffModules = defineCommand({
     return {
       body: compared.length === 1 ? compared[0] : compared,
       names: changed.map(({ name }) => name),
-      view: stackOf(compared.map((one) => linesOf(shown(one)))),
+      view: stackOf(compared.map((one) => linesOf(comparedLines(one)))),
     };
   },
 });
@@ -283,16 +283,6 @@ function summary(checked: readonly CheckedAgent[], errors: readonly Conflict[]):
 
 const nameOf = ({ id, identities }: DependencyNode): string => id ?? identities.join(' or ');
 
-interface Compared {
-  readonly name: string;
-  readonly path: string;
-  /** Compared revision; null if the orchestrator has no such module. */
-  readonly revision: number | null;
-  readonly has_changes: boolean;
-  /** Unified diff; empty if nothing differs. */
-  readonly diff: string;
-}
-
 interface ToCompare {
   readonly name: string;
   readonly path: string;
@@ -311,13 +301,8 @@ async function compare(
       if (revision === null && isFault(error, 'module_not_found')) return null;
       throw error;
     });
-  const before = { label: stored === null ? '/dev/null' : `${name} revision ${stored.revision}` };
-  const diff = textDiff({ ...before, text: stored?.content ?? '' }, { label: path, text: source });
-  return { name, path, revision: stored?.revision ?? null, has_changes: diff !== '', diff };
+  return compareWith({ name, path, source }, stored);
 }
-
-const shown = ({ name, path, revision, diff }: Compared) =>
-  diff === '' ? [styled('good', `${path} is revision ${revision} of ${name}.`)] : textDiffLines(diff);
 
 type Graph = readonly DependencyNode[];
 

@@ -6,6 +6,7 @@ import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, optionalArgument } from '../define-command.js';
 import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
+import { oneOffFields } from '../modules/one-off-values.js';
 import { filterOf, listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { resolveNode } from '../nodes/resolve-node.js';
 import { choice, integer, text } from '../options.js';
@@ -266,6 +267,7 @@ export const operationDetails = (operation: OperationDetail, nameOf: NameOfOpera
       ...(operation.assignments.length === 0 ? [] : [['Assignments', operation.assignments.join(' ')] as const]),
       ...(operation.rollout_id === null ? [] : [['Rollout', operation.rollout_id] as const]),
       ...(operation.restores == null ? [] : [['Back to', restoredName(operation.restores)] as const]),
+      ...oneOffFields(operation),
       ['Requested by', nameOf(operation.requested_by)],
       ['Started', formatTime(operation.started_at)],
       ['Finished', textOrNone(formatTime(operation.finished_at))],

@@ -1,15 +1,17 @@
 /** The commands of `orch values`: value sets, which give inputs of modules their values. */
 import type { ApiClient } from '../../client/api-client.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
-import { Fault } from '../../kernel/fault.js';
+import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, formatTime } from '../format.js';
+import { type Compared, comparedLines, compareWith } from '../modules/compare-files.js';
 import { allowAutomaticOption, consentToReach, reachLines, requireAllowed } from '../modules/reach.js';
 import { diagnosticLines, refuseInvalid, summarizeErrors } from '../modules/read-modules.js';
 import { checkValuesFile, refuseDoubles, splitPaths, type ValuesFile } from '../modules/value-files.js';
 import { valueReachOf } from '../modules/value-reach.js';
+import { integer } from '../options.js';
 import { fields, lines, linesOf, stack, stackOf, styled, textLines, type View } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { plainText } from '../render/paint.js';
@@ -52,12 +54,14 @@ export const listValueSets = defineCommand({
 
 /** `orch values show`. */
 export const showValueSet = defineCommand({
-  examples: ['orch values show prod', 'orch values show prod -o name'],
+  examples: ['orch values show prod', 'orch values show prod --revision 3'],
   access: 'viewer',
   args: { name: nameArgument },
-  run: async (context, { name }) => {
+  options: { revision: integer('N', 'an older revision, also of a removed value set', 1) },
+  run: async (context, { name, revision }) => {
     const api = await context.api();
-    const set = await api.call('getValueSet', { params: { name }, signal: context.signal });
+    const query = { revision: revision ?? null };
+    const set = await api.call('getValueSet', { params: { name }, query, signal: context.signal });
     const nameOf = await operatorNames(context, api);
     return {
       body: set,
@@ -71,6 +75,72 @@ export const showValueSet = defineCommand({
         ),
         linesOf(textLines(set.content)),
       ),
+    };
+  },
+});
+
+/** `orch values revisions`. */
+export const listValueRevisions = defineCommand({
+  examples: ['orch values revisions prod'],
+  detail: [
+    'Newest first, also of a removed value set; a removal is a revision without a SHA-256. The last 50 are kept; orch values',
+    'show and diff accept --revision N.',
+  ],
+  access: 'viewer',
+  args: { name: nameArgument },
+  run: async (context, { name }) => {
+    const api = await context.api();
+    const body = await api.call('listValueSetRevisions', { params: { name }, signal: context.signal });
+    const nameOf = await operatorNames(context, api);
+    return {
+      body,
+      names: body.revisions.map(({ revision }) => String(revision)),
+      view: {
+        kind: 'table',
+        columns: [
+          { title: 'REVISION', right: true },
+          { title: 'UPLOADED' },
+          { title: 'BY' },
+          { title: 'SHA-256', whole: true },
+        ],
+        rows: body.revisions.map(({ revision, uploaded_at, uploaded_by, sha256 }) => [
+          String(revision),
+          formatTime(uploaded_at),
+          nameOf(uploaded_by),
+          sha256 === null ? styled('warn', 'removed') : sha256.slice(0, 12),
+        ]),
+        empty: 'No revisions.',
+      },
+    };
+  },
+});
+
+/** `orch values diff`. */
+export const diffValueFiles = defineCommand({
+  examples: ['orch values diff prod.values.yaml', 'orch values diff prod.values.yaml --revision 3'],
+  detail: ['Compares files with the stored value sets: shows what pushing would change. Stores nothing.'],
+  access: 'viewer',
+  args: {
+    paths: argumentList('PATH', 'files NAME.values.yaml, or directories whose *.values.yaml are all compared', 'file'),
+  },
+  options: { revision: integer('N', 'compare with an older revision [the current one]', 1) },
+  run: async (context, { paths, revision }) => {
+    const files = readValueFiles(paths);
+    refuseInvalid(files);
+    const api = await context.api();
+    const compared: Compared[] = [];
+    for (const file of files) {
+      const request = { params: { name: file.name }, query: { revision: revision ?? null }, signal: context.signal };
+      const stored = await api.call('getValueSet', request).catch((error: unknown) => {
+        if (revision === undefined && isFault(error, 'values_not_found')) return null;
+        throw error;
+      });
+      compared.push(compareWith(file, stored));
+    }
+    return {
+      body: compared.length === 1 ? compared[0] : compared,
+      names: compared.filter(({ has_changes }) => has_changes).map(({ name }) => name),
+      view: stackOf(compared.map((one) => linesOf(comparedLines(one)))),
     };
   },
 });

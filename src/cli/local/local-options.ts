@@ -6,8 +6,6 @@ export const localOptions = {
   local: flag('run on this machine, without an orchestrator'),
   tag: list('KEY=VALUE', 'with --local: a tag of this machine'),
   secretFile: list('NAME=FILE', 'with --local: a secret and the file with its value', { completes: 'file' }),
-  values: list('FILE', 'with --local: a value set, which gives inputs their values', { completes: 'file' }),
-  set: list('MODULE:INPUT=VALUE', 'with --local: the value of an input, above those of --values'),
   dataDir: text('DIR', 'with --local: directory of the local state [/var/lib/orch-local for root]', {
     completes: 'file',
   }),
@@ -27,15 +25,9 @@ interface Given extends LocalChoice {
   readonly nodes: readonly string[];
   /** Other ways to name agents and modules, by flag; true if given. */
   readonly others: Readonly<Record<string, boolean>>;
-  /** True if -f requires --local. */
-  readonly filesAreLocal?: boolean;
+  /** True if -f, --values and --set require --local. */
+  readonly isOnlyLocal?: boolean;
 }
-
-/** How an orchestrator is given what other options give a local run. */
-const HINTS: Readonly<Record<string, string>> = {
-  '--values': 'an orchestrator keeps value sets: orch values push FILE',
-  '--set': 'an orchestrator keeps value sets: orch values push FILE',
-};
 
 /** Returns the options of `--local`, or null without it. Throws `usage` for options that require or exclude it. */
 export function localChoice(given: Given): LocalChoice | null {
@@ -44,15 +36,15 @@ export function localChoice(given: Given): LocalChoice | null {
     const stray = Object.entries({
       '--tag': tag.length > 0,
       '--secret-file': secretFile.length > 0,
-      '--values': values.length > 0,
-      '--set': set.length > 0,
       '--data-dir': dataDir !== undefined,
-      '-f': given.filesAreLocal === true && file.length > 0,
+      '-f': given.isOnlyLocal === true && file.length > 0,
+      '--values': given.isOnlyLocal === true && values.length > 0,
+      '--set': given.isOnlyLocal === true && set.length > 0,
     });
     const [flagGiven] = stray.find(([, isGiven]) => isGiven) ?? [];
     if (flagGiven === undefined) return null;
     throw new Fault('usage', `${flagGiven} goes with --local`, {
-      hint: HINTS[flagGiven] ?? 'an orchestrator knows it itself',
+      hint: 'an orchestrator knows it itself',
     });
   }
   if (nodes.length > 0) {

@@ -48,9 +48,12 @@ export const inputsView = (agent: string, inputs: readonly InputOfModule[]): Vie
 
 type Row = readonly [string, Line];
 
-function rowsOf({ value, is_default, candidates, problem }: ExplainedInput): readonly Row[] {
+function rowsOf({ value, is_default, candidates, problem, applied }: ExplainedInput): readonly Row[] {
   const shown = value === null ? styled('dim', 'none') : JSON.stringify(value);
+  const own =
+    applied == null ? '' : `${JSON.stringify(applied.value)}, by ${applied.from} of operation ${applied.operation_id}`;
   return [
+    ...(own === '' ? [] : [['Applied', styled('warn', own)] as Row]),
     problem === null ? ['Value', shown] : ['Problem', styled('bad', problem)],
     ...(is_default ? [['From', 'the default of the module'] as Row] : []),
     ...candidates.toReversed().map((candidate): Row => {

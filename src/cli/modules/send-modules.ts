@@ -1,11 +1,13 @@
 /** Modules sent to the orchestrator: those that a plan or apply names with -m and -f, and those that are published. */
 import type { ApiClient, SuccessBody } from '../../client/api-client.js';
+import type { OneOffTexts } from '../../contract/one-off-values.js';
 import { PLAN_BODY_BYTES } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { formatBytes } from '../format.js';
 import { list } from '../options.js';
 import { type ModuleFile, readModuleFiles } from './find-modules.js';
+import { type OneOffChoice, oneOffBody, readOneOff } from './one-off-values.js';
 
 export const moduleOptions = {
   module: list('MODULE', 'an uploaded module', { short: 'm', completes: 'module' }),
@@ -34,15 +36,21 @@ export interface RunModules {
   readonly names: readonly string[];
   /** Files of -f, which the orchestrator may not have yet. */
   readonly files: readonly NamedFile[];
+  /** Values for this run alone; null for none. */
+  readonly values: OneOffTexts | null;
 }
 
-/** Reads the modules of -m and -f and prints the warnings of files. Sends nothing. Throws `usage`, or `invalid_module` with all errors. */
-export async function chooseModules(context: Context, { module, file }: ModuleChoice): Promise<RunModules> {
+/** Reads the modules of -m and -f and the values, and prints the warnings of files. Sends nothing. Throws `usage`, or `invalid_module` with all errors. */
+export async function chooseModules(
+  context: Context,
+  { module, file, ...own }: ModuleChoice & OneOffChoice,
+): Promise<RunModules> {
+  const values = readOneOff(own);
   const files = file.length === 0 ? [] : await validated(readModuleFiles(file));
   for (const { path, diagnostics } of files) {
     for (const { line, column, message } of diagnostics) context.warn(`${path}:${line}:${column}: ${message}`);
   }
-  return { names: [...new Set([...module, ...files.map(({ name }) => name)])], files };
+  return { names: [...new Set([...module, ...files.map(({ name }) => name)])], files, values };
 }
 
 /** Returns the files with the names of their modules. Throws `invalid_module`. The parser is loaded only for files. */
@@ -52,25 +60,27 @@ export async function validated(files: readonly ModuleFile[]): Promise<readonly 
 }
 
 /** Returns the modules of a plan request. Throws `body_too_large`. */
-export function planBody({ names, files }: RunModules) {
+export function planBody({ names, files, values }: RunModules) {
   const modules = [...names];
-  if (files.length === 0) return { modules };
+  const own = oneOffBody(values);
+  if (files.length === 0) return { modules, ...own };
   const sources = files.map(({ name, source }) => ({ name, content: source }));
-  requireRoom({ modules, sources });
-  return { modules, sources };
+  requireRoom({ modules, sources, ...own });
+  return { modules, sources, ...own };
 }
 
 /** Returns the modules of a request that applies. A text replaces only the revision that it was compared with. Throws `body_too_large`. */
-export function applyModulesBody({ names, files }: RunModules) {
+export function applyModulesBody({ names, files, values }: RunModules) {
   const modules = [...names];
-  if (files.length === 0) return { modules };
+  const own = oneOffBody(values);
+  if (files.length === 0) return { modules, ...own };
   const sources = files.map(({ name, source, replaces }) => ({
     name,
     content: source,
     ...(replaces === undefined ? {} : { replaces }),
   }));
-  requireRoom({ modules, sources });
-  return { modules, sources };
+  requireRoom({ modules, sources, ...own });
+  return { modules, sources, ...own };
 }
 
 function requireRoom(body: object): void {

@@ -63,6 +63,7 @@ export async function followRequest(
         runs.set(line.agent.node_id, run);
         if (!isRepeated) progress.finished(run);
       } else if (line.event === 'rollout') {
+        warnOfValues(context, line.rollout, record);
         record = line.rollout;
         progress.stage(rolloutStage(record));
       } else {
@@ -81,6 +82,16 @@ export async function followRequest(
   throw id === null || kind !== 'apply'
     ? new Fault('unreachable', 'the orchestrator ended the answer too early')
     : lost(id);
+}
+
+/** Warns when the record says that further stored values have changed. */
+function warnOfValues(context: Context, now: RolloutRecord, before: RolloutRecord | null): void {
+  const known = before?.value_changes ?? [];
+  for (const { source, name, by, at } of now.value_changes ?? []) {
+    if (known.some((one) => one.source === source && one.name === name && one.at === at)) continue;
+    const what = source === 'values' ? `value set ${name}` : `the values of assignment ${name}`;
+    context.warn(`${by} has changed ${what} during the rollout: agents that begin later get the new values`);
+  }
 }
 
 /** How a rollout is followed again after its connection was lost. */
@@ -142,6 +153,7 @@ export async function watchRollout(context: Context, api: ApiClient, first: Roll
   const query = { progress: showsResources(context) };
   const progress = createRunProgress(context, 'apply', Math.max(2, first.counts.agents));
   const shown = new Map<string, string>();
+  let record: RolloutRecord | null = null;
   let attempts = 0;
   let detail = first;
   while (!isOver(detail)) {
@@ -149,6 +161,10 @@ export async function watchRollout(context: Context, api: ApiClient, first: Roll
       for await (const line of api.stream('getRollout', { params, query, signal })) {
         attempts = 0;
         if (line.event === 'result') break;
+        if (line.event === 'rollout') {
+          warnOfValues(context, line.rollout, record);
+          record = line.rollout;
+        }
         showLine(progress, line, shown);
       }
       detail = await api.call('getRollout', { params, signal });

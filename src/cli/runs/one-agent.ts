@@ -6,6 +6,7 @@ import { messageOf } from '../../kernel/fault.js';
 import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { agentName } from '../format.js';
+import { oneOffLines } from '../modules/one-off-values.js';
 import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { lines, type Outcome } from '../outcome.js';
 import { type ApplyLimits, limitsBody } from './apply-limits.js';
@@ -75,7 +76,7 @@ async function agree(
   const { agent, limits } = choice;
   const { files, reaches } = await withBases(context, api, choice.modules.files, [agent]);
   const modules = { ...choice.modules, files };
-  const lines = beforeLines(reaches, [agent]);
+  const lines = [...beforeLines(reaches, [agent]), ...oneOffLines(modules.values)];
   if (context.globals.yes) {
     for (const line of lines) context.note(line);
     return { failed: null, order: { ...choice, modules, expect: null } };

@@ -1,6 +1,7 @@
 /** Words about a stored rollout: its state, its progress, and what to do next. */
 import type { RolloutAgent, RolloutRecord } from '../../contract/rollouts.js';
 import { isFaultCode } from '../../kernel/fault.js';
+import { fewOf } from '../../kernel/few-of.js';
 import { EXIT, type ExitStatus, exitStatusOfCode } from '../exit-status.js';
 import { count, formatTime } from '../format.js';
 import { type Line, type Span, styled } from '../outcome.js';
@@ -167,6 +168,21 @@ export function nextStepLines(rollout: RolloutRecord): readonly Line[] {
     `  ${`${label}:`.padEnd(width)} ${command}`,
     effect === '' ? '' : styled('dim', `  ${effect}`),
   ]);
+}
+
+/** Returns a warning about values that have changed since the rollout began; none without. */
+export function valueChangeLines({ value_changes: changes, counts }: RolloutRecord): readonly Line[] {
+  if (changes == null || changes.length === 0) return [];
+  const names = changes.map(
+    ({ source, name, by }) => `${source === 'values' ? 'value set' : 'assignment'} ${name} (${by})`,
+  );
+  const said: Line = [styled('warn', 'Values have changed since it began: '), fewOf(names)];
+  if (counts.waiting === 0) return [said, '  Its agents may have got different values. To compare: orch plan'];
+  return [
+    said,
+    `  Waiting agents (${counts.waiting}) get the new values, or refuse a stale plan.`,
+    '  To give all agents the same values, cancel it and apply again.',
+  ];
 }
 
 /** Returns the exit status of a rollout, like that of the apply which began it. */

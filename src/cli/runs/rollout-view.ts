@@ -1,6 +1,7 @@
 /** The views of stored rollouts. */
 import type { RolloutAgent, RolloutRecord } from '../../contract/rollouts.js';
 import { agentName, count, formatAge, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
+import { oneOffFields } from '../modules/one-off-values.js';
 import { fieldsOf, type Line, linesOf, type Span, stackOf, styled, type TableView, type View } from '../outcome.js';
 import type { NameOfOperator } from '../record-names.js';
 import type { RolloutDetail } from './follow-rollout.js';
@@ -11,6 +12,7 @@ import {
   rolloutProgress,
   rolloutState,
   rolloutSubject,
+  valueChangeLines,
   waveFraction,
 } from './rollout-record.js';
 
@@ -80,6 +82,7 @@ export function rolloutDetails(rollout: RolloutDetail, { nameOf, verbose }: Roll
         'Modules',
         modules.length === 0 && assignment !== null ? 'those of the assignments' : textOrNone(modules.join(' ')),
       ],
+      ...oneOffFields(rollout),
       ['Requested by', nameOf(rollout.requested_by)],
       ['Started', formatTime(rollout.started_at)],
       ['Finished', textOrNone(formatTime(rollout.finished_at))],
@@ -88,6 +91,7 @@ export function rolloutDetails(rollout: RolloutDetail, { nameOf, verbose }: Roll
       ['Agents', countsLine(rollout)],
     ]),
     ...GROUPS.map(({ state, head }) => groupView(rollout, { state, head, verbose })),
+    linesOf(valueChangeLines(rollout)),
     linesOf(nextStepLines(rollout)),
   ]);
 }

@@ -4,6 +4,7 @@ import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { EXIT, type ExitStatus } from '../exit-status.js';
 import { agentName, count } from '../format.js';
+import { oneOffLines } from '../modules/one-off-values.js';
 import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { chooseAgents, type Fleet, requireAgents } from '../nodes/choose-agents.js';
 import { lines, linesOf, type Outcome, stack } from '../outcome.js';
@@ -13,7 +14,7 @@ import { consentTo } from './consent.js';
 import { followRequest, type RolloutRuns } from './follow-rollout.js';
 import { leaving, WITHIN } from './leave-or-cancel.js';
 import { type Pace, paceBody, showsResources } from './pace.js';
-import { nextStepLines, rolloutSentence } from './rollout-record.js';
+import { nextStepLines, rolloutSentence, valueChangeLines } from './rollout-record.js';
 import { runOutcome, runsView, withLines } from './run-view.js';
 import { afterLines, beforeLines, withBases } from './trial-lines.js';
 
@@ -85,7 +86,8 @@ async function agreed(
       return { fleet: null, expect: null, missed: [], modules: choice.modules, limits };
     }
     const based = await withBases(context, api, files, agents);
-    for (const line of beforeLines(based.reaches, agents)) context.note(line);
+    for (const line of [...beforeLines(based.reaches, agents), ...oneOffLines(choice.modules.values)])
+      context.note(line);
     const modules = { ...choice.modules, files: based.files };
     return { fleet, expect: null, missed: [], modules, limits };
   }
@@ -97,7 +99,7 @@ async function agreed(
   const based = await withBases(context, api, choice.modules.files, all);
   const { planned, missed, ...consent } = await consentTo(context, runs, {
     awaiting: { awaited, secs: whenOnlineSecs ?? 0 },
-    lines: beforeLines(based.reaches, all),
+    lines: [...beforeLines(based.reaches, all), ...oneOffLines(choice.modules.values)],
     limits,
   });
   const hashes = planned.flatMap(({ agent, result }) =>
@@ -182,7 +184,7 @@ export function rolloutOutcome(
   };
   const outcome = runOutcome(runs, { kind, detailed, verbose: globals.verbose, fleet: true, confirmSecs });
   if (record === null) return { ...outcome, body };
-  const end = linesOf([rolloutSentence(record), ...nextStepLines(record)]);
+  const end = linesOf([rolloutSentence(record), ...valueChangeLines(record), ...nextStepLines(record)]);
   return {
     ...outcome,
     body,

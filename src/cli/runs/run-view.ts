@@ -1,6 +1,7 @@
 /** The view and the outcome of runs: agents with equal results in one group, and the totals last. */
 
 import { NOTHING } from '../../contract/run-targets.js';
+import { fewOf } from '../../kernel/few-of.js';
 import type { CheckResult } from '../../resources/checks/check.js';
 import { agentHandle, agentName, count } from '../format.js';
 import {
@@ -53,7 +54,14 @@ function sameness(run: AgentRun): unknown {
   if (!hasResult(run)) return [run.fault.code, withoutAgent(run.fault.message, run)];
   const { status, resources, error, summary } = run.result;
   const checks = checksOf(run.result).map(({ duration_ms: _, ...check }) => check);
-  return [status, error, summary, checks, resources.map(({ duration_ms: _, ...resource }) => resource)];
+  return [
+    inputsOf(run.result),
+    status,
+    error,
+    summary,
+    checks,
+    resources.map(({ duration_ms: _, ...resource }) => resource),
+  ];
 }
 
 const withoutAgent = (text: string, { agent }: AgentRun): string =>
@@ -67,6 +75,7 @@ function groupLines(group: readonly AgentRun[], { kind, verbose, confirmSecs = n
   const { resources, error } = first.result;
   const warnings = 'warnings' in first.result ? first.result.warnings : [];
   const notes = 'notes' in first.result ? (first.result.notes ?? []) : [];
+  const inputs = inputsOf(first.result);
   return [
     [head, ...headSpans(group, first.result, kind)],
     // An apply shows no details: the operator has seen the plan, or skipped it.
@@ -79,6 +88,9 @@ function groupLines(group: readonly AgentRun[], { kind, verbose, confirmSecs = n
       ],
     ),
     ...notes.map((note): Line => [styled('warn', '  note: '), note]),
+    ...(inputs.length === 0
+      ? []
+      : [[styled('warn', '  note: '), `with values for this apply alone: ${fewOf(inputs)}`]]),
     ...trialLines(first, kind),
     ...('plan_hash' in first.result && kind === 'plan' ? confirmLines(first.result, confirmSecs) : []),
     ...('restored' in first.result ? restoredLines(first.result) : []),
@@ -125,6 +137,8 @@ function headSpans(group: readonly AgentRun[], result: Result, kind: RunKind): r
     ...(restores == null ? [] : [styled('accent', `  back to ${restoredName(restores)}`)]),
   ];
 }
+
+const inputsOf = (result: Result): readonly string[] => ('value_inputs' in result ? (result.value_inputs ?? []) : []);
 
 /** Names an earlier desired state. */
 export const restoredName = (restores: string): string =>

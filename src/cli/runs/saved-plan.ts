@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import * as Type from 'typebox';
 import type { ApiClient } from '../../client/api-client.js';
 import { writeOwnFile } from '../../client/operator-files.js';
+import { OneOffValuesSchema } from '../../contract/one-off-values.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
 import { RunResultSchema } from '../../contract/runs.js';
 import { KeyId, PublicKey, Seconds, Ulid } from '../../contract/shapes.js';
@@ -13,6 +14,7 @@ import { closed, nullable, optional } from '../../kernel/schema.js';
 import { validator } from '../../kernel/validator.js';
 import type { Context } from '../context.js';
 import { agentName, count, formatTime } from '../format.js';
+import { oneOffLines } from '../modules/one-off-values.js';
 import type { Reach } from '../modules/reach.js';
 import { currentDigest, type NamedFile, type RunModules } from '../modules/send-modules.js';
 import { resolveNodes } from '../nodes/resolve-node.js';
@@ -55,6 +57,7 @@ export async function savePlan(
     created_at: toSeconds(context.clock.now()),
     orchestrator,
     ...(to == null ? {} : { to }),
+    ...(modules.values === null ? {} : { values: modules.values }),
     sources,
     agents,
   });
@@ -116,13 +119,14 @@ export async function applyPlan(
       reaches.filter(({ name }) => !changed.some((file) => file.name === name)),
       agents,
     ),
+    ...oneOffLines(plan.values ?? null),
   ];
   // Whether a window permits it was known at the plan, and may be otherwise now: the apply says so.
   const asked = { plan, planned, limits: { ...limits, outsideWindow: true }, lines: about };
   const allowRemovals = context.globals.yes ? limits.allowRemovals : await ask(context, asked);
   if (context.globals.yes) for (const line of about) context.note(line);
   const order = {
-    modules: { names: plan.agents[0]?.modules ?? [], files },
+    modules: { names: plan.agents[0]?.modules ?? [], files, values: plan.values ?? null },
     to: plan.to ?? null,
     limits: { ...limits, allowRemovals },
   };
@@ -184,15 +188,20 @@ async function ask(context: Context, { plan, planned, ...options }: Asked): Prom
 }
 
 const ENDING = '.orchplan';
-/** Format version. Version 1 had no `sources`: planning stored the files. */
-const VERSION = 2;
+/**
+ * Format version. Version 1 had no `sources`: planning stored the files. Version 2 had no `values`; a plan without values has that
+ * version, so that earlier releases apply it.
+ */
+const VERSION = 3;
 
 const SavedPlanSchema = closed({
-  orchplan: Type.Union([Type.Literal(1), Type.Literal(VERSION)]),
+  orchplan: Type.Union([Type.Literal(1), Type.Literal(2), Type.Literal(VERSION)]),
   created_at: Seconds,
   orchestrator: closed({ public_key: PublicKey, url: Type.String() }),
   /** Earlier operation that is planned in place of modules, on one agent. */
   to: optional(Ulid),
+  /** Values of --set and --values, which the apply brings with it. */
+  values: optional(OneOffValuesSchema),
   /** Files of -f, which the apply carries. */
   sources: optional(
     Type.Array(
@@ -238,7 +247,7 @@ export function requirePlanName(path: string): void {
 
 /** Writes or replaces the file with access for the owner only, because diffs contain file contents. */
 function writePlanFile(path: string, plan: Omit<SavedPlan, 'orchplan'>): void {
-  const whole: SavedPlan = { orchplan: VERSION, ...plan };
+  const whole: SavedPlan = { orchplan: plan.values == null ? 2 : VERSION, ...plan };
   try {
     writeOwnFile(path, `${JSON.stringify(whole, null, 1)}\n`);
   } catch (cause) {

@@ -46,7 +46,8 @@ export async function values(world: World): Promise<void> {
     content: `${rank}values: [{when: {}, set: {tuned: {workers: ${workers}}}}]\n`,
   });
   const prod = { params: { name: 'prod' } };
-  for (const id of ['getValueSet', 'removeValueSet']) await world.refuses(id, prod, 'values_not_found');
+  for (const id of ['getValueSet', 'listValueSetRevisions', 'removeValueSet'])
+    await world.refuses(id, prod, 'values_not_found');
   await world.refuses('previewValueSet', { ...prod, body: { content: null } }, 'values_not_found');
   const upload = (change: object, code: string) =>
     world.refuses('uploadValueSet', { body: { ...set(2), ...change } }, code);
@@ -62,7 +63,8 @@ export async function values(world: World): Promise<void> {
   await upload({ ...set(2, 'rank: [tag.env]\n'), name: 'other' }, 'values_conflict');
   await preview('other', set(2, 'rank: [tag.env]\n').content, 'values_conflict');
   await world.gives('listValueSets', {}, 200);
-  await world.gives('getValueSet', prod, 200);
+  await world.gives('getValueSet', { ...prod, query: { revision: '1' } }, 200);
+  await world.refuses('getValueSet', { ...prod, query: { revision: '2' } }, 'values_not_found');
   const params = { node_id: world.agents.connected };
   const { modules } = await world.gives('explainValues', { params, query: { module: 'tuned' } }, 200);
   expect(modules).toMatchObject([{ module: 'tuned', inputs: [{ name: 'workers', value: 2, is_default: false }] }]);
@@ -78,6 +80,9 @@ export async function values(world: World): Promise<void> {
   await world.refuses('updateAssignment', { ...tuned, body: { values: wrong } }, 'invalid_values');
   await world.gives('removeAssignment', tuned, 204);
   await world.gives('removeValueSet', prod, 204);
+  const { revisions } = await world.gives('listValueSetRevisions', prod, 200);
+  expect(revisions).toMatchObject([{ revision: 2, sha256: null }, { revision: 1 }]);
+  await world.refuses('getValueSet', { ...prod, query: { revision: '2' } }, 'values_not_found');
   await world.gives('removeModule', tuned, 204);
 }
 
@@ -138,6 +143,7 @@ async function rollouts(world: World): Promise<void> {
   const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
   for (const id of ['planAssignment', 'applyAssignment']) {
     await world.refuses(id, { params, body: { sources: broken } }, 'invalid_module');
+    await world.refuses(id, { params, body: { values: { set: ['none:a=1'] } } }, 'invalid_values');
   }
   await selections(world);
   const started = await world.gives('applyAssignment', { params, body: { modules: ['slow'], wait: false } }, 202);
@@ -185,6 +191,7 @@ async function selections(world: World): Promise<void> {
   const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
   for (const id of ['planRollout', 'applyRollout']) {
     await world.refuses(id, { body: { ...over, sources: broken } }, 'invalid_module');
+    await world.refuses(id, { body: { ...over, values: { set: ['none:a=1'] } } }, 'invalid_values');
   }
   await upload(world, {
     name: 'slow',

@@ -57,6 +57,9 @@ export async function refusedRuns(world: World): Promise<void> {
     const params = { node_id: connected };
     await world.refuses(id, { params, body: { modules: [], to: ABSENT_OPERATION } }, 'operation_not_found');
     await world.refuses(id, { params, body: { modules: ['one'], to: ABSENT_OPERATION } }, 'bad_request');
+    const values = { set: ['hungry:size=1'] };
+    await world.refuses(id, { params, body: { modules: [], to: ABSENT_OPERATION, values } }, 'bad_request');
+    await world.refuses(id, { params, body: { modules: ['one'], values } }, 'invalid_values');
   }
   await world.refuses('checkDrift', { params: { node_id: connected } }, 'no_snapshot');
   await world.refuses('verifyAgent', { params: { node_id: connected } }, 'no_snapshot');

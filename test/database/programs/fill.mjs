@@ -18,7 +18,8 @@ import { insertOperation, insertOperationResults } from '../../../dist/daemon/en
 import { insertRollout, waitingAgent } from '../../../dist/daemon/engine/rollouts/rollout-store.js';
 import { encodeContent, putRunContent } from '../../../dist/daemon/engine/runs/run-contents.js';
 import { putAppliedResources } from '../../../dist/daemon/engine/state/applied-resource-store.js';
-import { putValueSet, setValuesRevision } from '../../../dist/daemon/engine/values/value-store.js';
+import { givenOneOff, putOneOffValues } from '../../../dist/daemon/engine/values/one-off-store.js';
+import { addValueSetRevision, putValueSet, setValuesRevision } from '../../../dist/daemon/engine/values/value-store.js';
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
@@ -144,7 +145,20 @@ await uow.write(async (tx, emit) => {
   });
   const content = { resources: [], removals: [], failures: [], adHoc: new Set(['motd']), secrets: {}, verify: [] };
   const content_id = await putRunContent(tx, finish(encodeContent(content)));
+  const oneOff = givenOneOff(
+    { set: ['motd:greeting=hi'], files: [] },
+    {
+      layers: [
+        [],
+        [{ when: {}, shared: {}, set: { motd: { greeting: 'hi' } }, lines: {}, from: '--set motd:greeting' }],
+      ],
+      rank: null,
+    },
+  );
+  await putOneOffValues(tx, oneOff);
+  const own = { value_inputs: ['motd.greeting'], values_sha256: oneOff.sha256 };
   await insertOperation(tx, {
+    ...own,
     operation_id,
     node_id,
     node_name: 'web-1',
@@ -170,6 +184,7 @@ await uow.write(async (tx, emit) => {
   await insertRollout(
     tx,
     {
+      ...own,
       rollout_id,
       state: 'halted',
       reason: '1 agent has failed',
@@ -234,6 +249,9 @@ await uow.write(async (tx, emit) => {
     uploaded_at: start,
     uploaded_by: operator_id,
   });
+  const revision = { name: 'prod', uploaded_at: start, uploaded_by: operator_id };
+  await addValueSetRevision(tx, { ...revision, revision: 1, sha256: '1'.repeat(64), content: 'values: []\n' });
+  await addValueSetRevision(tx, { ...revision, revision: 2, sha256: null, content: null });
   await setValuesRevision(tx, newId());
   await putStandings(tx, [
     {
