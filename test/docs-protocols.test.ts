@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { ENGINE_LIMITS } from '../daemon/engine/engine-limits.js';
+import { ONE_OFF_LIMITS } from '../src/contract/run-targets.js';
 import { FRAME } from '../src/terminal/frames.js';
 import { TERMINAL_LIMITS } from '../src/terminal/limits.js';
 import { LINK_LIMITS } from '../src/wire/limits.js';
@@ -41,6 +42,7 @@ describe('the limits', () => {
   it.each([
     ['Agent link', LINK_LIMITS],
     ['Terminals', TERMINAL_LIMITS],
+    ['Values of a request', ONE_OFF_LIMITS],
     ['Engine', ENGINE_LIMITS],
   ] as const)('of "%s" have their value and a reason', (title, limits) => {
     const section = rows.find((one) => one.startsWith(title)) ?? '';

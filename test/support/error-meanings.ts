@@ -266,8 +266,9 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Add a variant with `when: {}`, or narrow `supports`.',
   },
   invalid_values: {
-    cause: 'A value set has mistakes; each one comes with its line and column.',
-    mend: 'Correct the lines; `orch values check FILE` shows them without an upload.',
+    cause:
+      'A value set or a value of a request has mistakes; each one comes with its place. Secret inputs take no value of a request.',
+    mend: 'Correct the lines; `orch values check FILE` shows those of a file without an upload.',
   },
   values_conflict: {
     cause: 'Another value set has the ranking of tags, which stands in one place.',
