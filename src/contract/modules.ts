@@ -2,6 +2,7 @@
 import * as Type from 'typebox';
 import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
+import { ownValues } from './one-off-values.js';
 import { route } from './route.js';
 import { REPLACES } from './run-targets.js';
 import { KeyId, Seconds } from './shapes.js';
@@ -63,6 +64,7 @@ const ModuleReachSchema = closed({
         }),
       ),
       on_trial: Type.Boolean({ description: 'True for an agent on trial, which automatic applies leave alone' }),
+      ...ownValues,
       tried: nullable(Type.String({ description: 'SHA-256 of the text of the module that it has on trial' })),
     }),
     { description: 'Approved agents that follow the module' },

@@ -38,6 +38,16 @@ export const OneOffRequestSchema = closed(
 /** Member of the requests that plan and apply. */
 export const oneOffBody = { values: optional(OneOffRequestSchema) };
 
+/** Member of an agent that a change reaches. */
+export const ownValues = {
+  own_values: Type.Optional(
+    Type.Boolean({
+      description:
+        'True for an agent whose last apply brought values with it, which automatic applies leave alone; absent for others',
+    }),
+  ),
+};
+
 /** Member of operations and rollouts that brought values with them. */
 export const valueInputs = {
   value_inputs: optional(

@@ -3,6 +3,7 @@ import * as Type from 'typebox';
 import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { WarningSchema } from './modules.js';
+import { ownValues } from './one-off-values.js';
 import { route } from './route.js';
 import { REPLACES } from './run-targets.js';
 import { KeyId, NodeParams, Seconds, Ulid } from './shapes.js';
@@ -42,6 +43,7 @@ const ReachedAgentSchema = closed({
     }),
   ),
   on_trial: Type.Boolean({ description: 'True for an agent on trial, which automatic applies leave alone' }),
+  ...ownValues,
   modules: Type.Array(Type.String(), { description: 'Modules of the agent whose values change' }),
   problem: nullable(Type.String({ description: 'Why its values are wrong after the change; null if they are not' })),
 });

@@ -69,6 +69,7 @@ describe('orch plan and orch apply with --set and --values', () => {
       value_inputs: ['web.workers'],
       values: { set: ['web:workers=8'], files: [] },
     });
+    expect((await orch('state', 'web-01')).stdout).toContain('Own values       web.workers');
     expect(await sandbox.json(['drift', 'web-01'])).toMatchObject({ status: 'in_sync' });
     const { events } = await sandbox.json<{ readonly events: readonly AuditEvent[] }>([
       ...['audit', '--type', 'state.apply_started', '--limit', '1'],

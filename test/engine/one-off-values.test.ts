@@ -224,7 +224,16 @@ describe('after an apply with values of its own', () => {
     await bench.engine.modules.upload(moduleOf('!'), ALICE);
     await wait(bench);
     expect([contentOf(one), contentOf(two)]).toEqual(['8 lan', '4 lan!']);
-    await upload(bench, 'prod', '{when: {}, set: {web: {workers: 5}}}');
+    const { agents } = await upload(bench, 'prod', '{when: {}, set: {web: {workers: 5}}}');
+    expect(agents.map(({ name, own_values }) => [name, own_values])).toEqual([
+      ['web-a', true],
+      ['web-b', undefined],
+    ]);
+    const { agents: followers } = await bench.engine.modules.reach('web');
+    expect(followers.map(({ name, own_values }) => [name, own_values])).toEqual([
+      ['web-a', true],
+      ['web-b', undefined],
+    ]);
     await wait(bench);
     expect([contentOf(one), contentOf(two)]).toEqual(['8 lan', '5 lan!']);
     await bench.restart();

@@ -15,6 +15,8 @@ export interface Follower {
   readonly mode: AssignmentMode | null;
   /** True if it has any module on trial. */
   readonly isOnTrial: boolean;
+  /** True if its last apply brought values with it. */
+  readonly hasOwnValues: boolean;
   /** SHA-256 of the text of the module that it has on trial; null for none. */
   readonly tried: string | null;
 }
@@ -63,18 +65,20 @@ export class Followers {
   async reach(db: Queryable, module: string, { agents, tags, applied, tried }: Fleet): Promise<Reach> {
     const naming = (await this.options.assignments.all(db)).filter(({ modules }) => modules.includes(module));
     const requested = await this.requested(db, module, applied);
+    const own = agentsWithValues(applied);
     const matched = new Map(naming.map((assignment) => [assignment, 0]));
     const followers = agents.flatMap((agent): Follower | readonly [] => {
       const labels = labelsOf(agent, tags.get(agent.node_id) ?? {});
-      const own = naming.filter(({ selector }) => matches(selector, labels));
-      for (const assignment of own) matched.set(assignment, (matched.get(assignment) ?? 0) + 1);
-      if (own.length === 0 && !requested.has(agent.node_id)) return [];
-      const ranks = own.map(({ mode }) => ASSIGNMENT_MODES.indexOf(mode));
+      const giving = naming.filter(({ selector }) => matches(selector, labels));
+      for (const assignment of giving) matched.set(assignment, (matched.get(assignment) ?? 0) + 1);
+      if (giving.length === 0 && !requested.has(agent.node_id)) return [];
+      const ranks = giving.map(({ mode }) => ASSIGNMENT_MODES.indexOf(mode));
       const texts = tried.get(agent.node_id);
       return {
         agent,
         mode: ASSIGNMENT_MODES[Math.max(...ranks)] ?? null,
         isOnTrial: texts !== undefined,
+        hasOwnValues: own.has(agent.node_id),
         tried: texts?.get(module) ?? null,
       };
     });
@@ -96,3 +100,7 @@ export class Followers {
     return found;
   }
 }
+
+/** Returns the node IDs of the agents whose last apply brought values with it. */
+export const agentsWithValues = (applied: readonly StateOperation[]): ReadonlySet<string> =>
+  new Set(applied.flatMap(({ node_id, value_inputs }) => (value_inputs === null ? [] : [node_id])));

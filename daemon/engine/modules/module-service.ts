@@ -96,11 +96,12 @@ export class ModuleService {
         mode: assignment.mode,
         agents: matched,
       })),
-      agents: agents.map(({ agent, mode, isOnTrial, tried }) => ({
+      agents: agents.map(({ agent, mode, isOnTrial, hasOwnValues, tried }) => ({
         node_id: agent.node_id,
         name: agent.name,
         mode,
         on_trial: isOnTrial,
+        ...(hasOwnValues && { own_values: true }),
         tried,
       })),
     };

@@ -483,14 +483,14 @@ async function countUnsuccessful(db: Queryable, filter: OperationFilter): Promis
 }
 
 /** The apply that the believed state of an agent reflects. */
-export interface StateOperation extends Pick<OperationRow, 'node_id' | 'content_id' | 'modules'> {}
+export interface StateOperation extends Pick<OperationRow, 'node_id' | 'content_id' | 'modules' | 'value_inputs'> {}
 
 /** Returns the apply that each believed state reflects. */
 export async function listStateOperations(db: Queryable): Promise<readonly StateOperation[]> {
   const rows = await db
     .selectFrom('agents')
     .innerJoin('operations', 'operations.operation_id', 'agents.state_operation_id')
-    .select(['agents.node_id', 'operations.content_id', 'modules_json'])
+    .select(['agents.node_id', 'operations.content_id', 'modules_json', 'value_inputs_json'])
     .execute();
   return rows.map((row) => columns.decode(row));
 }

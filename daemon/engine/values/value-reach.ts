@@ -14,6 +14,7 @@ import { factsOf } from '../applies/desired-set.js';
 import { type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
 import { inSlices } from '../lanes.js';
 import type { CurrentModule, CurrentModules } from '../modules/current-modules.js';
+import { agentsWithValues } from '../modules/followers.js';
 import { MODULES_REVISION } from '../modules/module-store.js';
 import { triedTexts } from '../modules/source-store.js';
 import { listStateOperations } from '../operations/operation-store.js';
@@ -39,7 +40,9 @@ export async function valueReach(
   const agents = await listAgents(db, { status: 'approved' });
   const [tags, tried, assignments] = [await tagsByAgent(db), await triedTexts(db), await all.all(db)];
   const requested = new Map<string, ReadonlySet<string>>();
-  for (const { node_id, content_id } of await listStateOperations(db)) {
+  const applied = await listStateOperations(db);
+  const own = agentsWithValues(applied);
+  for (const { node_id, content_id } of applied) {
     if (content_id !== null) requested.set(node_id, (await contents.get(db, content_id)).adHoc);
   }
   const names = new Set([
@@ -53,11 +56,11 @@ export async function valueReach(
     (function* (): Steps<ReachedAgent[]> {
       const reached: ReachedAgent[] = [];
       for (const agent of agents) {
-        const own = tags.get(agent.node_id) ?? {};
-        const labels = labelsOf(agent, own);
+        const ownTags = tags.get(agent.node_id) ?? {};
+        const labels = labelsOf(agent, ownTags);
         const matching = assignments.filter(({ selector }) => matches(selector, labels));
         const given = [...matching.flatMap((one) => one.modules), ...(requested.get(agent.node_id) ?? [])];
-        const facts = factsOf(agent, own);
+        const facts = factsOf(agent, ownTags);
         const [before, after] = [change.before, change.after].map((set) =>
           valuesFor(withAssignments(set, matching), facts),
         );
@@ -87,6 +90,7 @@ export async function valueReach(
           name: agent.name,
           mode: ASSIGNMENT_MODES[Math.max(...ranks)] ?? null,
           on_trial: tried.has(agent.node_id),
+          ...(own.has(agent.node_id) && { own_values: true }),
           modules: changed.map(({ name }) => name),
           problem: problems[0] ?? null,
         });

@@ -13,6 +13,7 @@ import { defineCommand, optionalList } from '../define-command.js';
 import { agentHandle, formatTime } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
 import { inputsNamed, inputsView } from '../modules/explain-inputs.js';
+import { oneOffFields } from '../modules/one-off-values.js';
 import {
   matchingAssignments,
   type StoredModule,
@@ -70,7 +71,12 @@ const trialFields = ({ trial }: State, name: string): readonly (readonly [string
 
 const stateView = (state: State, name: string): View =>
   stack(
-    fields(['Agent', name], ['As of operation', state.operation_id ?? 'none'], ...trialFields(state, name)),
+    fields(
+      ['Agent', name],
+      ['As of operation', state.operation_id ?? 'none'],
+      ...oneOffFields(state),
+      ...trialFields(state, name),
+    ),
     appliedTable(state.applied),
     listed('Removed by the next apply', state.pending_removals),
     listed('Wanted, but never applied', state.unapplied),

@@ -29,6 +29,9 @@ interface Given extends LocalChoice {
   readonly isOnlyLocal?: boolean;
 }
 
+/** Options that only a local comparison needs. */
+const OF_DRIFT: readonly string[] = ['-f', '--values', '--set'];
+
 /** Returns the options of `--local`, or null without it. Throws `usage` for options that require or exclude it. */
 export function localChoice(given: Given): LocalChoice | null {
   const { local, nodes, others, file, tag, secretFile, values, set, dataDir } = given;
@@ -44,7 +47,9 @@ export function localChoice(given: Given): LocalChoice | null {
     const [flagGiven] = stray.find(([, isGiven]) => isGiven) ?? [];
     if (flagGiven === undefined) return null;
     throw new Fault('usage', `${flagGiven} goes with --local`, {
-      hint: 'an orchestrator knows it itself',
+      hint: OF_DRIFT.includes(flagGiven)
+        ? 'an orchestrator compares with what was applied, with the values of that apply'
+        : 'an orchestrator knows it itself',
     });
   }
   if (nodes.length > 0) {

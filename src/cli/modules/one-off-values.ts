@@ -48,9 +48,9 @@ export const oneOffLines = (values: OneOffTexts | null): readonly string[] =>
   values === null
     ? []
     : [
-        'The values of --set and --values are for this apply alone. A machine whose stored',
-        'values differ is behind afterwards, and automatic applies leave it alone until an',
-        'apply without them.',
+        'The values of --set and --values are for this apply alone.',
+        'A machine whose stored values differ is behind afterwards.',
+        'Automatic applies leave it alone until an apply without them.',
       ];
 
 interface OfRecord {

@@ -15,7 +15,7 @@ export const allowAutomaticOption = flag(
   'do it without a question although the orchestrator then applies to other machines by itself',
 );
 
-type Follower = Pick<ModuleReach['agents'][number], 'node_id' | 'name' | 'mode' | 'on_trial'>;
+type Follower = Pick<ModuleReach['agents'][number], 'node_id' | 'name' | 'mode' | 'on_trial' | 'own_values'>;
 
 /** A text of a module or a value set, and the other machines that it reaches when it is published. */
 export interface Reach {
@@ -34,6 +34,8 @@ export interface Reach {
   readonly behind: readonly Follower[];
   /** Machines that stay on trial of something else. */
   readonly onTrial: readonly Follower[];
+  /** Machines that keep the values of their last apply until an operator applies without them. */
+  readonly withOwnValues: readonly Follower[];
   /** Problems that machines have with the text. */
   readonly problems: readonly string[];
   /** Node IDs of the machines that have this text on trial. */
@@ -65,25 +67,35 @@ export async function reachOf(
 }
 
 /** Returns machines by when a text reaches them. */
-export function grouped(followers: readonly Follower[]): Pick<Reach, 'atOnce' | 'onConnect' | 'behind' | 'onTrial'> {
-  const free = followers.filter(({ on_trial }) => !on_trial);
+export function grouped(
+  followers: readonly Follower[],
+): Pick<Reach, 'atOnce' | 'onConnect' | 'behind' | 'onTrial' | 'withOwnValues'> {
+  const free = followers.filter(({ on_trial, own_values }) => !on_trial && own_values !== true);
   return {
     atOnce: free.filter(({ mode }) => mode === 'enforce'),
     onConnect: free.filter(({ mode }) => mode === 'on-connect'),
     behind: free.filter(({ mode }) => mode === 'manual' || mode === null),
     onTrial: followers.filter(({ on_trial }) => on_trial),
+    withOwnValues: followers.filter(({ on_trial, own_values }) => !on_trial && own_values === true),
   };
 }
 
 /** Returns the number of machines that a text reaches. */
-export const reached = ({ atOnce, onConnect, behind, onTrial }: Reach): number =>
-  atOnce.length + onConnect.length + behind.length + onTrial.length;
+export const reached = (reach: Reach): number => everyOne(reach).length;
+
+const everyOne = ({ atOnce, onConnect, behind, onTrial, withOwnValues }: Reach): readonly Follower[] => [
+  ...atOnce,
+  ...onConnect,
+  ...behind,
+  ...onTrial,
+  ...withOwnValues,
+];
 
 const isAutomatic = ({ atOnce, onConnect }: Reach): boolean => atOnce.length + onConnect.length > 0;
 
 /** Returns lines about whom a text reaches, with modes; none if it reaches no machine. */
 export function reachLines(reach: Reach, doing = 'Publishing'): readonly string[] {
-  const { noun, name, assignments, atOnce, onConnect, behind, onTrial, problems } = reach;
+  const { noun, name, assignments, atOnce, onConnect, behind, onTrial, withOwnValues, problems } = reach;
   const number = reached(reach);
   if (number === 0) return [];
   const groups: readonly (readonly [string, readonly Follower[]])[] = [
@@ -91,6 +103,7 @@ export function reachLines(reach: Reach, doing = 'Publishing'): readonly string[
     ['when they connect', onConnect],
     ['behind, until their next apply', behind],
     ['on trial, and left alone', onTrial],
+    ['applied with values of their own, and left alone', withOwnValues],
   ];
   return [
     `${doing} ${noun} ${name} reaches ${count(number, 'machine')}:`,
@@ -99,7 +112,7 @@ export function reachLines(reach: Reach, doing = 'Publishing'): readonly string[
       ({ name: assignment, mode, agents }) =>
         `  assignment ${assignment} (${mode}) gives it to ${count(agents, 'machine')}`,
     ),
-    ...requestedLines([...atOnce, ...onConnect, ...behind, ...onTrial]),
+    ...requestedLines(everyOne(reach)),
     ...problems.map((problem) => `  ${problem}`),
   ];
 }
