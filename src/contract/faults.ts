@@ -127,6 +127,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   wrong_type: entry(500, 'Wrong type'),
   file_missing: entry(500, 'File missing'),
   content_unsuitable: entry(500, 'Content unsuitable'),
+  value_unknown: entry(500, 'Value unknown'),
   parent_missing: entry(500, 'Parent missing'),
   unsafe_path: entry(500, 'Unsafe path'),
   permission_denied: entry(500, 'Permission denied'),

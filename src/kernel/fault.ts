@@ -181,6 +181,7 @@ const FAULT_CODES = [
   'wrong_type',
   'file_missing',
   'content_unsuitable',
+  'value_unknown',
   'parent_missing',
   'unsafe_path',
   'permission_denied',

@@ -55,6 +55,20 @@ const PART: KeyAdvice = {
   group: ' the group of the file stays; a file-unix without content declares it',
   mode: ' the mode of the file stays; a file-unix without content declares it',
 };
+const HOST_ENTRY: KeyAdvice = {
+  ip: 'addresses',
+  address: 'addresses',
+  host: 'name',
+  hostname: 'name',
+  names: 'aliases',
+  alias: 'aliases',
+  host_aliases: 'aliases',
+};
+const SYSCTL: KeyAdvice = {
+  name: 'key',
+  values: ' each setting is a resource of its own, which "for_each" beside "resource" makes of a mapping',
+};
+const SYSTEM_NAME: KeyAdvice = { hostname: 'name', timezone: 'name', zone: 'name', value: 'name' };
 const PACKAGE: KeyAdvice = {
   state: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
   ensure: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
@@ -180,6 +194,9 @@ const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
   [/^file-/, FILE],
   [/^symlink-/, SYMLINK],
   [/^(?:line|block|setting)-/, PART],
+  [/^host-entry-/, HOST_ENTRY],
+  [/^sysctl-/, SYSCTL],
+  [/^(?:hostname|timezone)-/, SYSTEM_NAME],
   [/^package-/, PACKAGE],
   [/^service-/, SERVICE],
   [/^user-/, USER],
@@ -209,6 +226,8 @@ const OTHER_KINDS: Readonly<Record<string, string>> = {
   dir: 'directory',
   folder: 'directory',
   link: 'symlink',
+  host: 'host-entry-unix',
+  hosts: 'host-entry-unix',
   lineinfile: 'line',
   file_line: 'line',
   blockinfile: 'block',

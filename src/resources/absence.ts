@@ -10,6 +10,7 @@ import { fileWindows } from './file-windows.js';
 import { groupUnix } from './group-unix.js';
 import { groupWindows } from './group-windows.js';
 import type { PathFact } from './host.js';
+import { hostEntryName, hostEntryUnix } from './host-entry-unix.js';
 import type { Body, BodyProblem, Decision, PlanContext, ResourceKind } from './kind.js';
 import { absentLine, lineUnix } from './line-unix.js';
 import { packageApt, purging } from './package-apt.js';
@@ -165,6 +166,7 @@ export const ABSENCES: readonly ResourceKind[] = [
   absent(lineUnix, 'path', absentLine),
   absent(blockUnix, 'path', { schema: closed(blockName) }),
   absent(settingUnix, 'path', { schema: closed(settingName) }),
+  absent(hostEntryUnix, 'name', { schema: closed(hostEntryName) }),
   absent(fileWindows, 'path', { plan: noEntry(WINDOWS, { directoryKind: 'directory-windows', expect: 'either' }) }),
   absent(directoryWindows, 'path', { plan: noDirectory(WINDOWS) }),
   absent(userUnix, 'name'),

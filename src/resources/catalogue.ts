@@ -7,6 +7,8 @@ import { fileUnix } from './file-unix.js';
 import { fileWindows } from './file-windows.js';
 import { groupUnix } from './group-unix.js';
 import { groupWindows } from './group-windows.js';
+import { hostEntryUnix } from './host-entry-unix.js';
+import { hostnameLinux } from './hostname-linux.js';
 import type { ResourceKind } from './kind.js';
 import { lineUnix } from './line-unix.js';
 import { packageApt } from './package-apt.js';
@@ -20,6 +22,8 @@ import { serviceSystemd } from './service-systemd.js';
 import { serviceWindows } from './service-windows.js';
 import { settingUnix } from './setting-unix.js';
 import { symlinkUnix } from './symlink-unix.js';
+import { sysctlLinux } from './sysctl-linux.js';
+import { timezoneLinux } from './timezone-linux.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
 
@@ -34,6 +38,10 @@ export const MODULE_KINDS = byName([
   lineUnix,
   blockUnix,
   settingUnix,
+  hostEntryUnix,
+  sysctlLinux,
+  hostnameLinux,
+  timezoneLinux,
   fileWindows,
   directoryWindows,
   groupUnix,

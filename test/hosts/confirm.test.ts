@@ -245,6 +245,30 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
     await nothingIsLeft();
   });
 
+  it('brings back settings of the kernel and of the system', async () => {
+    await sh(`mount -o remount,rw /proc/sys; rm -f /etc/timezone; ln -sfn /usr/share/zoneinfo/Etc/UTC /etc/localtime
+      mkdir -p /usr/share/zoneinfo/Test; touch /usr/share/zoneinfo/Test/Zone`);
+    const all = async () =>
+      (await look('/etc/hosts', '/etc/hostname')) +
+      (await sh(`hostname; cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv4/tcp_rmem; ls -A /etc/sysctl.d
+        readlink /etc/localtime`));
+    const before = await all();
+    await declare(
+      entry('sysctl-linux', { key: 'net.ipv4.ip_forward', value: 1 }),
+      entry('sysctl-linux', { key: 'net.ipv4.tcp_rmem', value: '4096 131072 4194304' }),
+      entry('hostname-linux', { name: 'other' }),
+      entry('timezone-linux', { name: 'Test/Zone' }),
+      entry('host-entry-unix', { name: 'db', addresses: ['10.0.0.5'] }),
+      script('test "$(hostname)" = other && test "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 && exit 3'),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect(run.status).toBe('rolled_back');
+    expect(run.restored).toMatchObject({ restored: 5, not_restored: 1 });
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+  });
+
   it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);

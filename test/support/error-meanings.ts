@@ -490,6 +490,11 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
       'The content of a file leaves open what a change of a part of it means: it is not text, is too large, or has the part twice.',
     mend: 'The message names the lines. Edit them by hand, or make the pattern narrower.',
   },
+  value_unknown: {
+    cause:
+      'The machine does not know what is declared, such as a setting or a module of its kernel, a time zone or a locale.',
+    mend: 'Correct the name or the value, or declare before it what brings it, such as a package.',
+  },
   parent_missing: {
     cause: 'The parent directory is missing, and `parents` is false.',
     mend: 'Declare the directory, or leave out `parents: false`.',

@@ -5,6 +5,7 @@ import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, userKeeper } from './account-keeper.js';
 import type { Keeper } from './keeper.js';
 import type { SavedPath } from './saved-path.js';
+import { isSystemKind, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
 import { unitKeeper } from './unit-keeper.js';
 
 const pathIn = (body: object): string => ('path' in body ? String(body.path) : '');
@@ -34,6 +35,10 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'line-unix': pathKeeper as Keeper,
   'block-unix': pathKeeper as Keeper,
   'setting-unix': pathKeeper as Keeper,
+  'host-entry-unix': systemKeeper('host-entry-unix') as Keeper,
+  'sysctl-linux': systemKeeper('sysctl-linux') as Keeper,
+  'hostname-linux': systemKeeper('hostname-linux') as Keeper,
+  'timezone-linux': systemKeeper('timezone-linux') as Keeper,
   'service-systemd': unitKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
   'group-unix': groupKeeper as Keeper,
@@ -51,5 +56,6 @@ export function keeperOf(kind: string): Keeper | string {
 export function pathsOf(named: string, body: object): readonly string[] {
   const kind = kindOfAbsence(named);
   if (isRestorable(kind) && KEEPERS[kind] === pathKeeper) return [pathIn(body)];
+  if (isSystemKind(kind)) return SYSTEM_PARTS[kind](body).files;
   return kind === 'service-systemd' && 'name' in body ? [unitPath(String(body.name))] : [];
 }
