@@ -68,7 +68,18 @@ const SYSCTL: KeyAdvice = {
   name: 'key',
   values: ' each setting is a resource of its own, which "for_each" beside "resource" makes of a mapping',
 };
-const SYSTEM_NAME: KeyAdvice = { hostname: 'name', timezone: 'name', zone: 'name', value: 'name' };
+const SYSTEM_NAME: KeyAdvice = {
+  hostname: 'name',
+  timezone: 'name',
+  zone: 'name',
+  value: 'name',
+  module: 'name',
+  params: 'options',
+  parameters: 'options',
+  locale: 'lang',
+  link: 'name',
+  target: 'path',
+};
 const PACKAGE: KeyAdvice = {
   state: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
   ensure: ' a package that is declared is installed, and "absent: {KIND: …}" removes one; "version" says which one',
@@ -196,7 +207,7 @@ const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
   [/^(?:line|block|setting)-/, PART],
   [/^host-entry-/, HOST_ENTRY],
   [/^sysctl-/, SYSCTL],
-  [/^(?:hostname|timezone)-/, SYSTEM_NAME],
+  [/^(?:hostname|timezone|locale|kernel-module|alternatives)-/, SYSTEM_NAME],
   [/^package-/, PACKAGE],
   [/^service-/, SERVICE],
   [/^user-/, USER],
@@ -226,6 +237,7 @@ const OTHER_KINDS: Readonly<Record<string, string>> = {
   dir: 'directory',
   folder: 'directory',
   link: 'symlink',
+  modprobe: 'kernel-module-linux',
   host: 'host-entry-unix',
   hosts: 'host-entry-unix',
   lineinfile: 'line',

@@ -1,5 +1,6 @@
 /** The catalogue of all resource kinds. */
 import { ABSENCES } from './absence.js';
+import { alternativesLinux } from './alternatives-linux.js';
 import { blockUnix } from './block-unix.js';
 import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
@@ -9,8 +10,10 @@ import { groupUnix } from './group-unix.js';
 import { groupWindows } from './group-windows.js';
 import { hostEntryUnix } from './host-entry-unix.js';
 import { hostnameLinux } from './hostname-linux.js';
+import { kernelModuleLinux } from './kernel-module-linux.js';
 import type { ResourceKind } from './kind.js';
 import { lineUnix } from './line-unix.js';
+import { localeLinux } from './locale-linux.js';
 import { packageApt } from './package-apt.js';
 import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
@@ -42,6 +45,9 @@ export const MODULE_KINDS = byName([
   sysctlLinux,
   hostnameLinux,
   timezoneLinux,
+  localeLinux,
+  kernelModuleLinux,
+  alternativesLinux,
   fileWindows,
   directoryWindows,
   groupUnix,

@@ -1,7 +1,7 @@
 /** `setting-unix`: one key of a configuration file that others own. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import { checkOneLine, defineFileEdit } from './edits/file-edit.js';
+import { checkOneLine, defineFileEdit, type Edited, type EditRefusal } from './edits/file-edit.js';
 import { exampleOf, FORMATS, lineOf, separatorOf, settingIn, settingsIn } from './edits/setting-format.js';
 import { insertAt, lineNumbers, replaceRange, type TextLines, withoutLines } from './edits/text-lines.js';
 import type { BodyProblem } from './kind.js';
@@ -33,31 +33,7 @@ export const settingUnix = defineFileEdit<SettingBody>({
   creates: ({ create }) => create === true,
   has: (body, lines) => scopeOf(body, lines).positions.length > 0,
 
-  put(body, lines) {
-    const { path, format, section, key } = body;
-    const value = String(body.value);
-    const { positions, values, end, isThere } = scopeOf(body, lines);
-    const [at, second] = positions;
-    if (at === undefined) {
-      const line = lineOf({ format, key, separator: separatorOf(format, lines) }, value);
-      const changes = [{ field: 'value', before: null, after: value }];
-      if (isThere) return { lines: insertAt(lines, end, [line]), changes };
-      const last = lines.lines.at(-1)?.text.trim() ?? '';
-      const added = [...(last === '' ? [] : ['']), `[${section}]`, line];
-      return { lines: insertAt(lines, lines.lines.length, added), changes };
-    }
-    if (values.every((one) => one === value)) return null;
-    if (second !== undefined) {
-      const refusal = `${key} stands on lines ${lineNumbers(positions)} of ${path} with several values; leave one of them`;
-      return { refusal };
-    }
-    const text = lines.lines[at]?.text ?? '';
-    const present = settingIn(format, text);
-    if (present === null) return null;
-    const line = lineOf({ format, key: present.head, separator: present.separator }, value);
-    const changes = [{ field: 'value', before: present.value, after: value }];
-    return { lines: replaceRange(lines, at, at + 1, [line]), changes };
-  },
+  put: putSetting,
 
   take(body, lines) {
     const gone = new Set(scopeOf(body, lines).positions);
@@ -65,6 +41,33 @@ export const settingUnix = defineFileEdit<SettingBody>({
     return rest === lines ? null : rest;
   },
 });
+
+/** Sets the value of a key in a text; null when it has that value. */
+export function putSetting(body: SettingBody, lines: TextLines): Edited | EditRefusal | null {
+  const { path, format, section, key } = body;
+  const value = String(body.value);
+  const { positions, values, end, isThere } = scopeOf(body, lines);
+  const [at, second] = positions;
+  if (at === undefined) {
+    const line = lineOf({ format, key, separator: separatorOf(format, lines) }, value);
+    const changes = [{ field: 'value', before: null, after: value }];
+    if (isThere) return { lines: insertAt(lines, end, [line]), changes };
+    const last = lines.lines.at(-1)?.text.trim() ?? '';
+    const added = [...(last === '' ? [] : ['']), `[${section}]`, line];
+    return { lines: insertAt(lines, lines.lines.length, added), changes };
+  }
+  if (values.every((one) => one === value)) return null;
+  if (second !== undefined) {
+    const refusal = `${key} stands on lines ${lineNumbers(positions)} of ${path} with several values; leave one of them`;
+    return { refusal };
+  }
+  const text = lines.lines[at]?.text ?? '';
+  const present = settingIn(format, text);
+  if (present === null) return null;
+  const line = lineOf({ format, key: present.head, separator: present.separator }, value);
+  const changes = [{ field: 'value', before: present.value, after: value }];
+  return { lines: replaceRange(lines, at, at + 1, [line]), changes };
+}
 
 interface SettingScope {
   /** Positions of the key. */

@@ -246,12 +246,18 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
   });
 
   it('brings back settings of the kernel and of the system', async () => {
+    // The kernel of the test loads no modules, so a directory stands in for it.
+    const modprobe = '#!/bin/sh\ncase $1 in --) mkdir "/sys/module/$2";; -r) rmdir "/sys/module/$3";; esac\n';
+    await web.writeFile('/usr/sbin/modprobe', modprobe, '0755');
     await sh(`mount -o remount,rw /proc/sys; rm -f /etc/timezone; ln -sfn /usr/share/zoneinfo/Etc/UTC /etc/localtime
-      mkdir -p /usr/share/zoneinfo/Test; touch /usr/share/zoneinfo/Test/Zone`);
+      mkdir -p /usr/share/zoneinfo/Test; touch /usr/share/zoneinfo/Test/Zone
+      for one in a b; do cp /bin/true /opt/$one; update-alternatives --install /usr/local/bin/tool tool /opt/$one 10; done
+      mount -t tmpfs none /sys/module`);
     const all = async () =>
       (await look('/etc/hosts', '/etc/hostname')) +
       (await sh(`hostname; cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv4/tcp_rmem; ls -A /etc/sysctl.d
-        readlink /etc/localtime`));
+        readlink /etc/localtime; ls /sys/module /etc/modules-load.d /etc/modprobe.d /etc/default/locale 2>&1
+        update-alternatives --query tool | grep -E "^(Status|Value)"`));
     const before = await all();
     await declare(
       entry('sysctl-linux', { key: 'net.ipv4.ip_forward', value: 1 }),
@@ -259,14 +265,20 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
       entry('hostname-linux', { name: 'other' }),
       entry('timezone-linux', { name: 'Test/Zone' }),
       entry('host-entry-unix', { name: 'db', addresses: ['10.0.0.5'] }),
-      script('test "$(hostname)" = other && test "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 && exit 3'),
+      entry('locale-linux', { lang: 'C.UTF-8' }),
+      entry('kernel-module-linux', { name: 'dummy', options: 'numdummies=2' }),
+      entry('alternatives-linux', { name: 'tool', path: '/opt/b' }),
+      script(
+        'test -d /sys/module/dummy && test "$(hostname)" = other && test "$(cat /proc/sys/net/ipv4/ip_forward)" = 1 && exit 3',
+      ),
     );
     const { run } = await apply('20s');
     expect(failures(run)).toContain('apply ended with status 3');
     expect(run.status).toBe('rolled_back');
-    expect(run.restored).toMatchObject({ restored: 5, not_restored: 1 });
+    expect(run.restored).toMatchObject({ restored: 8, not_restored: 1 });
     expect(await all()).toBe(before);
     await nothingIsLeft();
+    await sh('umount /sys/module; rm /usr/sbin/modprobe');
   });
 
   it('is undone from outside when the agent no longer starts', async () => {

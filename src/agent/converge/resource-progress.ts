@@ -5,7 +5,13 @@ import { editedBy, type Scope } from './scope.js';
 import { isRemoval, type Target } from './target.js';
 
 /** Families whose changes bring nothing but the resource itself. */
-const SELF_CONTAINED: ReadonlySet<string | undefined> = new Set(['group', 'sysctl-linux', undefined]);
+const SELF_CONTAINED: ReadonlySet<string | undefined> = new Set([
+  'group',
+  'sysctl-linux',
+  'locale-linux',
+  'alternatives-linux',
+  undefined,
+]);
 
 /** Files that make packages available: lists and keys of repositories. */
 const REPOSITORIES = /^\/etc\/(apt|yum\.repos\.d|pki\/rpm-gpg)\//;

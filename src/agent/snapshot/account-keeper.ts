@@ -131,7 +131,7 @@ function entriesOf(file: string): readonly (readonly string[])[] {
 }
 
 /** Returns null on success, or what the program says. */
-async function run(host: Host, argv: readonly [string, ...string[]], input?: string): Promise<string | null> {
+export async function run(host: Host, argv: readonly [string, ...string[]], input?: string): Promise<string | null> {
   const command = { argv, ...(input === undefined ? {} : { input }) };
   const result = await host.run(command);
   return exitedWith(result, 0) ? null : commandFailure(command, result).message;

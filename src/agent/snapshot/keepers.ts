@@ -5,7 +5,7 @@ import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, userKeeper } from './account-keeper.js';
 import type { Keeper } from './keeper.js';
 import type { SavedPath } from './saved-path.js';
-import { isSystemKind, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
+import { alternativesKeeper, isSystemKind, kernelModuleKeeper, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
 import { unitKeeper } from './unit-keeper.js';
 
 const pathIn = (body: object): string => ('path' in body ? String(body.path) : '');
@@ -39,6 +39,9 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'sysctl-linux': systemKeeper('sysctl-linux') as Keeper,
   'hostname-linux': systemKeeper('hostname-linux') as Keeper,
   'timezone-linux': systemKeeper('timezone-linux') as Keeper,
+  'locale-linux': systemKeeper('locale-linux') as Keeper,
+  'kernel-module-linux': kernelModuleKeeper as Keeper,
+  'alternatives-linux': alternativesKeeper as Keeper,
   'service-systemd': unitKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
   'group-unix': groupKeeper as Keeper,

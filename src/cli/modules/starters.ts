@@ -36,6 +36,13 @@ export const STARTERS = {
   'sysctl-linux': { platforms: ['linux'], fields: ['key: vm.swappiness', 'value: 10'] },
   'hostname-linux': { platforms: ['linux'], fields: [`name: \${{ agent.name }}`] },
   'timezone-linux': { platforms: ['linux'], fields: ['name: Europe/Berlin'] },
+  'locale-linux': { platforms: ['linux'], fields: ['lang: en_US.UTF-8'] },
+  'kernel-module-linux': { platforms: ['linux'], fields: ['name: br_netfilter'] },
+  'alternatives-linux': {
+    platforms: ['linux'],
+    supports: ['  - distro: debian', '  - distro: ubuntu'],
+    fields: ['name: editor', 'path: /usr/bin/vim.basic'],
+  },
   'user-unix': { platforms: UNIX, fields: ['name: deploy', 'shell: /bin/sh'] },
   'group-unix': { platforms: UNIX, fields: ['name: deploy'] },
   'package-apt': {

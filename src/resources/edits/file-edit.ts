@@ -7,6 +7,7 @@ import { defineResource } from '../kind.js';
 import { findMissingParents } from '../missing-parents.js';
 import { checkUnixPath } from '../unix/unix-metadata.js';
 import { aboveUnixPath, parentOf, UNIX_RULES } from '../unix/unix-path.js';
+import { checkTextFile, textIn } from './text-file.js';
 import { contentOf, linesOf, type TextLines } from './text-lines.js';
 
 /** What an edit changes. */
@@ -115,10 +116,6 @@ const PRIVATE_MODE = 0o600;
 
 const unsuitable = (message: string): Decision => ({ action: 'fail', code: 'content_unsuitable', message });
 
-/** Returns the text of a file; null for everything else. */
-const textIn = (file: PathFact): string | null =>
-  file.type === 'file' && file.content.kind === 'text' ? file.content.text : null;
-
 /** Returns the text that an edit begins with, null for a file that is missing, or why it cannot be edited. */
 function contentAt(
   path: string,
@@ -127,34 +124,7 @@ function contentAt(
 ): { readonly text: string | null } | Pick<Extract<Decision, { action: 'fail' }>, 'code' | 'message'> {
   const written = context.written(path);
   if (written !== null) return { text: written };
-  switch (file.type) {
-    case 'absent':
-      return { text: null };
-    case 'unreadable':
-      return { code: file.code, message: file.message };
-    case 'directory':
-      return { code: 'wrong_type', message: `${path} is a directory, not a file` };
-    case 'other':
-      return { code: 'wrong_type', message: `${path} is a ${file.what}, not a file` };
-    case 'symlink': {
-      const message = `${path} is a symlink to ${file.target}, which is not followed; declare the path of the file itself`;
-      return { code: 'wrong_type', message };
-    }
-    case 'file': {
-      const { content } = file;
-      if (file.isVirtual) {
-        return { code: 'wrong_type', message: `${path} is a file of the kernel; change its values with a script` };
-      }
-      if (content.kind === 'too-large') {
-        const message = `${path} has ${file.size} bytes, and a file is edited up to ${MAX_CONTENT_BYTES} bytes`;
-        return { code: 'content_unsuitable', message };
-      }
-      if (content.kind !== 'text' || content.text.includes('\0')) {
-        return { code: 'content_unsuitable', message: `${path} is not text in UTF-8, so no part of it is changed` };
-      }
-      return { text: content.text };
-    }
-  }
+  return checkTextFile(path, file) ?? { text: textIn(file) };
 }
 
 /** Plans a file that holds nothing but the part. */
