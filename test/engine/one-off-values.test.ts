@@ -283,6 +283,22 @@ describe('after an apply with values of its own', () => {
   });
 });
 
+describe('removals by values of an apply', () => {
+  it('name them as their cause, those that an apply brings and those that it takes away', async () => {
+    const { bench, one } = await fleet('manual');
+    await upload(bench, 'prod', '{when: {}, set: {web: {sites: {a: x}}}}');
+    await bench.apply(one, []);
+    const without = { values: { set: ['web:sites={a: null}'] } };
+    const emptied = await rejection(bench.apply(one, [], without));
+    expect(emptied.code).toBe('removal_guard');
+    expect(emptied.message).toContain('this apply has values of its own for web.sites');
+    const given = await bench.apply(one, [], { values: { set: ['web:sites={a: null, b: y}'] }, allowRemovals: 1 });
+    await bench.engine.values.remove('prod', ALICE);
+    const gone = await rejection(bench.apply(one, []));
+    expect(gone.message).toContain(`operation ${given.operation_id} had values of its own for web.sites`);
+  });
+});
+
 describe('a rollout with values of its own', () => {
   it('keeps them for all agents over a restart, shows them, and names them in the audit log', async () => {
     const { bench, one, two } = await fleet();

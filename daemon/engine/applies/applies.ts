@@ -15,7 +15,13 @@ import type { OperationDriver } from '../operations/operation-driver.js';
 import type { NewOperation, OperationRecords } from '../operations/operation-records.js';
 import { parseState } from '../operations/operation-state.js';
 import { findOperation, operationNotFound } from '../operations/operation-store.js';
-import { type AgentGate, agentLabel, agentNotFound, type KnownAgent } from '../runs/agent-gate.js';
+import {
+  type AgentGate,
+  type AgentWithInputs,
+  agentLabel,
+  agentNotFound,
+  type KnownAgent,
+} from '../runs/agent-gate.js';
 import type { AgentSessions } from '../runs/agent-sessions.js';
 import type { ApplyLease, Leases } from '../runs/leases.js';
 import { runContent } from '../runs/run-content.js';
@@ -64,8 +70,11 @@ interface ApplyRequest {
    * confirmation does not apply then, because undoing a return brings back what was left.
    */
   readonly putsBack?: string | null;
-  /** An apply that the orchestrator starts by itself: it cancels nothing, and applies only this content. */
-  readonly automatic?: { readonly wantedSha256: string };
+  /**
+   * An apply that the orchestrator starts by itself: it cancels nothing, and applies only this content, to an agent whose believed
+   * state is still that of this operation.
+   */
+  readonly automatic?: { readonly wantedSha256: string; readonly stateOperationId: string | null };
 }
 
 interface RolloutOfApply extends NonNullable<NewOperation['rollout']> {
@@ -101,7 +110,7 @@ export class Applies {
     try {
       // Read under the lease, so that no other apply changes the believed state afterwards.
       const agent = await gate.pass(request.nodeId);
-      if (request.automatic !== undefined && agent.inputs.isOnTrial) throw changedPlan();
+      refuseOutdated(request, agent);
       const desired =
         to === null
           ? await desiredSets.of(db, agent.inputs, { named: modules, sent, oneOff })
@@ -219,6 +228,13 @@ const asSent = ({ name, sha256, replaces }: Source): OperationSource => ({
   status: 'sent',
   others: 0,
 });
+
+/** Throws `plan_stale` for an automatic apply if an operator has applied since it was decided. */
+function refuseOutdated({ automatic }: ApplyRequest, { inputs }: AgentWithInputs): void {
+  if (automatic === undefined) return;
+  const { isOnTrial, row } = inputs;
+  if (isOnTrial || row.state_operation_id !== automatic.stateOperationId) throw changedPlan();
+}
 
 function undoingOf({ limits, keepsSnapshot = false, putsBack = null }: ApplyRequest, { modules }: DesiredSet): Undoing {
   const asked = [limits.confirmSecs, ...modules.map(({ compiled }) => compiled.confirmSecs)];

@@ -11,7 +11,14 @@ import { agentParty } from '../../fleet/agent-store.js';
 import { type AgentSecrets, noteSecretUse } from '../agent-secrets.js';
 import { type SentModule, sentNote } from '../modules/current-modules.js';
 import { restoresMetadata, wantedText } from '../operations/apply-events.js';
-import { type AgentGate, agentLabel, agentWithInputs, approvedAgent, type KnownAgent } from '../runs/agent-gate.js';
+import {
+  type AgentGate,
+  type AgentWithInputs,
+  agentLabel,
+  agentWithInputs,
+  approvedAgent,
+  type KnownAgent,
+} from '../runs/agent-gate.js';
 import type { Leases } from '../runs/leases.js';
 import { Observation, type Observations, type Observed, underLease } from '../runs/observations.js';
 import { runContent } from '../runs/run-content.js';
@@ -114,7 +121,7 @@ export class Plans {
   }
 
   /** Returns why an apply without consent would be refused now, so that a caller knows it before it asks. */
-  private async refusals(agent: KnownAgent, desired: DesiredSet): Promise<readonly Refusal[]> {
+  private async refusals(agent: AgentWithInputs, desired: DesiredSet): Promise<readonly Refusal[]> {
     const { guard, windows } = this.options;
     const checks = [
       async () => refuseOutsideWindow(windows, desired.matching),

@@ -6,7 +6,7 @@ import type { Core } from '../../core/core.js';
 import type { CurrentAssignments } from '../assignments/assignment-store.js';
 import { removalCauses } from '../assignments/removal-causes.js';
 import { findModuleHeads } from '../modules/module-store.js';
-import { agentLabel, type KnownAgent } from '../runs/agent-gate.js';
+import { type AgentWithInputs, agentLabel } from '../runs/agent-gate.js';
 import { type AppliedResourceRow, removalOf } from '../state/applied-resource-store.js';
 import type { DesiredSet } from './desired-set.js';
 import { emptiedByValues } from './emptied-loops.js';
@@ -25,7 +25,7 @@ export class RemovalGuard {
   }
 
   /** Throws `removal_guard`. @param allowed number of removals that the caller allows; null for the limit */
-  async check(agent: KnownAgent, desired: DesiredSet, allowed: number | null): Promise<void> {
+  async check(agent: AgentWithInputs, desired: DesiredSet, allowed: number | null): Promise<void> {
     const { db, assignments } = this.options;
     const limit = this.options.limit();
     const { managed, modules, restores } = desired;
@@ -51,7 +51,7 @@ export class RemovalGuard {
     );
     const causes =
       restores === null
-        ? await removalCauses(db, { nodeId: agent.nodeId, removals: rows, modules, assignments })
+        ? await removalCauses(db, { agent, removals: rows, modules, valueInputs: desired.valueInputs, assignments })
         : rows.map(() => (restores === NOTHING ? 'nothing is desired' : `operation ${restores} did not have it`));
     throw removalGuardFault({
       reason,

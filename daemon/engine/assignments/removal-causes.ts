@@ -1,5 +1,6 @@
 /** Explains from the store and the audit log why an apply removes resources. */
 import { toTimestamp } from '../../../src/kernel/clock.js';
+import { fewOf } from '../../../src/kernel/few-of.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
 import { membersOf } from '../../../src/language/compile-module.js';
 import { hasExpression } from '../../../src/language/expression.js';
@@ -13,14 +14,17 @@ import type { Queryable } from '../../database/schema.js';
 import { findAgent } from '../../fleet/agent-store.js';
 import type { CurrentModule } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
+import type { AgentWithInputs } from '../runs/agent-gate.js';
 import { valueEvents } from '../values/value-changes.js';
 import type { CurrentAssignment, CurrentAssignments } from './assignment-store.js';
 
 interface CausesInput {
-  readonly nodeId: string;
+  readonly agent: AgentWithInputs;
   readonly removals: readonly RemovedResource[];
   /** Modules of the apply. */
   readonly modules: readonly CurrentModule[];
+  /** Inputs that one-off values of the apply set. */
+  readonly valueInputs: readonly string[];
   readonly assignments: CurrentAssignments;
 }
 
@@ -29,7 +33,8 @@ const DELETIONS = 200;
 
 /** Returns one cause for each removal, in their order. */
 export async function removalCauses(db: Queryable, input: CausesInput): Promise<readonly string[]> {
-  const { nodeId, removals } = input;
+  const { agent, removals } = input;
+  const { nodeId } = agent;
   if (removals.length === 0) return [];
   const since = removals.reduce((first, { applied_at }) => Math.min(first, applied_at), Number.POSITIVE_INFINITY);
   const facts = new Map<string, ModuleFacts>();
@@ -53,7 +58,8 @@ export async function removalCauses(db: Queryable, input: CausesInput): Promise<
     const newest = [...(tagChange === undefined ? [] : [tagChange]), ...changes]
       .filter(({ timestamp, target_type: type }) => timestamp >= applied_at && (type === 'agent' || usesInputs(known)))
       .sort((a, b) => b.timestamp - a.timestamp)[0];
-    return removalCause(removal, known, newest === undefined ? null : labelChange(newest));
+    const own = usesInputs(known) ? ownValuesCause(module, input) : null;
+    return removalCause(removal, known, own ?? (newest === undefined ? null : labelChange(newest)));
   });
 }
 
@@ -78,6 +84,16 @@ async function moduleFacts(
   const deletions = await listAuditRows(db, { eventTypes: ['module.deleted'], from: since, limit: DELETIONS });
   const deletion = deletions.find((row) => row.target_id === module);
   return { state: 'deleted', deletion: deletion === undefined ? null : stampOf(deletion) };
+}
+
+/** Says that this apply or the last one has values of its own for the module, as a clause; null for neither. */
+function ownValuesCause(module: string, { agent, valueInputs }: CausesInput): string | null {
+  const ofModule = (name: string) => name.startsWith(`${module}.`) || name.startsWith('shared.');
+  const now = valueInputs.filter(ofModule);
+  if (now.length > 0) return `this apply has values of its own for ${fewOf(now)}`;
+  const before = agent.inputs.valueInputs.filter(ofModule);
+  const operation = agent.row.state_operation_id;
+  return before.length === 0 ? null : `operation ${operation} had values of its own for ${fewOf(before)}`;
 }
 
 const usesInputs = (facts: ModuleFacts): boolean =>

@@ -366,7 +366,8 @@ export class AutomaticApplies {
     const { cause, assignment } = decision;
     if (wantedSha256 === null) return null;
     const context = { actor: automaticParty(cause, assignment.name), requestId: newId(), address: null };
-    const request = { nodeId, modules: named, limits: NO_LIMITS, expect: null, automatic: { wantedSha256 } };
+    const automatic = { wantedSha256, stateOperationId: evaluated.agent.state_operation_id };
+    const request = { nodeId, modules: named, limits: NO_LIMITS, expect: null, automatic };
     try {
       return (await applies.start(request, context)).operation.id;
     } catch (error) {

@@ -86,6 +86,12 @@ export class RolloutRun {
     this.progress.noteValueChanges(await valueChanges(this.tools.db, { from, after, until }));
   }
 
+  /** Returns the record for a list, without what is read for one rollout alone. */
+  head(): RolloutRecord {
+    const { value_changes: _, ...head } = this.record();
+    return head;
+  }
+
   record(): RolloutRecord {
     return this.progress.record();
   }

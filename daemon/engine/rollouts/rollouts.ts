@@ -304,7 +304,7 @@ export class Rollouts {
     const rows = await listRollouts(db, page, page);
     const total = await countRollouts(db, page);
     return {
-      rollouts: rows.map((row) => this.runs.get(row.rollout_id)?.record() ?? rolloutRecord(row)),
+      rollouts: rows.map((row) => this.runs.get(row.rollout_id)?.head() ?? rolloutRecord(row)),
       total,
       limit,
       offset,
@@ -314,6 +314,7 @@ export class Rollouts {
   /** Returns a rollout with its agents. Throws `rollout_not_found`. */
   async get(id: string): Promise<RolloutDetail> {
     const run = await this.find(id);
+    await run.readValueChanges();
     const values = await findOneOffValues(this.options.db, run.valuesSha256);
     const own = values === null ? {} : { values: values.texts };
     return { ...run.record(), ...own, agents: run.agents.all.map(({ row }) => rolloutAgentView(row)) };

@@ -75,13 +75,18 @@ export async function readOneOffValues(
   return givenOneOff(texts, read);
 }
 
+/** Maximum number of listed mistakes; more are only counted. */
+const MAX_DETAILS = 100;
+
 function refuse(problems: readonly OneOffProblem[]): void {
   const [first] = problems;
   if (first === undefined) return;
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
   throw new Fault('invalid_values', `${first.place}: ${first.message}${more}`, {
     hint: first.hint,
-    errors: problems.map(({ place, message }) => ({ path: '/values', message: `${place}: ${message}` })),
+    errors: problems
+      .slice(0, MAX_DETAILS)
+      .map(({ place, message }) => ({ path: '/values', message: `${place}: ${message}` })),
   });
 }
 

@@ -138,10 +138,11 @@ export function filesProblems(
   names: readonly string[],
 ): readonly OneOffProblem[] {
   const problems: OneOffProblem[] = [];
+  const known = new Map(modules.map((module) => [module.name, module]));
   for (const { path, set } of files) {
     for (const { set: given, lines } of set.entries) {
       for (const [name, inputs] of Object.entries(given)) {
-        const module = modules.find((one) => one.name === name);
+        const module = known.get(name);
         for (const input of Object.keys(inputs)) {
           const place = `${path}:${ownMember(lines, `${name}:${input}`) ?? 1}`;
           const declared = module?.inputs.get(input);
