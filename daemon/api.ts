@@ -14,6 +14,7 @@ import { type Discovery, discoveryHandlers } from './discovery/discovery.js';
 import { assignmentHandlers } from './engine/assignments/assignment-routes.js';
 import { driftExcuseHandlers } from './engine/drift/drift-excuses.js';
 import type { Engine } from './engine/engine.js';
+import { fileHandlers, type ModuleFiles } from './engine/modules/module-files.js';
 import { moduleHandlers } from './engine/modules/module-service.js';
 import { operationHandlers } from './engine/operations/operation-reader.js';
 import { rolloutHandlers } from './engine/rollouts/rollout-routes.js';
@@ -50,6 +51,7 @@ interface ApiParts {
   readonly audit: Audit;
   readonly discovery: Discovery;
   readonly engine: Engine;
+  readonly files: ModuleFiles;
   readonly fleet: Fleet;
   readonly keyedRequests: KeyedRequests;
   readonly maintenanceWindows: MaintenanceWindows;
@@ -120,6 +122,7 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...enrolmentTokenHandlers(fleet.enrolmentTokens),
     ...metricsHandlers({ reader: new MetricsReader(core), own: parts.own }),
     ...moduleHandlers(engine.modules),
+    ...fileHandlers(parts.files),
     ...valueHandlers(engine.values),
     ...assignmentHandlers(engine),
     ...rolloutHandlers(engine),

@@ -13,6 +13,7 @@ import type { Core } from './core/core.js';
 import { type EventType, SYSTEM } from './core/domain-event.js';
 import type { Queryable } from './database/schema.js';
 import { deleteDriftBefore } from './engine/drift/drift-store.js';
+import type { ModuleFiles } from './engine/modules/module-files.js';
 import { deleteOutputsBefore } from './engine/operations/operation-outputs.js';
 import { deleteOperationsBefore } from './engine/operations/operation-store.js';
 import { deleteRolloutsBefore } from './engine/rollouts/rollout-store.js';
@@ -71,6 +72,7 @@ const DAY = 24 * 60 * MINUTE;
 interface HousekeepingParts {
   readonly audit: Audit;
   readonly auth: Auth;
+  readonly files: ModuleFiles;
   readonly fleet: Fleet;
   readonly metrics: MetricsPoller;
   readonly notify: Notify;
@@ -81,7 +83,7 @@ interface HousekeepingParts {
 }
 
 export function createHousekeeping(core: Core, parts: HousekeepingParts): Housekeeping {
-  const { audit, auth, fleet, metrics, notify, secrets, terminals } = parts;
+  const { audit, auth, files, fleet, metrics, notify, secrets, terminals } = parts;
   const retention = new Retention({ ...core, days: () => retentionDays(core.settings()) });
   return new Housekeeping({
     everyMs: MINUTE,
@@ -89,6 +91,7 @@ export function createHousekeeping(core: Core, parts: HousekeepingParts): Housek
     jobs: [
       { name: 'work that a full disk has put off', run: () => parts.late() },
       { name: 'counted logins', run: () => auth.flush() },
+      { name: 'files that no module names', run: () => files.prune() },
       { name: 'expired sessions', run: () => auth.sessions.prune() },
       { name: 'expired enrolment tokens', run: () => fleet.enrolmentTokens.prune() },
       { name: 'expired secrets', run: () => secrets.service.emitExpired() },

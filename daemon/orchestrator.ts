@@ -44,6 +44,7 @@ import { DriftScheduler, driftSchedule } from './engine/drift/drift-scheduler.js
 import { Engine } from './engine/engine.js';
 import { engineLimits } from './engine/engine-limits.js';
 import { epochBegun, storedEpoch } from './engine/epoch.js';
+import { ModuleFiles } from './engine/modules/module-files.js';
 import { ParserPool } from './engine/modules/parser-pool.js';
 import { addFirstOperator, type BootstrapOperator, namedOperator } from './first-operator.js';
 import type { AgentListener } from './fleet/agent-listener.js';
@@ -234,6 +235,7 @@ class AssembledOrchestrator implements Orchestrator {
     const registry = new ConnectionRegistry();
     const secrets = createSecrets(core, { keyring: options.keyring });
     const parser = new ParserPool(core);
+    const files = new ModuleFiles(core);
     const engine = new Engine({
       ...core,
       link: registry,
@@ -242,6 +244,7 @@ class AssembledOrchestrator implements Orchestrator {
       secrets: secrets.resolver,
       outputCipher: secrets.outputCipher,
       parser,
+      files,
       windows: this.maintenance,
       mayApply: (actor) => mayApply(db, actor),
       onRestart: () => settings()['rollouts.on_restart'],
@@ -268,6 +271,7 @@ class AssembledOrchestrator implements Orchestrator {
     const fleet = createFleet(core, {
       ...keys,
       packages,
+      files,
       standingOf: (nodeId) => engine.standings.of(nodeId),
       registry,
       traffic: engine.traffic,
@@ -312,6 +316,7 @@ class AssembledOrchestrator implements Orchestrator {
       auth,
       audit,
       engine,
+      files,
       fleet,
       metrics,
       notify,

@@ -179,10 +179,51 @@ interface OneOffValuesTable {
 
 /** Text of a module that an apply or a rollout carries, stored until all that carry it have published it or are deleted. */
 interface ModuleTextTable {
-  /** SHA-256 of `content`, in hex. */
+  /** SHA-256 of `content` and of the list of the files beside the module, in hex. */
   sha256: string;
   content: string;
   definition_json: string;
+}
+
+/** A file beside a module. It is deleted a while after the last module text or content that names it. */
+interface ModuleFileTable {
+  /** SHA-256 of the file, in hex. */
+  sha256: string;
+  size: number;
+  /** Bytes of the stored parts. */
+  received: number;
+  /** 1 once all parts are stored and have the SHA-256. */
+  is_complete: number;
+  /** Time of the last upload that named it. */
+  named_at: number;
+}
+
+/** A part of a file: `FILE_PART_BYTES` of it, fewer in the last one. */
+interface ModuleFilePartTable {
+  sha256: string;
+  /** From 0. */
+  position: number;
+  /** Base64. */
+  data: string;
+}
+
+/** A file that a revision of a module names. */
+interface RevisionFileTable {
+  name: string;
+  revision: number;
+  sha256: string;
+}
+
+/** A file that a module carried as text names. */
+interface TextFileTable {
+  text_sha256: string;
+  sha256: string;
+}
+
+/** A file that the content of an apply takes. */
+interface ContentFileTable {
+  content_id: number;
+  sha256: string;
 }
 
 /** A module that an apply carries as text. */
@@ -700,6 +741,11 @@ export interface Database {
   modules: ModuleTable;
   module_revisions: ModuleRevisionTable;
   module_texts: ModuleTextTable;
+  module_files: ModuleFileTable;
+  module_file_parts: ModuleFilePartTable;
+  revision_files: RevisionFileTable;
+  text_files: TextFileTable;
+  content_files: ContentFileTable;
   value_sets: ValueSetTable;
   value_set_revisions: ValueSetRevisionTable;
   one_off_values: OneOffValuesTable;

@@ -25,6 +25,7 @@ import { Epoch } from './epoch.js';
 import { Lanes } from './lanes.js';
 import { CurrentModules } from './modules/current-modules.js';
 import { Followers } from './modules/followers.js';
+import type { ModuleFiles } from './modules/module-files.js';
 import { ModuleService } from './modules/module-service.js';
 import type { TextParser } from './modules/text-parser.js';
 import { LiveOperations } from './operations/live-operations.js';
@@ -56,6 +57,7 @@ export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logg
   readonly removalGuard: () => number;
   readonly secrets: AgentSecrets;
   readonly parser: TextParser;
+  readonly files: ModuleFiles;
   /** Returns true while this party may apply. */
   readonly mayApply: (actor: Party) => Promise<boolean>;
   /** Returns what a restart does to running rollouts. */
@@ -109,7 +111,7 @@ export class Engine implements Service {
     const gate = new AgentGate({ db, link, live });
     const leases = new Leases(clock, limits);
     const assignments = new CurrentAssignments();
-    const current = new CurrentModules(parser);
+    const current = new CurrentModules(options);
     const contents = new RunContents();
     const values = new CurrentValues();
     const desiredSets = new DesiredSets({ current, values, assignments, secrets, lanes, contents });
@@ -135,7 +137,7 @@ export class Engine implements Service {
     this.assignments = new Assignments({ ...options, current });
     this.applies = new Applies({ ...shared, sessions, live, records, driver });
     this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents });
-    this.plans = new Plans(shared);
+    this.plans = new Plans({ ...shared, sessions });
     this.drift = new Drift(shared);
     this.verifications = new Verifications({ ...shared, sessions });
     this.driftExcuses = new DriftExcuses(shared);

@@ -10,7 +10,7 @@ import type { ConnectionRegistry } from './connection-registry.js';
 import { Contests } from './contests.js';
 import { Enrolment, pendingLimits } from './enrolment.js';
 import { EnrolmentTokens } from './enrolment-tokens.js';
-import { InstallEndpoint } from './install-endpoint.js';
+import { InstallEndpoint, type OfferedFiles } from './install-endpoint.js';
 import type { InstallPackages } from './install-packages.js';
 import { agentAddress, reachable } from './own-address.js';
 import { Presence } from './presence.js';
@@ -24,6 +24,7 @@ interface FleetOptions
   readonly publicKey: PublicKeyHex;
   readonly registry: ConnectionRegistry;
   readonly packages: InstallPackages;
+  readonly files: OfferedFiles;
   readonly standingOf: StandingOf;
 }
 

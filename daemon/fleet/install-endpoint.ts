@@ -9,10 +9,17 @@ import { installScript, placeOfHeader } from './install-script.js';
 import { pinOf } from './own-pin.js';
 import { downloadToken } from './token-redemption.js';
 
+/** The files beside modules that agents download. */
+export interface OfferedFiles {
+  /** Opens a complete file by its SHA-256 in hex; null if there is none. */
+  open(sha256: string): Promise<{ readonly size: number; read(from: number): AsyncIterable<Buffer> } | null>;
+}
+
 interface InstallEndpointOptions extends Pick<Core, 'clock' | 'db' | 'logger'> {
   /** Public key of this orchestrator. */
   readonly publicKey: PublicKeyHex;
   readonly packages: InstallPackages;
+  readonly files: OfferedFiles;
   readonly limits?: Partial<DownloadLimits>;
 }
 
@@ -26,11 +33,11 @@ export interface Visitor {
 }
 
 interface DownloadLimits {
-  /** Packages sent at once; further requests get 503. */
+  /** Packages and files sent at once; further requests get 503. */
   readonly downloads: number;
-  /** Packages sent at once to the holders of one token, or to one agent. */
+  /** Those sent at once to the holders of one token, or to one agent. */
   readonly each: number;
-  /** Milliseconds without progress, and for a whole package. */
+  /** Milliseconds without progress, and for a whole download. */
   readonly stalled: number;
   readonly total: number;
 }
@@ -40,6 +47,9 @@ const LIMITS: DownloadLimits = { downloads: 16, each: 8, stalled: 60_000, total:
 const RETRY_AFTER = 20;
 
 const PACKAGE = /^\/packages\/([0-9a-f]{64})$/;
+const FILE = /^\/files\/([0-9a-f]{64})$/;
+/** The only range that agents ask for: the rest of a file. */
+const RANGE = /^bytes=(\d{1,12})-$/;
 
 export class InstallEndpoint {
   private readonly options: InstallEndpointOptions;
@@ -71,12 +81,16 @@ export class InstallEndpoint {
   private async respond(request: IncomingMessage, response: ServerResponse, visitor: Visitor): Promise<void> {
     const path = pathOf(request);
     const sha256 = PACKAGE.exec(path)?.[1];
-    if (request.method !== 'GET' || (sha256 === undefined && path !== '/install.sh')) return refuse(response, 404);
+    const file = FILE.exec(path)?.[1];
+    const isKnown = sha256 !== undefined || file !== undefined || path === '/install.sh';
+    if (request.method !== 'GET' || !isKnown) return refuse(response, 404);
     if (hasBody(request)) return refuse(response, 400);
     const bearer = await this.bearerOf(request, visitor);
-    // Agents have no use for the installer, which contains a token.
-    if (bearer === null || (sha256 === undefined && bearer.token === null)) return refuse(response, 401);
+    // Agents have no use for the installer, which contains a token. Only agents may have files beside modules.
+    if (bearer === null || (path === '/install.sh' && bearer.token === null)) return refuse(response, 401);
+    if (file !== undefined && bearer.token !== null) return refuse(response, 401);
     visitor.proved();
+    if (file !== undefined) return this.sendFile(request, response, { sha256: file, visitor, who: bearer.who });
     if (sha256 !== undefined) return this.sendPackage(response, { sha256, visitor, who: bearer.who });
     const place = placeOfHeader(request.headers.host);
     return place === null || bearer.token === null
@@ -127,6 +141,47 @@ export class InstallEndpoint {
     { sha256, visitor, who }: Sending & { readonly sha256: string },
   ): Promise<void> {
     const { packages, logger } = this.options;
+    await this.inPlace(response, who, async () => {
+      const opened = await packages.open(sha256);
+      if (opened === null) return refuse(response, 404);
+      logger.info('a machine downloads a package', { address: visitor.remoteAddress, sha256, ...who });
+      response.writeHead(200, {
+        'Content-Type': 'application/gzip',
+        'Content-Length': opened.size,
+        Connection: 'close',
+      });
+      await pipeline(opened.handle.createReadStream({ start: 0, end: opened.size - 1 }), response);
+    });
+  }
+
+  /** Sends a file beside a module, or the rest of it. */
+  private async sendFile(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { sha256, visitor, who }: Sending & { readonly sha256: string },
+  ): Promise<void> {
+    const { files, logger } = this.options;
+    await this.inPlace(response, who, async () => {
+      const opened = await files.open(sha256);
+      if (opened === null) return refuse(response, 404);
+      const { size } = opened;
+      const range = RANGE.exec(request.headers.range ?? '')?.[1];
+      const from = Number(range ?? 0);
+      if (from > size) return refuse(response, 416, { 'Content-Range': `bytes */${size}` });
+      logger.debug('a machine downloads a file', { address: visitor.remoteAddress, sha256, from, ...who });
+      // The rest of a complete file is empty, which no range can say.
+      response.writeHead(range === undefined ? 200 : 206, {
+        'Content-Type': 'application/octet-stream',
+        'Content-Length': size - from,
+        ...(range !== undefined && from < size && { 'Content-Range': `bytes ${from}-${size - 1}/${size}` }),
+        Connection: 'close',
+      });
+      await pipeline(opened.read(from), response);
+    });
+  }
+
+  /** Runs `send` in one of the places for downloads; without a free one, the peer has to ask again. */
+  private async inPlace(response: ServerResponse, who: Sending['who'], send: () => Promise<void>): Promise<void> {
     const [downloader = ''] = Object.values(who);
     const ofOne = this.downloads.filter((one) => one === downloader).length;
     if (this.downloads.length >= this.limits.downloads || ofOne >= this.limits.each) {
@@ -134,18 +189,10 @@ export class InstallEndpoint {
     }
     this.downloads.push(downloader);
     const end = setTimeout(() => response.destroy(), this.limits.total);
+    // A peer that reads too slowly gives its place back.
+    response.socket?.setTimeout(this.limits.stalled, () => response.destroy());
     try {
-      const opened = await packages.open(sha256);
-      if (opened === null) return refuse(response, 404);
-      logger.info('a machine downloads a package', { address: visitor.remoteAddress, sha256, ...who });
-      // A peer that reads too slowly gives its place back.
-      response.socket?.setTimeout(this.limits.stalled, () => response.destroy());
-      response.writeHead(200, {
-        'Content-Type': 'application/gzip',
-        'Content-Length': opened.size,
-        Connection: 'close',
-      });
-      await pipeline(opened.handle.createReadStream({ start: 0, end: opened.size - 1 }), response);
+      await send();
     } finally {
       clearTimeout(end);
       this.downloads.splice(this.downloads.indexOf(downloader), 1);

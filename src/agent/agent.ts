@@ -11,6 +11,7 @@ import type { PublicKeyHex } from '../kernel/ids.js';
 import type { Logger } from '../kernel/logger.js';
 import { CLOSE } from '../wire/limits.js';
 import { type AgentState, type LinkState, writeAgentState } from './agent-status.js';
+import { ContentDownloads } from './content/content-downloads.js';
 import { createAddressSource, type DiscoveryPort } from './discovery/address-source.js';
 import type { AddressCandidate, AddressSource } from './discovery/discovered-address.js';
 import type { EngineReport, RunEngine } from './engine/run-engine.js';
@@ -140,6 +141,7 @@ class Agent {
   private readonly metrics: Metrics;
   private readonly enrolment: Enrolment;
   private readonly upgrades: Upgrades;
+  private readonly downloads: ContentDownloads;
   private readonly detachment = new Detachment();
   /** ID of the apply that has to be confirmed on a new connection; null for none. */
   private awaited: string | null = null;
@@ -173,6 +175,9 @@ class Agent {
       busyWith: () => this.busyWith(),
       setDetached: (detached) => this.detachment.set(detached),
     });
+    const { logger } = options;
+    this.downloads = new ContentDownloads({ dataDir, logger, clock, context: this.context });
+    engine.setFetch?.((sha256) => this.downloads.fetch(sha256));
     this.state = {
       node_id: nodeIdOf(publicKeyOfKeyObject(privateKey)),
       orchestrator_key: trust.key,
@@ -214,6 +219,7 @@ class Agent {
     unsubscribe();
     this.metrics.stop();
     await this.upgrades.stop();
+    await this.downloads.stop();
     this.note('stopped', null);
     logger.info('the agent stops');
   }
@@ -265,6 +271,7 @@ class Agent {
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
       this.terminals?.setAddress({ ...target, key: orchestratorKey });
       this.upgrades.setSource({ ...target, key: orchestratorKey });
+      this.downloads.setSource({ ...target, key: orchestratorKey });
       return this.ended(
         await this.serve(
           socket,

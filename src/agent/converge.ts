@@ -1,7 +1,8 @@
 /** Plan, apply, drift check and recovery of one run on one Host, without journal and link. */
 
 import { type FaultCode, isFault } from '../kernel/fault.js';
-import type { Host, RunStep } from '../resources/host.js';
+import type { DesiredResource } from '../resources/desired.js';
+import type { Host, RunStep, SourceFile } from '../resources/host.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
 import { applyGroup, type Intend, type Intent } from './converge/apply-group.js';
@@ -80,6 +81,8 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     const message = 'the machine is no longer as the plan saw it, so nothing was changed';
     return { end: 'refused', results: [], error: { code: 'plan_stale', message } };
   }
+  const missing = await bringFiles(content, host, options);
+  if (missing !== null) return { end: 'refused', results: [], error: missing };
   const results: RunItem[] = [];
   const passOn: OnResults = async (items, notes) => {
     results.push(...items);
@@ -107,6 +110,41 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
   const paid = outcome.end === 'succeeded' ? run.ledgerUpdates.obsolete(run.desired) : [];
   if (paid.length > 0) await options.onResults?.([], { paid, memos: [] });
   return outcome;
+}
+
+/**
+ * Brings the files beside modules that a plan would take, so that a file that does not come leaves nothing half done. Returns why
+ * one does not come, else null.
+ */
+async function bringFiles(
+  { resources }: RunContent,
+  host: Host,
+  { clock, signal, ledger }: ApplyOptions,
+): Promise<Refusal | null> {
+  const sourced = resources.filter((one) => sourceOf(one) !== null);
+  if (sourced.length === 0) return null;
+  const { results } = await plan({ resources: sourced, removals: [] }, host, { clock, signal, ledger });
+  // A file whose directory is made by this apply fails in this plan, and is needed.
+  const wanted = results.flatMap(({ index, result }) => {
+    const source = result.status === 'unchanged' ? null : sourceOf(sourced[index]);
+    return source === null ? [] : [source];
+  });
+  try {
+    await host.bring?.(wanted);
+    return null;
+  } catch (error) {
+    if (isFault(error, 'content_unavailable')) {
+      return { code: error.code, message: `${error.message}; nothing was changed` };
+    }
+    if (signal?.aborted) return null;
+    throw error;
+  }
+}
+
+/** Returns the file beside its module that a resource takes; null for none. */
+function sourceOf(resource: DesiredResource | undefined): SourceFile | null {
+  const { source, sha256 } = resource?.body ?? {};
+  return typeof source === 'string' && typeof sha256 === 'string' ? { source, sha256 } : null;
 }
 
 const STOPPED = {

@@ -1,6 +1,6 @@
 /** The engine and the journal of this machine without a link, for `--local`. */
 import type { Clock } from '../kernel/clock.js';
-import { type FaultCode, isFault, messageOf } from '../kernel/fault.js';
+import { Fault, type FaultCode, isFault, messageOf } from '../kernel/fault.js';
 import type { CheckReport } from '../resources/checks/check.js';
 import { maskResource } from '../resources/tainted-body.js';
 import type { RunItem } from '../wire/messages.js';
@@ -10,6 +10,7 @@ import type { Notes, Precautions } from './converge/ledger.js';
 import { notesOfNewProcess } from './converge/ledger-updates.js';
 import { apply, drift, type Outcome, plan } from './converge.js';
 import { boundedError } from './engine/apply-run.js';
+import type { SourceFiles } from './host/source-files.js';
 import { thisHost } from './host/this-host.js';
 import { forgetLoss } from './journal/journal-loss.js';
 import { Journal } from './journal.js';
@@ -23,6 +24,8 @@ interface LocalRunOptions {
 
 interface LocalApplyOptions extends LocalRunOptions {
   readonly operationId: string;
+  /** Paths on this machine of the files beside modules, by SHA-256 in hex. */
+  readonly files: ReadonlyMap<string, string>;
   /** `observed` hash of a plan; the apply is refused if the machine has changed since. */
   readonly expect: string | null;
   /** Called before the first change is announced. The apply ends without it when this throws. */
@@ -35,25 +38,19 @@ export function openLocalEngine(directory: string, clock: Clock) {
   journal.recordNotes(notesOfNewProcess(journal));
   // The caller shows the loss now.
   forgetLoss(directory);
-  const tools = ({ signal }: LocalRunOptions) =>
-    [thisHost({ signal, dataDir: directory }), { clock, ledger: journal }] as const;
+  const own = { clock, ledger: journal };
+  const hostOf = ({ signal }: LocalRunOptions) => thisHost({ signal, dataDir: directory });
   return {
     /** Applies that were cut off before their results were stored elsewhere, oldest first; secrets are masked. */
     applies: journal.runs.map(({ id, content, intents, items }) => ({ operationId: id, content, intents, items })),
     /** Sentence about a damaged or missing journal; null if it was intact. */
     loss: journal.loss,
-    plan: (content: RunContent, options: LocalRunOptions) => {
-      const [host, own] = tools(options);
-      return plan(content, host, { ...own, ...options });
-    },
-    drift: (content: RunContent, options: LocalRunOptions) => {
-      const [host, own] = tools(options);
-      return drift(content, host, { ...own, ...options });
-    },
+    plan: (content: RunContent, options: LocalRunOptions) => plan(content, hostOf(options), { ...own, ...options }),
+    drift: (content: RunContent, options: LocalRunOptions) => drift(content, hostOf(options), { ...own, ...options }),
     /** Each change is in the journal before it is made, and each result before it is passed on. */
     apply: async (content: RunContent, options: LocalApplyOptions): Promise<Verified> => {
-      const { operationId, onResults, beforeChanges, ...rest } = options;
-      const [host, own] = tools(options);
+      const { operationId, onResults, beforeChanges, files, ...rest } = options;
+      const host = thisHost({ signal: options.signal, dataDir: directory, files: filesHere(files) });
       const record = new ApplyRecord(journal, operationId, content);
       const applied = await apply(content, host, {
         ...own,
@@ -86,6 +83,15 @@ export function openLocalEngine(directory: string, clock: Clock) {
     },
   };
 }
+
+/** Returns the source of files that are on this machine already. */
+const filesHere = (paths: ReadonlyMap<string, string>): SourceFiles => ({
+  bring: async (sha256) => {
+    const path = paths.get(sha256);
+    if (path === undefined) throw new Fault('content_unavailable', 'it is not beside the module');
+    return path;
+  },
+});
 
 /** The outcome of an apply with the reports of its health checks. */
 interface Verified extends Outcome {

@@ -158,7 +158,14 @@ export const assignmentRoutes = {
     bodyOptional: true,
     answers: { 200: RolloutSchema },
     stream: RolloutEventSchema,
-    faults: ['assignment_not_found', 'module_not_found', 'invalid_module', 'invalid_values', 'rate_limited'],
+    faults: [
+      'assignment_not_found',
+      'module_not_found',
+      'invalid_module',
+      'file_not_found',
+      'invalid_values',
+      'rate_limited',
+    ],
   }),
   applyAssignment: route({
     id: 'applyAssignment',
@@ -179,6 +186,7 @@ export const assignmentRoutes = {
       'outside_window',
       'invalid_module',
       'invalid_values',
+      'file_not_found',
       'rate_limited',
     ],
   }),

@@ -7,6 +7,7 @@ import { channelRoutes } from './channels.js';
 import { discoveryRoutes } from './discovery.js';
 import { driftExcuseRoutes } from './drift-excuses.js';
 import { enrolmentTokenRoutes } from './enrolment-tokens.js';
+import { fileRoutes } from './files.js';
 import { maintenanceWindowRoutes } from './maintenance-windows.js';
 import { metricsRoutes } from './metrics.js';
 import { moduleRoutes } from './modules.js';
@@ -34,6 +35,7 @@ export const CONTRACT = {
   ...tagRoutes,
   ...metricsRoutes,
   ...moduleRoutes,
+  ...fileRoutes,
   ...valueRoutes,
   ...assignmentRoutes,
   ...rolloutRoutes,

@@ -2,6 +2,7 @@
 import * as Type from 'typebox';
 import { ASSIGNMENT_MODES } from '../kernel/assignment-modes.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
+import { ModuleFilesSchema } from './files.js';
 import { ownValues } from './one-off-values.js';
 import { route } from './route.js';
 import { REPLACES } from './run-targets.js';
@@ -27,8 +28,9 @@ const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
 export const ModuleSchema = closed({
   ...ModuleEntrySchema.properties,
   revision: Type.Integer({ minimum: 1 }),
-  sha256: Type.String(),
+  sha256: Type.String({ description: 'SHA-256 of the text, and of the list of files where there are some' }),
   content: Type.String({ description: 'The uploaded YAML text' }),
+  files: Type.Optional(ModuleFilesSchema),
   definition: Type.Record(Type.String(), Type.Unknown(), { description: 'The content as data' }),
 });
 export type Module = Type.Static<typeof ModuleSchema>;
@@ -93,6 +95,7 @@ export const moduleRoutes = {
     body: closed({
       name: Type.String(),
       content: Type.String({ description: 'YAML; its name must equal `name`' }),
+      files: optional(ModuleFilesSchema),
       replaces: optional(
         Type.String({
           pattern: REPLACES,
@@ -112,7 +115,7 @@ export const moduleRoutes = {
         warnings: Type.Array(WarningSchema),
       }),
     },
-    faults: ['invalid_module', 'rate_limited', 'precondition_failed'],
+    faults: ['invalid_module', 'file_not_found', 'rate_limited', 'precondition_failed'],
   }),
   getModule: route({
     id: 'getModule',

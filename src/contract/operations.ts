@@ -2,6 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema, OutputSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { ModuleFilesSchema } from './files.js';
 import { OneOffValuesSchema, valueInputs } from './one-off-values.js';
 import { route } from './route.js';
 import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, settledSources, undoing } from './runs.js';
@@ -108,6 +109,7 @@ export const operationRoutes = {
               Type.String({ description: 'SHA-256 of the stored revision that it was made from; null for none' }),
             ),
             content: Type.String(),
+            files: Type.Optional(ModuleFilesSchema),
           }),
         ),
       }),

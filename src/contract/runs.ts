@@ -4,6 +4,7 @@ import { closed, nullable, optional } from '../kernel/schema.js';
 import { CheckResultSchema } from '../resources/checks/check.js';
 import { CONFIRM_SECS, RestoredSchema } from '../resources/restored.js';
 import { ErrorSchema, ResourceResultSchema, SummarySchema } from '../resources/result.js';
+import { ModuleFilesSchema } from './files.js';
 import { WarningSchema } from './modules.js';
 import { oneOffBody, valueInputs } from './one-off-values.js';
 import { route } from './route.js';
@@ -150,6 +151,7 @@ export const PLAN_BODY_BYTES = 8 * 1024 * 1024;
 const sourceMembers = {
   name: Type.String(),
   content: Type.String({ description: 'YAML; its name must equal `name`' }),
+  files: optional(ModuleFilesSchema),
 };
 
 /** Modules as text in a plan request. */
@@ -288,6 +290,7 @@ export const runRoutes = {
       ...RESOLUTION_FAULTS,
       'invalid_module',
       'invalid_values',
+      'file_not_found',
       'rate_limited',
       'operation_in_progress',
       'cancelled',
@@ -321,6 +324,7 @@ export const runRoutes = {
       ...RESOLUTION_FAULTS,
       'invalid_module',
       'invalid_values',
+      'file_not_found',
       'rate_limited',
       'agent_too_old',
       'operation_in_progress',

@@ -5,6 +5,7 @@ import { checkShape } from './check-shape.js';
 import { Budget, COMPARISONS, supportedAgents } from './clause.js';
 import type { MistakeList, Place, TextLines } from './diagnostic.js';
 import { hasExpression } from './expression.js';
+import type { UsedFiles } from './files-beside.js';
 import { belowResource } from './kind-choice.js';
 import type { KindSet } from './kind-set.js';
 import type { Located, LocatedMap, LocatedMember } from './located.js';
@@ -12,6 +13,7 @@ import { readOutline } from './outline.js';
 import { quoted } from './printable.js';
 import { checkVerify } from './rules/checks.js';
 import { checkExpressions } from './rules/expressions.js';
+import { checkFiles } from './rules/files.js';
 import { checkIdentities } from './rules/identities.js';
 import { checkCycles, checkIds } from './rules/references.js';
 import { checkRepetitions } from './rules/repetitions.js';
@@ -34,10 +36,11 @@ interface ModuleToCheck {
   readonly lines: TextLines;
   readonly kinds: KindSet;
   readonly mistakes: MistakeList;
+  readonly files: UsedFiles;
 }
 
 /** Reports all mistakes and returns the module after lenient reading. */
-export function checkModule(written: Located, { text, lines, kinds, mistakes }: ModuleToCheck): Located {
+export function checkModule(written: Located, { text, lines, kinds, mistakes, files }: ModuleToCheck): Located {
   const root = readLeniently(written, { kinds, mistakes });
   checkShape(FRAME, root, {
     mistakes,
@@ -57,7 +60,8 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes }: 
   checkChoice(context, kinds);
   checkIds(context);
   checkCycles(context);
-  checkTemplates(context, text);
+  checkFiles(context, files);
+  checkTemplates(context, { text, files });
   checkSupports(context);
   checkVariants(context, reach);
   checkRepetitions(context);

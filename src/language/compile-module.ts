@@ -6,7 +6,7 @@ import { type CompiledCheck, compileChecks } from './compile-checks.js';
 import { confirmSecs } from './confirm-time.js';
 import { MistakeList } from './diagnostic.js';
 import { type Scope, scopeOf } from './expression-types.js';
-import { type CompiledBody, compileBody, type Templates } from './fill.js';
+import { type CompiledBody, compileBody, type ModuleTexts } from './fill.js';
 import { type Inputs, NO_INPUTS } from './inputs/input.js';
 import { fieldTypes, readInputs, soundInputs } from './inputs/read-inputs.js';
 import type { KindSet, KnownKind } from './kind-set.js';
@@ -94,7 +94,7 @@ export interface CompiledOption {
 interface CompileContext {
   readonly module: string;
   readonly kinds: KindSet;
-  readonly templates: Templates;
+  readonly texts: ModuleTexts;
   readonly scope: Scope;
   /** Returns the positions of the resources that an id names: one, or those of a group. */
   positions(id: string, path: string): readonly number[];
@@ -116,7 +116,7 @@ export function* compileSteps(
     module: name,
     kinds,
     scope: scopeOf(fieldTypes(inputs)),
-    templates: yield* templateSteps(definition),
+    texts: { ...(yield* templateSteps(definition)), files: definition.files ?? {} },
     positions(id, path) {
       const found = positions.get(id);
       if (found === undefined) throw invalid(name, path, `names "${id}", which no resource has as its id`);
@@ -132,10 +132,7 @@ export function* compileSteps(
     return { repetition, members: resources.slice(first, next) };
   });
   const repetitions = [...entries, ...resources].map(({ repetition }) => repetition);
-  const references = [
-    ...referencesOfTexts(definition, context.templates),
-    ...repetitions.flatMap(referencesOfRepetition),
-  ];
+  const references = [...referencesOfTexts(definition, context.texts), ...repetitions.flatMap(referencesOfRepetition)];
   return {
     name,
     supports: definition.supports ?? [],
@@ -260,7 +257,7 @@ function compileOption(
     keys: when === null ? 0 : Object.keys(when).length,
     kind,
     path,
-    body: compileBody(body, kind, context.templates),
+    body: compileBody(body, kind, context.texts),
     triggers: kind.triggers.flatMap((field) => {
       const ids = body[field];
       if (!Array.isArray(ids) || ids.length === 0) return [];

@@ -121,6 +121,7 @@ export const DIAGNOSTIC_CODES = [
   'duplicate_template',
   'unknown_template',
   'template_invalid',
+  'file_unusable',
   'duplicate_resource',
   'identity_missing',
   'variant_tie',

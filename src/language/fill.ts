@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox';
 import { escapePointer } from '../kernel/validator.js';
 import { type Body, TRIGGER_FIELDS } from '../resources/kind.js';
 import { hasExpression, isOneExpression, parseText, type TextParts } from './expression.js';
+import type { FileDigests } from './files-beside.js';
 import { type FillContext, fillText, report, TOO_LONG, valueFor } from './filling.js';
 import type { KnownKind } from './kind-set.js';
 import type { Expression } from './parse-expression.js';
@@ -58,6 +59,12 @@ type Compiled =
 
 type Member = readonly [name: string, value: Compiled];
 
+/** The parts of a module that its bodies refer to. */
+export interface ModuleTexts extends Templates {
+  /** SHA-256 of the files beside the module, by path. */
+  readonly files: FileDigests;
+}
+
 export interface CompiledBody {
   readonly value: Compiled;
   /** True when a text differs from the module's after filling, so that the body is validated again. */
@@ -71,8 +78,11 @@ export interface Templates {
   readonly rendered: ReadonlyMap<string, CompiledTemplate>;
 }
 
-/** Compiles a body: drops nulls, replaces a template by its `content`, and leaves lists of triggers to the caller. */
-export function compileBody(body: Body, kind: KnownKind, { plain, rendered }: Templates): CompiledBody {
+/**
+ * Compiles a body: drops nulls, replaces a template by its `content`, adds the digest of a file beside the module, and leaves
+ * lists of triggers to the caller.
+ */
+export function compileBody(body: Body, kind: KnownKind, { plain, rendered, files }: ModuleTexts): CompiledBody {
   let unsettled = false;
   const members = Object.entries(body).flatMap(([name, value]): readonly Member[] => {
     if (value === null || TRIGGER_FIELDS.some((field) => field === name && kind.triggers.includes(field))) return [];
@@ -81,6 +91,12 @@ export function compileBody(body: Body, kind: KnownKind, { plain, rendered }: Te
     if (template !== undefined) {
       unsettled = true;
       return [['content', { type: 'template', template }]];
+    }
+    if (kind.sourced && name === 'source') {
+      return [
+        [name, constant(value)],
+        ['sha256', constant(files[String(value)] ?? '')],
+      ];
     }
     const [field, written] = isTemplate ? ['content', plain.get(String(value)) ?? ''] : [name, value];
     unsettled ||= mentions(written);

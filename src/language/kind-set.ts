@@ -19,6 +19,8 @@ export interface KnownKind {
   readonly triggers: readonly TriggerField[];
   /** True when `template` may provide the `content`. */
   readonly templated: boolean;
+  /** True when `source` may name a file beside the module that is the content. */
+  readonly sourced: boolean;
 }
 
 export type KindSet = ReadonlyMap<string, KnownKind>;
@@ -48,12 +50,15 @@ function known(kind: ResourceKind): KnownKind {
     resolved: validator(kind.schema),
     triggers,
     templated: members.has('template') && members.has('content'),
+    sourced: members.has('source') && members.has('sha256'),
   };
 }
 
-/** Returns true for a body member that holds ids of the module, in which expressions have no meaning. */
-export const isReference = (member: string, { templated, triggers }: KnownKind): boolean =>
-  (templated && member === 'template') || triggers.some((field) => field === member);
+/** Returns true for a body member that holds ids or files of the module, in which expressions have no meaning. */
+export const isReference = (member: string, { templated, sourced, triggers }: KnownKind): boolean =>
+  (templated && member === 'template') ||
+  (sourced && member === 'source') ||
+  triggers.some((field) => field === member);
 
 const expression = Type.String({
   pattern: '\\$\\{\\{',

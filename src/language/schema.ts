@@ -7,6 +7,7 @@ import { CATALOGUE } from '../resources/catalogue.js';
 import { CHECK_KINDS, CHECK_SCHEMAS, type CheckKind } from '../resources/checks/check-kinds.js';
 import type { Body } from '../resources/kind.js';
 import { CONFIRM_PATTERN } from './confirm-time.js';
+import type { FileDigests } from './files-beside.js';
 import { inputJsonSchemas } from './inputs/input-schema.js';
 import {
   absenceNames,
@@ -268,7 +269,10 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(
 /** Returns the schema of a module with the given kinds. */
 export const moduleSchema = (kinds: KindSet) => moduleSchemaWith(choiceSchema(kinds));
 
-export type ModuleDefinition = Type.Static<ReturnType<typeof moduleSchema>>;
+export interface ModuleDefinition extends Type.Static<ReturnType<typeof moduleSchema>> {
+  /** Files beside the module, which no text holds; absent for none. */
+  readonly files?: FileDigests;
+}
 export type ResourceEntry = NonNullable<ModuleDefinition['resources']>[number];
 /** An entry that is no group. */
 export type SingleEntry = Omit<ResourceEntry, 'resources'>;

@@ -36,6 +36,8 @@ export interface LocalOptions {
 
 interface LocalApplyOptions extends LocalOptions {
   readonly operationId: string;
+  /** Paths on this machine of the files beside modules, by SHA-256 in hex. */
+  readonly files: ReadonlyMap<string, string>;
   /** `observed` hash of a plan: the apply is refused if the machine has changed since. */
   readonly expect: string | null;
   /** Called before the first change is announced. The apply ends without it when this throws. */

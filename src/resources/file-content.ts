@@ -1,6 +1,50 @@
-/** The content of files: which texts a module may write, and how a file differs from them. */
-import { MAX_CONTENT_BYTES, type PathFact } from './host.js';
+/** The content of files: the fields that give it, and how a file differs from it. */
+import * as Type from 'typebox';
+import { optional } from '../kernel/schema.js';
+import { MAX_CONTENT_BYTES, type ObserveRequest, type PathFact, type SourceFile } from './host.js';
 import type { BodyProblem, FieldChange } from './kind.js';
+
+/** Fields of a file that give its content. */
+export const contentFields = {
+  content: optional(Type.String({ description: 'The whole content; null: not managed' })),
+  template: optional(
+    Type.String({
+      minLength: 1,
+      description:
+        'Id of a top-level template that gives the content, or a file beside the module that ends in .liquid',
+    }),
+  ),
+  source: optional(Type.String({ minLength: 1, description: 'File beside the module that is the content; any bytes' })),
+  sha256: optional(Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of `source`, which orch adds' })),
+};
+
+/** The fields on the link: `content` holds a filled template, and `sha256` belongs to `source`. */
+interface ContentBody {
+  readonly content?: string | null;
+  readonly template?: string | null;
+  readonly source?: string | null;
+  readonly sha256?: string | null;
+}
+
+/** Returns why the fields cannot give the content of a file; empty when they can. */
+export function checkContent(body: ContentBody): readonly BodyProblem[] {
+  const [first, second] = (['content', 'template', 'source'] as const).filter((name) => body[name] != null);
+  return [
+    ...checkText(body.content ?? ''),
+    ...(second === undefined ? [] : [{ path: `/${second}`, message: `${first} and ${second} exclude each other` }]),
+  ];
+}
+
+/** Returns the wanted content of a file: a text, or a file beside the module; null when it is not managed. */
+export function wantedContent({ content, source, sha256 }: ContentBody): string | SourceFile | null {
+  return source == null || sha256 == null ? (content ?? null) : { source, sha256 };
+}
+
+/** Returns what has to be read of a file to compare it with the wanted content. */
+export function neededContent(body: ContentBody): ObserveRequest['content'] {
+  const want = wantedContent(body);
+  return typeof want === 'object' && want !== null ? 'digest' : want !== null;
+}
 
 /** Returns why a text cannot be the content of a file; empty when it can. */
 export function checkText(text: string): readonly BodyProblem[] {
@@ -28,18 +72,38 @@ export function isLongerThan(text: string, bytes: number): boolean {
 /** The difference between a file's content and the wanted one. */
 interface ContentComparison {
   readonly changes: readonly FieldChange[];
-  readonly text: { readonly before: string | null; readonly after: string };
+  /** Absent for content that is no text. */
+  readonly text?: { readonly before: string | null; readonly after: string };
 }
 
 /** Returns null when the content is equal or not managed. */
 export function compareContent(
-  want: string | null,
+  want: string | SourceFile | null,
   have: Extract<PathFact, { type: 'file' }>,
 ): ContentComparison | null {
   if (want === null) return null;
   const { content } = have;
+  if (typeof want === 'object') {
+    if (content.kind === 'digest' && content.sha256 === want.sha256) return null;
+    const before = content.kind === 'digest' ? `${have.size} bytes, ${shortDigest(content)}` : `${have.size} bytes`;
+    return { changes: [{ field: 'content', before, after: nameOfSource(want) }] };
+  }
   if (content.kind === 'text' && content.text === want) return null;
   const before = content.kind === 'text' ? content.text : null;
-  const shown = { text: null, binary: 'binary data', 'too-large': `${have.size} bytes`, unread: null }[content.kind];
-  return { changes: [{ field: 'content', before: shown, after: null }], text: { before, after: want } };
+  const shown = { text: null, digest: null, binary: 'binary data', 'too-large': `${have.size} bytes`, unread: null };
+  return { changes: [{ field: 'content', before: shown[content.kind], after: null }], text: { before, after: want } };
 }
+
+/** Returns how a plan shows the content of a file that does not exist yet. */
+export function contentOfNew(want: string | SourceFile | null): Partial<ContentComparison> {
+  if (want === null) return {};
+  if (typeof want === 'string') return { text: { before: null, after: want } };
+  return { changes: [{ field: 'content', before: null, after: nameOfSource(want) }] };
+}
+
+const nameOfSource = (want: SourceFile): string => `${want.source}, ${shortDigest(want)}`;
+
+/** Characters of a digest in a plan, enough to tell two versions of a file apart. */
+const SHOWN = 12;
+
+const shortDigest = ({ sha256 }: { readonly sha256: string }): string => `SHA-256 ${sha256.slice(0, SHOWN)}…`;

@@ -1,7 +1,14 @@
 /** `file-unix`: a regular file with its content, owner, group and mode. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
-import { checkText, compareContent } from './file-content.js';
+import {
+  checkContent,
+  compareContent,
+  contentFields,
+  contentOfNew,
+  neededContent,
+  wantedContent,
+} from './file-content.js';
 import { type Metadata, type PathFact, READ_BATCH, type Step } from './host.js';
 import { type Decision, defineResource, type PlanContext } from './kind.js';
 import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
@@ -22,15 +29,13 @@ import { MODE_PATTERN, ownersOfSecret, parseMode } from './unix/unix-permissions
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path, the identity of the resource' }),
-  content: optional(Type.String({ description: 'The whole content; null: not managed' })),
-  template: optional(Type.String({ minLength: 1, description: 'Id of a top-level template that gives the content' })),
+  ...contentFields,
   owner: optional(Type.String({ minLength: 1, description: 'User name or numeric id; null: not managed' })),
   group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
   mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0644"' })),
   parents: parentsField,
 });
 
-/** The body on the link has its template filled into `content`. */
 type FileBody = Type.Static<typeof schema>;
 
 const NEW_MODE = '0644';
@@ -41,19 +46,13 @@ export const fileUnix = defineResource<FileBody, PathFact>({
   family: 'path',
   platforms: ['linux', 'macos'],
   schema,
-  check: (body) => [
-    ...checkUnixPath(body),
-    ...checkText(body.content ?? ''),
-    ...(body.content != null && body.template != null
-      ? [{ path: '/template', message: 'content and template exclude each other' }]
-      : []),
-  ],
+  check: (body) => [...checkUnixPath(body), ...checkContent(body)],
   identity: (body) => body.path,
   requires: holdersOfUnixPath,
   above: aboveUnixPath,
   batch: READ_BATCH,
   read: (host, wants) =>
-    host.observe(wants.map((want) => ({ path: want.path, content: want.content != null, entries: false }))),
+    host.observe(wants.map((want) => ({ path: want.path, content: neededContent(want), entries: false }))),
   exists: (have) => have.type !== 'absent',
 
   plan(want, found, context): Decision {
@@ -62,10 +61,11 @@ export const fileUnix = defineResource<FileBody, PathFact>({
     const mode = want.mode ?? (context.sensitive ? PRIVATE_MODE : null);
     const owner = want.owner ?? null;
     const group = want.group ?? null;
+    const wanted = wantedContent(want);
     const write = {
       do: 'write-file',
       path: want.path,
-      content: want.content ?? '',
+      content: wanted ?? '',
       owner,
       group,
       mode: mode === null ? null : parseMode(mode),
@@ -81,7 +81,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${want.path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
-        if (have.type === 'symlink' && want.content == null) {
+        if (have.type === 'symlink' && wanted === null) {
           const remedy = 'declare its content to replace the link with a file, or the path of its target instead';
           const message = `${want.path} is a symlink to ${have.target}, not a file; ${remedy}`;
           return { action: 'fail', code: 'wrong_type', message };
@@ -92,10 +92,11 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         const refusal = missing.refusal ?? unknownPrincipal(want, context);
         if (refusal) return { ...refusal, action: 'fail' };
         const fields = metadataOfNew(want, mode ?? NEW_MODE);
-        const text = want.content == null ? {} : { text: { before: null, after: want.content } };
+        const { changes: shown = [], ...text } = contentOfNew(wanted);
         if (have.type === 'absent') {
           const steps = [...clearingSteps(context), { ...write, ...missing.parents }];
-          return { action: 'create', changes: [...missing.changes, ...fields], ...text, steps, ...missing.makes };
+          const changes = [...missing.changes, ...shown, ...fields];
+          return { action: 'create', changes, ...text, steps, ...missing.makes };
         }
         const masked = have.target === '/dev/null' ? unitAt(want.path) : null;
         if (masked !== null) {
@@ -103,10 +104,10 @@ export const fileUnix = defineResource<FileBody, PathFact>({
           return { action: 'fail', code: 'unit_masked', message };
         }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
-        return { action: 'update', changes: [replaced, ...fields], ...text, steps: [write] };
+        return { action: 'update', changes: [replaced, ...shown, ...fields], ...text, steps: [write] };
       }
       case 'file': {
-        const content = compareContent(want.content ?? null, have);
+        const content = compareContent(wanted, have);
         const owned = context.sensitive ? ownedSecret(want, have, context) : want;
         const metadata = compareMetadata({ ...owned, mode }, have, context, { isReplaced: content !== null });
         if ('code' in metadata) return { action: 'fail', ...metadata };
@@ -114,7 +115,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         if (changes.length === 0) return { action: 'none' };
         const isTaken = owned.owner !== want.owner || owned.group !== want.group;
         const more = {
-          ...(content ? { text: content.text } : {}),
+          ...(content?.text ? { text: content.text } : {}),
           ...(isTaken
             ? { reason: `it holds a secret, and user ${context.accounts.userName(have.uid)} made the file` }
             : {}),
@@ -122,7 +123,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         const refusal = unsafeTakeover(want.path, have, metadata, context);
         // A new file drops access lists and the descriptors of users who have the old one open.
         const isSuspect = metadata.isGiven || have.exposedTo !== undefined || refusal !== null;
-        const isWritten = content !== null || (want.content != null && isSuspect);
+        const isWritten = content !== null || (wanted !== null && isSuspect);
         if (isWritten && have.isVirtual) return { action: 'fail', ...refusalOfVirtual(want.path) };
         if (isWritten) return { action: 'update', changes, ...more, steps: [write] };
         if (refusal) return { action: 'fail', ...refusal };

@@ -1,7 +1,14 @@
 /** `file-windows`: a regular file with its content; it inherits the access list of its directory. */
 import * as Type from 'typebox';
-import { closed, optional } from '../kernel/schema.js';
-import { checkText, compareContent } from './file-content.js';
+import { closed } from '../kernel/schema.js';
+import {
+  checkContent,
+  compareContent,
+  contentFields,
+  contentOfNew,
+  neededContent,
+  wantedContent,
+} from './file-content.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type Decision, defineResource } from './kind.js';
 import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
@@ -17,12 +24,10 @@ import {
 
 const schema = closed({
   path: Type.String({ minLength: 1, description: 'Absolute path that begins with a drive letter; the identity' }),
-  content: optional(Type.String({ description: 'The whole content; null: not managed' })),
-  template: optional(Type.String({ minLength: 1, description: 'Id of a top-level template that gives the content' })),
+  ...contentFields,
   parents: parentsField,
 });
 
-/** The body on the link has its template filled into `content`. */
 type FileBody = Type.Static<typeof schema>;
 
 export const fileWindows = defineResource<FileBody, PathFact>({
@@ -30,30 +35,23 @@ export const fileWindows = defineResource<FileBody, PathFact>({
   family: 'path',
   platforms: ['windows'],
   schema,
-  check: (body) => [
-    ...checkWindowsPath(body),
-    ...checkText(body.content ?? ''),
-    ...(body.content != null && body.template != null
-      ? [{ path: '/template', message: 'content and template exclude each other' }]
-      : []),
-  ],
+  check: (body) => [...checkWindowsPath(body), ...checkContent(body)],
   identity: (body) => windowsIdentity(body.path),
   requires: requiredWindowsParent,
   above: aboveWindowsPath,
   batch: READ_BATCH,
   read: (host, wants) =>
-    host.observe(
-      wants.map((want) => ({ path: windowsPath(want.path), content: want.content != null, entries: false })),
-    ),
+    host.observe(wants.map((want) => ({ path: windowsPath(want.path), content: neededContent(want), entries: false }))),
   exists: (have) => have.type !== 'absent',
 
   plan(want, found, context): Decision {
     const path = windowsPath(want.path);
     const have = afterRemovals(path, found, context, { rules: WINDOWS_RULES, own: 'file' });
+    const wanted = wantedContent(want);
     const write = {
       do: 'write-file',
       path,
-      content: want.content ?? '',
+      content: wanted ?? '',
       owner: null,
       group: null,
       mode: null,
@@ -67,7 +65,7 @@ export const fileWindows = defineResource<FileBody, PathFact>({
         return { action: 'fail', code: 'wrong_type', message: `${path} is a ${have.what}, not a file` };
       case 'absent':
       case 'symlink': {
-        if (have.type === 'symlink' && want.content == null) {
+        if (have.type === 'symlink' && wanted === null) {
           const remedy = 'declare its content to replace the link with a file, or the path of its target instead';
           const message = `${path} is a symlink to ${have.target}, not a file; ${remedy}`;
           return { action: 'fail', code: 'wrong_type', message };
@@ -77,16 +75,16 @@ export const fileWindows = defineResource<FileBody, PathFact>({
             ? findMissingParents({ ...want, path }, have, context, WINDOWS_RULES)
             : NO_MISSING_PARENTS;
         if (missing.refusal) return missing.refusal;
-        const text = want.content == null ? {} : { text: { before: null, after: want.content } };
+        const { changes: shown = [], ...text } = contentOfNew(wanted);
         if (have.type === 'absent') {
           const steps = [...clearingSteps(context), { ...write, ...missing.parents }];
-          return { action: 'create', changes: missing.changes, ...text, steps, ...missing.makes };
+          return { action: 'create', changes: [...missing.changes, ...shown], ...text, steps, ...missing.makes };
         }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
-        return { action: 'update', changes: [replaced], ...text, steps: [write] };
+        return { action: 'update', changes: [replaced, ...shown], ...text, steps: [write] };
       }
       case 'file': {
-        const content = compareContent(want.content ?? null, have);
+        const content = compareContent(wanted, have);
         return content === null ? { action: 'none' } : { action: 'update', ...content, steps: [write] };
       }
     }

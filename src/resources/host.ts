@@ -56,14 +56,19 @@ export interface Exposure {
 /** `unread` when not requested; `too-large` and `binary` differ from every text that a module can hold. */
 export type FileContent =
   | { readonly kind: 'text'; readonly text: string }
+  /** SHA-256 in hex, when requested. */
+  | { readonly kind: 'digest'; readonly sha256: string }
   | { readonly kind: 'binary' }
   | { readonly kind: 'too-large' }
   | { readonly kind: 'unread' };
 
 export interface ObserveRequest {
   readonly path: string;
-  /** True to read the content of a regular file (up to `MAX_CONTENT_BYTES`). */
-  readonly content: boolean;
+  /**
+   * True to read the content of a regular file (up to `MAX_CONTENT_BYTES`), `digest` for the SHA-256 of it (up to
+   * `MAX_SOURCE_BYTES`).
+   */
+  readonly content: boolean | 'digest';
   /** True to list the names in a directory. */
   readonly entries: boolean;
 }
@@ -74,11 +79,22 @@ export const MAX_ENTRIES = 1000;
 /** Maximum bytes of a file's content, in a module and for comparison. */
 export const MAX_CONTENT_BYTES = 1024 * 1024;
 
+/** Maximum bytes of a file beside a module. */
+export const MAX_SOURCE_BYTES = 64 * 1024 * 1024;
+
 /** Paths per observation, whose contents are in memory together. */
 export const READ_BATCH = 256;
 
 /** An owner or group: a name or the digits of a numeric ID. Null keeps the present one; new objects get the agent's own. */
 export type Principal = string | null;
+
+/** A file beside a module, as the content of another file. */
+export interface SourceFile {
+  /** Hex. */
+  readonly sha256: string;
+  /** Path in the module, for messages. */
+  readonly source: string;
+}
 
 /** A change to the file system. Paths are absolute and normalised. */
 export type FileStep =
@@ -86,7 +102,7 @@ export type FileStep =
       /** Replaces or creates a whole file: temporary file in the same directory, synced, renamed over `path`. */
       readonly do: 'write-file';
       readonly path: string;
-      readonly content: string;
+      readonly content: string | SourceFile;
       readonly owner: Principal;
       readonly group: Principal;
       /** Permission bits; null for those that `keptMode` leaves of the replaced file (of a new file: 0644). */
@@ -196,6 +212,11 @@ export interface Host {
    * does not stop the others.
    */
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]>;
+  /**
+   * Brings files beside modules onto the machine, so that steps can take them. Rejects with `content_unavailable` for the first one
+   * that does not come.
+   */
+  bring?(files: readonly SourceFile[]): Promise<void>;
   /** Returns why a program of the search path cannot be started; null when it can. */
   unstartable?(program: string): Extract<CommandEnd, { readonly how: 'not-started' }> | null;
   /** Returns why a step cannot be done as the file systems are mounted now; null when that does not keep it from being done. */

@@ -6,6 +6,7 @@
 /** Each feature with what the agent can do, as it completes "is too old to …". */
 export const FEATURE_PURPOSES = {
   verify: 'run the health checks of modules',
+  files: 'take the content of files beside modules',
   confirm: 'undo an apply by itself, or runs on a system on which it cannot',
 } as const;
 

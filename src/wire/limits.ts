@@ -46,6 +46,8 @@ export const LINK_ALPN = 'orch-agent/1';
 export const LINK_PATH = '/agent/v1';
 /** Path of a release's tarball on the agent port, before its SHA-256. */
 export const PACKAGE_PATH = '/packages/';
+/** Path of a file beside a module on the agent port, before its SHA-256. */
+export const FILE_PATH = '/files/';
 
 /** WebSocket close codes; the reason text has details. */
 export const CLOSE = {

@@ -183,6 +183,7 @@ describe('a running orchestrator', () => {
   it('sends discovery packets', () => fleet.discovery(world));
   it('keeps measurements', () => fleet.metrics(world));
   it('keeps modules', () => desired.modules(world));
+  it('keeps files beside modules', () => desired.files(world));
   it('says why it cannot run something', () => runs.refusedRuns(world));
   it('keeps values of inputs', () => desired.values(world));
 

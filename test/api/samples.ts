@@ -1,4 +1,5 @@
 /** A valid request for each operation; those of writes are about what is not there, so that sending one changes little. */
+import { createHash } from 'node:crypto';
 import { ulid } from 'ulid';
 import type { RouteId } from '../../src/contract/contract.js';
 import { type Call, newPerson, type World } from './world.js';
@@ -28,6 +29,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
   const token = { params: { id: known.token ?? ulid() } };
   const session = { params: { session_id: ulid() } };
   const operation = { params: { operation_id: ulid() } };
+  const file = { params: { sha256: createHash('sha256').update('hello').digest('hex') } };
   const stranger = newPerson().publicKey;
   const login = { public_key: people.viewer.publicKey };
   const hour = 3600 + Math.floor(Date.now() / 1000);
@@ -73,6 +75,8 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     getTrial: { ...node },
     listModuleRevisions: name,
     removeModule: name,
+    uploadFile: { ...file, body: { size: 5, offset: 0, data: 'aGVsbG8=' } },
+    getFile: file,
     listValueSets: {},
     uploadValueSet: { body: { name: 'sample', content: VALUES } },
     previewValueSet: { ...name, body: { content: VALUES } },

@@ -30,6 +30,9 @@ beforeEach(() => {
 });
 afterEach(() => home.dispose());
 
+const moduleOf = (source: string) => ({ path: 'web.orch.yaml', source });
+const filesOf = (...sources: readonly string[]) => sources.map(moduleOf);
+
 const textOf = (name: string) =>
   `name: ${name}\nsupports:\n  - platform: linux\nresources:\n  - resource:\n      file-unix: {path: /srv/x, content: "ü\\0"}\n`;
 
@@ -47,10 +50,10 @@ const onlyEntry = () => entries()[0] ?? '';
 describe('a kept module', () => {
   it('is what the parser gave, and belongs to its text alone', () => {
     const web = checked('web');
-    expect(findKept(data, web.source)).toBeNull();
+    expect(findKept(data, moduleOf(web.source))).toBeNull();
     keepModules(data, [web]);
-    expect(findKept(data, web.source)).toEqual(web.definition);
-    expect(findKept(data, `${web.source}\n`)).toBeNull();
+    expect(findKept(data, moduleOf(web.source))).toEqual(web.definition);
+    expect(findKept(data, moduleOf(`${web.source}\n`))).toBeNull();
     expect(statSync(directory()).mode & 0o777).toBe(0o700);
     expect(statSync(onlyEntry()).mode & 0o777).toBe(0o600);
   });
@@ -75,9 +78,9 @@ describe('a kept module', () => {
       const web = checked('web');
       keepModules(data, [web]);
       damage(onlyEntry());
-      expect(findKept(data, web.source)).toBeNull();
+      expect(findKept(data, moduleOf(web.source))).toBeNull();
       keepModules(data, [web]);
-      expect(findKept(data, web.source)).toEqual(web.definition);
+      expect(findKept(data, moduleOf(web.source))).toEqual(web.definition);
       expect(entries()).toHaveLength(1);
     });
   }
@@ -88,24 +91,24 @@ describe('a kept module', () => {
     const other = onlyEntry();
     keepModules(data, [web]);
     copyFileSync(entries().find((path) => path !== other) ?? '', other);
-    expect(findKept(data, db.source)).toBeNull();
-    expect(findKept(data, web.source)).toEqual(web.definition);
+    expect(findKept(data, moduleOf(db.source))).toBeNull();
+    expect(findKept(data, moduleOf(web.source))).toEqual(web.definition);
   });
 
   it.runIf(isRoot)('is ignored and written again when another user owns it', () => {
     const web = checked('web');
     keepModules(data, [web]);
     chownSync(onlyEntry(), 65534, 65534);
-    expect(findKept(data, web.source)).toBeNull();
+    expect(findKept(data, moduleOf(web.source))).toBeNull();
     keepModules(data, [web]);
-    expect(findKept(data, web.source)).toEqual(web.definition);
+    expect(findKept(data, moduleOf(web.source))).toEqual(web.definition);
   });
 
   it('is neither read nor written in a directory that others may enter', () => {
     const web = checked('web');
     keepModules(data, [web]);
     chmodSync(directory(), 0o755);
-    expect(findKept(data, web.source)).toBeNull();
+    expect(findKept(data, moduleOf(web.source))).toBeNull();
     rmSync(onlyEntry());
     keepModules(data, [web]);
     expect(entries()).toEqual([]);
@@ -114,7 +117,7 @@ describe('a kept module', () => {
   it('that cannot be written is no failure', () => {
     writeFileSync(directory(), '');
     keepModules(data, [checked('web')]);
-    expect(findKept(data, checked('web').source)).toBeNull();
+    expect(findKept(data, moduleOf(textOf('web')))).toBeNull();
   });
 });
 
@@ -127,8 +130,8 @@ describe('the kept modules', () => {
     const many = Array.from({ length: KEPT.entries }, (_, index) => checked(`m${index}`));
     keepModules(data, many);
     expect(entries()).toHaveLength(KEPT.entries);
-    expect(findKept(data, first.source)).toBeNull();
-    for (const one of many) expect(findKept(data, one.source)).toEqual(one.definition);
+    expect(findKept(data, moduleOf(first.source))).toBeNull();
+    for (const one of many) expect(findKept(data, moduleOf(one.source))).toEqual(one.definition);
   });
 
   it('are bounded in size', () => {
@@ -146,7 +149,7 @@ describe('the kept modules', () => {
 
 describe('the kept resolution', () => {
   const facts = { node_id: 'a', name: 'host', attributes: { platform: 'linux' }, tags: { role: 'web' } };
-  const input = { sources: ['name: web', 'name: db'], facts, values: null };
+  const input = { files: filesOf('name: web', 'name: db'), facts, values: null };
   const resource = { module: 'web', kind: 'file-unix', identity: '/x', id: null, name: null, body: {}, after: [] };
   const resolution = { modules: ['web', 'db'], resources: [resource] };
 
@@ -154,9 +157,9 @@ describe('the kept resolution', () => {
     keepResolution(data, input, resolution);
     expect(findResolution(data, input)).toEqual(resolution);
     const others = [
-      { ...input, sources: ['name: db', 'name: web'] },
-      { ...input, sources: ['name: web'] },
-      { ...input, sources: ['name: webname: db'] },
+      { ...input, files: filesOf('name: db', 'name: web') },
+      { ...input, files: filesOf('name: web') },
+      { ...input, files: filesOf('name: webname: db') },
       { ...input, facts: { ...facts, tags: { role: 'db' } } },
       { ...input, facts: { ...facts, attributes: {} } },
       { ...input, values: { files: [], set: ['web:a=1'] } },
@@ -167,11 +170,11 @@ describe('the kept resolution', () => {
   it('is only the last one, and takes no place from modules', () => {
     const web = checked('web');
     keepModules(data, [web]);
-    for (const name of ['a', 'b', 'c']) keepResolution(data, { ...input, sources: [name] }, resolution);
+    for (const name of ['a', 'b', 'c']) keepResolution(data, { ...input, files: filesOf(name) }, resolution);
     keepModules(data, [checked('db')]);
     expect(entries()).toHaveLength(3);
-    expect(findKept(data, web.source)).toEqual(web.definition);
-    expect(findResolution(data, { ...input, sources: ['c'] })).toEqual(resolution);
+    expect(findKept(data, moduleOf(web.source))).toEqual(web.definition);
+    expect(findResolution(data, { ...input, files: filesOf('c') })).toEqual(resolution);
   });
 
   it('is ignored when it is damaged', () => {

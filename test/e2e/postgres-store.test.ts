@@ -66,8 +66,9 @@ describe.skipIf(noPostgres !== null)('a store on PostgreSQL', () => {
     const file = sandbox.path(`${name}.orch.yaml`);
     writeFileSync(
       file,
-      `name: ${name}\nsupports:\n  - platform: linux\nresources:\n  - resource:\n      file-unix: {path: /tmp/${name}, content: "x"}\n`,
+      `name: ${name}\nsupports:\n  - platform: linux\nresources:\n  - resource:\n      file-unix: {path: /tmp/${name}, source: ${name}.bin}\n`,
     );
+    writeFileSync(sandbox.path(`${name}.bin`), `the file beside module ${name}`);
     await done('module', 'publish', file);
   };
   const verified = () => sandbox.json<AuditVerification>(['audit', 'verify']);
@@ -168,7 +169,7 @@ describe.skipIf(noPostgres !== null)('a store on PostgreSQL', () => {
       Object.fromEntries(Object.entries(original).map(([table, rows]) => [table, rows.length])),
     );
     const copy = rowsInFile(join(directory, 'orch.db'));
-    for (const table of ['agents', 'modules', 'module_revisions', 'operators', 'secrets']) {
+    for (const table of ['agents', 'modules', 'module_revisions', 'module_file_parts', 'operators', 'secrets']) {
       expect(copy[table]).toEqual(original[table]);
     }
     expect(copy.audit_events?.slice(0, -1)).toEqual(original.audit_events);

@@ -1,11 +1,13 @@
 /** Downloads from the agent port: the installer and packages, for holders of a token and for approved agents, and for no other peer. */
 import { execFileSync, spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { pinOf } from '../../daemon/fleet/own-pin.js';
 import type { CreatedEnrolmentToken, NewEnrolmentToken } from '../../src/contract/enrolment-tokens.js';
+import { FILE_PART_BYTES } from '../../src/contract/files.js';
 import { Fleet, OPERATOR } from '../support/fleet.js';
 import { credentialsOf, has, newIdentity, temporaryDirectory } from '../support/identity.js';
 import { makePackageFile, type PackageFile } from '../support/package-file.js';
@@ -149,6 +151,42 @@ describe('an agent', () => {
     await fleet.approve(agent.nodeId, 'web-01');
     expect(await get(`/packages/${placed.sha256}`)).toBe(200);
     expect(await get('/install.sh')).toBe(401);
+  });
+});
+
+describe('a file beside a module', () => {
+  it('is for approved agents alone, whole or from any byte on', async () => {
+    const { fleet, port, token } = await start();
+    const bytes = randomBytes(FILE_PART_BYTES + 10);
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    for (const [offset, end] of [
+      [0, FILE_PART_BYTES],
+      [FILE_PART_BYTES, bytes.length],
+    ] as const) {
+      const data = bytes.subarray(offset, end).toString('base64');
+      await fleet.moduleFiles.upload(sha256, { size: bytes.length, offset, data });
+    }
+    const path = `/files/${sha256}`;
+    expect(statusOf(await talk(port, request(path)))).toBe(401);
+    expect(statusOf(await talk(port, request(path, [bearer((await token()).token)])))).toBe(401);
+    const identity = newIdentity();
+    const options = { ...credentialsOf(identity.privateKey), ALPNProtocols: ['http/1.1'] };
+    const get = (wanted: string, headers: readonly string[] = []) => talk(port, request(wanted, headers), options);
+    const agent = await fleet.join(identity);
+    expect(statusOf(await get(path))).toBe(401);
+    await fleet.approve(agent.nodeId, 'web-01');
+    const whole = await get(path);
+    expect([statusOf(whole), bodyOf(whole).equals(bytes)]).toEqual([200, true]);
+    for (const from of [5, FILE_PART_BYTES + 3, bytes.length]) {
+      const rest = await get(path, [`Range: bytes=${from}-`]);
+      expect([from, statusOf(rest), bodyOf(rest).equals(bytes.subarray(from))]).toEqual([from, 206, true]);
+    }
+    const beyond = await get(path, [`Range: bytes=${bytes.length + 1}-`]);
+    expect([statusOf(beyond), bodyOf(beyond).length]).toEqual([416, 0]);
+    expect(beyond.toString('latin1')).toContain(`Content-Range: bytes */${bytes.length}`);
+    expect(statusOf(await get(`/files/${'0'.repeat(64)}`))).toBe(404);
+    expect(statusOf(await get(`/files/${sha256}x`))).toBe(404);
+    expect(statusOf(await talk(port, request(path, [], 'POST'), options))).toBe(404);
   });
 });
 

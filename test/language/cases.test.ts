@@ -1,8 +1,10 @@
 /** The module language by examples: a file per case in `cases/`, refreshed with `UPDATE_CASES=1`. */
+import { createHash } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { isFault } from '../../src/kernel/fault.js';
 import { type Diagnostic, renderDiagnostic } from '../../src/language/diagnostic.js';
 import type { AgentFacts } from '../../src/language/evaluate.js';
+import { type FindFile, isTemplatePath } from '../../src/language/files-beside.js';
 import type { SecretRefusal } from '../../src/language/filling.js';
 import { entriesOf, type GivenValues } from '../../src/language/inputs/choose.js';
 import { parseValueSet } from '../../src/language/inputs/value-set.js';
@@ -32,8 +34,20 @@ function outcomeOf(run: () => unknown): unknown {
 /** Text as it is, or text many times over; `<n>` in it is the turn, from 0. */
 type Piece = string | { readonly repeat: string; readonly times: number };
 
+/** Returns a function that finds files among these texts. */
+const findIn =
+  (files: Readonly<Record<string, string>>): FindFile =>
+  (path) => {
+    const text = files[path];
+    if (text === undefined) return 'does not exist beside the module';
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    return { sha256, size: text.length, ...(isTemplatePath(path) && { text }) };
+  };
+
 interface ModuleCase {
   readonly kinds?: Kinds;
+  /** Texts of the files beside the module, by path. */
+  readonly files?: Readonly<Record<string, string>>;
   readonly input: string | readonly Piece[];
   /** Adds the definition to what is expected. */
   readonly definition?: boolean;
@@ -58,9 +72,9 @@ const fieldsOf = ({ severity, code, message, path, line, column, endColumn }: Di
   message,
 });
 
-function outcomeOfModule({ kinds, input, definition, excerpts, first = Number.POSITIVE_INFINITY }: ModuleCase) {
+function outcomeOfModule({ kinds, files, input, definition, excerpts, first = Number.POSITIVE_INFINITY }: ModuleCase) {
   const source = textOf(input);
-  const parsed = parserOf(kinds)(source);
+  const parsed = parserOf(kinds)(source, files === undefined ? undefined : findIn(files));
   expect(parsed.definition === null).toBe(parsed.diagnostics.some(({ severity }) => severity === 'error'));
   const shown = (diagnostic: Diagnostic) =>
     excerpts
@@ -89,6 +103,8 @@ describe('resolve', () => {
   interface Given {
     readonly kinds?: Kinds;
     readonly modules: readonly string[];
+    /** Texts of the files beside the modules, by path. */
+    readonly files?: Readonly<Record<string, string>>;
     /** Texts of value sets, each with its name. */
     readonly values?: Readonly<Record<string, string>>;
     readonly agent?: Partial<AgentFacts>;
@@ -101,9 +117,9 @@ describe('resolve', () => {
     attributes: { platform: 'linux', distro: 'debian', init_system: 'systemd', arch: 'x86_64' },
     tags: {},
   };
-  runCases('resolve', ({ kinds, modules, agent: given, secrets = {}, values = {} }: Given) => {
+  runCases('resolve', ({ kinds, modules, files = {}, agent: given, secrets = {}, values = {} }: Given) => {
     const parsed = modules.map((text) => {
-      const { definition, diagnostics } = parserOf(kinds)(text);
+      const { definition, diagnostics } = parserOf(kinds)(text, findIn(files));
       if (definition === null) throw new Error(`the case has a wrong module: ${JSON.stringify(diagnostics)}`);
       return { name: definition.name, definition };
     });

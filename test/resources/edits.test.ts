@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { blockUnix } from '../../src/resources/block-unix.js';
 import type { EditHave } from '../../src/resources/edits/file-edit.js';
 import { contentOf, insertAt, linesOf } from '../../src/resources/edits/text-lines.js';
-import type { PathFact } from '../../src/resources/host.js';
+import type { PathFact, Step } from '../../src/resources/host.js';
 import type { Decision, PlanContext, ResourceKind } from '../../src/resources/kind.js';
 import { lineUnix } from '../../src/resources/line-unix.js';
 import { settingUnix } from '../../src/resources/setting-unix.js';
@@ -35,6 +35,10 @@ const context = (purpose: PlanContext['purpose']): PlanContext => ({
   digest: String,
 });
 
+/** Returns the text that a step writes; null for another step. */
+const writtenText = (step: Step | undefined): string | null =>
+  step?.do === 'write-file' && typeof step.content === 'string' ? step.content : null;
+
 /** The decision about a text, and the text behind it. */
 async function decided(kind: ResourceKind<object, EditHave>, body: object, text: string, purpose: 'apply' | 'removal') {
   const host = new FakeHost({ paths: { [PATH]: fileOf(text) } });
@@ -43,7 +47,7 @@ async function decided(kind: ResourceKind<object, EditHave>, body: object, text:
   const decide = purpose === 'removal' ? kind.planRemoval : kind.plan;
   const decision: Decision = decide.call(kind, body, have, context(purpose));
   const [step] = 'steps' in decision ? decision.steps : [];
-  return { decision, text: step?.do === 'write-file' ? step.content : text, existed: have.isThere };
+  return { decision, text: writtenText(step) ?? text, existed: have.isThere };
 }
 
 /** Small numbers that are equal in every run. */

@@ -251,6 +251,11 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     uploaded_by: 'text',
   },
   module_texts: { sha256: 'text', content: 'text', definition_json: 'text' },
+  module_files: { sha256: 'text', size: 'integer', received: 'integer', is_complete: 'integer', named_at: 'integer' },
+  module_file_parts: { sha256: 'text', position: 'integer', data: 'text' },
+  revision_files: { name: 'text', revision: 'integer', sha256: 'text' },
+  text_files: { text_sha256: 'text', sha256: 'text' },
+  content_files: { content_id: 'integer', sha256: 'text' },
   assignments: {
     name: 'text',
     modules_json: 'text',

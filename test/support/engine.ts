@@ -13,6 +13,7 @@ import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import type { ApplyTarget } from '../../daemon/engine/applies/earlier-content.js';
 import { Engine, type EngineOptions } from '../../daemon/engine/engine.js';
+import { ModuleFiles } from '../../daemon/engine/modules/module-files.js';
 import { locateIn, parseText, parseValues, type TextParser } from '../../daemon/engine/modules/text-parser.js';
 import type { OutputCipher } from '../../daemon/engine/operations/operation-outputs.js';
 import { agentEvent, insertAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
@@ -92,7 +93,7 @@ const noCipher: OutputCipher = {
 
 /** Parses on the calling thread. */
 export const inlineParser: TextParser = {
-  parse: async (content) => parseText(content),
+  parse: async (content, files) => parseText(content, files),
   parseValues: async (content) => parseValues(content),
   locate: async (content, pointers) => locateIn(content, pointers),
 };
@@ -129,12 +130,18 @@ export class Bench {
   private store: OpenDatabase | undefined;
   private nextId: NewId | undefined;
   private current: Engine | undefined;
+  private files: ModuleFiles | undefined;
   /** Events of the process that is open. */
   bus = new EventBus(silentLogger);
 
   constructor(options: Partial<EngineOptions> = {}) {
     this.options = options;
     this.file = join(temporaryDirectory(), 'orch.db');
+  }
+
+  get moduleFiles(): ModuleFiles {
+    if (this.files === undefined) throw new Error('the bench is not open');
+    return this.files;
   }
 
   get engine(): Engine {
@@ -187,11 +194,13 @@ export class Bench {
       }),
     );
     this.writer = uow;
+    this.files = new ModuleFiles({ db, uow, clock, ageTime: () => clock.now() });
     this.current = new Engine({
       db,
       bus,
       uow,
       clock,
+      files: this.files,
       newId,
       logger: silentLogger,
       link: this.fleet,

@@ -720,6 +720,19 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'The saved plan cannot be read or written, or other users can change it.',
     mend: 'Save the plan again with `orch plan --out FILE`, in a directory of your own.',
   },
+  content_unavailable: {
+    cause:
+      'A file beside a module did not reach the machine: no room, no connection, or the orchestrator has it no more.',
+    mend: 'The message says which. Apply again; what has come is kept, and the rest follows.',
+  },
+  file_not_found: {
+    cause: 'A module names a file beside it that the orchestrator does not have.',
+    mend: 'The command line sends files by itself. Other clients upload them first: `PUT /api/v1/files/{sha256}`.',
+  },
+  file_damaged: {
+    cause: 'The uploaded parts of a file have another SHA-256 than the one that it was uploaded under.',
+    mend: 'The file has changed while it was read, or the client has read it wrongly. Send it again.',
+  },
   upgrade_failed: {
     cause: 'The agent could not fetch, check or start the new release, and runs the earlier one.',
     mend: 'The message says which, and the audit log keeps it (`agent.upgrade_failed`).',

@@ -11,6 +11,7 @@ import { putOperator } from '../../daemon/auth/operator-store.js';
 import type { DomainEvent, RequestContext } from '../../daemon/core/domain-event.js';
 import { type Emit, TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
 import type { Database, Queryable } from '../../daemon/database/schema.js';
+import { ModuleFiles } from '../../daemon/engine/modules/module-files.js';
 import { AgentGateway, type GatewayTimeouts } from '../../daemon/fleet/agent-gateway.js';
 import { AgentListener } from '../../daemon/fleet/agent-listener.js';
 import { AgentService, agentHandlers } from '../../daemon/fleet/agent-service.js';
@@ -107,6 +108,7 @@ export class Fleet {
   readonly identity = newIdentity();
   readonly keyedRequests = new KeyedRequests();
 
+  readonly moduleFiles: ModuleFiles;
   private readonly uow: UnitOfWork;
   /** Returns the statements that the store has not answered yet. */
   private running = () => 0;
@@ -177,6 +179,7 @@ export class Fleet {
       clock,
     });
     this.tags = new TagService({ db, uow, clock });
+    this.moduleFiles = new ModuleFiles({ db, uow, clock, ageTime: () => clock.now() });
     this.tokens = new EnrolmentTokens({
       db,
       uow,
@@ -201,6 +204,7 @@ export class Fleet {
         logger,
         publicKey: this.identity.publicKey,
         packages: this.packages,
+        files: this.moduleFiles,
         limits: { downloads: 1 },
       }),
       logger: silentLogger,

@@ -227,7 +227,11 @@ export class FakeFiles {
   ): StepOutcome {
     const metadata = this.metadataOf(step, old, step.mode ?? (old ? null : 0o644));
     if ('code' in metadata) return metadata;
-    this.nodes.set(step.path, { type: 'file', text: step.content, ...metadata });
+    this.nodes.set(step.path, {
+      type: 'file',
+      text: typeof step.content === 'string' ? step.content : `content of ${step.content.sha256}`,
+      ...metadata,
+    });
     return null;
   }
 

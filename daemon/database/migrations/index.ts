@@ -21,6 +21,7 @@ import { copiedAgents } from './0019-copied-agents.js';
 import { listeners } from './0020-listeners.js';
 import { valueSets } from './0021-value-sets.js';
 import { oneOffValues } from './0022-one-off-values.js';
+import { moduleFiles } from './0023-module-files.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -46,4 +47,5 @@ export const MIGRATIONS: readonly Migration[] = [
   listeners,
   valueSets,
   oneOffValues,
+  moduleFiles,
 ];

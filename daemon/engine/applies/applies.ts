@@ -126,6 +126,7 @@ export class Applies {
       await guard.check(agent, desired, limits.allowRemovals);
       const dispatch = runContent(desired);
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
+      if (desired.encoded.files.length > 0) sessions.require(agent, 'files');
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
       const tried = await triedSources(db, agent.row.trial_operation_id);
       const { outsideWindow } = limits;

@@ -19,6 +19,7 @@ import {
   approvedAgent,
   type KnownAgent,
 } from '../runs/agent-gate.js';
+import type { AgentSessions } from '../runs/agent-sessions.js';
 import type { Leases } from '../runs/leases.js';
 import { Observation, type Observations, type Observed, underLease } from '../runs/observations.js';
 import { runContent } from '../runs/run-content.js';
@@ -39,6 +40,7 @@ interface PlansOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly desiredSets: DesiredSets;
   readonly observations: Observations;
   readonly secrets: AgentSecrets;
+  readonly sessions: AgentSessions;
 }
 
 interface PlanRequest {
@@ -73,7 +75,7 @@ export class Plans {
    * `agent_timeout`.
    */
   async plan(request: PlanRequest, context: RequestContext): Promise<RunResult> {
-    const { db, clock, gate, leases, desiredSets, observations } = this.options;
+    const { db, clock, gate, leases, desiredSets, observations, sessions } = this.options;
     const agent = await gate.pass(request.nodeId);
     return underLease({ kind: 'plan', nodeId: agent.nodeId, leases, signal: request.signal }, async (signal) => {
       const startedAt = clock.now();
@@ -85,6 +87,7 @@ export class Plans {
           ? await desiredSets.of(db, now.inputs, { named: modules, sent, oneOff })
           : await desiredSets.earlier(db, now, to);
       if (request.isOfRollout !== true) refuseUnconcerned(now, desired, oneOff);
+      if (desired.encoded.files.length > 0) sessions.require(agent, 'files');
       const noted = changedSecretNotes(
         secretsOfRows(desired.managed),
         new Map(Object.entries(desired.content.secrets)),

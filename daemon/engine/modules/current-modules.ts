@@ -5,12 +5,14 @@ import type { JsonObject } from '../../../src/kernel/json.js';
 import { type CompiledModule, compileSteps } from '../../../src/language/compile-module.js';
 import type { Position } from '../../../src/language/diagnostic.js';
 import { type FactsRead, factsRead } from '../../../src/language/facts-read.js';
+import type { FileDigests } from '../../../src/language/files-beside.js';
 import { type CompiledRequest, type Resolution, resolveSteps } from '../../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { secretsOfTexts } from '../../../src/language/templates/module-templates.js';
 import { secretsInValue } from '../../../src/language/values.js';
 import type { Queryable } from '../../database/schema.js';
 import { inSlices } from '../lanes.js';
+import type { ModuleFiles } from './module-files.js';
 import { findModuleHeads, findModuleRevision, findModuleText, type ModuleHead } from './module-store.js';
 import type { ModuleText, Source } from './source-store.js';
 import { checkUpload, digestOf, requireName, type TextParser } from './text-parser.js';
@@ -27,7 +29,7 @@ interface Prepared {
 
 export interface CurrentModule extends Omit<Prepared, 'positions'> {
   readonly name: string;
-  /** SHA-256 of the text in UTF-8, in hex. */
+  /** `digestOf` the module. */
   readonly sha256: string;
   /** The stored revision; null for a module that came with the request. */
   readonly stored: ModuleHead | null;
@@ -81,6 +83,8 @@ const NAMED = 5;
 interface ModuleSource {
   readonly name: string;
   readonly content: string;
+  /** Files beside it; null or absent for none. */
+  readonly files?: FileDigests | null | undefined;
   /** SHA-256 of the stored revision that it was made from, or `NO_REVISION`; null or absent if the request does not say. */
   readonly replaces?: string | null | undefined;
 }
@@ -97,11 +101,13 @@ const CACHE_SIZE = 256;
 
 export class CurrentModules {
   private readonly parser: TextParser;
+  private readonly files: Pick<ModuleFiles, 'attach'>;
   private readonly prepared = new Map<string, Prepared>();
   private held: HeldHeads = { revision: null, heads: new Map() };
 
-  constructor(parser: TextParser) {
+  constructor({ parser, files }: { readonly parser: TextParser; readonly files: Pick<ModuleFiles, 'attach'> }) {
     this.parser = parser;
+    this.files = files;
   }
 
   /**
@@ -148,15 +154,15 @@ export class CurrentModules {
   }
 
   /**
-   * Parses texts that came with a request. Throws `invalid_module` with every mistake of the first invalid text, or
-   * `invalid_body` for a duplicate name.
+   * Parses texts that came with a request. Throws `invalid_module` with every mistake of the first invalid text, `file_not_found`,
+   * or `invalid_body` for a duplicate name.
    */
   async read(sources: readonly ModuleSource[]): Promise<readonly SentModule[]> {
     const modules = new Map<string, SentModule>();
-    for (const { name, content, replaces } of sources) {
+    for (const { name, content, files, replaces } of sources) {
       if (modules.has(name)) throw new Fault('invalid_body', `/sources has the module "${name}" twice`);
-      const sha256 = digestOf(content);
-      const { positions: _, ...prepared } = this.cached(sha256) ?? (await this.parse(name, content));
+      const sha256 = digestOf(content, files ?? {});
+      const { positions: _, ...prepared } = this.cached(sha256) ?? (await this.parse(name, content, files ?? {}));
       requireName(name, prepared.definition);
       const base = replaces == null ? {} : { replaces: replaces === NO_REVISION ? null : replaces };
       modules.set(name, { name, sha256, stored: null, content, ...base, ...prepared });
@@ -206,8 +212,9 @@ export class CurrentModules {
     return this.prepare(sha256, row.definition);
   }
 
-  private async parse(name: string, content: string): Promise<Prepared> {
-    const { definition, sha256 } = await checkUpload(this.parser, { name, content });
+  private async parse(name: string, content: string, digests: FileDigests): Promise<Prepared> {
+    const files = await this.files.attach(digests);
+    const { definition, sha256 } = await checkUpload(this.parser, { name, content, files });
     return this.prepare(sha256, definition);
   }
 

@@ -13,6 +13,7 @@ import { Fault } from '../../../src/kernel/fault.js';
 import { LookAlikes } from '../../../src/kernel/look-alikes.js';
 import { compileSteps } from '../../../src/language/compile-module.js';
 import type { Position } from '../../../src/language/diagnostic.js';
+import type { FileDigests } from '../../../src/language/files-beside.js';
 import { checkSet } from '../../../src/language/inputs/check-set.js';
 import { entryOfAssignment, fileOf } from '../../../src/language/inputs/fleet-values.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
@@ -27,6 +28,7 @@ import { inSlices } from '../lanes.js';
 import { listValueSets } from '../values/value-store.js';
 import { moduleNotFound } from './current-modules.js';
 import type { Followers } from './followers.js';
+import type { ModuleFiles } from './module-files.js';
 import {
   deleteModule,
   findModuleHeads,
@@ -42,11 +44,14 @@ import { checkUpload, type TextParser } from './text-parser.js';
 interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly parser: TextParser;
   readonly followers: Followers;
+  readonly files: Pick<ModuleFiles, 'attach'>;
 }
 
 interface Upload {
   readonly name: string;
   readonly content: string;
+  /** Files beside it; null or absent for none. */
+  readonly files?: FileDigests | null | undefined;
   /** SHA-256 of the revision to replace, or `NO_REVISION`; null or absent for whatever is current. */
   readonly replaces?: string | null | undefined;
 }
@@ -73,7 +78,9 @@ export class ModuleService {
     const row = await findModuleRevision(this.options.db, name, revision ?? null);
     if (row === null) throw moduleNotFound(name, revision ?? undefined);
     const { sha256, content } = row;
-    return { ...entryOf(row), revision: row.revision, sha256, content, definition: { ...row.definition } };
+    const { files } = row.definition;
+    const own = files === undefined ? {} : { files };
+    return { ...entryOf(row), revision: row.revision, sha256, content, ...own, definition: { ...row.definition } };
   }
 
   /** Returns the kept revisions, newest first. Throws `module_not_found`. */
@@ -109,10 +116,11 @@ export class ModuleService {
 
   /**
    * Stores a new revision. If the text equals the current revision, changes nothing and returns that one with `changed: false`.
-   * Throws `invalid_module` with every mistake, and `precondition_failed` when the current revision is not the one to replace.
+   * Throws `invalid_module` with every mistake, `file_not_found`, and `precondition_failed` when the current revision is not the one to replace.
    */
-  async upload({ name, content, replaces }: Upload, context: RequestContext): Promise<Uploaded> {
-    const { definition, sha256, place, ...checked } = await checkUpload(this.options.parser, { name, content });
+  async upload({ name, content, replaces, ...upload }: Upload, context: RequestContext): Promise<Uploaded> {
+    const files = await this.options.files.attach(upload.files ?? {});
+    const { definition, sha256, place, ...checked } = await checkUpload(this.options.parser, { name, content, files });
     const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
     const own = [...checked.warnings, ...(await valueWarnings(this.options.db, definition, place))];
     let warnings: readonly Warning[] = own;

@@ -5,6 +5,7 @@ import { setMeta } from '../../database/meta.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Queryable, Row } from '../../database/schema.js';
 import { jsonStrings } from '../../database/sql-json.js';
+import { addRevisionFiles } from './module-file-store.js';
 
 type ModuleRow = Row<'modules'>;
 
@@ -18,7 +19,7 @@ type ModuleRevisionRow = Decoded<Row<'module_revisions'>, RevisionValues>;
 
 interface NewRevision {
   readonly name: string;
-  /** SHA-256 of the content in hex. */
+  /** `digestOf` the module. */
   readonly sha256: string;
   readonly content: string;
   readonly definition: ModuleDefinition;
@@ -94,18 +95,19 @@ const headsOf = preparedQuery((db, names: string) =>
 );
 
 /** Stores a revision, makes it current and returns its number, which is unique while the module exists. */
-export async function addModuleRevision(db: Queryable, revision: NewRevision): Promise<number> {
+export async function addModuleRevision(tx: Queryable, revision: NewRevision): Promise<number> {
   const { name, uploaded_at, uploaded_by } = revision;
-  const number = ((await findModule(db, name))?.revision ?? 0) + 1;
-  await db
+  const number = ((await findModule(tx, name))?.revision ?? 0) + 1;
+  await tx
     .insertInto('modules')
     .values({ name, revision: number, uploaded_at, uploaded_by })
     .onConflict((conflict) => conflict.column('name').doUpdateSet({ revision: number, uploaded_at, uploaded_by }))
     .execute();
-  await db
+  await tx
     .insertInto('module_revisions')
     .values(columns.encode({ ...revision, revision: number }))
     .execute();
+  await addRevisionFiles(tx, { name, revision: number }, revision.definition.files);
   return number;
 }
 

@@ -4,12 +4,15 @@ import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import type { Service } from '../../../src/kernel/service.js';
 import type { Position } from '../../../src/language/diagnostic.js';
 import type { Core } from '../../core/core.js';
+import type { AttachedFiles } from './module-files.js';
 import type { ParsedText, ParsedValues, TextParser } from './text-parser.js';
 
 /** A text to parse, or with pointers, the text of a module to find their positions in. */
 export interface ParserTask {
   readonly what: 'module' | 'values';
   readonly content: string;
+  /** Files beside a module. */
+  readonly files: AttachedFiles;
   readonly pointers: readonly string[] | null;
 }
 
@@ -65,18 +68,18 @@ export class ParserPool implements TextParser, Service {
   }
 
   /** Parses a text. Throws `rate_limited` when too many texts wait, `shutting_down`, and an Error when the thread crashes. */
-  async parse(content: string): Promise<ParsedText> {
-    return JSON.parse(await this.run({ what: 'module', content, pointers: null }));
+  async parse(content: string, files: AttachedFiles = {}): Promise<ParsedText> {
+    return JSON.parse(await this.run({ what: 'module', content, files, pointers: null }));
   }
 
   /** Parses a value set. Throws the same errors as `parse`. */
   async parseValues(content: string): Promise<ParsedValues> {
-    return JSON.parse(await this.run({ what: 'values', content, pointers: null }));
+    return JSON.parse(await this.run({ what: 'values', content, files: {}, pointers: null }));
   }
 
   /** Returns the positions of JSON pointers in a text. Throws the same errors as `parse`. */
   async locate(content: string, pointers: readonly string[]): Promise<readonly Position[]> {
-    return JSON.parse(await this.run({ what: 'module', content, pointers }));
+    return JSON.parse(await this.run({ what: 'module', content, files: {}, pointers }));
   }
 
   private run(task: ParserTask): Promise<string> {

@@ -8,7 +8,7 @@ parentPort?.on('message', (task: ParserTask) => {
   parentPort?.postMessage(JSON.stringify(answerTo(task)));
 });
 
-function answerTo({ what, content, pointers }: ParserTask): unknown {
+function answerTo({ what, content, files, pointers }: ParserTask): unknown {
   if (what === 'values') return parseValues(content);
-  return pointers === null ? parseText(content) : locateIn(content, pointers);
+  return pointers === null ? parseText(content, files) : locateIn(content, pointers);
 }

@@ -6,11 +6,12 @@ import type { SourceStatus } from '../../../src/contract/source-statuses.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { jsonColumns } from '../../database/json-columns.js';
 import type { Queryable } from '../../database/schema.js';
+import { addTextFiles } from './module-file-store.js';
 
 /** A module that is carried as a text. */
 export interface Source {
   readonly name: string;
-  /** SHA-256 of the text, in hex. */
+  /** `digestOf` the module. */
   readonly sha256: string;
   /** SHA-256 of the stored revision that it replaces when it is published; null for none. */
   readonly replaces: string | null;
@@ -40,6 +41,7 @@ async function putTexts(tx: Queryable, texts: readonly ModuleText[]): Promise<vo
       .values(columns.encode({ sha256, content, definition }))
       .onConflict((conflict) => conflict.column('sha256').doNothing())
       .execute();
+    await addTextFiles(tx, sha256, definition.files);
   }
 }
 

@@ -3,9 +3,11 @@ import { createHash } from 'node:crypto';
 import type { Warning } from '../../../src/contract/modules.js';
 import { Fault, type FaultDetail } from '../../../src/kernel/fault.js';
 import type { Diagnostic, Position } from '../../../src/language/diagnostic.js';
+import { type FileDigests, identityText } from '../../../src/language/files-beside.js';
 import { parseValueSet, type ValueSet } from '../../../src/language/inputs/value-set.js';
 import { parseModule } from '../../../src/language/parse-module.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
+import type { AttachedFiles } from './module-files.js';
 
 export interface ParsedText {
   /** Null when the text has an error. */
@@ -24,17 +26,22 @@ export interface ParsedValues {
 }
 
 export interface TextParser {
-  parse(content: string): Promise<ParsedText>;
+  /** Parses a module. @param files those beside it [default: none] */
+  parse(content: string, files?: AttachedFiles): Promise<ParsedText>;
   /** Parses a value set. */
   parseValues(content: string): Promise<ParsedValues>;
   /** Returns the positions in a text for JSON pointers into its definition. */
   locate(content: string, pointers: readonly string[]): Promise<readonly Position[]>;
 }
 
-export function parseText(content: string): ParsedText {
-  const { definition, diagnostics, locate } = parseModule(content);
+export function parseText(content: string, files: AttachedFiles = {}): ParsedText {
+  const { definition, diagnostics, locate } = parseModule(content, (path) =>
+    Object.hasOwn(files, path) ? (files[path] ?? NOT_SENT) : NOT_SENT,
+  );
   return { definition, diagnostics, name: locate('/name') };
 }
+
+const NOT_SENT = 'did not come with the module';
 
 export function parseValues(content: string): ParsedValues {
   const { set, diagnostics } = parseValueSet(content);
@@ -49,32 +56,41 @@ export function locateIn(content: string, pointers: readonly string[]): readonly
 /** A valid module text: its definition, digest and warnings. */
 interface CheckedModule {
   readonly definition: ModuleDefinition;
-  /** SHA-256 of the text in UTF-8, in hex. */
+  /** `digestOf` the module. */
   readonly sha256: string;
   readonly warnings: readonly Warning[];
   /** Where the text has its name. */
   readonly place: Position;
 }
 
-/** Returns the SHA-256 of a text in UTF-8, in hex. */
-export const digestOf = (content: string): string => createHash('sha256').update(content).digest('hex');
+/** Returns the SHA-256 of a text in UTF-8, with the files beside it if it is that of a module, in hex. */
+export const digestOf = (content: string, files?: FileDigests): string =>
+  createHash('sha256').update(identityText(content, files)).digest('hex');
 
-/** Parses a text. Throws `invalid_module` with every mistake, including a name that differs from the given one. */
+/**
+ * Parses a text. Throws `invalid_module` with every mistake, including a name that differs from the given one, and a file that the
+ * module does not use.
+ */
 export async function checkUpload(
   parser: TextParser,
-  { name, content }: { readonly name: string; readonly content: string },
+  { name, content, files }: { readonly name: string; readonly content: string; readonly files: AttachedFiles },
 ): Promise<CheckedModule> {
-  const { definition, diagnostics, name: place } = await parser.parse(content);
+  const { definition, diagnostics, name: place } = await parser.parse(content, files);
   const found = diagnostics.map(({ severity, path, message, line, column }) => ({
     severity,
     detail: { path, message, line, column },
   }));
   const errors: FaultDetail[] = found.filter(({ severity }) => severity === 'error').map(({ detail }) => detail);
   if (definition !== null && definition.name !== name) errors.push({ ...misnamed(name, definition), ...place });
+  const used = definition?.files ?? {};
+  const unused = Object.keys(files).find((path) => !Object.hasOwn(used, path));
+  if (definition !== null && unused !== undefined) {
+    errors.push({ path: '', message: `the module does not use the file "${unused}" that came with it`, ...place });
+  }
   if (definition === null || errors.length > 0) throw invalid(name, errors);
   return {
     definition,
-    sha256: digestOf(content),
+    sha256: digestOf(content, definition.files),
     warnings: found.filter(({ severity }) => severity === 'warning').map(({ detail }) => detail),
     place,
   };

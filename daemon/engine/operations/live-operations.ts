@@ -11,7 +11,7 @@ import { cutRun, type RunContent } from '../../../src/wire/parts.js';
 import type { Party } from '../../core/domain-event.js';
 import type { OperationSource } from '../modules/source-store.js';
 import { RunItems } from '../runs/run-content.js';
-import type { StoredContent } from '../runs/run-contents.js';
+import { type StoredContent, sourceOf } from '../runs/run-contents.js';
 import { reportedChecks } from './operation-checks.js';
 import { itemScrubber } from './operation-outputs.js';
 import { isActive, type OperationState } from './operation-state.js';
@@ -240,9 +240,13 @@ export class LiveOperation {
     this.waiting = this.waiting.slice(entries);
   }
 
-  /** True when the agent needs the feature `verify`. */
   get hasChecks(): boolean {
     return this.content.verify.length > 0;
+  }
+
+  /** True when the agent needs the feature `files`. */
+  get takesFiles(): boolean {
+    return this.content.resources.some((one) => sourceOf(one) !== null);
   }
 
   /**

@@ -1,7 +1,7 @@
 /** Moves applies from state to state: sends, cancels and ends them. */
 import { isFault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
-import { FEATURE_PURPOSES } from '../../../src/wire/features.js';
+import { type AgentFeature, FEATURE_PURPOSES } from '../../../src/wire/features.js';
 import type { Core } from '../../core/core.js';
 import type { Party } from '../../core/domain-event.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
@@ -14,8 +14,9 @@ import type { OperationFeed } from './operation-feed.js';
 import type { OperationRecords } from './operation-records.js';
 import { isActive, type OperationEvent, transition } from './operation-state.js';
 
-/** Why an apply was not sent to an agent that has been replaced by an older one. */
-const TOO_OLD = `the agent is too old to ${FEATURE_PURPOSES.verify}; upgrade it, and apply again`;
+/** Returns why an apply was not sent to an agent that has been replaced by an older one. */
+const tooOld = (feature: AgentFeature): string =>
+  `the agent is too old to ${FEATURE_PURPOSES[feature]}; upgrade it, and apply again`;
 
 interface OperationDriverOptions extends Pick<Core, 'logger'> {
   readonly link: AgentLink;
@@ -50,7 +51,7 @@ export class OperationDriver {
   send(operation: LiveOperation): void {
     const { link, sessions } = this.options;
     const messages = operation.messages();
-    if (messages !== null && sessions.isReady(operation.nodeId) && this.isUnderstood(operation)) {
+    if (messages !== null && sessions.isReady(operation.nodeId) && this.missingFeature(operation) === null) {
       link.send(operation.nodeId, messages);
     }
   }
@@ -111,7 +112,8 @@ export class OperationDriver {
       const reason = 'it holds secrets, which the orchestrator does not keep over a restart';
       await this.apply(operation, { type: 'undeliverable', reason });
     } else {
-      const reason = this.isUnderstood(operation) ? await this.refusal(operation) : TOO_OLD;
+      const missing = this.missingFeature(operation);
+      const reason = missing === null ? await this.refusal(operation) : tooOld(missing);
       if (reason !== null) {
         await this.apply(operation, { type: 'undeliverable', reason });
         return;
@@ -121,9 +123,14 @@ export class OperationDriver {
     }
   }
 
-  /** Returns false for a run that the agent would carry out only in part: it may have been replaced by an older one. */
-  private isUnderstood({ hasChecks, nodeId }: LiveOperation): boolean {
-    return !hasChecks || this.options.sessions.can(nodeId, 'verify') === true;
+  /**
+   * Returns a feature without which the agent would carry the run out only in part, and which it lacks: it may have been
+   * replaced by an older one. Null for none.
+   */
+  private missingFeature({ hasChecks, takesFiles, nodeId }: LiveOperation): AgentFeature | null {
+    const { sessions } = this.options;
+    if (hasChecks && sessions.can(nodeId, 'verify') !== true) return 'verify';
+    return takesFiles && sessions.can(nodeId, 'files') !== true ? 'files' : null;
   }
 
   /** Returns the reason why a stored operation may no longer be sent, or null. */

@@ -152,7 +152,10 @@ export class OperationReader {
     const modules: SuccessOf<'getTrial'>['modules'] = [];
     for (const { name, sha256, replaces } of await triedSources(db, row.trial_operation_id)) {
       const text = await findText(db, sha256);
-      if (text !== null) modules.push({ module: name, sha256, replaces, content: text.content });
+      if (text === null) continue;
+      const { content, definition } = text;
+      const files = definition.files === undefined ? {} : { files: definition.files };
+      modules.push({ module: name, sha256, replaces, content, ...files });
     }
     return { operation_id: modules.length === 0 ? null : row.trial_operation_id, modules };
   }

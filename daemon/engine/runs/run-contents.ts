@@ -33,6 +33,8 @@ export interface EncodedContent {
   readonly json: string;
   /** Hex. Equal contents have equal hashes. */
   readonly sha256: string;
+  /** SHA-256 of the files beside modules that the resources take, each once. */
+  readonly files: readonly string[];
 }
 
 /** Encodes a content, step by step because it may have 10,000 resources. */
@@ -42,7 +44,8 @@ export function* encodeContent(content: StoredContent): Steps<EncodedContent> {
   const removals = yield* jsonList(content.removals);
   const rest = JSON.stringify({ failures, ad_hoc: [...adHoc], secrets, ...(verify.length > 0 && { verify }) }).slice(1);
   const json = `{"resources":${resources},"removals":${removals},${rest}`;
-  return { json, sha256: createHash('sha256').update(json).digest('hex') };
+  const files = new Set(content.resources.flatMap((one) => sourceOf(one) ?? []));
+  return { json, sha256: createHash('sha256').update(json).digest('hex'), files: [...files] };
 }
 
 function* jsonList(items: readonly object[]): Steps<string> {
@@ -54,12 +57,19 @@ function* jsonList(items: readonly object[]): Steps<string> {
   return `[${texts.join(',')}]`;
 }
 
+/** Returns the SHA-256 of the file beside its module that a resource takes; null for none. */
+export function sourceOf({ body: { source, sha256 } }: DesiredResource): string | null {
+  return typeof source === 'string' && typeof sha256 === 'string' ? sha256 : null;
+}
+
 /** Stores a content unless it is there; returns its ID. */
-export async function putRunContent(tx: Queryable, { json, sha256 }: EncodedContent): Promise<number> {
+export async function putRunContent(tx: Queryable, { json, sha256, files }: EncodedContent): Promise<number> {
   const [found] = await idByHash(tx, sha256);
   if (found !== undefined) return found.content_id;
   const query = tx.insertInto('run_contents').values({ sha256, content_json: json }).returning('content_id');
-  return (await query.executeTakeFirstOrThrow()).content_id;
+  const { content_id } = await query.executeTakeFirstOrThrow();
+  for (const file of files) await tx.insertInto('content_files').values({ content_id, sha256: file }).execute();
+  return content_id;
 }
 
 const idByHash = preparedQuery((db, sha256: string) =>

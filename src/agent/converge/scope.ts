@@ -124,7 +124,8 @@ export class Scope {
   /** Records the contents that the steps of a plan write, as far as later resources change a part of them. */
   noteWritten(steps: readonly Step[]): void {
     for (const step of steps) {
-      if (step.do === 'write-file' && this.edited.has(step.path)) this.edited.set(step.path, step.content);
+      if (step.do !== 'write-file' || typeof step.content !== 'string') continue;
+      if (this.edited.has(step.path)) this.edited.set(step.path, step.content);
     }
   }
 

@@ -1,12 +1,13 @@
 /** Runs the engine in a worker thread, so that its synchronous file work never blocks the link. */
 
 import { Worker } from 'node:worker_threads';
-import { Fault, isFaultCode } from '../../kernel/fault.js';
+import { Fault, isFault, isFaultCode, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
 import { countResults } from '../../resources/run-results.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { garbageCollector } from '../../terminal/young-memory.js';
 import type { RunContent } from '../../wire/parts.js';
+import type { FetchedContent } from '../content/content-requests.js';
 import { isJournalWhole } from '../journal/journal-loss.js';
 import { inspectJournal } from '../journal/read-journal.js';
 import type { AgentSettingsFile } from '../settings-file.js';
@@ -14,6 +15,7 @@ import { hasSnapshot } from '../snapshot/snapshot-record.js';
 import type {
   EngineReport,
   EngineSettings,
+  FetchContent,
   FromWorker,
   Inventory,
   RunEngine,
@@ -61,6 +63,7 @@ export class EngineThread implements RunEngine {
   private waiting: ToWorker[] = [];
   private idle: NodeJS.Timeout | undefined;
   private isStopped = false;
+  private fetch: FetchContent | null = null;
 
   constructor(options: EngineThreadOptions) {
     this.options = { idleAfter: 60_000, stopTimeoutMs: STOP_WITHIN, settings: () => STANDARD, ...options };
@@ -69,6 +72,10 @@ export class EngineThread implements RunEngine {
   subscribe(listener: (report: EngineReport) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
+  }
+
+  setFetch(fetch: FetchContent): void {
+    this.fetch = fetch;
   }
 
   /** Starts no thread while the journal is intact and empty, and no snapshot may have to be restored. */
@@ -190,12 +197,29 @@ export class EngineThread implements RunEngine {
       case 'inventory':
         this.questions.shift()?.resolve(message.runs);
         return;
+      case 'wanted':
+        void this.bring(message.sha256);
+        return;
       case 'log':
         this.options.logger[message.level](message.message, message.fields);
         return;
       case 'failed':
         this.failed(message);
     }
+  }
+
+  /** Fetches a file and answers the engine. A thread that has ended meanwhile needs none. */
+  private async bring(sha256: string): Promise<void> {
+    const { worker, fetch } = this;
+    let failure: FetchedContent = null;
+    try {
+      if (fetch === null) throw new Fault('content_unavailable', 'the agent has no orchestrator');
+      await fetch(sha256);
+    } catch (error) {
+      failure = { code: isFault(error) ? error.code : 'internal', message: messageOf(error) };
+    }
+    this.startIdling();
+    worker?.postMessage({ do: 'fetched', sha256, failure } satisfies ToWorker);
   }
 
   private report(report: EngineReport): void {

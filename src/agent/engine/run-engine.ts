@@ -3,6 +3,7 @@
 import type { LogFields } from '../../kernel/logger.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
+import type { FetchedContent } from '../content/content-requests.js';
 
 /** A report about a run, in the form of the link. An apply's results are in the journal before they are reported. */
 export type EngineReport = AgentMessageOf<
@@ -39,9 +40,14 @@ export interface RunEngine {
   unreached(reason: string): void;
   /** Ends plans and drift checks, because the link is gone; applies continue. */
   disconnected(): void;
+  /** Sets how files beside modules get into the data directory; without it, they come from nowhere. */
+  setFetch?(fetch: FetchContent): void;
   /** Finishes the group in progress, syncs the journal and ends. */
   stop(): Promise<void>;
 }
+
+/** Brings a file beside a module into the data directory, by its SHA-256 in hex. Rejects with `content_unavailable`. */
+export type FetchContent = (sha256: string) => Promise<void>;
 
 /** Messages from the link's thread to the engine's. */
 export type ToWorker =
@@ -50,6 +56,7 @@ export type ToWorker =
   | { readonly do: 'unreached'; readonly reason: string }
   | { readonly do: 'resume'; readonly runId: string; readonly from: number }
   | { readonly do: 'settings'; readonly settings: EngineSettings }
+  | { readonly do: 'fetched'; readonly sha256: string; readonly failure: FetchedContent }
   | { readonly do: 'inventory' | 'reached' | 'disconnected' | 'stop' };
 
 /** Settings that may change while the engine runs. */
@@ -60,6 +67,8 @@ export interface EngineSettings {
 
 export type FromWorker =
   | { readonly is: 'report'; readonly report: EngineReport }
+  /** Asks for a file beside a module, which `fetched` answers. */
+  | { readonly is: 'wanted'; readonly sha256: string }
   /** Answers to `inventory`, in the order of the questions. */
   | { readonly is: 'inventory'; readonly runs: Inventory }
   | {

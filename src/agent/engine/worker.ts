@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { Clock } from '../../kernel/clock.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import type { LogFields, Logger } from '../../kernel/logger.js';
+import { ContentRequests } from '../content/content-requests.js';
 import { HeldPrograms } from '../host/held-programs.js';
 import { thisHost } from '../host/this-host.js';
 import { Journal } from '../journal.js';
@@ -31,10 +32,14 @@ function log(level: 'debug' | 'info' | 'warn' | 'error') {
     say({ is: 'log', level, message, fields: error instanceof Error ? { ...fields, stack: error.stack } : fields });
 }
 
+const { dataDir } = workerData as WorkerData;
+const files = new ContentRequests(dataDir, (sha256) => say({ is: 'wanted', sha256 }));
+
 function open(): Engine | null {
   try {
-    const { dataDir } = workerData as WorkerData;
-    const createHost = (signal?: AbortSignal, held?: HeldPrograms) => thisHost({ signal, dataDir, held, ...settings });
+    const createHost = (signal?: AbortSignal, held?: HeldPrograms) =>
+      thisHost({ signal, dataDir, held, files, ...settings });
+    files.clear(clock.now());
     // Removes leftover scripts of dead processes now instead of at the next run.
     createHost();
     const journal = new Journal(dataDir);
@@ -45,7 +50,10 @@ function open(): Engine | null {
     }
     const held = new HeldPrograms();
     const engine = new Engine({ journal, guard: guardHere(held), createHost, held, clock, logger });
-    engine.subscribe((report) => say({ is: 'report', report }));
+    engine.subscribe((report) => {
+      if (report.type === 'run_finished') files.clear(clock.now());
+      say({ is: 'report', report });
+    });
     return engine;
   } catch (error) {
     const hint = isFault(error) ? (error.hint ?? null) : null;
@@ -74,6 +82,8 @@ async function handle(running: Engine, message: ToWorker): Promise<void> {
       return running.reached();
     case 'unreached':
       return running.unreached(message.reason);
+    case 'fetched':
+      return files.answer(message.sha256, message.failure);
     case 'settings':
       settings = message.settings;
       return;

@@ -19,6 +19,7 @@ import {
 import { reached, refusalOfStep } from './path-refusal.js';
 import { removeTree } from './remove-tree.js';
 import { type HeldEntry, type Reach, SafeWalk } from './safe-walk.js';
+import type { BroughtFiles } from './source-files.js';
 import { StagedFile } from './staged-file.js';
 import { Staging } from './staging.js';
 import type { Temporaries } from './temporaries.js';
@@ -28,15 +29,18 @@ interface Machine {
   readonly temporaries: Temporaries;
   readonly reach: Reach;
   readonly lists: AccessLists;
+  /** Files beside modules, which steps take as content. */
+  readonly files: BroughtFiles;
 }
 
 const sync = promisify(fsync);
 
 /** Returns the outcomes in the order of the steps. */
 export async function commit(steps: readonly FileStep[], machine: Machine): Promise<readonly StepOutcome[]> {
+  const missing = await machine.files.bringFor(steps);
   const group = new Group(machine);
   try {
-    const tasks = steps.map((step) => new Task(step));
+    const tasks = steps.map((step) => new Task(step, missing.get(step) ?? null));
     group.makeRooms(steps);
     for (const task of tasks) task.attempt(() => group.stage(task));
     await group.prepare(tasks);
@@ -52,15 +56,17 @@ export async function commit(steps: readonly FileStep[], machine: Machine): Prom
 /** One step and its outcome. */
 class Task {
   readonly step: FileStep;
-  outcome: StepOutcome = null;
+  outcome: StepOutcome;
   staged: StagedFile | null = null;
   /** Directory to sync for the step. */
   directory: HeldEntry | null = null;
   /** Open descriptor of a file or directory changed in place, to be synced. */
   changed: number | null = null;
 
-  constructor(step: FileStep) {
+  /** @param refusal reason why the step cannot be done; null for none yet */
+  constructor(step: FileStep, refusal: StepOutcome) {
     this.step = step;
+    this.outcome = refusal;
   }
 
   /** Runs one part of the step unless an earlier part has failed. */
@@ -107,8 +113,8 @@ class Group {
   stage(task: Task): void {
     const { step } = task;
     if (step.do !== 'write-file') return;
-    const { accounts, reach } = this.machine;
-    task.staged = new StagedFile(step, this.spotOf(step), { accounts, reach, staging: this.staging });
+    const { accounts, reach, files } = this.machine;
+    task.staged = new StagedFile(step, this.spotOf(step), { accounts, reach, files, staging: this.staging });
     this.staged.push(task.staged);
   }
 

@@ -19,6 +19,7 @@ import {
   type FileStamp,
   MAX_CONTENT_BYTES,
   MAX_ENTRIES,
+  MAX_SOURCE_BYTES,
   type Metadata,
   type ObserveRequest,
   type Ownership,
@@ -29,6 +30,7 @@ import { isUnprivileged } from '../../resources/unix/unix-permissions.js';
 import { findAccessLists } from './attributes.js';
 import { refusalOf } from './path-refusal.js';
 import { type HeldEntry, ownDescriptors, type SafeWalk } from './safe-walk.js';
+import { digestOf } from './source-files.js';
 import { isVirtual } from './virtual-files.js';
 
 /** Opens FIFOs without waiting for a writer, takes over no terminal, and fails for a link at the end. */
@@ -96,9 +98,12 @@ function observeOne(
   const at = placeIn(held, path);
   const exposureOf = (stats: Stats) => walk.exposureOf(held, stats);
   // Opening some devices has side effects, so paths below /dev are only opened if they are regular files or directories.
-  if (path.startsWith('/dev/') || !(request.content || request.entries)) {
+  if (path.startsWith('/dev/') || (request.content === false && !request.entries)) {
     const fact = look(at, exposureOf);
-    const isDone = !((fact.type === 'file' && request.content) || (fact.type === 'directory' && request.entries));
+    const isDone = !(
+      (fact.type === 'file' && request.content !== false) ||
+      (fact.type === 'directory' && request.entries)
+    );
     if (isDone) return placed(fact, held, path, own);
   }
   return placed(open(at, request, { buffer, exposureOf }), held, path, own);
@@ -174,7 +179,7 @@ function open(at: string, request: ObserveRequest, { buffer, exposureOf }: Means
   try {
     const stats = fstatSync(descriptor);
     if (stats.isFile()) {
-      const content = request.content ? contentOf(descriptor, stats.size, buffer) : UNREAD;
+      const content = contentOf(descriptor, { size: stats.size, buffer, wanted: request.content });
       return { ...file(stats, content), ...exposureOf(stats) };
     }
     if (stats.isDirectory()) {
@@ -204,7 +209,20 @@ function targetOf(at: string): string {
   }
 }
 
-export function contentOf(descriptor: number, size: number, buffer: Buffer): FileContent {
+interface Reading {
+  /** Bytes. */
+  readonly size: number;
+  readonly buffer: Buffer;
+  readonly wanted: ObserveRequest['content'];
+}
+
+/** Reads the wanted part of the content of an open file. */
+export function contentOf(descriptor: number, { size, buffer, wanted }: Reading): FileContent {
+  if (wanted === false) return UNREAD;
+  if (wanted === 'digest') {
+    const sha256 = size > MAX_SOURCE_BYTES ? null : digestOf(descriptor, buffer);
+    return sha256 === null ? { kind: 'too-large' } : { kind: 'digest', sha256 };
+  }
   if (size > MAX_CONTENT_BYTES) return { kind: 'too-large' };
   let length = 0;
   // Files of /proc and /sys hold more than their size says.

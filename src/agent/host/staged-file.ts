@@ -9,7 +9,6 @@ import {
   lstatSync,
   openSync,
   readFileSync,
-  writeFileSync,
 } from 'node:fs';
 import { promisify } from 'node:util';
 import { Fault } from '../../kernel/fault.js';
@@ -19,6 +18,7 @@ import type { Replacement } from './attributes.js';
 import type { StepLocation } from './in-place.js';
 import { inheritedBy, isSameOwner, ownersOfReplacement, takeoverOf } from './ownership.js';
 import type { HeldEntry, Reach } from './safe-walk.js';
+import type { BroughtFiles } from './source-files.js';
 import type { StagedFileEntry, Staging } from './staging.js';
 
 type WriteStep = Extract<Step, { do: 'write-file' }>;
@@ -27,6 +27,7 @@ interface FileMachine {
   readonly accounts: Accounts;
   readonly staging: Staging;
   readonly reach: Reach;
+  readonly files: BroughtFiles;
 }
 
 const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -56,7 +57,7 @@ export class StagedFile {
       entry = machine.staging.file({ directory: location.directory, path: step.path });
       this.entry = entry;
       const { descriptor } = entry;
-      writeFileSync(descriptor, step.content);
+      machine.files.write(descriptor, step.content);
       const made = fstatSync(descriptor);
       const there = this.replaced?.stats ?? inheritedBy(made, location.directory.stats, machine.accounts.own);
       this.owners = ownersOfReplacement(step, there, machine.accounts);

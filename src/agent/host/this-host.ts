@@ -8,6 +8,7 @@ import type {
   Host,
   ObserveRequest,
   PathFact,
+  SourceFile,
   StepOutcome,
 } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
@@ -28,6 +29,7 @@ import { ownService } from './own-service.js';
 import type { NotStarted } from './run-command.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
 import { ScriptDirectories } from './script-directory.js';
+import { BroughtFiles, type SourceFiles } from './source-files.js';
 import { Temporaries } from './temporaries.js';
 import { runOnUnix } from './unix-run.js';
 import { commitWindows, type Replace, replaceKeepingAccess } from './windows-commit.js';
@@ -44,6 +46,8 @@ export interface ThisHostOptions {
   readonly scriptTimeoutSecs?: number | undefined;
   /** Programs that start although their files are gone; on Linux. */
   readonly held?: HeldPrograms | undefined;
+  /** Where files beside modules come from [default: nowhere]. */
+  readonly files?: SourceFiles | undefined;
 }
 
 /** Creates the Host of this machine. Throws `unsupported_on_platform` where there is none. */
@@ -73,10 +77,11 @@ export class UnixHost implements Host {
   private readonly scriptTimeoutSecs: number;
   private readonly signal: AbortSignal | undefined;
   private readonly held: HeldPrograms | undefined;
+  private readonly files: BroughtFiles;
   /** Read once between two commands. */
   private mounts: Mounts | null = null;
 
-  constructor({ platform, reach, dataDir, scriptTimeoutSecs, signal, held }: UnixHostOptions) {
+  constructor({ platform, reach, dataDir, scriptTimeoutSecs, signal, held, files }: UnixHostOptions) {
     this.platform = platform;
     this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
@@ -85,6 +90,7 @@ export class UnixHost implements Host {
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? AGENT_DEFAULTS.script_timeout;
     this.signal = signal;
     this.held = held;
+    this.files = new BroughtFiles({ files, signal });
   }
 
   accounts(): Accounts {
@@ -136,8 +142,12 @@ export class UnixHost implements Host {
   }
 
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
-    const { temporaries, reach, lists } = this;
-    return commit(steps, { accounts: this.accounts(), temporaries, reach, lists });
+    const { temporaries, reach, lists, files } = this;
+    return commit(steps, { accounts: this.accounts(), temporaries, reach, lists, files });
+  }
+
+  bring(wanted: readonly SourceFile[]): Promise<void> {
+    return this.files.bring(wanted);
   }
 
   async run(command: Command): Promise<CommandResult> {
@@ -173,10 +183,12 @@ export class WindowsHost implements Host {
   private readonly toNative: ToNative;
   private readonly temporaries = new Temporaries();
   private readonly workplaces: ScriptDirectories;
+  private readonly files: BroughtFiles;
 
   constructor(options: WindowsHostOptions) {
     this.options = options;
     this.toNative = options.toNative ?? ((path) => path);
+    this.files = new BroughtFiles(options);
     this.workplaces = new ScriptDirectories(options.dataDir);
   }
 
@@ -189,9 +201,13 @@ export class WindowsHost implements Host {
   }
 
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
-    const { toNative, temporaries } = this;
+    const { toNative, temporaries, files } = this;
     const replace = this.options.replace ?? replaceKeepingAccess((command) => this.run(command));
-    return commitWindows(steps, { toNative, temporaries, replace });
+    return commitWindows(steps, { toNative, temporaries, replace, files });
+  }
+
+  bring(wanted: readonly SourceFile[]): Promise<void> {
+    return this.files.bring(wanted);
   }
 
   run(command: Command): Promise<CommandResult> {

@@ -1,14 +1,15 @@
 /** Carries out file steps on Windows; every file is whole at every moment. */
-import { closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, fsyncSync, lstatSync, mkdirSync, openSync, unlinkSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { assertNever, Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Command, CommandResult } from '../../resources/command.js';
-import type { FileStep, StepOutcome } from '../../resources/host.js';
+import type { FileStep, SourceFile, StepOutcome } from '../../resources/host.js';
 import { powershell, readAnswer } from '../../resources/windows/powershell.js';
 import { parentOfWindowsPath, problemOfWindowsPath } from '../../resources/windows/windows-path.js';
 import { removeDirectory, removeFile } from './in-place.js';
 import { reached, refusalOfStep } from './path-refusal.js';
+import type { BroughtFiles } from './source-files.js';
 import type { Temporaries } from './temporaries.js';
 import { type ToNative, WindowsWalk } from './windows-walk.js';
 
@@ -19,6 +20,8 @@ interface WindowsMachine {
   readonly toNative: ToNative;
   readonly replace: Replace;
   readonly temporaries: Temporaries;
+  /** Files beside modules, which steps take as content. */
+  readonly files: BroughtFiles;
 }
 
 /** Returns the outcomes in the order of the steps; a failed step does not stop the others. */
@@ -27,8 +30,14 @@ export async function commitWindows(
   machine: WindowsMachine,
 ): Promise<readonly StepOutcome[]> {
   const walk = new WindowsWalk(machine.toNative);
+  const missing = await machine.files.bringFor(steps);
   const outcomes: StepOutcome[] = [];
   for (const step of steps) {
+    const refusal = missing.get(step);
+    if (refusal != null) {
+      outcomes.push(refusal);
+      continue;
+    }
     try {
       await perform(step, walk, machine);
       outcomes.push(null);
@@ -92,7 +101,7 @@ interface StepLocation {
 async function writeFile(
   { path, content }: Extract<FileStep, { do: 'write-file' }>,
   { directory, at }: StepLocation,
-  { replace, temporaries }: WindowsMachine,
+  { replace, temporaries, files }: WindowsMachine,
 ): Promise<void> {
   const there = lstatSync(at, { throwIfNoEntry: false });
   if (there && !there.isFile() && !there.isSymbolicLink()) {
@@ -101,7 +110,7 @@ async function writeFile(
   const temporary = `${directory}/${temporaries.nameFor(path.slice(path.lastIndexOf('\\') + 1))}`;
   let isInPlace = false;
   try {
-    writeNew(temporary, content);
+    writeNew(temporary, content, files);
     await patiently(() => (there?.isFile() ? replace(temporary, at) : rename(temporary, at)));
     isInPlace = true;
   } finally {
@@ -110,10 +119,10 @@ async function writeFile(
 }
 
 /** Writes and syncs a new file. */
-function writeNew(path: string, content: string): void {
+function writeNew(path: string, content: string | SourceFile, files: BroughtFiles): void {
   const descriptor = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
   try {
-    writeFileSync(descriptor, content);
+    files.write(descriptor, content);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

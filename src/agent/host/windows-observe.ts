@@ -57,7 +57,7 @@ function missingOn(walk: WindowsWalk, path: string): { readonly missing?: readon
 
 function fileAt(at: string, stats: Stats, { path, content }: ObserveRequest, { buffer }: Means): PathFact {
   const { size } = stats;
-  if (!content) return { type: 'file', size, content: { kind: 'unread' }, ...NO_METADATA };
+  if (content === false) return { type: 'file', size, content: { kind: 'unread' }, ...NO_METADATA };
   const descriptor = openSync(at, constants.O_RDONLY);
   try {
     const opened = fstatSync(descriptor);
@@ -65,7 +65,12 @@ function fileAt(at: string, stats: Stats, { path, content }: ObserveRequest, { b
       const message = `${path} was replaced while it was read`;
       return { type: 'unreadable', code: 'unsafe_path', message };
     }
-    return { type: 'file', size: opened.size, content: contentOf(descriptor, opened.size, buffer), ...NO_METADATA };
+    return {
+      type: 'file',
+      size: opened.size,
+      content: contentOf(descriptor, { size: opened.size, buffer, wanted: content }),
+      ...NO_METADATA,
+    };
   } finally {
     closeSync(descriptor);
   }

@@ -2,32 +2,24 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, createWriteStream, mkdirSync, rmSync } from 'node:fs';
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { connect, type SecureContext, type TLSSocket } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import { promisify } from 'node:util';
 import { renameDurably } from '../../disk/durable.js';
-import { requirePinned } from '../../identity/pin.js';
-import { peerEd25519Key } from '../../identity/proof-of-key.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
-import type { PublicKeyHex } from '../../kernel/ids.js';
 import { type ReleasePlaces, realOf, setReleaseModes, verifyRelease } from '../../release/installed-releases.js';
 import { type OwnRelease, ownRelease } from '../../release/own-release.js';
 import { PACKAGE_PATH } from '../../wire/limits.js';
 import type { OrchestratorMessageOf } from '../../wire/messages.js';
-import { formatAddress, type OrchestratorAddress } from '../link/orchestrator-address.js';
+import { type DownloadSource, download, pauseUnless } from '../link/download.js';
 
 export type WantedRelease = Pick<OrchestratorMessageOf<'upgrade'>, 'version' | 'sha256' | 'size'>;
 
-/** The orchestrator that serves releases, and its key. */
-export interface ReleaseSource extends OrchestratorAddress {
-  readonly key: PublicKeyHex;
-}
-
 interface FetchOptions {
   readonly wanted: WantedRelease;
-  readonly source: ReleaseSource;
+  readonly source: DownloadSource;
   /** The agent's own key and certificate, from `dialContext`. */
   readonly context: SecureContext;
   readonly places: ReleasePlaces;
@@ -37,8 +29,7 @@ interface FetchOptions {
 }
 
 const run = promisify(execFile);
-/** Milliseconds without a byte after which a download has failed, for unpacking, and for one start of the command. */
-const SILENCE_MS = 60_000;
+/** Milliseconds for unpacking, and for one start of the command. */
 const UNPACK_MS = 300_000;
 const START_MS = 60_000;
 const SYNC_MS = 120_000;
@@ -69,7 +60,7 @@ export async function fetchRelease(options: FetchOptions): Promise<string> {
     if (directory === running.directory) throw refused('this agent runs from that release already');
     // The rest of an earlier attempt may be damaged.
     for (const path of [directory, staging]) rmSync(path, { recursive: true, force: true });
-    await download(options, tarball);
+    await downloadRelease(options, tarball);
     // No other user starts anything in it before it is checked.
     mkdirSync(staging, { mode: 0o700 });
     await unpack(tarball, staging, options);
@@ -135,7 +126,7 @@ async function unpack(tarball: string, directory: string, { wanted, signal }: Fe
 }
 
 /** Downloads into a file, with several attempts. Throws `upgrade_failed` unless it has the expected size and sum. */
-async function download(options: FetchOptions, path: string): Promise<void> {
+async function downloadRelease(options: FetchOptions, path: string): Promise<void> {
   const { signal } = options;
   const end = performance.now() + DOWNLOAD_MS;
   for (let broken = 0; ; ) {
@@ -146,24 +137,20 @@ async function download(options: FetchOptions, path: string): Promise<void> {
       broken += 1;
       if (isFault(error) || broken >= ATTEMPTS || systemCodeOf(error) === 'ENOSPC' || signal.aborted) throw error;
     }
-    await pause(RETRY_MS, signal);
+    await pauseUnless(RETRY_MS, signal);
   }
 }
 
 /** Returns false when the orchestrator is busy. */
-async function downloadOnce({ wanted, source, context, signal }: FetchOptions, path: string): Promise<boolean> {
-  const socket = await dial(source, context, signal);
-  try {
-    const answer = await get(socket, `${PACKAGE_PATH}${wanted.sha256}`, signal);
+function downloadOnce({ wanted, ...options }: FetchOptions, path: string): Promise<boolean> {
+  return download(`${PACKAGE_PATH}${wanted.sha256}`, options, async (answer) => {
     if (answer.statusCode === 503) return false;
     if (answer.statusCode !== 200) {
       throw refused(`the orchestrator answered the download with HTTP status ${answer.statusCode}`);
     }
     await store(answer, path, wanted);
     return true;
-  } finally {
-    socket.destroy();
-  }
+  });
 }
 
 async function store(answer: IncomingMessage, path: string, { size, sha256 }: WantedRelease): Promise<void> {
@@ -180,55 +167,4 @@ async function store(answer: IncomingMessage, path: string, { size, sha256 }: Wa
   await pipeline(answer, counted, createWriteStream(path, { mode: 0o600 }));
   if (received !== size) throw refused(`the download ended after ${received} of ${size} bytes`);
   if (hash.digest('hex') !== sha256) throw refused('the download has another SHA-256 than was announced');
-}
-
-/** Connects to the agent port. Throws `pin_mismatch` before anything is sent when the peer has another key. */
-function dial(source: ReleaseSource, context: SecureContext, signal: AbortSignal): Promise<TLSSocket> {
-  const { host, port, key } = source;
-  return new Promise((resolve, reject) => {
-    const socket = connect({
-      host,
-      port,
-      secureContext: context,
-      ALPNProtocols: ['http/1.1'],
-      rejectUnauthorized: false,
-    });
-    const abort = () => socket.destroy(new Error('the agent stops'));
-    signal.addEventListener('abort', abort, { once: true });
-    socket.once('close', () => signal.removeEventListener('abort', abort));
-    socket.setTimeout(SILENCE_MS, () => socket.destroy(new Error(`${formatAddress(source)} is silent`)));
-    socket.on('error', reject);
-    socket.once('secureConnect', () => {
-      try {
-        const shown = peerEd25519Key(socket, (known) => known === key);
-        if (shown === null) throw refused(`${formatAddress(source)} is not an orchestrator's agent port`);
-        requirePinned(key, shown, formatAddress(source));
-        resolve(socket);
-      } catch (error) {
-        socket.destroy();
-        reject(error);
-      }
-    });
-  });
-}
-
-function get(socket: TLSSocket, path: string, signal: AbortSignal): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    const asked = request({ createConnection: () => socket, path, headers: { Host: 'orchestrator' }, signal });
-    asked.once('response', resolve);
-    asked.once('error', reject);
-    asked.end();
-  });
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, milliseconds);
-    signal.addEventListener('abort', done, { once: true });
-    function done() {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-  });
 }

@@ -18,7 +18,8 @@ import { hasSystemd, isInUnit, systemctl } from '../../service/systemd.js';
 import { startUnit, stopUnit, UNIT_PLACES } from '../../service/unit-files.js';
 import { AGENT_UNIT, SERVE_UNIT, UPGRADE_UNIT, upgradeUnit } from '../../service/units.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
-import { fetchRelease, type ReleaseSource } from './fetch-release.js';
+import type { DownloadSource } from '../link/download.js';
+import { fetchRelease } from './fetch-release.js';
 import { forgetUpgrade, isFinal, readUpgrade, type UpgradeRecord, writeUpgrade } from './upgrade-record.js';
 
 type UpgradeRequest = OrchestratorMessageOf<'upgrade' | 'upgrade_ack'>;
@@ -49,7 +50,7 @@ export class Upgrades {
   private readonly listeners = new Set<(report: UpgradeReport) => void>();
   private readonly stopped = new AbortController();
   private record: UpgradeRecord | null;
-  private source: ReleaseSource | null = null;
+  private source: DownloadSource | null = null;
   private work: Promise<void> | null = null;
 
   constructor(options: UpgradesOptions) {
@@ -64,7 +65,7 @@ export class Upgrades {
   }
 
   /** Sets the address and key of the orchestrator, from which releases are downloaded. */
-  setSource(source: ReleaseSource): void {
+  setSource(source: DownloadSource): void {
     this.source = source;
   }
 

@@ -4,6 +4,7 @@ import type { Assignment } from '../../contract/assignments.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { type DependencyNode, dependencyGraph } from '../../language/dependency-graph.js';
 import type { AgentFacts } from '../../language/evaluate.js';
+import type { FileDigests } from '../../language/files-beside.js';
 import type { NamedSet } from '../../language/inputs/fleet-values.js';
 import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand, optionalList } from '../define-command.js';
@@ -12,6 +13,7 @@ import { agentName, count } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
 import { type Compared, comparedLines, compareWith } from '../modules/compare-files.js';
+import { differingFiles } from '../modules/files-beside.js';
 import { anyYamlOption, readModuleFiles } from '../modules/find-modules.js';
 import { publishModules, triedFiles } from '../modules/publish.js';
 import { allowAutomaticOption } from '../modules/reach.js';
@@ -285,6 +287,7 @@ const nameOf = ({ id, identities }: DependencyNode): string => id ?? identities.
 
 interface ToCompare {
   readonly name: string;
+  readonly files: FileDigests | undefined;
   readonly path: string;
   readonly source: string;
   readonly revision: number | null;
@@ -293,7 +296,7 @@ interface ToCompare {
 async function compare(
   { signal }: Context,
   api: ApiClient,
-  { name, path, source, revision }: ToCompare,
+  { name, path, source, files: beside, revision }: ToCompare,
 ): Promise<Compared> {
   const stored = await api
     .call('getModule', { params: { name }, query: { revision }, signal })
@@ -301,7 +304,7 @@ async function compare(
       if (revision === null && isFault(error, 'module_not_found')) return null;
       throw error;
     });
-  return compareWith({ name, path, source }, stored);
+  return compareWith({ name, path, source }, stored, differingFiles(stored?.files, beside));
 }
 
 type Graph = readonly DependencyNode[];

@@ -48,6 +48,7 @@ export const showModule = defineCommand({
           ['Revision', String(module.revision)],
           ['Uploaded', `${formatTime(module.uploaded_at)} by ${nameOf(module.uploaded_by)}`],
           ['SHA-256', module.sha256],
+          ...Object.keys(module.files ?? {}).map((path, index) => [index === 0 ? 'Files' : '', path] as const),
         ),
         linesOf(textLines(module.content)),
       ),

@@ -12,6 +12,7 @@ import { argument, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, formatTime } from '../format.js';
 import { allAgents } from '../list-pages.js';
+import { differingFiles, fileDifferenceLines } from '../modules/files-beside.js';
 import { allowAutomaticOption, consentToReach, type Reach, reached, reachLines, reachOf } from '../modules/reach.js';
 import { uploadFile } from '../modules/send-modules.js';
 import { valueReachOf, widestReachOf } from '../modules/value-reach.js';
@@ -97,10 +98,11 @@ async function reachesOf(context: Context, api: ApiClient, actions: readonly Syn
   for (const action of actions) {
     if (action.kind === 'assignment' || action.action === 'delete') continue;
     const { name, file } = action;
-    const text = { name, source: file.source };
     if (action.kind === 'module' && action.action === 'create') continue;
     const reach =
-      action.kind === 'module' ? await reachOf(context, api, text) : await reachOfValues(context, api, action);
+      action.kind === 'module'
+        ? await reachOf(context, api, { name, source: file.source, files: action.file.definition.files })
+        : await reachOfValues(context, api, action);
     if (reached(reach) > 0) reaches.push(reach);
   }
   return reaches;
@@ -186,7 +188,7 @@ async function perform(context: Context, api: ApiClient, action: SyncAction): Pr
   }
   if (action.kind === 'module') {
     const replaces = action.stored?.sha256 ?? NO_REVISION;
-    await uploadFile(context, api, { ...action.file, replaces });
+    await uploadFile(context, api, { ...action.file, files: action.file.definition.files, replaces });
     return;
   }
   const { name, modules, selector, description } = action.file;
@@ -324,11 +326,12 @@ function detailLines(action: SyncAction, { verbose, nameOf }: SyncViewOptions): 
     if (stored === null) return [];
     const { revision, uploaded_by, uploaded_at } = stored;
     const text = `replaces revision ${revision}, uploaded by ${nameOf(uploaded_by)} ${formatTime(uploaded_at)}`;
-    const replaced = indented(styled('dim', text));
-    if (!verbose) return [replaced];
+    const files = action.kind === 'module' ? differingFiles(action.stored?.files, action.file.definition.files) : [];
+    const replaced = [styled('dim', text), ...fileDifferenceLines(files)].map(indented);
+    if (!verbose) return replaced;
     const before = { label: `${name} revision ${stored.revision}`, text: stored.content };
     const diff = textDiffLines(textDiff(before, { label: file.path, text: file.source }));
-    return [replaced, ...diff.map(indented)];
+    return [...replaced, ...diff.map(indented)];
   }
   const { file, stored } = action;
   if (stored === null)

@@ -24,9 +24,12 @@ import {
 import { join } from 'node:path';
 import { canonicalJson } from '../../kernel/json.js';
 import type { AgentFacts } from '../../language/evaluate.js';
+import type { FileDigests } from '../../language/files-beside.js';
 import { RULES_VERSION } from '../../language/rules-version.js';
 import type { ModuleDefinition } from '../../language/schema.js';
 import type { DesiredResource } from '../../resources/desired.js';
+import { filesBeside } from '../modules/files-beside.js';
+import type { ModuleFile } from '../modules/find-modules.js';
 
 const DIRECTORY = 'modules';
 /** Entry of the last resolution. */
@@ -46,8 +49,8 @@ interface CheckedModule {
 
 /** The inputs of a resolution. */
 export interface ResolutionInput {
-  /** Texts of the modules, in their order. */
-  readonly sources: readonly string[];
+  /** The modules, in their order. */
+  readonly files: readonly ModuleFile[];
   readonly facts: AgentFacts;
   /** Texts that give inputs their values. */
   readonly values: unknown;
@@ -55,16 +58,27 @@ export interface ResolutionInput {
 
 /** A resolution without secrets and warnings. */
 export interface KeptResolution {
+  /** Files beside the modules that have some, by the path of the module. */
+  readonly beside?: Readonly<Record<string, FileDigests>>;
   /** Names of the modules. */
   readonly modules: readonly string[];
   readonly resources: readonly DesiredResource[];
 }
 
-/** Returns the kept definition of a module text, or null. */
-export function findKept(dataDir: string, source: string): ModuleDefinition | null {
+/** Returns the kept definition of a module, or null. Files beside it that have changed make it another module. */
+export function findKept(dataDir: string, { path, source }: ModuleFile): ModuleDefinition | null {
   const name = nameOf(source);
   const definition = readEntry(dataDir, name, name);
-  return isDefinition(definition) ? definition : null;
+  return isDefinition(definition) && areSame(path, definition.files) ? definition : null;
+}
+
+/** Returns true if the files beside a module have these digests. */
+function areSame(modulePath: string, files: FileDigests = {}): boolean {
+  const find = filesBeside(modulePath);
+  return Object.entries(files).every(([path, sha256]) => {
+    const file = find(path);
+    return typeof file === 'object' && file.sha256 === sha256;
+  });
 }
 
 /** Keeps modules for later runs. A failure only makes those slower, so it is ignored. */
@@ -77,7 +91,8 @@ export const keepModules = (dataDir: string, modules: readonly CheckedModule[]):
 /** Returns the last resolution if it had the same input, else null. */
 export function findResolution(dataDir: string, input: ResolutionInput): KeptResolution | null {
   const resolution = readEntry(dataDir, RESOLUTION, subjectOf(input));
-  return isResolution(resolution) ? resolution : null;
+  if (!isResolution(resolution)) return null;
+  return Object.entries(resolution.beside ?? {}).every(([path, files]) => areSame(path, files)) ? resolution : null;
 }
 
 /** Keeps a resolution for later runs, in place of the one before. A failure is ignored. */
@@ -164,10 +179,10 @@ const isOurs = ({ uid, mode }: Stats): boolean =>
 const nameOf = (source: string): string =>
   createHash('sha256').update(`${LAYOUT}\0${RULES_VERSION}\0${source}`).digest('hex');
 
-function subjectOf({ sources, facts, values }: ResolutionInput): string {
+function subjectOf({ files, facts, values }: ResolutionInput): string {
   const own = canonicalJson({ facts, values });
   const hash = createHash('sha256').update(`${LAYOUT}\0${RULES_VERSION}\0${own}`);
-  for (const source of sources) hash.update(`\0${Buffer.byteLength(source)}\0`).update(source);
+  for (const { source } of files) hash.update(`\0${Buffer.byteLength(source)}\0`).update(source);
   return hash.digest('hex');
 }
 

@@ -32,6 +32,8 @@ export interface LocalDesired extends LocalContent {
   /** Results of removals that fail because a secret they need is not given. */
   readonly failures: readonly ResourceResult[];
   readonly warnings: RunResult['warnings'];
+  /** Files beside the modules that have some, by the path of the module; absent for none. */
+  readonly beside?: KeptResolution['beside'];
 }
 
 /**
@@ -46,7 +48,7 @@ export async function localDesired(
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
   }
   const { secret, state } = session;
-  const { modules, resources, verify, warnings } = await resolveFiles(session, choice);
+  const { modules, resources, verify, warnings, beside } = await resolveFiles(session, choice);
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   refuseLargeRun(
     { resources, removals: removed },
@@ -64,6 +66,7 @@ export async function localDesired(
     removed,
     ...revived,
     warnings,
+    ...(beside !== undefined && { beside }),
   };
 }
 
@@ -79,7 +82,7 @@ async function resolveFiles(
 ): Promise<ResolvedFiles> {
   const files = readModuleFiles(choice.file);
   const texts = readLocalTexts(choice);
-  const input = { sources: files.map(({ source }) => source), facts, values: texts };
+  const input = { files, facts, values: texts };
   const kept = findResolution(machine.dataDir, input);
   if (kept !== null) return { ...kept, verify: [], warnings: [] };
   let hasSecrets = false;
@@ -94,9 +97,10 @@ async function resolveFiles(
   const modules = read.map(({ name }) => name);
   // A kept resolution has no health checks, so that its form is that of earlier versions.
   if (!hasSecrets && warnings.length === 0 && checks.length === 0)
-    keepResolution(machine.dataDir, input, { modules, resources });
+    keepResolution(machine.dataDir, input, { modules, resources, ...besideOf(read) });
   return {
     modules,
+    ...besideOf(read),
     resources,
     verify: checks,
     warnings: warnings.map(({ module, path, message }) => {
@@ -104,6 +108,12 @@ async function resolveFiles(
       return { module, path, message, ...place };
     }),
   };
+}
+
+/** Returns the files beside the modules that have some; nothing if none has. */
+function besideOf(modules: readonly LocalModule[]): Pick<KeptResolution, 'beside'> {
+  const beside = modules.flatMap(({ path, files }) => (files === undefined ? [] : [[path, files] as const]));
+  return beside.length === 0 ? {} : { beside: Object.fromEntries(beside) };
 }
 
 interface LocalRequest extends Omit<CompiledRequest, 'modules' | 'values'> {

@@ -1,11 +1,14 @@
 /** The modules of a local run: kept ones, and parsed ones that are kept for later runs. The parser is loaded only if needed. */
 import { type CompiledModule, compileModule } from '../../language/compile-module.js';
 import type { Position } from '../../language/diagnostic.js';
+import type { FileDigests } from '../../language/files-beside.js';
 import { type ModuleFile, refuseSameName } from '../modules/find-modules.js';
 import { findKept, keepModules } from './kept-modules.js';
 
 export interface LocalModule extends ModuleFile {
   readonly name: string;
+  /** Files beside the module; absent for none. */
+  readonly files: FileDigests | undefined;
   readonly compiled: CompiledModule;
   /** Returns the place of a JSON pointer; null for a kept module, whose text is not parsed. */
   readonly locate: ((pointer: string) => Position) | null;
@@ -13,14 +16,14 @@ export interface LocalModule extends ModuleFile {
 
 /** Compiles module files. Throws `usage` for equal names, `invalid_module` with all errors of all files. */
 export async function localModules(dataDir: string, files: readonly ModuleFile[]): Promise<readonly LocalModule[]> {
-  const kept = new Map(files.map((file) => [file, findKept(dataDir, file.source)]));
+  const kept = new Map(files.map((file) => [file, findKept(dataDir, file)]));
   const missing = files.filter((file) => kept.get(file) === null);
   const parsed = missing.length === 0 ? [] : await parse(missing);
   const read = files.map((file): LocalModule => {
     const definition = kept.get(file);
     if (definition === undefined || definition === null) return parsedAt(parsed, file.path);
-    const { name } = definition;
-    return { ...file, name, compiled: compileModule({ name, definition }), locate: null };
+    const { name, files: beside } = definition;
+    return { ...file, name, files: beside, compiled: compileModule({ name, definition }), locate: null };
   });
   refuseSameName(read);
   keepModules(dataDir, parsed);
@@ -37,7 +40,7 @@ export async function allParsed(modules: readonly LocalModule[]): Promise<readon
 
 async function parse(files: readonly ModuleFile[]) {
   const { prepareFile, requireValid } = await import('../modules/read-modules.js');
-  return requireValid(files).map((file) => ({ ...prepareFile(file), source: file.source }));
+  return requireValid(files).map((file) => ({ ...prepareFile(file), source: file.source, files: file.files }));
 }
 
 function parsedAt<T extends { readonly path: string }>(modules: readonly T[], path: string): T {

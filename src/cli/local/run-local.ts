@@ -1,5 +1,6 @@
 /** The runs of `orch plan`, `apply` and `drift` with `--local`, and their results in the shapes of the API. */
 
+import { dirname, resolve } from 'node:path';
 import type { DriftDetail, RunResult } from '../../contract/runs.js';
 import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
@@ -98,6 +99,7 @@ async function applyTo(context: Context, session: LocalSession, { desired, expec
     signal,
     expect,
     operationId,
+    files: placesOf(desired),
     // The key in the state made the masks that the journal is about to hold.
     beforeChanges: () => {
       if (state.operation_id === null) saveState(machine.dataDir, state);
@@ -120,6 +122,14 @@ async function applyTo(context: Context, session: LocalSession, { desired, expec
   engine.acknowledge();
   return runResultOf(session, { desired, outcome, operationId, startedAt, finishedAt: clock.now() });
 }
+
+/** Returns the paths on this machine of the files beside the modules, by SHA-256. */
+const placesOf = ({ beside = {} }: LocalDesired): ReadonlyMap<string, string> =>
+  new Map(
+    Object.entries(beside).flatMap(([module, files]) =>
+      Object.entries(files).map(([path, sha256]) => [sha256, resolve(dirname(module), path)] as const),
+    ),
+  );
 
 /** Returns an ID above those of all earlier applies, also after the clock was set back. */
 function newOperationId({ machine, engine, state }: LocalSession): string {

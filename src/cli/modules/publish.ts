@@ -59,8 +59,8 @@ export async function triedFiles(
   }
   const chosen = trial.modules.filter(({ module }) => modules.length === 0 || modules.includes(module));
   const files: NamedFile[] = [];
-  for (const { module: name, content: source, replaces } of chosen) {
-    const file = { name, source, path: `the trial of ${agentName(agent)}` };
+  for (const { module: name, content: source, files: beside, replaces } of chosen) {
+    const file = { name, source, files: beside, path: `the trial of ${agentName(agent)}` };
     const base = replaces ?? NO_REVISION;
     const { current, sha256 } = await reachOf(context, api, file);
     if (current !== base && current !== sha256) {

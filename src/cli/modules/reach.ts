@@ -4,6 +4,7 @@ import type { ApiClient } from '../../client/api-client.js';
 import type { ModuleReach } from '../../contract/modules.js';
 import { NO_REVISION } from '../../contract/run-targets.js';
 import { Fault } from '../../kernel/fault.js';
+import { type FileDigests, identityText } from '../../language/files-beside.js';
 import type { Context } from '../context.js';
 import { count } from '../format.js';
 import { flag } from '../options.js';
@@ -42,17 +43,19 @@ export interface Reach {
   readonly triedBy: readonly string[];
 }
 
-export const digestOf = (source: string): string => createHash('sha256').update(source).digest('hex');
+/** Returns the SHA-256 of a text, with the files beside it if it is that of a module, in hex. */
+export const digestOf = (source: string, files?: FileDigests): string =>
+  createHash('sha256').update(identityText(source, files)).digest('hex');
 
 /** Returns whom a text reaches, without the given machines and those that have tried it. */
 export async function reachOf(
   { signal }: Context,
   api: ApiClient,
-  { name, source }: { readonly name: string; readonly source: string },
+  { name, source, files }: { readonly name: string; readonly source: string; readonly files?: FileDigests | undefined },
   without: ReadonlySet<string> = new Set(),
 ): Promise<Reach> {
   const { sha256: current, assignments, agents } = await api.call('getModuleReach', { params: { name }, signal });
-  const sha256 = digestOf(source);
+  const sha256 = digestOf(source, files);
   const others = agents.filter(({ node_id, tried }) => tried !== sha256 && !without.has(node_id));
   return {
     noun: 'module',

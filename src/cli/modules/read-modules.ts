@@ -7,12 +7,15 @@ import type { AgentLabels } from '../../language/clause.js';
 import { type CompiledModule, compileModule } from '../../language/compile-module.js';
 import type { Position } from '../../language/diagnostic.js';
 import { type Diagnostic, moduleFault, renderDiagnostic } from '../../language/diagnostic.js';
+import { type FileBeside, type FileDigests, type FindFile, isTemplatePath } from '../../language/files-beside.js';
 import { type ParsedModule, parseModule } from '../../language/parse-module.js';
 import type { ModuleDefinition } from '../../language/schema.js';
 import { matches, parseSelector } from '../../language/selector.js';
+import { MAX_SOURCE_BYTES } from '../../resources/host.js';
 import { count } from '../format.js';
 import { type Line, type Style, styled } from '../outcome.js';
 import { plainText } from '../render/paint.js';
+import { filesBeside } from './files-beside.js';
 import { type ModuleFile, readModuleFiles, refuseSameName } from './find-modules.js';
 
 export interface ReadModule {
@@ -33,8 +36,8 @@ export const readModules = (paths: readonly string[]): readonly ReadModule[] =>
 export const prepareFile = ({ path, parsed, definition }: ValidFile): ReadModule => prepare(path, parsed, definition);
 
 /** Compiles a stored module. Throws `invalid_module` if this version of orch rejects it. */
-function readModule(path: string, source: string): ReadModule {
-  const parsed = parseModule(source);
+function readModule(path: string, source: string, findFile: FindFile): ReadModule {
+  const parsed = parseModule(source, findFile);
   if (parsed.definition !== null) return prepare(path, parsed, parsed.definition);
   throw moduleFault(path, parsed.diagnostics);
 }
@@ -65,11 +68,12 @@ export interface CheckedFile extends CheckedText {
 interface ValidFile extends CheckedFile {
   readonly name: string;
   readonly definition: ModuleDefinition;
+  readonly files: FileDigests | undefined;
 }
 
 export const checkFiles = (files: readonly ModuleFile[]): readonly CheckedFile[] =>
   files.map((file) => {
-    const parsed = parseModule(file.source);
+    const parsed = parseModule(file.source, filesBeside(file.path));
     const { definition, diagnostics } = parsed;
     return { ...file, name: definition?.name ?? null, valid: definition !== null, diagnostics, parsed };
   });
@@ -117,7 +121,7 @@ export function refuseInvalid(checked: readonly CheckedText[]): void {
 export const validFiles = (checked: readonly CheckedFile[]): readonly ValidFile[] =>
   checked.flatMap((file) => {
     const { definition } = file.parsed;
-    return definition === null ? [] : [{ ...file, name: definition.name, definition }];
+    return definition === null ? [] : [{ ...file, name: definition.name, definition, files: definition.files }];
   });
 
 /** Current revision of a stored module. */
@@ -136,8 +140,12 @@ export async function storedModules(
   const modules: StoredModule[] = [];
   for (const name of new Set(names)) {
     if (!present.has(name)) continue;
-    const { revision, content } = await api.call('getModule', { params: { name }, query: { revision: null }, signal });
-    modules.push({ ...readModule(name, content), revision });
+    const { revision, content, files } = await api.call('getModule', {
+      params: { name },
+      query: { revision: null },
+      signal,
+    });
+    modules.push({ ...readModule(name, content, await storedFiles(api, files, signal)), revision });
   }
   return modules;
 }
@@ -150,7 +158,26 @@ export async function triedModules(
 ): Promise<readonly TriedModule[]> {
   if (trial === null) return [];
   const { modules } = await api.call('getTrial', { params: { node_id }, signal });
-  return modules.map(({ module, content }) => ({ ...readModule(module, content), revision: null }));
+  const tried: TriedModule[] = [];
+  for (const { module, content, files } of modules) {
+    tried.push({ ...readModule(module, content, await storedFiles(api, files, signal)), revision: null });
+  }
+  return tried;
+}
+
+/** Returns a function that finds the files beside a stored module. Of their contents, only those of templates are read. */
+async function storedFiles(api: ApiClient, files: FileDigests = {}, signal: AbortSignal): Promise<FindFile> {
+  const found = new Map<string, FileBeside>();
+  for (const [path, sha256] of Object.entries(files)) {
+    const { size, data } = await api.call('getFile', {
+      params: { sha256 },
+      query: { offset: isTemplatePath(path) ? 0 : MAX_SOURCE_BYTES },
+      signal,
+    });
+    const text = isTemplatePath(path) ? { text: Buffer.from(data, 'base64').toString('utf8') } : {};
+    found.set(path, { sha256, size, ...text });
+  }
+  return (path) => found.get(path) ?? 'is not stored with the module';
 }
 
 /** Replaces each module by the one that the agent has on trial under its name. */

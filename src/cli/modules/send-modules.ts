@@ -3,9 +3,11 @@ import type { ApiClient, SuccessBody } from '../../client/api-client.js';
 import type { OneOffTexts } from '../../contract/one-off-values.js';
 import { PLAN_BODY_BYTES } from '../../contract/runs.js';
 import { Fault, isFault } from '../../kernel/fault.js';
+import type { FileDigests } from '../../language/files-beside.js';
 import type { Context } from '../context.js';
 import { formatBytes } from '../format.js';
 import { list } from '../options.js';
+import { sendFiles } from './files-beside.js';
 import { type ModuleFile, readModuleFiles } from './find-modules.js';
 import { type OneOffChoice, oneOffBody, readOneOff } from './one-off-values.js';
 
@@ -22,6 +24,8 @@ export interface ModuleChoice {
 export interface NamedFile extends ModuleFile {
   /** Name of the module. */
   readonly name: string;
+  /** Files beside the module; absent for none. */
+  readonly files?: FileDigests | undefined;
   /** SHA-256 of the stored revision that it may replace when it is published, or `NO_REVISION`; absent for the current one. */
   readonly replaces?: string;
 }
@@ -64,7 +68,7 @@ export function planBody({ names, files, values }: RunModules) {
   const modules = [...names];
   const own = oneOffBody(values);
   if (files.length === 0) return { modules, ...own };
-  const sources = files.map(({ name, source }) => ({ name, content: source }));
+  const sources = files.map(sourceOf);
   requireRoom({ modules, sources, ...own });
   return { modules, sources, ...own };
 }
@@ -74,14 +78,19 @@ export function applyModulesBody({ names, files, values }: RunModules) {
   const modules = [...names];
   const own = oneOffBody(values);
   if (files.length === 0) return { modules, ...own };
-  const sources = files.map(({ name, source, replaces }) => ({
-    name,
-    content: source,
-    ...(replaces === undefined ? {} : { replaces }),
+  const sources = files.map((file) => ({
+    ...sourceOf(file),
+    ...(file.replaces === undefined ? {} : { replaces: file.replaces }),
   }));
   requireRoom({ modules, sources, ...own });
   return { modules, sources, ...own };
 }
+
+const sourceOf = ({ name, source, files }: NamedFile) => ({
+  name,
+  content: source,
+  ...(files === undefined ? {} : { files: { ...files } }),
+});
 
 function requireRoom(body: object): void {
   const bytes = Buffer.byteLength(JSON.stringify(body));
@@ -110,6 +119,7 @@ interface FileToUpload {
   readonly source: string;
   /** Name of the module. */
   readonly name: string;
+  readonly files?: FileDigests | undefined;
   /** SHA-256 of the revision that it replaces, or `NO_REVISION`. */
   readonly replaces: string;
 }
@@ -123,12 +133,11 @@ export async function uploadFile(context: Context, api: ApiClient, file: FileToU
   return uploaded;
 }
 
-async function sendModule(
-  { signal }: Context,
-  api: ApiClient,
-  { path, source, name, replaces }: FileToUpload,
-): Promise<Uploaded> {
-  const body = { name, content: source, replaces };
+async function sendModule(context: Context, api: ApiClient, file: FileToUpload): Promise<Uploaded> {
+  const { signal } = context;
+  const { path, replaces } = file;
+  await sendFiles(context, api, [file]);
+  const body = { ...sourceOf(file), replaces };
   const answer = await api.call('uploadModule', { body, signal }).catch((error: unknown) => {
     throw naming(path, error);
   });

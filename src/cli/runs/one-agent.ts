@@ -6,6 +6,7 @@ import { messageOf } from '../../kernel/fault.js';
 import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { agentName } from '../format.js';
+import { sendFiles } from '../modules/files-beside.js';
 import { oneOffLines } from '../modules/one-off-values.js';
 import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { lines, type Outcome } from '../outcome.js';
@@ -28,6 +29,7 @@ export async function planAgent(
   api: ApiClient,
   { agent, modules, to, waitSecs }: Pick<AgentChoice, 'agent' | 'modules' | 'to' | 'waitSecs'>,
 ): Promise<FinishedRun> {
+  await sendFiles(context, api, modules.files);
   const progress = createRunProgress(context, 'plan', 1);
   const params = { node_id: agent.node_id };
   const body = to === null ? planBody(modules) : { modules: [], to };
@@ -113,6 +115,7 @@ const applyBody = ({ modules, to, expect, limits }: ApplyOrder) => ({
 /** Begins an apply of modules, or of an earlier desired state, on one agent, and does not follow it. */
 export async function detachAgent(context: Context, api: ApiClient, order: ApplyOrder): Promise<Outcome> {
   const { agent } = order;
+  await sendFiles(context, api, order.modules.files);
   const body = { ...applyBody(order), wait: false };
   const params = { node_id: agent.node_id };
   const result = await api.call('applyAgent', { params, body, signal: context.signal });
@@ -131,6 +134,7 @@ export async function detachAgent(context: Context, api: ApiClient, order: Apply
 /** Applies modules, or an earlier desired state, to one agent. */
 export async function applyAgent(context: Context, api: ApiClient, order: ApplyOrder): Promise<FinishedRun> {
   const { agent } = order;
+  await sendFiles(context, api, order.modules.files);
   let operation: string | null = null;
   const left = leaving(context, {
     tell: (last) => tellHowToGoOn(context, operation, last),

@@ -4,6 +4,7 @@ import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { EXIT, type ExitStatus } from '../exit-status.js';
 import { agentName, count } from '../format.js';
+import { sendFiles } from '../modules/files-beside.js';
 import { oneOffLines } from '../modules/one-off-values.js';
 import { applyModulesBody, planBody, type RunModules } from '../modules/send-modules.js';
 import { chooseAgents, type Fleet, requireAgents } from '../nodes/choose-agents.js';
@@ -204,8 +205,13 @@ function exitStatusOf({ record, runs }: RolloutRuns, detailed: boolean): ExitSta
 }
 
 /** Plans on a fleet. Stores nothing. */
-function planRollout(context: Context, api: ApiClient, { fleet, modules, pace }: RolloutOrder): Promise<RolloutRuns> {
+async function planRollout(
+  context: Context,
+  api: ApiClient,
+  { fleet, modules, pace }: RolloutOrder,
+): Promise<RolloutRuns> {
   const { signal } = context;
+  await sendFiles(context, api, modules.files);
   const body = { ...paceBody(context, pace), ...planBody(modules) };
   const stream =
     fleet.kind === 'assignment'
@@ -223,6 +229,7 @@ interface ApplyOrder extends RolloutOrder {
 /** Applies modules to a fleet. Ctrl-C leaves the rollout running, twice cancels it. */
 export async function applyRollout(context: Context, api: ApiClient, order: ApplyOrder): Promise<RolloutRuns> {
   const { fleet } = order;
+  await sendFiles(context, api, order.modules.files);
   let id: string | null = null;
   const left = leaving(context, {
     tell: (last) => {
@@ -276,6 +283,7 @@ interface DetachedOrder extends ApplyOrder {
 export async function detachedRollout(context: Context, api: ApiClient, order: DetachedOrder): Promise<Outcome> {
   const { signal } = context;
   const { fleet, missed } = order;
+  await sendFiles(context, api, order.modules.files);
   const body = { ...applyBody(context, order), wait: false };
   const rollout =
     fleet.kind === 'assignment'

@@ -67,8 +67,9 @@ export async function savePlan(
 
 async function sourcesOf(context: Context, api: ApiClient, { files }: RunModules): Promise<SavedSource[]> {
   const sources: SavedSource[] = [];
-  for (const { path, name, source } of files) {
-    sources.push({ name, path, content: source, replaces: await currentDigest(context, api, name) });
+  for (const { path, name, source, files: beside } of files) {
+    const own = beside === undefined ? {} : { files: { ...beside } };
+    sources.push({ name, path, content: source, ...own, replaces: await currentDigest(context, api, name) });
   }
   return sources;
 }
@@ -148,10 +149,11 @@ export async function applyPlan(
 
 /** Returns the modules of the plan as files, each with the revision that was current at the plan. */
 const filesOf = ({ sources = [] }: SavedPlan): readonly NamedFile[] =>
-  (sources ?? []).map(({ name, path, content, replaces }) => ({
+  (sources ?? []).map(({ name, path, content, files, replaces }) => ({
     name,
     path,
     source: content,
+    files,
     replaces: replaces ?? NO_REVISION,
   }));
 
@@ -209,6 +211,8 @@ const SavedPlanSchema = closed({
         name: Type.String(),
         path: Type.String(),
         content: Type.String(),
+        /** SHA-256 of the files beside the module, by path; the orchestrator keeps them for a week after the plan. */
+        files: Type.Optional(Type.Record(Type.String(), Type.String())),
         /** SHA-256 of the revision that was current at the plan; null if there was no such module. */
         replaces: nullable(Type.String()),
       }),

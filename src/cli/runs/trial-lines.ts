@@ -61,10 +61,10 @@ export async function afterLines(
 ): Promise<readonly string[]> {
   const lines: string[] = [];
   const nodes = new Map(agents.map((agent) => [agent.node_id, agent]));
-  for (const { name, source, replaces } of files) {
-    const sha256 = digestOf(source);
+  for (const { name, source, files: beside, replaces } of files) {
+    const sha256 = digestOf(source, beside);
     if (sha256 === replaces) continue;
-    const reach = await readReach(context, api, { name, source });
+    const reach = await readReach(context, api, { name, source, files: beside });
     if (reach === null) continue;
     if (reach.current === sha256) lines.push(`Published module ${name}.`);
     const [node] = reach.triedBy.filter((id) => nodes.size === 0 || nodes.has(id));
@@ -81,7 +81,7 @@ export async function afterLines(
 }
 
 /** A session may have ended during a long apply; its result matters more than these lines. */
-async function readReach(context: Context, api: ApiClient, file: { readonly name: string; readonly source: string }) {
+async function readReach(context: Context, api: ApiClient, file: Parameters<typeof reachOf>[2]) {
   try {
     return await reachOf(context, api, file);
   } catch (error) {

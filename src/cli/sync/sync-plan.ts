@@ -4,6 +4,7 @@ import type { Assignment } from '../../contract/assignments.js';
 import type { Module } from '../../contract/modules.js';
 import type { StoredValueSet } from '../../contract/values.js';
 import { canonicalJson } from '../../kernel/json.js';
+import { digestOf } from '../modules/reach.js';
 import { storedValueSets } from '../modules/stored-values.js';
 import type { ValuesFile } from '../modules/value-files.js';
 import type { SourceAssignment, SourceModule, SyncSource } from './sync-files.js';
@@ -100,7 +101,8 @@ export function planSync(source: SyncSource, stored: Stored, prune: boolean): Sy
 function moduleAction(file: SourceModule, stored: Module | null): readonly SyncAction[] {
   const { name } = file;
   if (stored === null) return [{ kind: 'module', action: 'create', name, file, stored }];
-  return stored.content === file.source ? [] : [{ kind: 'module', action: 'update', name, file, stored }];
+  const isSame = stored.sha256 === digestOf(file.source, file.definition.files);
+  return isSame ? [] : [{ kind: 'module', action: 'update', name, file, stored }];
 }
 
 function valuesAction(file: ValuesFile, stored: StoredValueSet | null): readonly SyncAction[] {

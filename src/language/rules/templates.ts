@@ -1,8 +1,9 @@
 /** Rules on templates: unique ids, references that resolve, and content that fits what uses it. */
 
-import type { MistakeList } from '../diagnostic.js';
+import { type MistakeList, type Place, textLines } from '../diagnostic.js';
 import { hasExpression } from '../expression.js';
 import type { Scope } from '../expression-types.js';
+import { isTemplatePath, type UsedFiles } from '../files-beside.js';
 import type { OutlineOption } from '../kind-choice.js';
 import { items, member, type Named, named, scalarAt } from '../located.js';
 import { suggestion } from '../nearest.js';
@@ -13,8 +14,14 @@ import { parseTemplate } from '../templates/parse-template.js';
 import { type Part, rendersIn, type TemplateProblem } from '../templates/template.js';
 import { openingsIn } from '../templates/tokens.js';
 
+interface TemplateTexts {
+  /** The text of the module. */
+  readonly text: string;
+  readonly files: UsedFiles;
+}
+
 /** Checks that template ids are unique, references resolve, every template is used, and those with an engine fit their uses. */
-export function checkTemplates(context: RuleContext, text: string): void {
+export function checkTemplates(context: RuleContext, { text, files }: TemplateTexts): void {
   const { outline, mistakes, lineOf } = context;
   const unused = new Map<string, Named>();
   const known = new Map<string, OutlineTemplate>();
@@ -29,7 +36,7 @@ export function checkTemplates(context: RuleContext, text: string): void {
     }
     known.set(id.text, template);
   }
-  const rendered = new RenderedTemplates(known, { text, mistakes });
+  const rendered = new RenderedTemplates(known, { text, files, mistakes });
   for (const id of rendered.renderedByOthers) unused.delete(id);
   const checked = new Set<string>();
   for (const { option, scope, loop } of optionsOf(outline)) {
@@ -38,8 +45,13 @@ export function checkTemplates(context: RuleContext, text: string): void {
     if (reference === null) continue;
     unused.delete(reference.text);
     const template = known.get(reference.text);
-    if (template === undefined) {
-      const message = `no template has the id ${quoted(reference.text)}${suggestion(reference.text, known.keys())}`;
+    if (template === undefined && isTemplatePath(reference.text)) {
+      for (const id of rendered.addFile(reference.text, reference)) unused.delete(id);
+      rendered.check(reference.text, scope, loop);
+    } else if (template === undefined) {
+      const meant = suggestion(reference.text, known.keys());
+      const advice = meant === '' && reference.text.includes('/') ? '; a template in a file ends in ".liquid"' : meant;
+      const message = `no template has the id ${quoted(reference.text)}${advice}`;
       mistakes.error('unknown_template', message, reference.path, reference);
     } else if (template.isRendered) rendered.check(reference.text, scope, loop);
     else if (!checked.has(reference.text)) {
@@ -72,38 +84,57 @@ function checkContent({ kind, body }: OutlineOption, template: OutlineTemplate, 
   }
 }
 
-interface Reporting {
-  /** The text of the module. */
-  readonly text: string;
+interface Reporting extends TemplateTexts {
   readonly mistakes: MistakeList;
 }
 
-/** The templates with an engine of a module. Reports the mistakes that each has in itself. */
+/** A template with an engine. */
+interface RenderedText {
+  readonly text: string;
+  /** Where the module holds it, or names its file. */
+  readonly place: Place & { readonly path: string };
+  /** Reports a mistake at an offset of the text. */
+  report(problem: TemplateProblem): void;
+}
+
+/** The templates with an engine of a module, and those in files beside it. Reports the mistakes that each has in itself. */
 class RenderedTemplates {
   /** Ids of the templates that others insert. */
   readonly renderedByOthers: ReadonlySet<string>;
+  private readonly rendered = new Map<string, readonly Part[]>();
   private readonly known: KnownTemplates;
-  private readonly templates: ReadonlyMap<string, OutlineTemplate>;
+  private readonly texts = new Map<string, RenderedText>();
   private readonly reporting: Reporting;
   private readonly checked = new Set<string>();
   private readonly reported = new Set<string>();
 
   constructor(templates: ReadonlyMap<string, OutlineTemplate>, reporting: Reporting) {
-    this.templates = templates;
     this.reporting = reporting;
-    const rendered = new Map<string, readonly Part[]>();
-    const plain = new Set<string>();
-    for (const [id, template] of templates) {
-      const content = scalarAt(template.node, '/content')?.value;
-      if (!template.isRendered) plain.add(id);
-      else {
-        const { parts, problems } = parseTemplate(typeof content === 'string' ? content : '');
-        for (const problem of problems) this.report(id, problem);
-        rendered.set(id, parts);
-      }
+    const plain = [...templates].flatMap(([id, { isRendered }]) => (isRendered ? [] : [id]));
+    this.known = { rendered: this.rendered, plain: new Set(plain) };
+    const own = [...templates].filter(([, { isRendered }]) => isRendered);
+    for (const [id] of own) this.rendered.set(id, []);
+    this.renderedByOthers = new Set(own.flatMap(([id, template]) => this.add(id, this.ownText(template))));
+  }
+
+  /**
+   * Adds the template in a file beside the module, once. Reports at `place` a file that cannot be used. Returns the ids of the
+   * templates that it inserts.
+   */
+  addFile(path: string, place: RenderedText['place']): readonly string[] {
+    if (this.texts.has(path)) return [];
+    const { files, mistakes } = this.reporting;
+    const file = files.find(path);
+    const text = typeof file === 'string' ? '' : (file.text ?? '');
+    if (typeof file === 'string') {
+      mistakes.error('file_unusable', `the template ${quoted(path)} ${file}`, place.path, place);
     }
-    this.known = { rendered, plain };
-    this.renderedByOthers = new Set([...rendered.values()].flatMap(rendersIn));
+    const lines = textLines(text);
+    const report = ({ offset, message }: TemplateProblem) => {
+      const { line, column } = lines.positionAt(offset);
+      mistakes.error('template_invalid', `${path}:${line}:${column}: ${message}`, place.path, place);
+    };
+    return this.add(path, { text, place, report });
   }
 
   /** Checks a template where a resource uses it, once for each loop and condition. */
@@ -114,19 +145,44 @@ class RenderedTemplates {
     for (const problem of templateProblems(id, this.known, scope)) this.report(problem.id, problem);
   }
 
+  /** Adds a template, and those in files that it inserts. Returns the ids of all that are inserted. */
+  private add(id: string, template: RenderedText): readonly string[] {
+    const { parts, problems } = parseTemplate(template.text);
+    this.texts.set(id, template);
+    this.rendered.set(id, parts);
+    for (const problem of problems) this.report(id, problem);
+    const others = rendersIn(parts);
+    const files = others.filter(
+      (other) => isTemplatePath(other) && !this.rendered.has(other) && !this.known.plain.has(other),
+    );
+    return [...others, ...files.flatMap((file) => this.addFile(file, template.place))];
+  }
+
+  private ownText({ node, path }: OutlineTemplate): RenderedText {
+    const content = scalarAt(node, '/content');
+    const { start, end } = content ?? node;
+    const place = { path: `${path}/content`, start, end };
+    if (content === undefined || typeof content.value !== 'string') return { place, text: '', report() {} };
+    const { value } = content;
+    // The parsed text lacks the indentation of blocks and the escapes of quotes, but keeps the order of openings.
+    const written = openingsIn(this.reporting.text.slice(content.start, content.end));
+    const read = openingsIn(value);
+    return {
+      place,
+      text: value,
+      report: ({ offset, message }) => {
+        const nth = written.length === read.length ? written[read.indexOf(offset)] : undefined;
+        const start = content.start + (nth ?? 0);
+        const at = nth === undefined ? content : { start, end: start + 2 };
+        this.reporting.mistakes.error('template_invalid', message, place.path, at);
+      },
+    };
+  }
+
   private report(id: string, { offset, message }: TemplateProblem): void {
     const key = JSON.stringify([id, offset, message]);
-    const template = this.templates.get(id);
-    const content = template && scalarAt(template.node, '/content');
-    if (content === undefined || typeof content.value !== 'string' || this.reported.has(key)) return;
+    if (this.reported.has(key)) return;
     this.reported.add(key);
-    // The parsed text lacks the indentation of blocks and the escapes of quotes, but keeps the order of openings.
-    const { text, mistakes } = this.reporting;
-    const written = openingsIn(text.slice(content.start, content.end));
-    const read = openingsIn(content.value);
-    const nth = written.length === read.length ? written[read.indexOf(offset)] : undefined;
-    const start = content.start + (nth ?? 0);
-    const place = nth === undefined ? content : { start, end: start + 2 };
-    mistakes.error('template_invalid', message, `${template?.path}/content`, place);
+    this.texts.get(id)?.report({ offset, message });
   }
 }

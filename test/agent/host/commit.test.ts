@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
@@ -17,6 +18,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { reachByPath } from '../../../src/agent/host/safe-walk.js';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
+import { Fault } from '../../../src/kernel/fault.js';
 import type { FileStep } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../../support/agent.js';
 
@@ -483,5 +485,73 @@ describe('without /proc', () => {
     expect(readFileSync(join(directory, 'old'), 'utf8')).toBe('y');
     expect([modeOf(join(directory, 'old')), modeOf(join(directory, 'd'))]).toEqual([0o640, 0o711]);
     expect(readdirSync(directory).sort()).toEqual(['d', 'f', 'old']);
+  });
+});
+
+describe('a file beside a module', () => {
+  const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
+  const step = (path: string, text: string): FileStep => ({
+    do: 'write-file',
+    path,
+    content: { source: 'files/app.bin', sha256: digestOf(text) },
+    owner: null,
+    group: null,
+    mode: 0o750,
+  });
+  /** Returns a host that finds these texts on the machine. */
+  function hostWith(texts: Readonly<Record<string, string>>) {
+    const directory = place();
+    const asked: string[] = [];
+    for (const [name, text] of Object.entries(texts)) writeFileSync(join(directory, name), text);
+    const bring = async (sha256: string) => {
+      asked.push(sha256);
+      const [name] = Object.entries(texts).find(([, text]) => digestOf(text) === sha256) ?? [];
+      if (name === undefined) throw new Fault('content_unavailable', 'the orchestrator does not have it any more');
+      return join(directory, name);
+    };
+    return { host: new UnixHost({ platform: 'linux', files: { bring } }), directory, asked };
+  }
+
+  it('becomes the content, byte for byte, and is fetched once for all that take it', async () => {
+    const bytes = `binary \0 ${'x'.repeat(3_000_000)}`;
+    const { host, asked } = hostWith({ a: bytes });
+    const [one, two] = [join(place(), 'one'), join(place(), 'two')];
+    expect(await host.commit([step(one, bytes), step(two, bytes)])).toEqual([null, null]);
+    for (const path of [one, two]) expect([readFileSync(path, 'utf8') === bytes, modeOf(path)]).toEqual([true, 0o750]);
+    expect(asked).toHaveLength(1);
+    const [have, other] = host.observe([
+      { path: one, content: 'digest', entries: false },
+      { path: join(one, '..'), content: 'digest', entries: false },
+    ]);
+    expect(have).toMatchObject({
+      type: 'file',
+      size: bytes.length,
+      content: { kind: 'digest', sha256: digestOf(bytes) },
+    });
+    expect(other).toMatchObject({ type: 'directory' });
+  });
+
+  it('that does not come fails its own step alone, and leaves what is there', async () => {
+    const { host } = hostWith({ a: 'here' });
+    const [one, two] = [join(place(), 'one'), join(place(), 'two')];
+    writeFileSync(one, 'old');
+    const [first, second] = await host.commit([step(one, 'nowhere'), step(two, 'here')]);
+    expect(first).toEqual({
+      code: 'content_unavailable',
+      message: 'the file files/app.bin of the module does not come: the orchestrator does not have it any more',
+    });
+    expect([second, readFileSync(one, 'utf8'), readFileSync(two, 'utf8')]).toEqual([null, 'old', 'here']);
+  });
+
+  it('that changes before it is copied is refused, and the next step fetches it anew', async () => {
+    const { host, directory, asked } = hostWith({ a: 'as it was' });
+    const path = join(place(), 'one');
+    await host.bring([{ source: 'files/app.bin', sha256: digestOf('as it was') }]);
+    writeFileSync(join(directory, 'a'), 'changed');
+    expect(await host.commit([step(path, 'as it was')])).toMatchObject([{ code: 'content_unavailable' }]);
+    expect(existsSync(path)).toBe(false);
+    writeFileSync(join(directory, 'a'), 'as it was');
+    expect(await host.commit([step(path, 'as it was')])).toEqual([null]);
+    expect(asked).toHaveLength(2);
   });
 });

@@ -1,4 +1,5 @@
 /** Modules, assignments, secrets: what agents are to have. */
+import { createHash } from 'node:crypto';
 import { expect } from 'vitest';
 import { until } from '../../support/orch.js';
 import type { World } from '../world.js';
@@ -15,6 +16,9 @@ export async function upload(world: World, { name, supports = 'platform: linux',
   const content = `name: ${name}\nsupports: [{${supports}}]\nresources:${list}\n`;
   await world.gives('uploadModule', { body: { name, content } }, 201);
 }
+
+/** A module with a file that is not stored. */
+export const LACKING = [{ name: 'sent', content: 'name: sent\nresources: []\n', files: { 'x.bin': 'ab'.repeat(32) } }];
 
 export async function modules(world: World): Promise<void> {
   await upload(world, { name: 'spare', resources: ['- resource: {directory-unix: {path: /srv}}'] });
@@ -36,6 +40,27 @@ export async function modules(world: World): Promise<void> {
   for (const id of ['getModule', 'listModuleRevisions', 'removeModule']) {
     await world.refuses(id, spare, 'module_not_found');
   }
+}
+
+export async function files(world: World): Promise<void> {
+  const bytes = Buffer.from('hello');
+  const params = { sha256: createHash('sha256').update(bytes).digest('hex') };
+  const part = { size: bytes.length, offset: 0, data: bytes.toString('base64') };
+  const body = {
+    name: 'hello',
+    content:
+      'name: hello\nsupports: [{platform: linux}]\nresources: [{file-unix: {path: /srv/x, source: hello.bin}}]\n',
+    files: { 'hello.bin': params.sha256 },
+  };
+  await world.refuses('uploadModule', { body }, 'file_not_found');
+  await world.refuses('getFile', { params }, 'file_not_found');
+  await world.refuses('uploadFile', { params: { sha256: 'none' }, body: part }, 'invalid_path');
+  await world.refuses('uploadFile', { params, body: { ...part, data: 'aGVs' } }, 'invalid_body');
+  await world.refuses('uploadFile', { params: { sha256: 'ab'.repeat(32) }, body: part }, 'file_damaged');
+  await world.gives('uploadFile', { params, body: part }, 200);
+  await world.gives('getFile', { params, query: { offset: '1' } }, 200);
+  await world.gives('uploadModule', { body }, 201);
+  await world.gives('removeModule', { params: { name: 'hello' } }, 204);
 }
 
 export async function values(world: World): Promise<void> {
@@ -144,6 +169,7 @@ async function rollouts(world: World): Promise<void> {
   for (const id of ['planAssignment', 'applyAssignment']) {
     await world.refuses(id, { params, body: { sources: broken } }, 'invalid_module');
     await world.refuses(id, { params, body: { values: { set: ['none:a=1'] } } }, 'invalid_values');
+    await world.refuses(id, { params, body: { sources: LACKING } }, 'file_not_found');
   }
   await selections(world);
   const started = await world.gives('applyAssignment', { params, body: { modules: ['slow'], wait: false } }, 202);
@@ -192,6 +218,7 @@ async function selections(world: World): Promise<void> {
   for (const id of ['planRollout', 'applyRollout']) {
     await world.refuses(id, { body: { ...over, sources: broken } }, 'invalid_module');
     await world.refuses(id, { body: { ...over, values: { set: ['none:a=1'] } } }, 'invalid_values');
+    await world.refuses(id, { body: { ...over, sources: LACKING } }, 'file_not_found');
   }
   await upload(world, {
     name: 'slow',

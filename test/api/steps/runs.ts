@@ -3,7 +3,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { until } from '../../support/orch.js';
 import type { Call, World } from '../world.js';
-import { upload } from './desired.js';
+import { LACKING, upload } from './desired.js';
 
 const LINES = { accept: 'application/x-ndjson' };
 const ABSENT_OPERATION = '01JQ2Z6T0V5X8Y4M3N7P9R1S2T';
@@ -86,6 +86,9 @@ export async function runs(world: World): Promise<string> {
   const broken = [{ name: 'sent', content: 'name: sent\nx: 1\n' }];
   await world.refuses('planAgent', { params, body: { ...body, sources: broken } }, 'invalid_module');
   await world.refuses('applyAgent', { params, body: { ...body, sources: broken } }, 'invalid_module');
+  for (const id of ['planAgent', 'applyAgent']) {
+    await world.refuses(id, { params, body: { ...body, sources: LACKING } }, 'file_not_found');
+  }
   const applied = await world.gives('applyAgent', { params, body: { ...body, expect: plan.plan_hash } }, 200);
   await world.refuses(
     'applyAgent',

@@ -1,0 +1,105 @@
+/** Files beside modules that are the content of files on this machine. */
+import { createHash } from 'node:crypto';
+import { closeSync, constants, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import { type FileStep, MAX_SOURCE_BYTES, type SourceFile, type StepOutcome } from '../../resources/host.js';
+
+/** The place that files beside modules come from. */
+export interface SourceFiles {
+  /**
+   * Returns the path of a file on this machine, and brings it there if necessary. Rejects with `content_unavailable`, or with the
+   * reason of the signal.
+   * @param sha256 hex
+   */
+  bring(sha256: string, signal: AbortSignal | undefined): Promise<string>;
+}
+
+/** Bytes that are read at a time. */
+const CHUNK = 1024 * 1024;
+
+/** The files that the steps of one run take. */
+export class BroughtFiles {
+  private readonly options: {
+    readonly files: SourceFiles | undefined;
+    readonly signal: AbortSignal | undefined;
+  };
+  /** Paths on this machine, by SHA-256. */
+  private readonly paths = new Map<string, string>();
+
+  constructor({ files, signal }: Partial<BroughtFiles['options']>) {
+    this.options = { files, signal };
+  }
+
+  /** Brings files. Rejects with the Fault of the first one that does not come. */
+  async bring(wanted: readonly SourceFile[]): Promise<void> {
+    const { files, signal } = this.options;
+    for (const { sha256, source } of wanted) {
+      if (this.paths.has(sha256)) continue;
+      if (files === undefined) throw new Fault('content_unavailable', `nothing brings the file ${source} here`);
+      try {
+        this.paths.set(sha256, await files.bring(sha256, signal));
+      } catch (cause) {
+        if (!isFault(cause, 'content_unavailable')) throw cause;
+        throw new Fault(cause.code, `the file ${source} of the module does not come: ${cause.message}`, { cause });
+      }
+    }
+  }
+
+  /** Brings what steps take. Returns the refusals of those whose file does not come, by step. */
+  async bringFor(steps: readonly FileStep[]): Promise<ReadonlyMap<FileStep, StepOutcome>> {
+    const refusals = new Map<FileStep, StepOutcome>();
+    for (const step of steps) {
+      if (step.do !== 'write-file' || typeof step.content === 'string') continue;
+      try {
+        await this.bring([step.content]);
+      } catch (error) {
+        const code = isFault(error) ? error.code : 'content_unavailable';
+        refusals.set(step, { code, message: messageOf(error) });
+      }
+    }
+    return refusals;
+  }
+
+  /** Writes a content into an open file. Throws `content_unavailable` for a file whose bytes are not those of its SHA-256. */
+  write(descriptor: number, content: string | SourceFile): void {
+    if (typeof content === 'string') {
+      writeFileSync(descriptor, content);
+      return;
+    }
+    const { sha256, source } = content;
+    const path = this.paths.get(sha256);
+    if (path === undefined) throw new Fault('content_unavailable', `the file ${source} of the module is not here`);
+    if (copy(path, descriptor) === sha256) return;
+    // A damaged copy must not be taken again.
+    this.paths.delete(sha256);
+    throw new Fault('content_unavailable', `the file ${source} of the module has changed while it was copied`);
+  }
+}
+
+/** Copies a file and returns the SHA-256 of what was copied, in hex. */
+function copy(path: string, to: number): string | null {
+  const from = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+  try {
+    return digestOf(from, Buffer.allocUnsafe(CHUNK), (bytes) => {
+      for (let written = 0; written < bytes.length; ) written += writeSync(to, bytes, written);
+    });
+  } finally {
+    closeSync(from);
+  }
+}
+
+/**
+ * Reads an open file to its end. Returns the SHA-256 in hex; null for a file of more than `MAX_SOURCE_BYTES`.
+ * @param pass called with each part, which it must not keep
+ */
+export function digestOf(descriptor: number, buffer: Buffer, pass?: (bytes: Buffer) => void): string | null {
+  const hash = createHash('sha256');
+  for (let total = 0; total <= MAX_SOURCE_BYTES; ) {
+    const bytes = buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, null));
+    if (bytes.length === 0) return hash.digest('hex');
+    hash.update(bytes);
+    pass?.(bytes);
+    total += bytes.length;
+  }
+  return null;
+}

@@ -1,0 +1,136 @@
+/** Files beside modules with real processes: applies, syncs, saved plans, and `--local`. */
+import { randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import type { Module } from '../../src/contract/modules.js';
+import type { OperationDetail } from '../../src/contract/operations.js';
+import { Sandbox, until } from '../support/orch.js';
+
+const sandbox = new Sandbox();
+const site = (name: string) => sandbox.path('site', name);
+const machine = (name: string) => sandbox.path('machine', name);
+const written = (name: string) => (existsSync(machine(name)) ? readFileSync(machine(name)) : null);
+const NODE = 'web-01';
+const FILE = () => ['-f', site('web.orch.yaml')];
+/** More than one part of an upload. */
+const first = randomBytes(2_500_000);
+const second = randomBytes(1_200_000);
+
+const MODULE = () => `name: web
+supports: [{platform: linux}]
+inputs: {hosts: {type: list, of: {type: string}, default: [a, b]}}
+resources:
+  - file-unix: {path: ${machine('app.bin')}, source: files/app.bin, mode: "0755"}
+  - file-unix: {path: ${machine('hosts')}, template: files/hosts.liquid}
+`;
+
+const orch = (...args: readonly string[]) => sandbox.orch(args);
+const apply = (...more: readonly string[]) => orch('apply', NODE, ...more, '--yes');
+
+beforeAll(async () => {
+  for (const name of ['machine', 'site', 'site/files']) mkdirSync(sandbox.path(name), { recursive: true });
+  writeFileSync(site('web.orch.yaml'), MODULE());
+  writeFileSync(site('files/app.bin'), first);
+  writeFileSync(site('files/hosts.liquid'), '{% for host in inputs.hosts %}\n{{ host }}\n{% endfor %}\n');
+  expect(await orch('operator', 'init')).toMatchObject({ status: 0 });
+  const { ready } = await sandbox.serve();
+  const url = ['--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint];
+  expect(await orch('profile', 'create', 'test', ...url)).toMatchObject({ status: 0 });
+  expect(await orch('profile', 'use', 'test')).toMatchObject({ status: 0 });
+  const key = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent')];
+  sandbox.start(['agent', 'connect', ready.agent_address, ...key]);
+  const agents = () => sandbox.json<Agent[]>(['agents', 'list']);
+  await until(async () => (await agents()).length === 1, 'the agent waits');
+  await sandbox.json(['agents', 'approve', (await agents())[0]?.node_id ?? '', '--name', NODE, '--yes']);
+});
+afterAll(() => sandbox.dispose());
+
+describe('a module with files', () => {
+  it('is planned, and what the plan shows is applied, byte for byte', async () => {
+    const planned = await orch('plan', NODE, ...FILE());
+    expect(planned.stdout).toMatch(/content {2}files\/app\.bin, SHA-256 [0-9a-f]{12}…/);
+    expect(planned.stdout).toContain('Plan: 2 to create.');
+    expect(written('app.bin')).toBeNull();
+    const applied = await apply(...FILE());
+    expect(applied).toMatchObject({ status: 0 });
+    expect(applied.stdout).toContain('Applied: 2 created.');
+    expect(written('app.bin')?.equals(first)).toBe(true);
+    expect(written('hosts')?.toString()).toBe('a\nb\n');
+    expect((await apply(...FILE())).stdout).toContain('2 unchanged');
+    // The agent keeps no copy.
+    expect(readdirSync(sandbox.path('agent', 'content'))).toEqual([]);
+  });
+
+  it('drifts when the file on the machine changes, and is repaired', async () => {
+    writeFileSync(machine('app.bin'), 'changed by hand');
+    const drift = await orch('drift', NODE);
+    expect(drift.stdout).toMatch(/content {2}15 bytes, SHA-256 [0-9a-f]{12}… -> files\/app\.bin, SHA-256/);
+    expect(await apply('-m', 'web')).toMatchObject({ status: 0 });
+    expect(written('app.bin')?.equals(first)).toBe(true);
+  });
+
+  it('is another revision when a file changes, which a sync shows and stores', async () => {
+    expect((await orch('sync', sandbox.path('site'), '--plan')).stdout).toContain('Plan: nothing to do');
+    writeFileSync(site('files/app.bin'), second);
+    const planned = await orch('sync', sandbox.path('site'), '--plan');
+    expect(planned.stdout).toContain('files/app.bin');
+    expect(planned.stdout).toContain('Plan: 1 to update');
+    expect(await orch('sync', sandbox.path('site'), '--yes')).toMatchObject({ status: 0 });
+    expect(await sandbox.json<Agent>(['agents', 'show', NODE])).toMatchObject({ standing: 'behind' });
+    expect(await apply('-m', 'web')).toMatchObject({ status: 0 });
+    expect(written('app.bin')?.equals(second)).toBe(true);
+    const { files = {} } = await sandbox.json<Module>(['module', 'show', 'web']);
+    expect(Object.keys(files)).toEqual(['files/app.bin', 'files/hosts.liquid']);
+  });
+
+  it('goes back to the files of an earlier apply', async () => {
+    const { operations } = await sandbox.json<{ operations: OperationDetail[] }>(['ops', 'list']);
+    const { operation_id: oldest = '' } = operations.at(-1) ?? {};
+    expect(await apply('--to', oldest)).toMatchObject({ status: 0 });
+    expect(written('app.bin')?.equals(first)).toBe(true);
+  });
+
+  it('is in a saved plan, which needs its files no more', async () => {
+    const plan = sandbox.path('next.orchplan');
+    expect(await orch('plan', NODE, ...FILE(), '--out', plan)).toMatchObject({ status: 0 });
+    rmSync(site('files'), { recursive: true });
+    expect(await orch('apply', plan, '--yes')).toMatchObject({ status: 0 });
+    expect(written('app.bin')?.equals(second)).toBe(true);
+    mkdirSync(site('files'));
+  });
+
+  it('names a file that cannot be used, and nothing is done', async () => {
+    const problem = async () => (await orch('plan', NODE, ...FILE())).stderr;
+    expect(await problem()).toContain('web.orch.yaml:5:');
+    expect(await problem()).toContain('error: the file "files/app.bin" does not exist beside the module');
+    symlinkSync('/etc/hostname', site('files/app.bin'));
+    writeFileSync(site('files/hosts.liquid'), '{% if inputs.hosts %}{% endif %}');
+    const both = await problem();
+    expect(both).toContain('the file "files/app.bin" is a link that leads out of the directory of the module');
+    expect(both).toMatch(/error: files\/hosts\.liquid:1:\d+: /);
+    rmSync(site('files/app.bin'));
+    mkdirSync(site('files/app.bin'));
+    expect(await problem()).toContain('the file "files/app.bin" is a directory, not a file');
+    rmSync(site('files/app.bin'), { recursive: true });
+    writeFileSync(site('files/app.bin'), first);
+    writeFileSync(site('files/hosts.liquid'), 'none\n');
+  });
+});
+
+describe('--local', () => {
+  const local = (verb: string, ...more: readonly string[]) =>
+    orch(verb, '--local', '--data-dir', sandbox.path('local'), ...FILE(), ...more);
+
+  it('takes the files beside the module, and sees when one changes', async () => {
+    rmSync(machine(''), { recursive: true });
+    mkdirSync(machine(''));
+    expect((await local('apply', '--yes')).stdout).toContain('Applied: 2 created.');
+    expect(written('app.bin')?.equals(first)).toBe(true);
+    expect((await local('apply', '--yes')).stdout).toContain('2 unchanged');
+    writeFileSync(site('files/app.bin'), second);
+    writeFileSync(site('files/hosts.liquid'), '{{ inputs.hosts | join: "," }}');
+    expect((await local('apply', '--yes')).stdout).toContain('2 updated');
+    expect([written('app.bin')?.equals(second), written('hosts')?.toString()]).toEqual([true, 'a,b']);
+  });
+});
