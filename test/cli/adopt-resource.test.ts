@@ -119,6 +119,12 @@ describe('adopting a resource', () => {
       'its content comes from the template "greeting": edit that, for every resource that uses it',
     ],
     [
+      'a file beside the module',
+      ['source: files/motd'],
+      content('two', 'one'),
+      'its content is the file "files/motd" beside the module: copy that of the machine there',
+    ],
+    [
       'an expression',
       [`content: "hi $\{{ tags.who }}"`],
       content('two', 'one'),

@@ -137,7 +137,12 @@ export class ModuleService {
             type: 'module.uploaded',
             target: moduleParty(name),
             summary: `${context.actor.name} uploaded revision ${revision} of module ${name}`,
-            metadata: { revision, sha256, warnings: warnings.length },
+            metadata: {
+              revision,
+              sha256,
+              ...(definition.files && { files: { ...definition.files } }),
+              warnings: warnings.length,
+            },
           }),
       );
       return { name, revision, sha256, ...uploaded, changed: true };

@@ -128,6 +128,9 @@ function missingWhy(field: string, body: Readonly<Record<string, unknown>>): str
   if (field === 'content' && typeof body.template === 'string') {
     return `its content comes from the template "${body.template}": edit that, for every resource that uses it`;
   }
+  if (field === 'content' && typeof body.source === 'string') {
+    return `its content is the file "${body.source}" beside the module: copy that of the machine there`;
+  }
   return `the module does not declare its ${field}`;
 }
 

@@ -1,0 +1,65 @@
+/** Applies with files beside modules: all that are needed come before the first change, and no others. */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { apply, drift, plan } from '../../../src/agent/converge.js';
+import { UnixHost } from '../../../src/agent/host/this-host.js';
+import { Fault } from '../../../src/kernel/fault.js';
+import { clock, content, file, place } from '../../support/agent.js';
+
+const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** A resource whose content is a file beside the module. */
+const sourced = (path: string, text: string) => file(path, { source: 'files/app.bin', sha256: digestOf(text) });
+
+/** Returns a host to which these texts come, and what it has asked for. */
+function hostWith(...texts: readonly string[]) {
+  const directory = place();
+  const asked: string[] = [];
+  for (const text of texts) writeFileSync(join(directory, digestOf(text)), text);
+  const bring = async (sha256: string) => {
+    asked.push(sha256);
+    const path = join(directory, sha256);
+    if (!existsSync(path)) throw new Fault('content_unavailable', 'the orchestrator does not have it any more');
+    return path;
+  };
+  return { asked, host: new UnixHost({ platform: 'linux', files: { bring } }) };
+}
+
+describe('an apply', () => {
+  it('changes nothing when a file does not come, whatever its place in the order', async () => {
+    const [first, second] = [join(place(), 'first'), join(place(), 'second')];
+    const { host } = hostWith();
+    const outcome = await apply(content([file(first), sourced(second, 'missing')]), host, { clock });
+    expect(outcome).toMatchObject({
+      end: 'refused',
+      results: [],
+      error: {
+        code: 'content_unavailable',
+        message:
+          'the file files/app.bin of the module does not come: the orchestrator does not have it any more; nothing was changed',
+      },
+    });
+    expect([existsSync(first), existsSync(second)]).toEqual([false, false]);
+  });
+
+  it('asks for what differs on the machine, once, and for nothing when all is there', async () => {
+    const [one, two, three] = [join(place(), 'one'), join(place(), 'two'), join(place(), 'three')];
+    writeFileSync(one, 'same');
+    writeFileSync(two, 'old');
+    const wanted = content([sourced(one, 'same'), sourced(two, 'new'), sourced(three, 'new')]);
+    const { host, asked } = hostWith('new');
+    expect(await plan(wanted, host, { clock })).toMatchObject({ end: 'succeeded' });
+    expect(asked).toEqual([]);
+    expect(await apply(wanted, host, { clock })).toMatchObject({ end: 'succeeded' });
+    expect(asked).toEqual([digestOf('new')]);
+    expect([one, two, three].map((path) => readFileSync(path, 'utf8'))).toEqual(['same', 'new', 'new']);
+    const later = hostWith();
+    expect(await apply(wanted, later.host, { clock })).toMatchObject({ end: 'succeeded' });
+    expect(await drift(wanted, later.host, { clock })).toMatchObject({
+      results: [1, 2, 3].map(() => ({ result: { status: 'unchanged' } })),
+    });
+    expect(later.asked).toEqual([]);
+  });
+});
