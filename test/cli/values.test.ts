@@ -146,6 +146,10 @@ describe('a rollout during which stored values change', () => {
 
   it('says so, and what to do', async () => {
     const counts = { ...haltedRollout.counts, waiting: 3 };
+    const over = { ...counts, waiting: 0 };
+    api.answer({ getRollout: { body: { ...haltedRollout, counts: over, value_changes: changes } } });
+    const { stdout } = await run(['rollouts', 'show', haltedRollout.rollout_id]);
+    expect(stdout).toContain('  Agents with older values are behind: orch agents --status behind\n');
     api.answer({ getRollout: { body: { ...haltedRollout, counts, value_changes: changes } } });
     const shown = await golden('rollouts-show-value-changes', ['rollouts', 'show', haltedRollout.rollout_id]);
     const lines = shown.stdout.split('\n');

@@ -177,7 +177,7 @@ export function valueChangeLines({ value_changes: changes, counts }: RolloutReco
     ({ source, name, by }) => `${source === 'values' ? 'value set' : 'assignment'} ${name} (${by})`,
   );
   const said: Line = [styled('warn', 'Values have changed since it began: '), fewOf(names)];
-  if (counts.waiting === 0) return [said, '  Its agents may have got different values. To compare: orch plan'];
+  if (counts.waiting === 0) return [said, '  Agents with older values are behind: orch agents --status behind'];
   return [
     said,
     `  Waiting agents (${counts.waiting}) get the new values, or refuse a stale plan.`,
