@@ -80,7 +80,7 @@ describe('the OpenAPI document', () => {
     expect(document.openapi).toBe('3.1.0');
     expect(document.info).toMatchObject({ title: 'orch management API', version: '0.1.0' });
     for (const name of Object.keys(document.components.schemas)) expect(name).toMatch(/^[a-zA-Z0-9._-]+$/);
-    for (const path of Object.keys(document.paths)) expect(path).toMatch(/^\/api\/v1(\/[a-z0-9.-]+|\/\{[a-z_]+\})+$/);
+    for (const path of Object.keys(document.paths)) expect(path).toMatch(/^\/api\/v1(\/[a-z0-9.-]+|\/\{[a-z][a-z0-9_]*\})+$/);
     for (const { method } of operations) expect(['get', 'post', 'put', 'delete']).toContain(method);
   });
 
@@ -127,7 +127,7 @@ describe('the OpenAPI document', () => {
     }
     const answers = Object.values(document.components.responses).map((one) => JSON.stringify(one));
     expect(new Set(answers).size).toBe(answers.length);
-    expect(text.length).toBeLessThan(355_000);
+    expect(text.length).toBeLessThan(365_000);
   });
 
   it('says how wide every integer is, and what a string is where it is more than text', () => {
