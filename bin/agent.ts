@@ -86,6 +86,7 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
         enabled: file.settings['metrics.enabled'],
         interval: file.settings['metrics.collection_interval'],
       }),
+      factsDirectory: () => file.settings['facts.directory'],
     },
     signal,
   );

@@ -2,20 +2,27 @@
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { ulid } from 'ulid';
+import { OwnFactsReader } from '../src/agent/facts/own-facts.js';
 import { readFacts } from '../src/agent/facts.js';
 import { openLocalEngine } from '../src/agent/local-engine.js';
 import { stateDirectory } from '../src/client/operator-files.js';
 import type { LocalFlags, LocalMachine } from '../src/programs/local.js';
+import { AGENT_DEFAULTS } from '../src/settings/agent.js';
 import { systemClock } from './this-process.js';
 
 export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
   process.umask(0o077);
-  const attributes = readFacts();
+  const { attributes, parts } = readFacts();
+  const now = () => systemClock.monotonic();
+  const reader = new OwnFactsReader({ directory: () => AGENT_DEFAULTS['facts.directory'], now });
+  const { own } = await reader.read(true);
+  const known = Object.entries(own).flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value]]));
   const directory = dataDir === undefined ? standardDirectory() : resolve(dataDir);
   return {
     dataDir: directory,
     hostname: attributes.hostname ?? hostname(),
     attributes,
+    facts: { parts, own: Object.fromEntries(known) },
     newId: () => ulid(),
     openEngine: () => openLocalEngine(directory, systemClock),
   };

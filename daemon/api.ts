@@ -24,6 +24,7 @@ import { valueHandlers } from './engine/values/value-service.js';
 import { agentHandlers } from './fleet/agent-service.js';
 import { countOtherVersions } from './fleet/agent-store.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
+import { factHandlers } from './fleet/facts.js';
 import type { Fleet } from './fleet/fleet.js';
 import { tagHandlers } from './fleet/tag-service.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
@@ -117,6 +118,7 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...authHandlers(auth),
     ...operatorHandlers(auth),
     ...agentHandlers(fleet.agents),
+    ...factHandlers(fleet.facts),
     ...tagHandlers(fleet.tags),
     ...upgradeHandlers(parts.upgrades),
     ...enrolmentTokenHandlers(fleet.enrolmentTokens),

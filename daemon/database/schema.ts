@@ -69,6 +69,14 @@ export interface AgentTable {
   trial_operation_id: string | null;
 }
 
+/** What an agent reports beside its attributes: `fleet/fact-store.ts`. */
+interface AgentFactTable {
+  node_id: string;
+  facts_json: string;
+  /** Unix milliseconds of the last report. */
+  reported_at: number;
+}
+
 /** The standing of an approved agent, as last evaluated: `engine/convergence/standings.ts`. */
 interface AgentStandingTable {
   node_id: string;
@@ -314,6 +322,8 @@ export interface OperationTable {
   value_inputs_json: string | null;
   /** Its one-off values; null for none. */
   values_sha256: string | null;
+  /** Reported facts on which its content depended; null for an earlier desired state, and before there were any. */
+  facts_json: string | null;
 }
 
 export interface RolloutTable {
@@ -736,6 +746,7 @@ export interface Database {
   agents: AgentTable;
   agent_tags: AgentTagTable;
   agent_upgrades: AgentUpgradeTable;
+  agent_facts: AgentFactTable;
   agent_standings: AgentStandingTable;
   enrolment_tokens: EnrolmentTokenTable;
   modules: ModuleTable;

@@ -14,6 +14,7 @@ import type { AgentPeer } from './agent-peer.js';
 import type { AgentTraffic, ConnectionRegistry } from './connection-registry.js';
 import type { Contests } from './contests.js';
 import type { Enrolment } from './enrolment.js';
+import type { FactReports } from './facts.js';
 import type { Presence } from './presence.js';
 import { throughOutages } from './through-outages.js';
 import { versionFirst } from './version-first.js';
@@ -42,6 +43,7 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly registry: ConnectionRegistry;
   readonly enrolment: Enrolment;
   readonly presence: Presence;
+  readonly facts: Pick<FactReports, 'take'>;
   readonly contests: Contests;
   readonly traffic: AgentTraffic;
   /** Handles a metrics answer. Throws `protocol_violation` for one that was not requested. */
@@ -179,6 +181,8 @@ export class AgentGateway implements Service {
       case 'attributes':
         this.rejectIfRateLimited(connection);
         return lasting(connection, () => this.options.presence.attributesChanged(connection, message.attributes));
+      case 'facts':
+        return lasting(connection, () => this.options.facts.take(connection, message));
       case 'metrics':
         return this.options.onMetrics(connection.nodeId, message);
       case 'terminal_answer':

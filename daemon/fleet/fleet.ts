@@ -10,6 +10,7 @@ import type { ConnectionRegistry } from './connection-registry.js';
 import { Contests } from './contests.js';
 import { Enrolment, pendingLimits } from './enrolment.js';
 import { EnrolmentTokens } from './enrolment-tokens.js';
+import { FactReports } from './facts.js';
 import { InstallEndpoint, type OfferedFiles } from './install-endpoint.js';
 import type { InstallPackages } from './install-packages.js';
 import { agentAddress, reachable } from './own-address.js';
@@ -37,12 +38,15 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
   const core = { ...tools, uow: shown.forgottenBy(tools.uow) };
   const approvedKeys = new ApprovedKeys(core.db);
   const contests = new Contests({ ...core, registry: own.registry });
+  const presence = new Presence({ ...core, isContested: (nodeId) => contests.isContested(nodeId) });
+  const facts = new FactReports({ ...core, registry: own.registry, changes: presence.changes });
   const gateway = new AgentGateway({
     ...core,
     ...own,
     approvedKeys,
     enrolment: new Enrolment({ ...core, ...own, limits: () => pendingLimits(settings()) }),
-    presence: new Presence({ ...core, isContested: (nodeId) => contests.isContested(nodeId) }),
+    presence,
+    facts,
     contests,
   });
   const listener = new AgentListener({
@@ -61,5 +65,5 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     reachableHost: () => reachable(settings().agent_host, settings().advertised_host),
   });
   const agents = new AgentService({ ...core, ...own, connections: gateway, shown, contests });
-  return { gateway, listener, enrolmentTokens, agents, tags: new TagService(core) };
+  return { gateway, listener, enrolmentTokens, agents, facts, tags: new TagService(core) };
 }

@@ -31,7 +31,7 @@ export class Presence {
   private readonly options: PresenceOptions;
   private readonly throttle: ReportThrottle;
   /** Repeated events of approved agents, by agent. */
-  private readonly changes: RepeatedEvents;
+  readonly changes: RepeatedEvents;
   /** Repeated events of unknown keys, counted together, because keys and addresses cost an attacker nothing. */
   private readonly unknownKeys: RepeatedEvents;
   /** Record of each connection's agent, as of its last recorded arrival. */

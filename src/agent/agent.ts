@@ -15,6 +15,7 @@ import { ContentDownloads } from './content/content-downloads.js';
 import { createAddressSource, type DiscoveryPort } from './discovery/address-source.js';
 import type { AddressCandidate, AddressSource } from './discovery/discovered-address.js';
 import type { EngineReport, RunEngine } from './engine/run-engine.js';
+import { OwnFactsReader } from './facts/own-facts.js';
 import { readFacts } from './facts.js';
 import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';
 import { forgetLoss, readLoss } from './journal/journal-loss.js';
@@ -43,6 +44,8 @@ export interface AgentOptions extends TrustOptions {
   readonly createTerminals?: (dataDir: string) => Terminals;
   /** Returns the current settings. */
   readonly metrics: () => MetricsSettings;
+  /** Returns the directory of facts of one's own. */
+  readonly factsDirectory: () => string;
   /**
    * True to end with `pin_mismatch` or `pin_missing` while no orchestrator has proved the expected key yet. An agent of a
    * service manager dials again instead, so that a fleet survives a wrong key at the orchestrator's address.
@@ -139,6 +142,7 @@ class Agent {
   private readonly terminals: Terminals | undefined;
   private readonly context;
   private readonly metrics: Metrics;
+  private readonly ownFacts: OwnFactsReader;
   private readonly enrolment: Enrolment;
   private readonly upgrades: Upgrades;
   private readonly downloads: ContentDownloads;
@@ -166,6 +170,7 @@ class Agent {
     this.untrusted = new Backoff({ random: options.random, last: UNTRUSTED_PAUSE });
     this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
     this.metrics = new Metrics({ clock, settings: options.metrics });
+    this.ownFacts = new OwnFactsReader({ directory: options.factsDirectory, now: () => clock.monotonic() });
     const privateKey = loadOrCreateKey(join(dataDir, 'identity.key'));
     this.context = dialContext(privateKey);
     this.upgrades = new Upgrades({
@@ -324,7 +329,8 @@ class Agent {
           engine: this.engine,
           clock,
           logger,
-          facts: () => readFacts(hostname),
+          facts: () => readFacts({ hostname }),
+          ownFacts: (isFresh) => this.ownFacts.read(isFresh),
           sample: () => this.metrics.sample(),
           terminals: this.terminals,
           upgrades: this.upgrades,

@@ -1,44 +1,102 @@
-/** The attributes of this machine: those that `supports` and `when` test, and a few for display. */
+/** The facts of this machine: attributes that `supports` and `when` test, those that expressions name, and volatile ones for lists. */
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { arch, cpus, hostname, platform, release, totalmem } from 'node:os';
+import { existsSync, statfsSync } from 'node:fs';
+import { arch, cpus, hostname, networkInterfaces, platform, release, totalmem } from 'node:os';
+import type { PartedAttributes, VolatileFacts } from '../kernel/facts.js';
+import { MachineFiles } from './facts/machine-files.js';
+import { readDefaultRoute, readFullName, readInterfaces } from './facts/network.js';
+import { readDisks, readMounts, type SizesOf } from './facts/storage.js';
+import { readVirtualization } from './facts/virtualization.js';
 
 export type Attributes = Readonly<Record<string, string>>;
+
+/** Facts as the agent reports them. */
+export interface MachineFacts {
+  readonly attributes: Attributes;
+  readonly parts: PartedAttributes;
+  readonly volatile: VolatileFacts;
+}
+
+/** Where the facts come from. */
+export interface FactSources {
+  /** Replaces the host name of the system. */
+  readonly hostname?: string | undefined;
+  /** Root of the files of the system [default: /]. */
+  readonly root?: string;
+  readonly interfaces?: typeof networkInterfaces;
+  readonly sizesOf?: SizesOf;
+}
 
 const PLATFORMS: Readonly<Record<string, string>> = { linux: 'linux', darwin: 'macos', win32: 'windows' };
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64', arm: 'armv7' };
 const MAX_LENGTH = 256;
+const MB = 1024 ** 2;
 
-/**
- * @param name replaces the host name of the system
- */
-export function readFacts(name?: string): Attributes {
+/** Reads the facts of the machine from files and system calls alone, so that it costs an idle agent next to nothing. */
+export function readFacts({
+  hostname: name = hostname(),
+  root = '/',
+  interfaces = networkInterfaces,
+  sizesOf = sizesOfMount,
+}: FactSources = {}): MachineFacts {
+  const files = new MachineFiles(root);
   const system = PLATFORMS[platform()] ?? platform();
-  const facts: Record<string, string | undefined> = {
+  const isLinux = system === 'linux';
+  const addresses = readInterfaces(interfaces(), files);
+  const route = isLinux ? readDefaultRoute(files) : null;
+  const own = route === null ? undefined : addresses[route.default_interface];
+  const { mounts, free } = isLinux ? readMounts(files, sizesOf) : { mounts: [], free: {} };
+  const boot = isLinux ? /^btime (\d+)$/m.exec(files.text('/proc/stat'))?.[1] : undefined;
+  const attributes: Record<string, string | undefined> = {
     platform: system,
     arch: ARCHITECTURES[arch()] ?? arch(),
-    ...(system === 'linux'
-      ? linuxRelease()
-      : system === 'macos'
-        ? { version: macosVersion() }
-        : { version: release() }),
-    init_system: initSystem(system),
-    hostname: name ?? hostname(),
+    ...(isLinux ? linuxRelease(files) : { version: system === 'macos' ? macosVersion() : release() }),
+    init_system: initSystem(system, files),
+    hostname: name,
+    fqdn: readFullName(name, files),
     kernel: release(),
     cpus: String(cpus().length),
+    processors: String(cpus().length),
     memory_bytes: String(totalmem()),
+    memory_mb: String(Math.floor(totalmem() / MB)),
+    virtualization: isLinux ? readVirtualization(files) : undefined,
+    timezone: isLinux ? timeZone(files) : Intl.DateTimeFormat().resolvedOptions().timeZone,
+    ...route,
+    default_ipv4: own?.ipv4[0],
+    default_ipv6: own?.ipv6[0],
   };
-  return Object.fromEntries(
-    Object.entries(facts).flatMap(([key, value]) => (value ? [[key, value.slice(0, MAX_LENGTH)]] : [])),
-  );
+  return {
+    attributes: Object.fromEntries(
+      Object.entries(attributes).flatMap(([key, value]) => (value ? [[key, value.slice(0, MAX_LENGTH)]] : [])),
+    ),
+    parts: { interfaces: addresses, ...(isLinux ? { disks: readDisks(files), mounts: [...mounts] } : {}) },
+    volatile: { ...(boot === undefined ? {} : { boot_time: Number(boot) }), free_mb: { ...free } },
+  };
+}
+
+function sizesOfMount(path: string): ReturnType<SizesOf> {
+  try {
+    const { blocks, bavail, bsize } = statfsSync(path);
+    return { total: blocks * bsize, free: bavail * bsize };
+  } catch {
+    return null;
+  }
+}
+
+/** Returns the name of the zone that `/etc/localtime` links to; UTC without that file, as the C library takes it. */
+function timeZone(files: MachineFiles): string | undefined {
+  const target = files.target('/etc/localtime');
+  if (target !== undefined) return /zoneinfo\/(?:posix\/|right\/)?(.+)$/.exec(target)?.[1];
+  return files.word('/etc/timezone') ?? (files.names('/etc').includes('localtime') ? undefined : 'UTC');
 }
 
 /** Returns distribution and version from os-release(5). A rolling distribution has no version. */
-function linuxRelease(): { readonly distro?: string | undefined; readonly version?: string | undefined } {
-  const file = ['/etc/os-release', '/usr/lib/os-release'].find((path) => existsSync(path));
-  if (file === undefined) return {};
-  const values = parseOsRelease(readFileSync(file, 'utf8'));
+function linuxRelease(files: MachineFiles): {
+  readonly distro?: string | undefined;
+  readonly version?: string | undefined;
+} {
+  const values = parseOsRelease(files.text('/etc/os-release') || files.text('/usr/lib/os-release'));
   return { distro: distroOf(values.get('ID')), version: values.get('VERSION_ID') };
 }
 
@@ -57,12 +115,12 @@ export function parseOsRelease(text: string): ReadonlyMap<string, string> {
   return values;
 }
 
-function initSystem(system: string): string | undefined {
+function initSystem(system: string, files: MachineFiles): string | undefined {
   if (system === 'macos') return 'launchd';
   if (system === 'windows') return 'scm';
-  if (existsSync('/run/systemd/system')) return 'systemd';
-  if (existsSync('/run/openrc') || existsSync('/sbin/openrc-run')) return 'openrc';
-  return existsSync('/etc/init.d') ? 'init.d' : undefined;
+  if (existsSync(files.at('/run/systemd/system'))) return 'systemd';
+  if (existsSync(files.at('/run/openrc')) || existsSync(files.at('/sbin/openrc-run'))) return 'openrc';
+  return existsSync(files.at('/etc/init.d')) ? 'init.d' : undefined;
 }
 
 function macosVersion(): string | undefined {

@@ -1,4 +1,5 @@
 /** One connection to the orchestrator, from hello to its end: validated messages both ways, and a heartbeat. */
+import { createHash } from 'node:crypto';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../kernel/clock.js';
 import { assertNever, Fault, messageOf } from '../kernel/fault.js';
@@ -12,7 +13,8 @@ import type { AgentMessage, AgentMessageOf, OrchestratorMessage, OrchestratorMes
 import { RunAssembly } from '../wire/parts.js';
 import { commonVersion } from '../wire/version.js';
 import type { RunEngine } from './engine/run-engine.js';
-import type { Attributes } from './facts.js';
+import type { OwnReport } from './facts/own-facts.js';
+import type { MachineFacts } from './facts.js';
 import { featuresHere } from './features.js';
 import type { TerminalRequest, Terminals } from './terminal/terminals.js';
 import type { Upgrades } from './upgrade/upgrades.js';
@@ -23,8 +25,10 @@ export interface SessionOptions {
   readonly engine: RunEngine;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Called at the start and every `factsInterval`. */
-  readonly facts: () => Attributes;
+  /** Called at the start, every `factsInterval`, and when the orchestrator asks. */
+  readonly facts: () => MachineFacts;
+  /** Called at the same times. Returns the facts of one's own; reads all of them again when `isFresh`. */
+  readonly ownFacts?: (isFresh: boolean) => Promise<OwnReport>;
   /** Returns the newest measurement, or null. */
   readonly sample: () => Promise<MetricsSample | null>;
   /** Without it every terminal is refused. */
@@ -76,7 +80,11 @@ class Session {
   private approved = false;
   private assembly: RunAssembly | null = null;
   private lastMessageAt: number;
-  private facts: Attributes;
+  private facts: MachineFacts;
+  /** Facts of one's own, which are read while the connection is approved. */
+  private own: Promise<OwnReport>;
+  /** Hash of the facts that were sent, without volatile ones; null before the first. */
+  private sentFacts: string | null = null;
   private ended: SessionEnd | null = null;
   private reportsLoss = false;
 
@@ -85,6 +93,7 @@ class Session {
     this.pace = options.pace ?? PACE;
     this.lastMessageAt = options.clock.monotonic();
     this.facts = options.facts();
+    this.own = this.readOwn(true);
   }
 
   async run(signal: AbortSignal): Promise<SessionEnd> {
@@ -133,8 +142,8 @@ class Session {
       type: 'hello',
       protocol_version: PROTOCOL_VERSION,
       agent_version: VERSION,
-      hostname: this.facts.hostname ?? '',
-      attributes: { ...this.facts },
+      hostname: this.facts.attributes.hostname ?? '',
+      attributes: { ...this.facts.attributes },
       ...(token == null ? {} : { enrolment_token: token }),
       ...(loss === null ? {} : { journal_loss: loss }),
     });
@@ -162,10 +171,35 @@ class Session {
   }
 
   private refreshFacts(): void {
-    const now = this.options.facts();
-    if (JSON.stringify(now) === JSON.stringify(this.facts)) return;
-    this.facts = now;
-    if (this.approved) this.send({ type: 'attributes', attributes: { ...now } });
+    const { attributes: before } = this.facts;
+    this.facts = this.options.facts();
+    const { attributes } = this.facts;
+    const isChanged = JSON.stringify(attributes) !== JSON.stringify(before);
+    if (isChanged && this.approved) this.send({ type: 'attributes', attributes: { ...attributes } });
+    this.own = this.readOwn(false);
+    if (this.approved) void this.reportFacts();
+  }
+
+  private readOwn(isFresh: boolean): Promise<OwnReport> {
+    return this.options.ownFacts?.(isFresh) ?? Promise.resolve({ own: {}, problem: null });
+  }
+
+  /** Reports the facts if they have changed. @param requestId request that is answered in any case */
+  private async reportFacts(requestId?: number): Promise<void> {
+    const { own, problem } = await this.own;
+    const { parts, volatile } = this.facts;
+    const lasting = { parts, own, problem };
+    const hash = createHash('sha256').update(JSON.stringify(lasting)).digest('base64');
+    if (hash === this.sentFacts && requestId === undefined) return;
+    this.sentFacts = hash;
+    const message = { type: 'facts', ...lasting, volatile } as const;
+    this.send(requestId === undefined ? message : { ...message, request_id: requestId });
+  }
+
+  private answerFacts(requestId: number): void {
+    this.facts = this.options.facts();
+    this.own = this.readOwn(true);
+    void this.reportFacts(requestId);
   }
 
   private receive(data: RawData, binary: boolean): void {
@@ -218,6 +252,9 @@ class Session {
       case 'metrics_request':
         void this.reportMetrics(message.request_id);
         return;
+      case 'facts_request':
+        this.answerFacts(message.request_id);
+        return;
       case 'terminal_open':
       case 'terminal_attach':
       case 'terminal_close':
@@ -264,9 +301,13 @@ class Session {
     if (upgrade !== null) this.send(upgrade);
   }
 
-  /** Reports the inventory. Later reports are in the journal too, so the orchestrator asks for missing ones. */
+  /**
+   * Reports the facts and then the inventory, after which the orchestrator may send an apply. Later reports are in the journal too,
+   * so the orchestrator asks for missing ones.
+   */
   private async reportInventory(): Promise<void> {
     try {
+      await this.reportFacts();
       this.send({ type: 'inventory', runs: await this.options.engine.inventory(), features: featuresHere() });
       this.options.engine.reached();
     } catch (error) {

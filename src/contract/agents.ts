@@ -1,5 +1,6 @@
 /** Routes and schemas of agents and their tags. */
 import * as Type from 'typebox';
+import { VolatileFactsSchema } from '../kernel/facts.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { AGENT_STATUSES } from './agent-statuses.js';
 import { route } from './route.js';
@@ -44,6 +45,28 @@ export const AgentSchema = closed({
   ),
 });
 export type Agent = Type.Static<typeof AgentSchema>;
+
+/** Facts of an agent, under the names by which modules use them. */
+export const AgentFactsSchema = closed({
+  attributes: Type.Record(Type.String(), Type.Unknown(), {
+    description: 'What the agent reports of its system; `attributes.NAME` in modules',
+  }),
+  volatile: VolatileFactsSchema,
+  facts: Type.Record(
+    Type.String(),
+    closed({
+      value: Type.Optional(Type.Unknown({ description: 'The last value; absent for a fact that never had one' })),
+      error: nullable(Type.String({ description: 'Why the value is stale or missing; null for a current one' })),
+      since: nullable(Seconds),
+    }),
+    { description: "Facts of one's own; `facts.NAME` in modules" },
+  ),
+  problem: nullable(Type.String({ description: 'Why facts of its own may be missing; null if these are all' })),
+  reported_at: nullable(
+    Type.Integer({ description: 'Unix time in seconds of the last report, null before the first' }),
+  ),
+});
+export type AgentFactsAnswer = Type.Static<typeof AgentFactsSchema>;
 
 export const AGENT_LIST_LIMIT = { standard: 1000, maximum: 1000 } as const;
 
@@ -145,6 +168,31 @@ export const agentRoutes = {
     params: NodeParams,
     answers: { 200: StringMap },
     faults: ['agent_not_found'],
+  }),
+} as const;
+
+export const factRoutes = {
+  getAgentFacts: route({
+    id: 'getAgentFacts',
+    summary: 'Attributes with their types, volatile facts, and facts of its own that the agent has reported',
+    tag: 'agents',
+    method: 'GET',
+    path: '/agents/{node_id}/facts',
+    access: 'viewer',
+    params: NodeParams,
+    answers: { 200: AgentFactsSchema },
+    faults: ['agent_not_found'],
+  }),
+  refreshAgentFacts: route({
+    id: 'refreshAgentFacts',
+    summary: 'Have a connected agent read its facts again, for which it runs the programs of its own facts',
+    tag: 'agents',
+    method: 'POST',
+    path: '/agents/{node_id}/facts',
+    access: 'operator',
+    params: NodeParams,
+    answers: { 200: AgentFactsSchema },
+    faults: ['agent_not_found', 'agent_not_connected', 'agent_too_old', 'agent_timeout'],
   }),
 } as const;
 

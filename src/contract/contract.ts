@@ -1,5 +1,5 @@
 /** All routes of the API by id. */
-import { agentRoutes, tagRoutes } from './agents.js';
+import { agentRoutes, factRoutes, tagRoutes } from './agents.js';
 import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
@@ -30,6 +30,7 @@ export const CONTRACT = {
   ...authRoutes,
   ...operatorRoutes,
   ...agentRoutes,
+  ...factRoutes,
   ...upgradeRoutes,
   ...enrolmentTokenRoutes,
   ...tagRoutes,

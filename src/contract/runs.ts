@@ -93,7 +93,10 @@ export const RunResultSchema = closed({
   error: nullable(ErrorSchema),
   restores: optional(RestoresSchema),
   notes: optional(
-    Type.Array(Type.String(), { description: 'Remarks about the desired state of an earlier operation' }),
+    Type.Array(Type.String(), {
+      description:
+        'Remarks about the desired state of an earlier operation, and about removals that changed facts cause',
+    }),
   ),
   ...settledSources,
   ...valueInputs,

@@ -1,14 +1,8 @@
 /** Checks expressions, conditions and loops against the types of the values they name, whatever the agent is. */
 import { DEFAULT, filterType, type TypedArgument } from './filters.js';
+import { ATTRIBUTE_NAMES, ATTRIBUTES, VOLATILE_FACTS } from './known-attributes.js';
 import { suggestion } from './nearest.js';
-import {
-  type Comparison,
-  type Condition,
-  LASTING_ATTRIBUTES,
-  NIL,
-  type Operand,
-  referencesOfCondition,
-} from './parse-condition.js';
+import { type Comparison, type Condition, NIL, type Operand } from './parse-condition.js';
 import { type Expression, type Literal, type PathReference, type Reference, written } from './parse-expression.js';
 import { quoted } from './printable.js';
 import {
@@ -40,7 +34,7 @@ export interface Scope {
 export const scopeOf = (inputs: Scope['inputs']): Scope => ({ each: null, inputs, present: new Set() });
 
 /** Type of an expression; `optional` when its value may be missing for some agents or elements. */
-interface Typed {
+export interface Typed {
   readonly type: ValueType;
   readonly optional: boolean;
 }
@@ -76,10 +70,12 @@ const typeOfLiteral = ({ literal }: Literal): ValueType =>
   typeof literal === 'string' ? TEXT : typeof literal === 'number' ? NUMBER : BOOLEAN;
 
 function typeOfReference(reference: Reference, { each, inputs, locals, present }: Scope): Typed | string {
-  if (!isTracked(reference)) {
+  if (!('path' in reference)) {
     const { from } = reference;
     return { type: TEXT, optional: from !== 'agent' && from !== 'secrets' };
   }
+  // What a fact of one's own holds is known only on the machine, so its use is checked for each agent.
+  if (reference.from === 'facts') return { type: UNKNOWN, optional: true };
   const { from } = reference;
   const name = written(reference);
   let typed: Typed;
@@ -89,6 +85,12 @@ function typeOfReference(reference: Reference, { each, inputs, locals, present }
     if (inputs.size === 0) return `the module has no inputs; declare ${quoted(reference.path[0] ?? '')} below "inputs"`;
     typed = { type: { type: 'map', fields: inputs, of: null, isDeclared: true }, optional: false };
     path = 'inputs';
+    fields = reference.path;
+  } else if (from === 'attributes') {
+    const problem = attributeProblem(reference.path[0] ?? '');
+    if (problem !== null) return problem;
+    typed = { type: ATTRIBUTES, optional: true };
+    path = 'attributes';
     fields = reference.path;
   } else if (from === 'local') {
     const [first = '', ...rest] = reference.path;
@@ -127,9 +129,25 @@ function typeOfReference(reference: Reference, { each, inputs, locals, present }
   return present.has(name) ? { ...typed, optional: false } : typed;
 }
 
+/** Returns a message about an attribute that no agent reports, or that changes by itself; null for the others. */
+function attributeProblem(name: string): string | null {
+  if (VOLATILE_FACTS.includes(name)) {
+    return `${name} changes by itself, so an expression cannot use it; "orch facts NODE" shows it`;
+  }
+  if (ATTRIBUTE_NAMES.includes(name)) return null;
+  const meant = suggestion(name, ATTRIBUTE_NAMES);
+  const rule = `no agent reports an attribute ${quoted(name)}`;
+  if (meant !== '') return `${rule}${meant}`;
+  return `${rule}; for a fact of your own write facts.${name}, for a tag tags.${name} (known: ${ATTRIBUTE_NAMES.join(', ')})`;
+}
+
+/** Returns the type that a loop over an expression sees: a fact of one's own is a list of texts there, which each agent's is checked to be. */
+export const loopedType = ({ reference }: Expression, type: ValueType): ValueType =>
+  reference.from === 'facts' && type.type === 'unknown' ? { type: 'list', of: TEXT } : type;
+
 /** Returns true for a value whose presence is known when the module is read. */
 const isTracked = (reference: Reference): reference is PathReference =>
-  reference.from === 'each' || reference.from === 'inputs' || reference.from === 'local';
+  'path' in reference && reference.from !== 'attributes' && reference.from !== 'facts';
 
 function unknownName(name: string, locals: Scope['locals']): string {
   if (name === 'loop') return 'the place in a loop is called forloop here: forloop.index, first, last and length';
@@ -140,6 +158,7 @@ function unknownName(name: string, locals: Scope['locals']): string {
     'inputs',
     'tags',
     'attributes',
+    'facts',
     'agent',
     'shared',
     'each',
@@ -180,17 +199,6 @@ export function certainType(expression: Expression, scope: Scope): ValueType | s
   return typed.optional && isTracked(expression.reference) ? absence(expression.reference, typed.type) : typed.type;
 }
 
-/** Returns a message about an attribute that changes without an operator, or null. Its change would remove resources. */
-export function changingAttribute(references: readonly Reference[]): string | null {
-  const found = references.find(({ from, name }) => from === 'attributes' && !LASTING_ATTRIBUTES.has(name));
-  if (found === undefined) return null;
-  return `attributes.${found.name} can change without an operator, which would remove resources; use a tag, or one of ${[...LASTING_ATTRIBUTES].join(', ')}`;
-}
-
-/** Returns a message about the first mistake of a condition, or null. */
-export const conditionProblem = (condition: Condition, scope: Scope): string | null =>
-  changingAttribute(referencesOfCondition(condition)) ?? typeProblem(condition, scope);
-
 /** Returns a message about the first wrong type in a condition, or null. */
 export function typeProblem(condition: Condition, scope: Scope): string | null {
   switch (condition.type) {
@@ -216,21 +224,23 @@ function typeOfOperand(operand: Exclude<Operand, typeof NIL>, scope: Scope): Typ
 function valueProblem(operand: Operand, scope: Scope): string | null {
   if (operand === NIL) return '"nil" is no condition; compare with it, such as tags.KEY != nil';
   const typed = typeOfOperand(operand, scope);
-  if (typeof typed === 'string') return typed;
-  if (typed.type.type !== 'boolean' && typed.type.type !== 'unknown') {
-    const how =
-      typed.type.type === 'text'
-        ? 'compare it, such as with == "…"'
-        : typed.type.type === 'list'
-          ? 'look into it with contains'
-          : typed.type.type === 'number'
-            ? 'compare it, such as with > 0'
-            : null;
-    const mends = [...(how === null ? [] : [how]), ...(typed.optional ? ['ask whether it is there with != nil'] : [])];
-    const mend = mends.length === 0 ? '' : `; ${mends.join(', or ')}`;
-    return `a condition is true or false, and this is ${nounOf(typed.type)}${mend}`;
-  }
-  return null;
+  return typeof typed === 'string' ? typed : truthProblem(typed);
+}
+
+/** Returns a message about a type that is not true or false, or null. */
+export function truthProblem({ type, optional }: Typed): string | null {
+  if (type.type === 'boolean' || type.type === 'unknown') return null;
+  const how =
+    type.type === 'text'
+      ? 'compare it, such as with == "…"'
+      : type.type === 'list'
+        ? 'look into it with contains'
+        : type.type === 'number'
+          ? 'compare it, such as with > 0'
+          : null;
+  const mends = [...(how === null ? [] : [how]), ...(optional ? ['ask whether it is there with != nil'] : [])];
+  const mend = mends.length === 0 ? '' : `; ${mends.join(', or ')}`;
+  return `a condition is true or false, and this is ${nounOf(type)}${mend}`;
 }
 
 /** Returns the inputs, the fields of the element and the names of a template that are there when a condition holds, or does not. */
@@ -268,17 +278,27 @@ function comparisonProblem(left: Operand, by: Comparison, right: Operand, scope:
   }
   const second = typeOfOperand(right, scope);
   if (typeof second === 'string') return second;
-  const [a, b] = [first.type, second.type];
+  return typesProblem(first.type, by, second.type, 'literal' in right ? right : null);
+}
+
+/** Returns a message about types that cannot be compared, or null. @param literal what stands on the right, if it is a literal */
+export function typesProblem(a: ValueType, by: Comparison, b: ValueType, literal: Literal | null): string | null {
   if (a.type === 'unknown' || b.type === 'unknown') return null;
   if (by === 'contains') return containsProblem(a, b);
   if (!isScalar(a) || !isScalar(b)) return `${nounOf(isScalar(a) ? b : a)} cannot be compared with "${by}"`;
   if (a.type !== b.type) {
-    const mend = a.type === 'text' && 'literal' in right ? `; write ${JSON.stringify(String(right.literal))}` : '';
+    const mend = literal === null ? '' : literalMend(a, literal);
     return `"${by}" compares ${nounOf(a)} with ${nounOf(b)}, which are never equal${mend}`;
   }
   if (!ORDERED.includes(by) || a.type === 'number') return null;
   const mend = a.type === 'text' ? '; for versions, write VALUE | at_least_version: "12.4"' : '';
   return `"${by}" compares numbers, and this is ${nounOf(a)}${mend}`;
+}
+
+/** Returns how a literal is written to be compared with a type, as the end of a message. */
+function literalMend(type: ValueType, { literal }: Literal): string {
+  if (type.type === 'text') return `; write ${JSON.stringify(String(literal))}`;
+  return type.type === 'number' && /^\d{1,15}$/.test(String(literal)) ? `; write ${literal}, without quotes` : '';
 }
 
 function containsProblem(a: ValueType, b: ValueType): string | null {

@@ -4,7 +4,7 @@ import { MAX_CONTENT_BYTES } from '../resources/host.js';
 import { type Environment, evaluate, valueOfReference } from './evaluate.js';
 import type { TextParts } from './expression.js';
 import { type Expression, type Reference, written } from './parse-expression.js';
-import { SecretName, textOf, type Value } from './values.js';
+import { isList, SecretName, textOf, type Value } from './values.js';
 import { EvaluationError } from './work.js';
 
 /** A secret's value, and four hex digits that change with it. */
@@ -75,6 +75,8 @@ export class GrowingText implements FilledText {
       return null;
     }
     if (!(value instanceof SecretName)) {
+      // Only the type of a fact of one's own is not known before.
+      if (typeof value === 'object') throw new EvaluationError(notInserted(value));
       this.add(textOf(value));
       return null;
     }
@@ -87,6 +89,11 @@ export class GrowingText implements FilledText {
     return null;
   }
 }
+
+const notInserted = (value: Value): string =>
+  isList(value)
+    ? 'this is a list, which cannot be inserted; end with | join: " ", first or last'
+    : 'this is a mapping, which cannot be inserted; name a field of it, or end with | to_json';
 
 export const TOO_LONG = 'the text is too long with its expressions filled in';
 const EMPTY: FilledText = { text: '', spans: [] };
@@ -139,5 +146,6 @@ export function missing(reference: Reference): string {
   if (from === 'inputs' || from === 'local') return `${written(reference)} has no value`;
   if (from === 'shared') return `the agent has no shared value "${name}"; set it below "shared" in a value set`;
   const mend = name.includes('|') ? '; write a filter after " | ", with a space on both sides' : '';
-  return `the agent has no ${from === 'tags' ? 'tag' : 'attribute'} "${name}"${mend}`;
+  const noun = from === 'tags' ? 'tag' : from === 'facts' ? 'fact' : 'attribute';
+  return `the agent has no ${noun} "${name}"${mend}`;
 }

@@ -237,8 +237,13 @@ export function filterType(name: string, given: readonly TypedArgument[], type: 
   return typeof gives === 'string' || seesSecrets || !holdsSecret(gives) ? gives : 'a filter cannot give secrets';
 }
 
+/** Types of arguments that values of an agent may have. */
+const GIVEN: readonly ArgumentType[] = ['same', 'text', 'number', 'divisor'];
+
 /** Returns what a filter takes instead of an argument, or null for one that it takes. */
 function argumentProblem(wanted: ArgumentType, { type, literal }: TypedArgument, value: ValueType): string | null {
+  // The value of a fact of one's own is checked for each agent.
+  if (literal === undefined && type.type === 'unknown' && GIVEN.includes(wanted)) return null;
   if (wanted === 'same') {
     if (type.type === value.type || value.type === 'unknown') return null;
     return value.type === 'text'

@@ -1,8 +1,8 @@
 /** Loops: what `for_each` goes over, the types of its elements, and the elements for one agent. */
-import { type Element, type Environment, evaluate } from './evaluate.js';
+import { type Element, type Environment, evaluate, textsOfFact } from './evaluate.js';
 import { hasExpression } from './expression.js';
-import { changingAttribute, type Scope, typeOfExpression } from './expression-types.js';
-import { CLOSE, type Expression, OPEN, parseExpression, referencesOf } from './parse-expression.js';
+import { loopedType, type Scope, typeOfExpression } from './expression-types.js';
+import { CLOSE, type Expression, OPEN, parseExpression, written } from './parse-expression.js';
 import { quoted } from './printable.js';
 import {
   byCodePoint,
@@ -77,13 +77,11 @@ function readExpression(source: string, keyField: string | null, scope: Scope): 
     return wrong(/^[\w-]+$/.test(source) ? `${expression}; for a list of your own, write [${source}]` : expression);
   if (expression.reference.from === 'secrets')
     return wrong('a loop cannot go over a secret, because its elements are shown');
-  const changing = changingAttribute(referencesOf(expression));
-  if (changing !== null) return wrong(changing);
   const typed = typeOfExpression(expression, scope);
   if (typeof typed === 'string') return wrong(typed);
   if (typed.optional && expression.reference.from === 'inputs')
     return wrong(`inputs.${expression.reference.name} may have no value; give it a default, such as []`);
-  const types = elementTypes(typed.type, keyField);
+  const types = elementTypes(loopedType(expression, typed.type), keyField);
   return typeof types === 'string' ? wrong(types) : { loop: { source: expression, keyField }, types };
 }
 
@@ -140,6 +138,8 @@ function keyProblem(key: string): string | null {
   return /\p{C}/u.test(key) ? `the key ${quoted(key)} of an element has a control character` : null;
 }
 
+const NOUNS: Readonly<Record<string, string>> = { tags: 'tag', attributes: 'attribute', facts: 'fact' };
+
 /** Returns the elements of a loop for an agent, or why there are none. */
 export function elementsOf({ source, keyField }: Loop, environment: Environment): readonly Element[] | string {
   if (!('reference' in source)) return source;
@@ -148,8 +148,13 @@ export function elementsOf({ source, keyField }: Loop, environment: Environment)
     if ('missing' in evaluated) {
       const { from, name } = evaluated.missing;
       if (from === 'inputs') return `inputs.${name} has no value`;
-      return `the agent has no ${from === 'tags' ? 'tag' : 'attribute'} "${name}"; for none, add | default: ""`;
+      const mend =
+        from === 'attributes'
+          ? `leave the loop out with if: ${written(evaluated.missing)} != nil`
+          : 'for none, add | default: ""';
+      return `the agent has no ${NOUNS[from] ?? from} "${name}"; ${mend}`;
     }
+    if (source.reference.from === 'facts') textsOfFact(source.reference, evaluated.value);
     const elements = elementsOfValue(evaluated.value, keyField);
     return isProblem(elements) ? elements.message : elements;
   } catch (error) {

@@ -1,4 +1,5 @@
 /** Parses conditions, such as `tags.env == "prod" and not attributes.distro == "debian"`. */
+import { ATTRIBUTE_NAMES } from './known-attributes.js';
 import {
   type Dialect,
   type Expression,
@@ -24,11 +25,6 @@ export type Condition =
   | { readonly type: 'not'; readonly of: Condition }
   | { readonly type: 'and' | 'or'; readonly of: readonly Condition[] }
   | { readonly type: 'compare'; readonly left: Operand; readonly by: Comparison; readonly right: Operand };
-
-/** Attributes that do not change by themselves, which clauses know as well. */
-export const LASTING_ATTRIBUTES: ReadonlySet<string> = new Set([
-  ...['arch', 'distro', 'init_system', 'platform', 'version'],
-]);
 
 /** Maximum characters of a condition. */
 export const MAX_CONDITION = 2_048;
@@ -249,6 +245,6 @@ function blankMend(text: string): string | null {
 function wordMend(text: string): string | null {
   if (!/^[\w-]+$/.test(text)) return null;
   if (/^\d+$/.test(text)) return `the number ${shortened(text)} is too large`;
-  if (LASTING_ATTRIBUTES.has(text)) return `${quoted(text)} names no value; write attributes.${text}`;
+  if (ATTRIBUTE_NAMES.includes(text)) return `${quoted(text)} names no value; write attributes.${text}`;
   return `${quoted(text)} names no value; write a text in quotes, or a value such as tags.KEY, attributes.KEY, agent.name`;
 }

@@ -5,7 +5,7 @@ import { suggestion } from './nearest.js';
 import { quoted, shortened } from './printable.js';
 import { isSound } from './values.js';
 
-const NAMESPACES = ['secrets', 'tags', 'attributes', 'agent', 'each', 'inputs', 'shared'] as const;
+const NAMESPACES = ['secrets', 'tags', 'attributes', 'facts', 'agent', 'each', 'inputs', 'shared'] as const;
 const AGENT_FIELDS = ['name', 'node_id'] as const;
 
 /** Start of an expression. */
@@ -28,16 +28,16 @@ export const written = ({ from, name }: Reference): string => (from === 'local' 
 
 /** The value that an expression names. */
 export type Reference =
-  | { readonly from: 'secrets' | 'tags' | 'attributes' | 'shared'; readonly name: string }
+  | { readonly from: 'secrets' | 'tags' | 'shared'; readonly name: string }
   | { readonly from: 'agent'; readonly name: (typeof AGENT_FIELDS)[number] }
   | PathReference;
 
 /**
- * The element of a loop (`key`, or `value` and the names of fields inside it), an input, or a name that a template gives,
- * and the names of fields inside it.
+ * The element of a loop (`key`, or `value` and the names of fields inside it), an input, a fact of the agent, or a name that a
+ * template gives, and the names of fields inside it.
  */
 export interface PathReference {
-  readonly from: 'each' | 'inputs' | 'local';
+  readonly from: 'each' | 'inputs' | 'attributes' | 'facts' | 'local';
   /** The path as it is written. */
   readonly name: string;
   readonly path: readonly string[];
@@ -211,7 +211,7 @@ function parseReference(source: string, { open, hasLocals }: Dialect): Reference
     const path = source.split('.');
     if (hasLocals && path.every((part) => FIELD.test(part))) return { from: 'local', name: source, path };
     if (/^item\b/.test(source)) return 'the element of a loop is each.value here, and its key is each.key';
-    const known = 'inputs.NAME, secrets.NAME, tags.KEY, attributes.KEY, agent.name or agent.node_id';
+    const known = 'inputs.NAME, secrets.NAME, tags.KEY, attributes.KEY, facts.NAME, agent.name or agent.node_id';
     return `${quoted(source)} is not an expression; use ${known}${suggestion(from, NAMESPACES)}`;
   }
   if (from === 'agent') {
@@ -221,7 +221,7 @@ function parseReference(source: string, { open, hasLocals }: Dialect): Reference
       : `the agent has no ${quoted(name)}; use agent.name or agent.node_id${suggestion(name, AGENT_FIELDS)}`;
   }
   if (from === 'each') return parseElement(name, source);
-  if (from === 'inputs') return parseInput(name, source, open);
+  if (from === 'inputs' || from === 'attributes' || from === 'facts') return parsePath(from, name, open);
   const sound = from === 'secrets' ? isSecretName(name) : from === 'shared' ? FIELD.test(name) : isTagKey(name);
   return sound
     ? { from, name }
@@ -238,11 +238,12 @@ function parseElement(name: string, source: string): Reference | string {
   return path.every((part) => FIELD.test(part)) ? { from: 'each', name, path } : noField(source);
 }
 
-/** Returns the reference to an input; `name` is what follows `inputs.`. */
-function parseInput(name: string, source: string, open: string): Reference | string {
-  if (name === '') return `"inputs" does not name a value; write ${open} inputs.NAME }}`;
+/** Returns the reference to an input or a fact; `name` is what follows `inputs.`. */
+function parsePath(from: 'inputs' | 'attributes' | 'facts', name: string, open: string): Reference | string {
+  if (name === '')
+    return `"${from}" does not name a value; write ${open} ${from}.${from === 'attributes' ? 'KEY' : 'NAME'} }}`;
   const path = name.split('.');
-  return path.every((part) => FIELD.test(part)) ? { from: 'inputs', name, path } : noField(source);
+  return path.every((part) => FIELD.test(part)) ? { from, name, path } : noField(`${from}.${name}`);
 }
 
 const FIELD = /^\w[\w-]*$/;
@@ -250,8 +251,8 @@ const FIELD = /^\w[\w-]*$/;
 const noField = (source: string): string =>
   `${quoted(source)} names no value; the name of a field has letters, digits, "_" and "-"`;
 
-const NOUNS = { secrets: 'a secret', tags: 'a tag', attributes: 'an attribute', shared: 'a shared value' } as const;
-const EXAMPLES = { secrets: 'NAME', tags: 'KEY', attributes: 'KEY', shared: 'NAME' } as const;
+const NOUNS = { secrets: 'a secret', tags: 'a tag', shared: 'a shared value' } as const;
+const EXAMPLES = { secrets: 'NAME', tags: 'KEY', shared: 'NAME' } as const;
 
 const isNamespace = (text: string): text is (typeof NAMESPACES)[number] => NAMESPACES.some((name) => name === text);
 const isAgentField = (text: string): text is (typeof AGENT_FIELDS)[number] =>

@@ -1,4 +1,5 @@
 /** The agent's engine on this machine without an orchestrator, for `--local`. */
+import type { PartedAttributes } from '../kernel/facts.js';
 import type { FaultCode } from '../kernel/fault.js';
 import type { CheckReport, DesiredCheck } from '../resources/checks/check.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
@@ -81,6 +82,8 @@ export interface LocalMachine {
   readonly hostname: string;
   /** Attributes as the agent would report them. */
   readonly attributes: Readonly<Record<string, string>>;
+  /** Facts beside them. One of one's own that fails is absent. */
+  readonly facts: { readonly parts: PartedAttributes; readonly own: Readonly<Record<string, unknown>> };
   /** Returns a new ULID. */
   newId(): string;
   /** Opens the engine. The caller must hold the data directory. Throws `journal_corrupt` for a journal of a newer version. */

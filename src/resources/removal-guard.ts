@@ -11,6 +11,8 @@ interface GuardedRemoval {
   readonly adHoc: boolean;
   /** True when its loop gives nothing now, because values or facts have changed. */
   readonly emptied: boolean;
+  /** True when no person has asked for the apply, and only changed facts of the agent take the resource away. */
+  readonly byFacts: boolean;
 }
 
 interface GuardInput {
@@ -24,7 +26,7 @@ interface GuardInput {
 }
 
 /** Why an apply needs consent. */
-type GuardReason = 'all' | 'many' | 'ad_hoc' | 'emptied';
+type GuardReason = 'all' | 'many' | 'ad_hoc' | 'emptied' | 'facts';
 
 /** True when a removal changes the machine, as far as its body shows. */
 export const removesSomething = ({ kind, body, origin }: Pick<Removal, 'kind' | 'body' | 'origin'>): boolean =>
@@ -37,7 +39,8 @@ export function guardReason({ removals, managed, limit, allowed }: GuardInput): 
   if (removals.length === managed) return 'all';
   if (removed.length > limit) return 'many';
   if (removed.some(({ adHoc }) => adHoc)) return 'ad_hoc';
-  return removed.some(({ emptied }) => emptied) ? 'emptied' : null;
+  if (removed.some(({ emptied }) => emptied)) return 'emptied';
+  return removed.some(({ byFacts }) => byFacts) ? 'facts' : null;
 }
 
 interface RefusedRemoval {
@@ -73,6 +76,7 @@ export function removalGuardFault({ reason, agent, limit, removals, isLocal }: R
     many: `this apply would remove ${things} from ${agent}, more than the ${limit} that need no consent`,
     ad_hoc: `this apply would remove ${things} from ${agent} because their module was named in an earlier apply and is not named now`,
     emptied: `this apply would remove ${things} from ${agent}, and a loop of a module has no element any longer`,
+    facts: `an automatic apply would remove ${things} from ${agent} because facts of it have changed, and waits for a person (orch apply ${agent} --allow-removals ${count})`,
   }[reason];
   const named = removals
     .slice(0, NAMED_IN_MESSAGE)

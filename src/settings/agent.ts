@@ -10,6 +10,13 @@ export const AGENT_SETTINGS = {
     minimum: 1,
     maximum: 3600,
   }),
+  'facts.directory': path({
+    summary: "directory of JSON files and programs of root that give facts of one's own",
+    placeholder: 'DIRECTORY',
+    default: '/etc/orch/facts.d',
+    pattern: '^/.*$',
+    maxLength: 4096,
+  }),
   'remote_terminal.enabled': flag({
     summary: 'let operators open shells and run commands on this machine; turning it off ends open ones',
     default: false,

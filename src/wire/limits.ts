@@ -7,7 +7,7 @@ export const LINK_LIMITS = {
   agentFrame: 1024 * 1024,
   /**
    * Limits of the JSON of a frame from an agent, so that a frame costs the orchestrator little more than its bytes. The
-   * widest object of a valid message has 64 members, and a frame has no room for 100,000 valid ones.
+   * widest object of a valid message, a mapping in a fact, has 256 members, and a frame has no room for 100,000 valid ones.
    */
   agentJson: { depth: 32, members: 100_000, width: 256 },
   /**
@@ -36,6 +36,8 @@ export const LINK_LIMITS = {
    * fits into a frame.
    */
   outputSize: 608 * 1024,
+  /** Maximum characters of the facts of an agent beside its attributes, as JSON. */
+  facts: 256 * 1024,
   /** Maximum resources of one run. */
   resources: MAX_RUN_RESOURCES,
 } as const;

@@ -1,5 +1,6 @@
 /** All messages of the agent link, one closed table per direction. No message names a node, because the socket's key does. */
 import * as Type from 'typebox';
+import { OwnFactsSchema, PartedAttributesSchema, VolatileFactsSchema } from '../kernel/facts.js';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { CheckReportSchema, DesiredCheckSchema, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
@@ -59,6 +60,21 @@ const hello = closed({
 });
 
 const attributes = closed({ type: Type.Literal('attributes'), attributes: AttributesSchema });
+
+/**
+ * Facts beside the attributes: before the inventory after each approval of the connection, when they have changed, and when they
+ * were requested. A change of volatile facts alone is not sent.
+ */
+const facts = closed({
+  type: Type.Literal('facts'),
+  parts: PartedAttributesSchema,
+  volatile: VolatileFactsSchema,
+  own: OwnFactsSchema,
+  /** Why facts of one's own may be missing in `own`; null if these are all. */
+  problem: nullable(Type.String({ maxLength: 512 })),
+  /** ID of the request that this answers. */
+  request_id: optional(count),
+});
 
 /** All unacknowledged runs in the journal; sent once after each approval of the connection. */
 const inventory = closed({
@@ -187,6 +203,7 @@ const upgradeReport = closed({
 export const AgentMessageSchemas = {
   hello,
   attributes,
+  facts,
   inventory,
   run_accepted: runAccepted,
   run_awaiting: runAwaiting,
@@ -268,6 +285,9 @@ const runConfirmed = closed({ type: Type.Literal('run_confirmed'), run_id: id })
 /** Requests the newest measurement of the machine. */
 const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_id: count });
 
+/** Requests the facts of the machine, for which it runs the programs of its own facts again. */
+const factsRequest = closed({ type: Type.Literal('facts_request'), request_id: count });
+
 const ticket = Type.String({ minLength: 16, maxLength: 128 });
 const cells = Type.Integer({ minimum: 1, maximum: 1_000 });
 
@@ -344,6 +364,7 @@ export const OrchestratorMessageSchemas = {
   run_ack: runAck,
   run_confirmed: runConfirmed,
   metrics_request: metricsRequest,
+  facts_request: factsRequest,
   terminal_open: terminalOpen,
   terminal_attach: terminalAttach,
   terminal_close: terminalClose,

@@ -101,6 +101,7 @@ function start(port: number, more: Partial<AgentOptions> = {}): Running {
       logger,
       clock,
       metrics: () => ({ enabled: true, interval: 30 }),
+      factsDirectory: () => '/nonexistent/facts.d',
       // No waiting between attempts.
       random: () => 0,
       createEngine: (directory) =>

@@ -214,6 +214,7 @@ async function wait(more: Partial<AgentOptions> = {}): Promise<Waiting> {
       logger,
       clock,
       metrics: () => ({ enabled: true, interval: 30 }),
+      factsDirectory: () => '/nonexistent/facts.d',
       random: () => 0.5,
       createEngine: (directory) =>
         new Engine({ journal: new Journal(directory), createHost: host, clock, logger: silentLogger }),

@@ -74,7 +74,7 @@ async function connect(
       engine,
       clock,
       logger: silentLogger,
-      facts: () => ({ platform: 'linux', hostname: 'box' }),
+      facts: () => ({ attributes: { platform: 'linux', hostname: 'box' }, parts: {}, volatile: {} }),
       sample: async () => SAMPLE,
       onStatus: (status, name) => statuses.push([status, name]),
       ...more,
@@ -94,7 +94,7 @@ describe('a session', () => {
     const engine = startEngine();
     const facts = { platform: 'linux', hostname: 'box' };
     const { orchestrator, statuses } = await connect(engine, {
-      facts: () => ({ ...facts, cpus: String(performance.now()) }),
+      facts: () => ({ attributes: { ...facts, cpus: String(performance.now()) }, parts: {}, volatile: {} }),
       pace: { pingInterval: 1_000, deadAfter: 5_000, factsInterval: 5 },
     });
     expect(await orchestrator.next('hello')).toMatchObject({

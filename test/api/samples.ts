@@ -55,6 +55,8 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     setAgentStatus: { ...away, body: { status: 'approved', name: 'away' } },
     removeAgent: away,
     getAgentAttributes: node,
+    getAgentFacts: node,
+    refreshAgentFacts: away,
     upgradeAgent: { ...away, body: { version: '0.0.1', force: false, wait_secs: 60 } },
     getAgentUpgrade: node,
     listEnrolmentTokens: {},

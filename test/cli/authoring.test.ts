@@ -447,6 +447,7 @@ describe('--local on a terminal', () => {
       dataDir,
       hostname: 'laptop',
       attributes: { platform: 'linux', distro: 'debian' },
+      facts: { parts: {}, own: {} },
       newId: () => ulid(5),
       openEngine: () => ({
         applies: [],

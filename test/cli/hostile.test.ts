@@ -6,6 +6,7 @@ import {
   appliedStream,
   driftDetail,
   events,
+  facts,
   haltedRollout,
   missed,
   module,
@@ -47,6 +48,7 @@ const answers: Answers = {
   ...readings,
   listAgents: { body: poisoned(agents) },
   getAgent: { body: poisoned(web1) },
+  getAgentFacts: { body: poisoned(facts) },
   listOperators: { body: poisoned(operators) },
   listTags: { body: { tags: { role: [`web${EVIL}`] } } },
   listModules: { body: [{ name: `site${EVIL}`, uploaded_at: 1, uploaded_by: `x${EVIL}` }] },
@@ -91,6 +93,7 @@ afterAll(async () => {
 const COMMANDS: readonly (readonly string[])[] = [
   ['agents'],
   ['agents', 'show', 'web-01'],
+  ['facts', 'web-01'],
   ['operator', 'list'],
   ['tags'],
   ['module', 'list'],

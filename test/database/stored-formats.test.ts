@@ -24,6 +24,7 @@ import { findOperation, listOperationResults, resultsOf } from '../../daemon/eng
 import { loadOperation } from '../../daemon/engine/operations/recovery.js';
 import { RunContents } from '../../daemon/engine/runs/run-contents.js';
 import { appliedResource, listAppliedResources, removalOf } from '../../daemon/engine/state/applied-resource-store.js';
+import { findFacts, type StoredFact, type StoredFacts } from '../../daemon/fleet/fact-store.js';
 import { messageOfRow } from '../../daemon/notify/message.js';
 import { findNotificationBySeq } from '../../daemon/notify/notification-store.js';
 import { ChannelCipher, OutputCipher } from '../../daemon/secrets/ciphers.js';
@@ -54,6 +55,13 @@ const NODE = '3f'.repeat(16);
 const START = Date.parse('2026-03-01T12:00:00Z');
 
 const party: Complete<Party> = { id: 'a'.repeat(32), name: 'ada', type: 'operator' };
+const fact: Required<StoredFact> = { value: { row: 3 }, error: 'it took longer than 5 s', since: START };
+const facts: Required<StoredFacts> = {
+  parts: { interfaces: { eth0: { mac: '52:54:00:12:34:56', ipv4: ['192.0.2.1'], ipv6: [] } }, disks: {}, mounts: [] },
+  volatile: { boot_time: 1, free_mb: { '/': 7 } },
+  own: { rack: fact },
+  problem: 'it has 80 entries',
+};
 const address = { module: 'site', kind: 'file-unix', identity: '/etc/motd', id: 'motd', name: 'the message' };
 const body = { path: '/etc/motd', content: 'one ********' };
 const taint = { '/content': [{ start: 4, end: 12, secret: 'TOKEN', tag: 'ab12' }] };
@@ -155,6 +163,8 @@ function writeColumns(directory: string): void {
     'operations.error_json': error,
     'operations.cancelled_by_json': party,
     'operations.checks_json': [checked],
+    'operations.facts_json': { 'attributes.memory_mb': 4096, 'facts.rack.row': 3, 'facts.none': null },
+    'agent_facts.facts_json': facts,
     'operation_results.result_json': result,
     'operation_outputs.output': output,
     'applied_resources.body_json': body,
@@ -175,7 +185,7 @@ function writeColumns(directory: string): void {
     ...Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, JSON.stringify(value)])),
     'operations.expect': 'c'.repeat(64),
     'meta.engine.generation': '2.41',
-    schema: '16',
+    schema: '24',
   };
   writeFileSync(join(directory, 'columns.json'), JSON.stringify(texts, null, 1));
 }
@@ -217,6 +227,7 @@ async function readColumns(directory: string): Promise<unknown> {
   return {
     operation: operationView(operation),
     ...(operation.checks !== null && { checks: operation.checks }),
+    ...(operation.facts !== null && { facts: operation.facts, reported: await findFacts(db, NODE) }),
     results: (await listOperationResults(db, id))
       .flatMap((row) => resultsOf(row, content.resources))
       .map(({ result }) => result),
@@ -305,7 +316,7 @@ function readMarks(directory: string): unknown {
 describeReleased(import.meta.url, [
   {
     name: 'columns',
-    revision: 4,
+    revision: 5,
     version: null,
     shapes: { unchanged: UnchangedSchema, result: ResourceResultSchema, output: OutputSchema },
     write: writeColumns,

@@ -4,8 +4,8 @@ import { guardReason } from '../../src/resources/removal-guard.js';
 import { rejection } from '../support/database.js';
 import { ALICE, moduleText, openBench } from '../support/engine.js';
 
-const created = { removes: true, adHoc: false, emptied: false };
-const adopted = { removes: false, adHoc: false, emptied: false };
+const created = { removes: true, adHoc: false, emptied: false, byFacts: false };
+const adopted = { removes: false, adHoc: false, emptied: false, byFacts: false };
 
 const UNCHANGED = { modules: null, selector: null, description: null };
 
@@ -28,6 +28,8 @@ describe('the removal guard', () => {
     ['an ad hoc module that was there before', [{ ...adopted, adHoc: true }], {}, null],
     ['an ad hoc module, allowed', [{ ...created, adHoc: true }], { allowed: 1 }, null],
     ['what an emptied loop made', [{ ...created, emptied: true }], {}, 'emptied'],
+    ['what changed facts take away', [{ ...created, byFacts: true }], {}, 'facts'],
+    ['what changed facts take away, allowed', [{ ...created, byFacts: true }], { allowed: 1 }, null],
     ['what an emptied loop made, allowed', [{ ...created, emptied: true }], { allowed: 1 }, null],
     ['anything at all when the limit is 0', [created], { limit: 0 }, 'many'],
     ['with 0 allowed', [created], { limit: 0, allowed: 0 }, 'many'],

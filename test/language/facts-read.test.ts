@@ -15,7 +15,7 @@ supports:
     tag.site: home
 templates:
   - id: greeting
-    content: "\${{ agent.name }} in \${{ attributes.zone }}\\n"
+    content: "\${{ agent.name }} in \${{ attributes.timezone }}\\n"
   - id: rendered
     engine: liquid
     content: |
@@ -42,13 +42,13 @@ resources:
         if: each.key != tags.alias
         resource: {file-unix: {path: "/etc/list/\${{ each.key }}", content: a}}
 verify:
-  - {when: {tag.checked: all}, http: {url: "http://\${{ attributes.address }}/"}}
+  - {when: {tag.checked: all}, http: {url: "http://\${{ attributes.fqdn }}/"}}
   - {unit: site}
 `;
 const { definition } = parseModule(MODULE);
 if (definition === null) throw new Error('the module of the test is wrong');
 const compiled = compileModule({ name: 'site', definition });
-const read = factsRead(compiled);
+const read = (agent: AgentFacts) => factsRead(compiled).values(agent);
 
 const oneOf = (...values: readonly string[]) => fc.constantFrom(...values);
 /** Some of the labels, each with one of its values. */
@@ -63,9 +63,9 @@ const facts: fc.Arbitrary<AgentFacts> = fc.record({
   attributes: labels({
     platform: ['linux', 'macos', 'windows'],
     distro: ['debian', 'alpine'],
-    zone: ['1', '2'],
+    timezone: ['1', '2'],
     version: ['11', '12'],
-    address: ['a', 'b'],
+    fqdn: ['a', 'b'],
     init_system: ['systemd', 'openrc'],
     cpus: ['1', '2'],
     arch: ['x86_64', 'aarch64'],
@@ -97,7 +97,7 @@ function outcome(agent: AgentFacts): unknown {
 
 /** A change of one fact: a label gets another value or goes away, or the agent another name. */
 const change: fc.Arbitrary<(agent: AgentFacts) => AgentFacts> = fc.oneof(
-  labels({ platform: ['linux', 'macos'], distro: ['debian'], zone: ['3'], arch: ['armv7'], cpus: ['3'] }).map(
+  labels({ platform: ['linux', 'macos'], distro: ['debian'], timezone: ['3'], arch: ['armv7'], cpus: ['3'] }).map(
     (attributes) => (agent: AgentFacts) => ({ ...agent, attributes: { ...agent.attributes, ...attributes } }),
   ),
   labels({
@@ -137,7 +137,7 @@ it('are those of clauses, variants, templates and texts, and no others', () => {
   const agent = { node_id: 'a', name: 'web-1', attributes: {}, tags: {} };
   const base = JSON.stringify(read(agent));
   const changed = (change: Partial<AgentFacts>) => JSON.stringify(read({ ...agent, ...change })) !== base;
-  for (const attribute of ['platform', 'distro', 'zone'])
+  for (const attribute of ['platform', 'distro', 'timezone'])
     expect(changed({ attributes: { [attribute]: 'x' } })).toBe(true);
   for (const tag of ['role', 'tier', 'site', 'tint', 'list', 'alias'])
     expect(changed({ tags: { [tag]: 'x' } })).toBe(true);

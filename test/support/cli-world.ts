@@ -1,5 +1,5 @@
 /** A small fleet as the API tells of it. */
-import type { Agent } from '../../src/contract/agents.js';
+import type { Agent, AgentFactsAnswer } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import type { Operation, OperationDetail, State } from '../../src/contract/operations.js';
 import type { Operator } from '../../src/contract/operators.js';
@@ -333,7 +333,31 @@ export const module = {
 export const session = { operator: operators[0], expires_at: AT + 3600 };
 
 /** Answers to every reading route. */
+export const facts: AgentFactsAnswer = {
+  attributes: {
+    platform: 'linux',
+    memory_mb: 3937,
+    interfaces: { eth0: { mac: '52:54:00:12:34:56', ipv4: ['192.0.2.10', '192.0.2.11'], ipv6: [] } },
+    disks: { sda: { size_mb: 20_480, rotational: false } },
+    mounts: [{ path: '/', device: '/dev/sda1', type: 'ext4', size_mb: 19_968 }],
+  },
+  volatile: { boot_time: 1_767_225_600, free_mb: { '/': 8_123 } },
+  facts: {
+    rack: { value: { row: 3, roles: ['cache', 'proxy'], ports: [{ name: 'a', up: true }] }, error: null, since: null },
+    site: {
+      value: 'home',
+      error: '/etc/orch/facts.d/site.sh took longer than 5 s and was ended',
+      since: 1_767_225_700,
+    },
+    other: { error: '/etc/orch/facts.d/other.json is a link; put a file of its own there', since: 1_767_225_700 },
+  },
+  problem: '/etc/orch/facts.d has 80 entries, and only the first 64 are read',
+  reported_at: 1_767_225_800,
+};
+
 export const readings: Answers = {
+  getAgentFacts: { body: facts },
+  refreshAgentFacts: { body: facts },
   getModuleReach: ({ params: { name = '' } }) => ({ body: { name, sha256: null, assignments: [], agents: [] } }),
   getStatus: {
     body: {

@@ -227,6 +227,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     requested_at: 'integer',
     updated_at: 'integer',
   },
+  agent_facts: { node_id: 'text', facts_json: 'text', reported_at: 'integer' },
   agent_standings: {
     node_id: 'text',
     standing: 'text',
@@ -316,6 +317,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     restored_json: 'text?',
     value_inputs_json: 'text?',
     values_sha256: 'text?',
+    facts_json: 'text?',
   },
   rollouts: {
     rollout_id: 'text',

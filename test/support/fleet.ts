@@ -20,6 +20,7 @@ import { type AgentTraffic, ConnectionRegistry, type EngineMessage } from '../..
 import { Contests } from '../../daemon/fleet/contests.js';
 import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js';
 import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
+import { FactReports } from '../../daemon/fleet/facts.js';
 import { InstallEndpoint } from '../../daemon/fleet/install-endpoint.js';
 import { Presence } from '../../daemon/fleet/presence.js';
 import { ShownAgents } from '../../daemon/fleet/shown-agents.js';
@@ -95,6 +96,7 @@ export class Fleet {
   };
   readonly enrolment: Enrolment;
   readonly presence: Presence;
+  readonly facts: FactReports;
   readonly contests: Contests;
   readonly gateway: AgentGateway;
   readonly listener: AgentListener;
@@ -144,6 +146,15 @@ export class Fleet {
     const isContested = (nodeId: string) => this.contests.isContested(nodeId);
     this.presence = new Presence({ uow: this.writers.presence, clock, isContested });
     const { enrolment, presence, contests } = this;
+    this.facts = new FactReports({
+      db,
+      uow: this.writers.presence,
+      clock,
+      registry,
+      changes: presence.changes,
+      answerWithin: 500,
+    });
+    const { facts } = this;
     const logger = this.logger();
     this.approvedKeys = new ApprovedKeys(db);
     this.gateway = new AgentGateway({
@@ -151,6 +162,7 @@ export class Fleet {
       registry,
       enrolment,
       presence,
+      facts,
       contests,
       traffic,
       onMetrics: () => {

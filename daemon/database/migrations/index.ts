@@ -22,6 +22,7 @@ import { listeners } from './0020-listeners.js';
 import { valueSets } from './0021-value-sets.js';
 import { oneOffValues } from './0022-one-off-values.js';
 import { moduleFiles } from './0023-module-files.js';
+import { facts } from './0024-facts.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -48,4 +49,5 @@ export const MIGRATIONS: readonly Migration[] = [
   valueSets,
   oneOffValues,
   moduleFiles,
+  facts,
 ];

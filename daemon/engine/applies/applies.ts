@@ -123,7 +123,7 @@ export class Applies {
       if (!limits.outsideWindow) refuseOutsideWindow(windows, desired.matching);
       const undoing = undoingOf(request, desired);
       if (needsUndoing(undoing)) sessions.require(agent, 'confirm');
-      await guard.check(agent, desired, limits.allowRemovals);
+      await guard.check(agent, desired, limits.allowRemovals, request.automatic === undefined);
       const dispatch = runContent(desired);
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
       if (desired.encoded.files.length > 0) sessions.require(agent, 'files');

@@ -6,6 +6,7 @@ import { SizedCache } from '../../../src/kernel/sized-cache.js';
 import { mapped } from '../../../src/kernel/steps.js';
 import type { CompiledModule } from '../../../src/language/compile-module.js';
 import type { AgentFacts } from '../../../src/language/evaluate.js';
+import { type ReadFacts, readFactsOf, withReadFacts } from '../../../src/language/facts-read.js';
 import { type GivenValues, moduleValues, valuesFor } from '../../../src/language/inputs/choose.js';
 import { inputsSet, withOneOff } from '../../../src/language/inputs/one-off-values.js';
 import {
@@ -26,6 +27,7 @@ import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
 import { isTainted, maskResource } from '../../../src/resources/tainted-body.js';
 import type { Queryable } from '../../database/schema.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
+import { reportedFacts } from '../../fleet/fact-store.js';
 import type { Tags } from '../../fleet/tag-store.js';
 import type { AgentInputs } from '../agent-inputs.js';
 import type { AgentSecrets, ResolvedSecrets } from '../agent-secrets.js';
@@ -49,12 +51,13 @@ import { secretsOf } from '../state/applied-secrets.js';
 import type { CurrentValues } from '../values/current-values.js';
 import type { GivenOneOff } from '../values/one-off-store.js';
 import { type ApplyTarget, type EarlierContent, earlierContent, restoresOf } from './earlier-content.js';
+import { type FactRemovals, NO_FACT_REMOVALS, removalsByFacts } from './fact-removals.js';
 
 /** The desired state of an agent. */
 interface WantedSet
   extends Pick<
     DesiredSet,
-    'modules' | 'resources' | 'verify' | 'content' | 'encoded' | 'isConfirmation' | 'warnings' | 'valueInputs'
+    'modules' | 'resources' | 'verify' | 'content' | 'encoded' | 'isConfirmation' | 'warnings' | 'valueInputs' | 'facts'
   > {
   /** The assignments that match the agent. */
   readonly assignments: readonly CurrentAssignment[];
@@ -67,7 +70,7 @@ export interface DesiredSet {
   readonly names: readonly string[];
   /** Earlier operation whose desired state it is, or `nothing`; null for modules. */
   readonly restores: string | null;
-  /** Remarks about an earlier desired state. */
+  /** Remarks about an earlier desired state, and about removals that changed facts cause. */
   readonly notes: readonly string[];
   /** Names of the assignments that match the agent. */
   readonly matching: readonly string[];
@@ -93,9 +96,13 @@ export interface DesiredSet {
   /** Inputs and shared values of its modules that one-off values set, by name; none for an earlier desired state. */
   readonly valueInputs: readonly string[];
   readonly warnings: RunResult['warnings'];
+  /** Reported facts on which it depends; null for an earlier desired state. */
+  readonly facts: ReadFacts | null;
+  /** Resources among `removed` that go only because such facts have changed. */
+  readonly removedByFacts: FactRemovals;
 }
 
-type Unmanaged = Omit<DesiredSet, 'wantedSha256' | 'removals' | 'removed' | 'managed'>;
+type Unmanaged = Omit<DesiredSet, 'wantedSha256' | 'removals' | 'removed' | 'managed' | 'removedByFacts'>;
 
 /** Modules that a request adds to those of the assignments. */
 interface ModuleRequest {
@@ -148,7 +155,7 @@ export class DesiredSets {
   async of(db: Queryable, agent: AgentInputs, request: ModuleRequest): Promise<DesiredSet> {
     const { assignments, ...wanted } = await this.wanted(db, agent, request);
     const matching = assignments.map(({ name }) => name);
-    return this.withManaged(db, agent.row, {
+    const set = await this.withManaged(db, agent.row, {
       ...wanted,
       names: wanted.modules.map(({ name }) => name),
       restores: null,
@@ -156,17 +163,39 @@ export class DesiredSets {
       matching,
       assignments: matching,
     });
+    if (set.removed.length === 0 || set.facts === null) return set;
+    const removedByFacts = await removalsByFacts(db, {
+      stateOperationId: agent.row.state_operation_id,
+      removed: set.removed,
+      now: set.facts,
+      resourcesWith: async (facts) => (await this.wanted(db, agent, request, facts)).resources,
+    });
+    return { ...set, removedByFacts, notes: notesOfRemovals(removedByFacts) };
   }
 
-  /** Returns what the agent is to have, without what an apply would remove. Throws as `of` does. */
-  async wanted(db: Queryable, agent: AgentInputs, request: ModuleRequest): Promise<WantedSet> {
+  /**
+   * Returns what the agent is to have, without what an apply would remove. Throws as `of` does.
+   * @param before values of reported facts that replace those of now
+   */
+  async wanted(
+    db: Queryable,
+    agent: AgentInputs,
+    request: ModuleRequest,
+    before: ReadFacts | null = null,
+  ): Promise<WantedSet> {
     const { named: given, sent = [], oneOff = null } = request;
     const { current, assignments: all, secrets, values: stored } = this.options;
     const named = [...new Set([...given, ...sent.map(({ name }) => name)])];
-    const assignments = await all.matching(db, agent);
+    const assignments =
+      before === null
+        ? await all.matching(db, agent)
+        : await all.of(db, withReadFacts(factsOf(agent.row, agent.tags), before));
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], { sent, revision: agent.modules });
-    const facts = factsOf(agent.row, agent.tags);
+    const known = factsOf(agent.row, agent.tags);
+    const areReported = modules.some((module) => module.facts.areReported);
+    const now = areReported ? { ...known, facts: await reportedFacts(db, agent.row.node_id) } : known;
+    const facts = before === null ? now : withReadFacts(now, before);
     const fleet = await stored.of(db, agent, assignments);
     const values = valuesFor(oneOff === null ? fleet : withOneOff(fleet, oneOff.read), facts);
     const names = new Set(
@@ -181,7 +210,7 @@ export class DesiredSets {
       own,
       modules.map(({ compiled }) => compiled),
     );
-    return { ...resolution, modules, assignments, isConfirmation, valueInputs };
+    return { ...resolution, modules, assignments, isConfirmation, valueInputs, facts: readFactsOf(modules, facts) };
   }
 
   /**
@@ -229,13 +258,21 @@ export class DesiredSets {
       isConfirmation: inputs.stateSha256 === encoded.sha256,
       valueInputs: [],
       warnings: [],
+      facts: null,
     });
   }
 
   /** Adds the managed resources to a set, and removals of those that it does not contain. */
   private async withManaged(db: Queryable, agent: AgentRow, set: Unmanaged): Promise<DesiredSet> {
     const { resources, encoded } = set;
-    const unmanaged = { ...set, wantedSha256: encoded.sha256, removals: [], removed: [], managed: [] };
+    const unmanaged = {
+      ...set,
+      wantedSha256: encoded.sha256,
+      removals: [],
+      removed: [],
+      managed: [],
+      removedByFacts: NO_FACT_REMOVALS,
+    };
     if (set.isConfirmation) return unmanaged;
     // Holding the lane keeps every apply of the agent from ending during the read.
     const managed = await this.options.lanes.enter(agent.node_id, () => listAppliedResources(db, agent.node_id));
@@ -250,7 +287,7 @@ export class DesiredSets {
     if (isSecret) return this.resolve(db, request);
     const parts = modules.map(({ name, sha256, compiled, facts: read }) => {
       const { inputs, shared, problems } = moduleValues(compiled, values);
-      return [name, sha256, adHoc.has(name), ...read(facts), inputs, shared, problems];
+      return [name, sha256, adHoc.has(name), read.values(facts), inputs, shared, problems];
     });
     const key = JSON.stringify(parts);
     const known = this.shared.get(key);
@@ -325,6 +362,18 @@ export class DesiredSets {
     }
     return located;
   }
+}
+
+/** Maximum number of removals that notes name. */
+const NOTED_REMOVALS = 5;
+
+function notesOfRemovals(removals: FactRemovals): readonly string[] {
+  const named = [...removals].slice(0, NOTED_REMOVALS);
+  const more = removals.size - named.length;
+  return [
+    ...named.map(([{ kind, identity }, change]) => `${kind} ${identity} goes because ${change}`),
+    ...(more > 0 ? [`changed facts take ${more} more resources away`] : []),
+  ];
 }
 
 /** Returns the remarks of an operator's interest. `hashes` are those of the present values. */

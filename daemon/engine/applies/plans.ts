@@ -218,12 +218,12 @@ function planResult({ agent, desired, endsTrial, refusals, observed, startedAt, 
   };
 }
 
-/** Returns the members of a result that only an earlier desired state has. */
+/** Returns the members of a result about an earlier desired state, and remarks. */
 export const earlierMembers = ({
   restores,
   notes,
 }: Pick<DesiredSet, 'restores' | 'notes'>): Pick<RunResult, 'restores' | 'notes'> =>
-  restores === null ? {} : { restores, notes: [...notes] };
+  restores !== null ? { restores, notes: [...notes] } : notes.length > 0 ? { notes: [...notes] } : {};
 
 /** Returns the hash of a plan: of the content that an apply would store, and of what the agent observed. */
 const planHash = (desired: string, observed: string): string => `${desired}.${observed}`;

@@ -24,11 +24,15 @@ export class RemovalGuard {
     this.options = options;
   }
 
-  /** Throws `removal_guard`. @param allowed number of removals that the caller allows; null for the limit */
-  async check(agent: AgentWithInputs, desired: DesiredSet, allowed: number | null): Promise<void> {
+  /**
+   * Throws `removal_guard`.
+   * @param allowed number of removals that the caller allows; null for the limit
+   * @param isAttended false for an apply that no person has asked for
+   */
+  async check(agent: AgentWithInputs, desired: DesiredSet, allowed: number | null, isAttended = true): Promise<void> {
     const { db, assignments } = this.options;
     const limit = this.options.limit();
-    const { managed, modules, restores } = desired;
+    const { managed, modules, restores, removedByFacts } = desired;
     const named = new Set(desired.names);
     const failed = new Set(desired.content.failures.map((result) => resourceKey(result)));
     const removed = desired.removed.filter((row) => !failed.has(keyText(row)));
@@ -39,6 +43,7 @@ export class RemovalGuard {
         removes: isRemoved(row),
         adHoc: row.ad_hoc === 1 && !named.has(row.module),
         emptied: emptied.has(row),
+        byFacts: !isAttended && removedByFacts.has(row),
       })),
       managed: managed.length,
       limit,
@@ -57,12 +62,12 @@ export class RemovalGuard {
       reason,
       agent: agentLabel(agent),
       limit,
-      removals: rows.map(({ module, kind, identity }, index) => ({
-        module,
-        kind,
-        identity,
-        cause: causes[index] ?? '',
-        isLeftOut: restores === null && known.has(module) && !named.has(module),
+      removals: rows.map((row, index) => ({
+        module: row.module,
+        kind: row.kind,
+        identity: row.identity,
+        cause: removedByFacts.get(row) ?? causes[index] ?? '',
+        isLeftOut: restores === null && known.has(row.module) && !named.has(row.module),
       })),
       isLocal: false,
     });

@@ -374,7 +374,8 @@ export class AutomaticApplies {
       if (!isFault(error)) throw error;
       const { code, message } = error;
       if (code === 'removal_guard') {
-        await this.stopAgent(evaluated, assignment, { code, message });
+        const isByFacts = error.data?.reason === 'facts';
+        await this.stopAgent(evaluated, assignment, { code: isByFacts ? 'facts_removal' : code, message });
         this.waiting.delete(nodeId);
       } else if (PASSING.includes(code)) {
         this.postpone(nodeId, RETRY);

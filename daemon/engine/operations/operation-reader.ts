@@ -392,7 +392,7 @@ function resultOf(
 ): RunResult {
   const { node_name, kind, assignments, rollout_id, requested_by, values, ...detail } = operation;
   const has_changes = detail.resources.some(({ status }) => status === 'changed');
-  const remarks = detail.restores === undefined ? {} : { notes: [...notes] };
+  const remarks = detail.restores === undefined && notes.length === 0 ? {} : { notes: [...notes] };
   const trial = endsTrial.length === 0 ? {} : { ends_trial: [...endsTrial] };
   return { ...detail, has_changes, warnings: [...warnings], plan_hash: null, ...remarks, ...trial };
 }

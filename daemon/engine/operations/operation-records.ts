@@ -75,7 +75,7 @@ export class OperationRecords {
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
     const { id, agent, desired, rollout, dispatch, sources, outsideWindow } = operation;
-    const { content, encoded, isConfirmation } = desired;
+    const { content, encoded, facts, isConfirmation } = desired;
     const queued: OperationState = { state: 'queued' };
     const state = operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued;
     const number = epoch.next();
@@ -103,7 +103,7 @@ export class OperationRecords {
     const unchanged = { finished_at: null, cancelled_by: null, checks: null, restored: null };
     const { live, onCommitted } = await uow.write(async (tx, emit) => {
       const onCommitted = await epoch.reserve(tx, number);
-      const contentId = await begin(tx, { ...record, ...columnsOf(state), ...unchanged, summary }, encoded);
+      const contentId = await begin(tx, { ...record, ...columnsOf(state), ...unchanged, summary, facts }, encoded);
       const live = new LiveOperation({
         facts: { ...record, outsideWindow, sources, endsTrial: agent.row.trial_operation_id !== null },
         state,

@@ -3,6 +3,7 @@
 import { expressionBuilder, sql, type Updateable } from 'kysely';
 import { encodeTime } from 'ulid';
 import { Fault } from '../../../src/kernel/fault.js';
+import type { ReadFacts } from '../../../src/language/facts-read.js';
 import type { CheckResult } from '../../../src/resources/checks/check.js';
 import type { DesiredResource } from '../../../src/resources/desired.js';
 import type { Restored } from '../../../src/resources/restored.js';
@@ -33,6 +34,7 @@ interface OperationValues {
   readonly restored: Restored | null;
   /** Inputs that its one-off values set; null for none. */
   readonly value_inputs: readonly string[] | null;
+  readonly facts: ReadFacts | null;
 }
 
 const columns = jsonColumns<OperationValues>({
@@ -44,6 +46,7 @@ const columns = jsonColumns<OperationValues>({
   checks: true,
   restored: true,
   value_inputs: true,
+  facts: true,
 });
 
 export type OperationRow = Decoded<Row<'operations'>, OperationValues>;
@@ -102,6 +105,7 @@ const STORED = [
   'puts_back',
   'value_inputs_json',
   'values_sha256',
+  'facts_json',
 ] as const satisfies readonly (keyof OperationTable)[];
 
 const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0, keeps_snapshot: 0 };

@@ -1,10 +1,12 @@
 /** `orch drift adopt`: a patch of the modules that declares what a machine has. */
+
 import { isAbsolute, relative, resolve } from 'node:path';
 import type { ApiClient } from '../../client/api-client.js';
 import type { Agent } from '../../contract/agents.js';
 import type { DriftResource } from '../../contract/runs.js';
 import { Fault } from '../../kernel/fault.js';
 import { declarations } from '../../language/declarations.js';
+import type { AgentFacts } from '../../language/evaluate.js';
 import type { Context } from '../context.js';
 import { argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
@@ -12,6 +14,7 @@ import { agentHandle, count } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
 import { ENDING, readModuleFiles } from '../modules/find-modules.js';
 import { prepareFile, type ReadModule, requireValid, storedModules } from '../modules/read-modules.js';
+import { factsOfAgents } from '../nodes/agent-facts.js';
 import { chooseResources } from '../nodes/choose-resources.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { list } from '../options.js';
@@ -47,7 +50,14 @@ export const adoptDrift = defineCommand({
     const hint = `see what has drifted: orch drift latest ${agentHandle(agent)}`;
     const chosen = chooseResources(words, different, { agent, what: 'drifted', hint });
     const sources = files ?? (await storedSources(context, api, chosen));
-    const { patches, byHand } = await adoptAll({ agent, chosen, sources });
+    const modules = sources.map(({ module }) => module);
+    const [facts] = await factsOfAgents(api, [agent], { modules, signal });
+    const { patches, byHand } = await adoptAll({
+      agent,
+      facts: facts ?? { ...agent, name: agent.name ?? '' },
+      chosen,
+      sources,
+    });
     for (const { resource, why } of byHand) context.warn(`${resourceName(resource)} is to be adopted by hand: ${why}`);
     if (files === null && patches.length > 0) {
       context.note('The patch is of the stored modules; of your files with: -f FILE');
@@ -112,6 +122,7 @@ async function storedSources(
 
 interface Adoption {
   readonly agent: Agent;
+  readonly facts: AgentFacts;
   readonly chosen: readonly DriftResource[];
   readonly sources: readonly Source[];
 }
@@ -127,9 +138,8 @@ interface Adopted {
 }
 
 /** Edits the modules, one resource after another. */
-async function adoptAll({ agent, chosen, sources }: Adoption): Promise<Adopted> {
+async function adoptAll({ agent, facts, chosen, sources }: Adoption): Promise<Adopted> {
   const { adoptResource } = await import('../modules/adopt-resource.js');
-  const facts = { ...agent, name: agent.name ?? '' };
   const { declared } = declarations({
     modules: sources.map(({ module }) => module.compiled),
     agent: facts,

@@ -28,6 +28,7 @@ import {
 } from '../modules/read-modules.js';
 import { storedSets, valuesOf } from '../modules/stored-values.js';
 import { splitPaths, type ValuesFile, withFiles } from '../modules/value-files.js';
+import { factsOfAgents } from '../nodes/agent-facts.js';
 import { choice } from '../options.js';
 import { type Line, lines, linesOf, stackOf, styled, type View } from '../outcome.js';
 import { plainText } from '../render/paint.js';
@@ -115,7 +116,14 @@ export async function impactOf(
     reached.flatMap(({ names }) => [...names]),
     signal,
   );
-  return reached.map(({ agent, names, tried }) => {
+  const known = await factsOfAgents(
+    api,
+    reached.map(({ agent }) => agent),
+    { modules: [...changed, ...stored, ...reached.flatMap(({ tried }) => tried)], signal, nameOf: agentHandle },
+  );
+  return reached.flatMap(({ agent, names, tried }, index) => {
+    const facts = known[index];
+    if (facts === undefined) return [];
     const before = withTried<ReadModule>(
       stored.filter(({ name }) => names.has(name)),
       tried,
@@ -123,7 +131,6 @@ export async function impactOf(
     const after = [...names].flatMap(
       (name) => changed.find((module) => module.name === name) ?? before.find((module) => module.name === name) ?? [],
     );
-    const facts = factsOf(agent);
     const own = matchingAssignments(assignments, agent);
     const given = { before: valuesOf(sets, own), after: valuesOf(withFiles(sets, values), own) };
     const { node_id, name } = facts;
@@ -137,8 +144,6 @@ export async function impactOf(
     };
   });
 }
-
-const factsOf = (agent: Agent) => ({ ...agent, name: agentHandle(agent) });
 
 export interface DesiredChange {
   readonly change: 'added' | 'changed' | 'removed';

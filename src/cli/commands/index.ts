@@ -188,6 +188,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     'show the effect of changed module files on the fleet',
     async () => (await import('./impact.js')).command,
   ),
+  entry(
+    'facts',
+    'show the facts of an agent, which modules can use',
+    async () => (await import('./facts.js')).showFacts,
+  ),
   entry('metrics', 'show the measurements of an agent', async () => (await metrics()).showMetrics),
   entry('top', 'watch the whole fleet live', async () => (await metrics()).showFleet),
   entry('explain', 'show the origin of a resource on an agent', async () => (await state()).explainResource),
@@ -334,7 +339,7 @@ export const GROUPS: readonly Group[] = [
 /** Sections of the top-level help. */
 export const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Get started', ['quickstart', 'status', 'doctor', 'operator', 'login', 'logout', 'profile', 'config']],
-  ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'metrics', 'top']],
+  ['Fleet', ['agents', 'enroll', 'discover', 'tags', 'facts', 'metrics', 'top']],
   [
     'Modules',
     [

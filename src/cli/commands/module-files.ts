@@ -1,4 +1,5 @@
 /** The commands of `orch module` that read module files: validate, check, deps, publish and diff. */
+
 import type { ApiClient } from '../../client/api-client.js';
 import type { Assignment } from '../../contract/assignments.js';
 import { Fault, isFault } from '../../kernel/fault.js';
@@ -29,6 +30,7 @@ import {
 import { validated } from '../modules/send-modules.js';
 import { storedSets, valuesOf } from '../modules/stored-values.js';
 import { splitPaths, withFiles } from '../modules/value-files.js';
+import { factsOfAgents } from '../nodes/agent-facts.js';
 import { integer, list, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
 import { readAttributes, readTags } from '../tag-arguments.js';
@@ -82,7 +84,7 @@ export const checkModules = defineCommand({
     const modules = readModules(split.modules);
     const described = tag.length > 0 || attribute.length > 0;
     const tags = readTags(tag);
-    const fleet = described ? null : await readFleet(context);
+    const fleet = described ? null : await readFleet(context, modules);
     const agents = fleet?.agents ?? [imagined(tags, readAttributes(attribute))];
     const sets = withFiles(fleet?.sets ?? [], split.values);
     const checked = agents.map((agent) =>
@@ -214,14 +216,14 @@ interface Fleet {
   readonly sets: readonly NamedSet[];
 }
 
-async function readFleet(context: Context): Promise<Fleet> {
+async function readFleet(context: Context, modules: readonly ReadModule[]): Promise<Fleet> {
   const { signal } = context;
   try {
     const api = await context.api();
     const agents = await allAgents(api, { status: 'approved', signal });
     if (agents.length > 0) {
       const assignments = await api.call('listAssignments', { signal });
-      const named = agents.map((agent) => ({ ...agent, name: agentName(agent) }));
+      const named = await factsOfAgents(api, agents, { modules, signal, nameOf: agentName });
       return { agents: named, assignments, sets: await storedSets(api, signal) };
     }
   } catch (error) {

@@ -7,6 +7,7 @@ import type { State } from '../../contract/operations.js';
 import { Fault } from '../../kernel/fault.js';
 import { showClause } from '../../language/clause.js';
 import { type Declaration, type DeclaredVariant, declarations } from '../../language/declarations.js';
+import type { AgentFacts } from '../../language/evaluate.js';
 import type { GivenValues } from '../../language/inputs/choose.js';
 import type { Context } from '../context.js';
 import { defineCommand, optionalList } from '../define-command.js';
@@ -23,6 +24,7 @@ import {
   withTried,
 } from '../modules/read-modules.js';
 import { storedSets, valuesOf } from '../modules/stored-values.js';
+import { factsOfAgents } from '../nodes/agent-facts.js';
 import { isSelection, readEach, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodeArgument, optionalNodesArgument } from '../nodes/resolve-node.js';
 import { list } from '../options.js';
@@ -199,7 +201,8 @@ async function explainOn(
   const names = [...assigned, ...(last?.modules ?? []), ...state.applied.map((one) => one.module), ...module];
   const modules = withTried(await storedModules(api, names, signal), await triedModules(api, agent, signal));
   const values = valuesOf(await storedSets(api, signal), assignments);
-  return explain({ agent, wanted, state, modules, assignments, values });
+  const [facts] = await factsOfAgents(api, [agent], { modules, signal });
+  return facts === undefined ? [] : explain({ facts, wanted, state, modules, assignments, values });
 }
 
 /** Returns the last apply of an agent; null if there is none. */
@@ -208,7 +211,7 @@ async function lastApply(api: ApiClient, { operation_id }: State, signal: AbortS
 }
 
 interface Question {
-  readonly agent: Agent;
+  readonly facts: AgentFacts;
   readonly wanted: string;
   readonly state: State;
   readonly modules: readonly (StoredModule | TriedModule)[];
@@ -216,8 +219,7 @@ interface Question {
   readonly values: GivenValues;
 }
 
-function explain({ agent, wanted, state, modules, assignments, values }: Question): readonly Explanation[] {
-  const facts = { ...agent, name: agent.name ?? '' };
+function explain({ facts, wanted, state, modules, assignments, values }: Question): readonly Explanation[] {
   const compiled = modules.map((module) => module.compiled);
   const { declared } = declarations({ modules: compiled, agent: facts, secret: unknownSecrets, values });
   const isWanted = ({ kind, identity, id }: { kind: string; identity: string; id?: string | null }) =>

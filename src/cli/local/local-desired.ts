@@ -191,7 +191,12 @@ export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesi
   const failed = new Set(desired.failures.map(resourceKey));
   const removed = desired.removed.filter((one) => !failed.has(resourceKey(one)));
   const reason = guardReason({
-    removals: removed.map((one) => ({ removes: removesSomething(one), adHoc: !named.has(one.module), emptied: false })),
+    removals: removed.map((one) => ({
+      removes: removesSomething(one),
+      adHoc: !named.has(one.module),
+      emptied: false,
+      byFacts: false,
+    })),
     managed: state.applied.length,
     limit: LIMIT,
     allowed,

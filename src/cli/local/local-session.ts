@@ -1,4 +1,5 @@
 /** A session of `--local`: this machine, its believed state, and the lock on its directory. */
+
 import { createHash, createHmac } from 'node:crypto';
 import type { Agent } from '../../contract/agents.js';
 import { holdDataDirectory } from '../../identity/data-directory.js';
@@ -7,6 +8,7 @@ import { isSecretName } from '../../kernel/ids.js';
 import { VERSION } from '../../kernel/version.js';
 import type { AgentFacts } from '../../language/evaluate.js';
 import type { SecretSource } from '../../language/filling.js';
+import type { ValueMap } from '../../language/values.js';
 import type { LocalApply, LocalEngine, LocalMachine } from '../../programs/local.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import type { Context } from '../context.js';
@@ -75,11 +77,12 @@ function announcedBy(applies: readonly LocalApply[]): ReadonlyMap<string, boolea
 }
 
 /** Returns the facts of this machine. Its node ID only needs to be stable. */
-const factsOf = ({ hostname, attributes }: LocalMachine, tags: AgentFacts['tags']): AgentFacts => ({
+const factsOf = ({ hostname, attributes, facts }: LocalMachine, tags: AgentFacts['tags']): AgentFacts => ({
   node_id: createHash('sha256').update(`local ${hostname}`).digest('hex').slice(0, 32),
   name: hostname,
   attributes,
   tags,
+  facts: { parts: facts.parts, own: facts.own as ValueMap },
 });
 
 const agentOf = ({ node_id, name, attributes, tags }: AgentFacts): Agent => ({

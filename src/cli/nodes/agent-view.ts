@@ -2,7 +2,7 @@
 import type { Agent } from '../../contract/agents.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { compareVersions } from '../../release/version-order.js';
-import { agentName, formatTags, formatTime, NONE, textOrNone } from '../format.js';
+import { agentName, formatBytes, formatTags, formatTime, NONE, textOrNone } from '../format.js';
 import {
   type FieldsView,
   fields,
@@ -47,6 +47,10 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
     },
     { title: 'ADDRESS', wide: true },
     { title: 'LAST CONNECTED', wide: true },
+    { title: 'FQDN', wide: true },
+    { title: 'KERNEL', wide: true },
+    { title: 'PROCESSORS', wide: true, right: true },
+    { title: 'MEMORY', wide: true, right: true },
   ],
   rows: agents.map((agent) => [
     textOrNone(agent.name),
@@ -60,11 +64,21 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
     versionOf(agent, version),
     agent.initial_ip,
     wide ? textOrNone(formatTime(agent.connected_at)) : '',
+    ...(wide ? factCells(agent) : ['', '', '', '']),
   ]),
   empty: filtered
     ? 'No matching agents. List all with: orch agents'
     : 'No agents. Add a machine with: orch enroll create',
 });
+
+/** Returns the facts of a long list. */
+function factCells({ attributes }: Agent): readonly Span[] {
+  const bytes = Number(attributes.memory_bytes);
+  const memory = bytes > 0 ? formatBytes(bytes) : '';
+  return [attributes.fqdn, attributes.kernel, attributes.processors ?? attributes.cpus, memory].map((text = '') =>
+    textOrNone(text),
+  );
+}
 
 /** Returns the version of an agent, and how it differs from that of the orchestrator. */
 function versionOf({ agent_version }: Agent, version: string): Span {

@@ -1,6 +1,6 @@
 /** Shows standings of agents: how machines relate to what their assignments give them. */
 import type { Agent } from '../../contract/agents.js';
-import { STANDINGS } from '../../contract/standing-names.js';
+import { STANDINGS, type StopCode } from '../../contract/standing-names.js';
 import type { StandingCounts, Trial } from '../../contract/standings.js';
 import { formatTime, NONE } from '../format.js';
 import { type Line, type Span, styled } from '../outcome.js';
@@ -36,12 +36,16 @@ export function standingFields(agent: Agent): readonly (readonly [label: string,
             'Automation',
             [
               styled('bad', `stopped since ${formatTime(automation_stopped.since)}`),
-              `: ${automation_stopped.message}; go on: orch apply ${agent.name ?? agent.node_id}, or orch assignments resume ASSIGNMENT`,
+              `: ${automation_stopped.message}${goOn(agent, automation_stopped.code)}`,
             ],
           ] as const,
         ];
   return [['Standing', [styled(style, word), `${since}${reason}`]], ...trialFields(agent), ...stopped];
 }
+
+/** Returns how an operator goes on. A stop because of changed facts names the command itself: resuming would stop again. */
+const goOn = ({ name, node_id }: Agent, code: StopCode): string =>
+  code === 'facts_removal' ? '' : `; go on: orch apply ${name ?? node_id}, or orch assignments resume ASSIGNMENT`;
 
 /** Returns the field of a trial: who began it, and what ends it. Older orchestrators know no trials. */
 function trialFields({ trial = null, name, node_id }: Agent): readonly (readonly [label: string, value: Line])[] {

@@ -1,6 +1,6 @@
 /** Rules on conditions and loops: they can be read, fit the types of their values, and stay within the limits. */
 import { escapePointer } from '../../kernel/validator.js';
-import { conditionProblem, type Scope } from '../expression-types.js';
+import { type Scope, typeProblem } from '../expression-types.js';
 import { dataOf, type LocatedMap, member, placeAt, scalarAt } from '../located.js';
 import { readLoop } from '../loop.js';
 import type { RuleContext } from '../outline.js';
@@ -67,6 +67,6 @@ function checkCondition(node: LocatedMap, path: string, scope: Scope, { mistakes
   const condition = scalarAt(node, '/if');
   if (typeof condition?.value !== 'string' || condition.value === '') return;
   const parsed = parseCondition(condition.value);
-  const problem = typeof parsed === 'string' ? parsed : conditionProblem(parsed, scope);
+  const problem = typeof parsed === 'string' ? parsed : typeProblem(parsed, scope);
   if (problem !== null) mistakes.error('condition_invalid', problem, `${path}/if`, condition);
 }

@@ -2,6 +2,7 @@
 import {
   certainType,
   insertionProblem,
+  loopedType,
   presentFields,
   type Scope,
   typeOfArgument,
@@ -50,6 +51,9 @@ function declared(types: Readonly<Record<string, ValueType>>): ValueType {
   return { type: 'map', fields: new Map(fields), of: null, isDeclared: true };
 }
 
+/** A parameter would lose that the fact has to be checked for each agent. */
+const OWN_FACT = 'a fact of your own cannot be a parameter; name it in the template that is rendered';
+
 class Check {
   readonly problems: TypedProblem[] = [];
   private readonly known: KnownTemplates;
@@ -97,7 +101,7 @@ class Check {
   private loop({ offset, name, source, parts, otherwise }: TemplateLoop, scope: Scope): void {
     this.all(otherwise, scope);
     const type = certainType(source, scope);
-    const element = typeof type === 'string' ? type : typeOfElement(type);
+    const element = typeof type === 'string' ? type : typeOfElement(loopedType(source, type));
     if (scope.locals?.has(name)) {
       this.report(offset, `${quoted(name)} is the name of something around this loop; choose another name`);
     } else if (typeof element === 'string') this.report(offset, element);
@@ -125,7 +129,8 @@ class Check {
     }
     const locals = new Map<string, FieldType>();
     for (const { name, value } of given) {
-      const typed = typeOfArgument(value, scope);
+      const isOwnFact = 'from' in value && value.from === 'facts';
+      const typed = isOwnFact ? OWN_FACT : typeOfArgument(value, scope);
       if (typeof typed === 'string') {
         this.report(offset, typed);
         return;

@@ -30,7 +30,20 @@ type Tag = Extract<Token, { readonly type: 'tag' }>;
 
 const NAME = /^[A-Za-z_]\w*$/;
 /** Names that expressions give a meaning already. */
-const TAKEN = ['inputs', 'tags', 'attributes', 'agent', 'shared', 'secrets', 'each', FORLOOP, 'true', 'false', 'nil'];
+const TAKEN = [
+  'inputs',
+  'tags',
+  'attributes',
+  'facts',
+  'agent',
+  'shared',
+  'secrets',
+  'each',
+  FORLOOP,
+  'true',
+  'false',
+  'nil',
+];
 
 class Parser {
   readonly problems: TemplateProblem[] = [];

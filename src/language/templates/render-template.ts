@@ -1,5 +1,5 @@
 /** Renders a template with an engine for an agent. */
-import { type Environment, evaluate, isTrue, valueOfReference } from '../evaluate.js';
+import { type Environment, evaluate, isTrue, textsOfFact, valueOfReference } from '../evaluate.js';
 import { type FillContext, GrowingText, missing, report } from '../filling.js';
 import type { Expression, Reference } from '../parse-expression.js';
 import { quoted } from '../printable.js';
@@ -87,6 +87,7 @@ class Rendering {
   private loop({ name, source, parts, otherwise }: TemplateLoop, environment: Environment): void {
     const value = this.value(source, environment);
     if (value === null) return;
+    if (source.reference.from === 'facts') textsOfFact(source.reference, value);
     const elements = elementsOf(value);
     if (elements.length === 0) this.all(otherwise, environment);
     for (const [index, element] of elements.entries()) {

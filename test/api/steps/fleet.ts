@@ -21,6 +21,11 @@ export async function agents(world: World): Promise<void> {
   await world.refuses('getAgent', ABSENT, 'agent_not_found');
   await world.gives('getAgentAttributes', { params: { node_id: connected } }, 200);
   await world.refuses('getAgentAttributes', ABSENT, 'agent_not_found');
+  await world.gives('getAgentFacts', { params: { node_id: connected } }, 200);
+  await world.refuses('getAgentFacts', ABSENT, 'agent_not_found');
+  await world.gives('refreshAgentFacts', { params: { node_id: connected } }, 200);
+  await world.refuses('refreshAgentFacts', { params: { node_id: away } }, 'agent_not_connected');
+  await world.refuses('refreshAgentFacts', ABSENT, 'agent_not_found');
   await world.refuses('removeAgent', ABSENT, 'agent_not_found');
   await world.refuses('removeAgent', { params: { node_id: away } }, 'agent_not_rejected');
   await world.gives('removeAgent', { params: { node_id: rejected } }, 204);

@@ -107,7 +107,7 @@ async function runAgent({ address, name, token }: AgentOptions, onAnswer: () => 
           engine,
           clock,
           logger: silentLogger,
-          facts: () => facts,
+          facts: () => ({ attributes: facts, parts: {}, volatile: {} }),
           sample: async () => newSample(),
           enrolmentToken: offered,
           onStatus,

@@ -23,6 +23,7 @@ import { addValueSetRevision, putValueSet, setValuesRevision } from '../../../di
 import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
+import { putFacts } from '../../../dist/daemon/fleet/fact-store.js';
 import { setTag } from '../../../dist/daemon/fleet/tag-store.js';
 import { insertWindow } from '../../../dist/daemon/maintenance/window-store.js';
 import { insertSamples } from '../../../dist/daemon/metrics/metrics.js';
@@ -135,6 +136,12 @@ await uow.write(async (tx, emit) => {
     metadata: { request_id: 'request-3' },
   });
   await setTag(tx, node_id, 'role', 'web');
+  const parts = { interfaces: { eth0: { mac: '52:54:00:12:34:56', ipv4: ['192.0.2.1'], ipv6: [] } } };
+  const rack = { value: { row: 3 }, error: null, since: null };
+  await putFacts(tx, node_id, {
+    facts: { parts, volatile: { boot_time: 1 }, own: { rack }, problem: null },
+    reported_at: 1,
+  });
   await addModuleRevision(tx, {
     name: 'motd',
     sha256: '0'.repeat(64),
