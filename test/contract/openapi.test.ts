@@ -80,7 +80,8 @@ describe('the OpenAPI document', () => {
     expect(document.openapi).toBe('3.1.0');
     expect(document.info).toMatchObject({ title: 'orch management API', version: '0.1.0' });
     for (const name of Object.keys(document.components.schemas)) expect(name).toMatch(/^[a-zA-Z0-9._-]+$/);
-    for (const path of Object.keys(document.paths)) expect(path).toMatch(/^\/api\/v1(\/[a-z0-9.-]+|\/\{[a-z][a-z0-9_]*\})+$/);
+    for (const path of Object.keys(document.paths))
+      expect(path).toMatch(/^\/api\/v1(\/[a-z0-9.-]+|\/\{[a-z][a-z0-9_]*\})+$/);
     for (const { method } of operations) expect(['get', 'post', 'put', 'delete']).toContain(method);
   });
 
