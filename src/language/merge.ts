@@ -73,34 +73,41 @@ function checkAbsences(nodes: readonly Node[], byKey: ReadonlyMap<string, number
 
 /** Reports resources that change a part of a file that another one has as a whole, or that would undo each other. */
 function checkEdits(nodes: readonly Node[], byKey: ReadonlyMap<string, number>, errors: ResolutionError[]): void {
-  const inFiles = new Map<string, Node[]>();
+  const inFiles = new Map<string, Part[]>();
   for (const node of nodes) {
-    const path = node.first.option.kind.kind.edits?.(node.first.body);
+    const { kind } = node.first.option.kind;
+    const path = kind.edits?.(node.first.body);
     if (path === undefined) continue;
-    const others = inFiles.get(path) ?? [];
-    inFiles.set(path, others);
-    const report = (why: string) => {
+    const report = (message: string) => {
       const { module, option } = node.first;
-      errors.push({ code: 'module_conflict', module: module.name, path: option.path, message: why });
+      errors.push({ code: 'module_conflict', module: module.name, path: option.path, message });
     };
     const whole = nodes[byKey.get(keyInFamily('path', path, node.first.module.name)) ?? -1];
     if (whole !== undefined && isWhole(whole.first.option.kind.kind.kind, whole.first.body) && !isAbsent(whole)) {
-      const { kind } = whole.first.option.kind.kind;
-      const as = kind === 'file-unix' ? 'with its whole content; put it there' : `as ${kind}; declare another path`;
+      const other = whole.first.option.kind.kind.kind;
+      const as = other === 'file-unix' ? 'with its whole content; put it there' : `as ${other}; declare another path`;
       const declared = `${quoted(path)}, which ${placeOfRealized(whole.first)} declares ${as}, or drop one of them`;
       report(`${placeOfRealized(node.first)} changes a part of ${declared}`);
     }
-    const rival = others.find((other) => excludes(node, other) || excludes(other, node));
+    const part = { kind: kind.kind, body: node.first.body, node, forbids: kind.forbids?.(node.first.body) ?? null };
+    const parts = inFiles.get(path) ?? [];
+    inFiles.set(path, parts);
+    const rival = parts.find((other) => part.forbids?.(other) === true || other.forbids?.(part) === true);
     if (rival !== undefined) {
-      const places = `${placeOfRealized(rival.first)} and ${placeOfRealized(node.first)}`;
+      const places = `${placeOfRealized(rival.node.first)} and ${placeOfRealized(node.first)}`;
       report(`${places} undo each other in ${quoted(path)}; drop one of them, or make the pattern narrower`);
     }
-    others.push(node);
+    parts.push(part);
   }
 }
 
-const excludes = ({ first: own }: Node, { first: other }: Node): boolean =>
-  own.option.kind.kind.forbids?.(own.body, { kind: other.option.kind.kind.kind, body: other.body }) === true;
+/** A resource that changes a part of a file. */
+interface Part {
+  readonly kind: string;
+  readonly body: Body;
+  readonly node: Node;
+  readonly forbids: ((other: { readonly kind: string; readonly body: Body }) => boolean) | null;
+}
 
 /** True for the absence of something. */
 export const isAbsent = ({ first }: Node): boolean => first.option.kind.kind.absenceOf !== undefined;

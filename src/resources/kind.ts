@@ -117,8 +117,8 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
    * no resource may have the whole file.
    */
   edits?(body: B): string;
-  /** True when another resource in the same file, as declared, would undo this one or be undone by it. */
-  forbids?(body: B, other: { readonly kind: string; readonly body: Body }): boolean;
+  /** Returns a test for resources in the same file that would, as declared, undo this one or be undone by it; null for none. */
+  forbids?(body: B): ((other: { readonly kind: string; readonly body: Body }) => boolean) | null;
   /** Maximum resources per read, for kinds with large observations [default: all]. */
   readonly batch?: number;
   /**

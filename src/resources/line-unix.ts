@@ -64,11 +64,10 @@ export const lineUnix = defineFileEdit<AnyLine>({
   },
 
   // A line that the pattern of another one finds would be replaced by it.
-  forbids: ({ line, match }, other) =>
-    other.kind === 'line-unix' &&
-    other.body.line !== line &&
-    typeof match === 'string' &&
-    finds(match, other.body.line),
+  forbids({ line, match }) {
+    const finds = match == null ? null : finderOf(match);
+    return finds && ((other) => other.kind === 'line-unix' && other.body.line !== line && finds(other.body.line));
+  },
 });
 
 /** Members of the absence: the text of the line, or a pattern. */
@@ -86,12 +85,14 @@ export const absentLine = {
     }
     return lineUnix.check({ path: String(path), line: line as string | null, match: match as string | null });
   },
-  forbids: ({ line, match }: Body, other: { readonly kind: string; readonly body: Body }): boolean =>
-    other.kind === 'line-unix' &&
-    (typeof match === 'string' ? finds(match, other.body.line) : other.body.line === line),
+  forbids({ line, match }: Body): ((other: { readonly kind: string; readonly body: Body }) => boolean) | null {
+    const finds = typeof match === 'string' ? finderOf(match) : (text: unknown) => text === line;
+    return finds && ((other) => other.kind === 'line-unix' && finds(other.body.line));
+  },
 };
 
-function finds(source: string, line: unknown): boolean {
+/** Returns a test for texts that a pattern finds; null for a pattern that is wrong. */
+function finderOf(source: string): ((text: unknown) => boolean) | null {
   const pattern = readPattern(source);
-  return typeof line === 'string' && typeof pattern !== 'string' && pattern.test(line);
+  return typeof pattern === 'string' ? null : (text) => typeof text === 'string' && pattern.test(text);
 }
