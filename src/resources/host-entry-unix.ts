@@ -79,7 +79,7 @@ export const hostEntryUnix = defineFileEdit<HostEntryBody>({
   take({ name, addresses }, lines) {
     const own = new Set(ownPositions(name, lines));
     const rest = lines.lines.filter((_, at) => !own.has(at));
-    // What is absent is no alias of another host either.
+    // An absent name is no alias of another host either.
     const bare =
       addresses === undefined ? rest.map((line) => ({ ...line, text: withoutAlias(line.text, name) })) : rest;
     const isSame = bare.length === lines.lines.length && bare.every(({ text }, at) => text === lines.lines[at]?.text);

@@ -1,4 +1,4 @@
-/** What a booted Debian keeps over a start: settings of the kernel, its name, its time zone, and entries of /etc/hosts. */
+/** Choices that a booted Debian keeps over a start: settings of the kernel, its name, its time zone, and entries of /etc/hosts. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
@@ -50,7 +50,7 @@ describeHosts('settings of the system on a booted machine', () => {
     expect(failures(await orch.results('plan'))).toEqual(expected);
     expect(failures(await orch.apply())).toEqual(expected);
     expect(await run(`cat /etc/hostname; ls ${FILE} 2>/dev/null; true`)).toBe('system');
-    // What the kernel has already only needs the file.
+    // A value that the kernel has already needs only the file.
     expect(await applied(sysctl('net.ipv4.ip_forward', 0))).toEqual({});
     expect(await run(`tail -n 1 ${FILE}`)).toBe('net.ipv4.ip_forward = 0');
     await isSettled();
@@ -74,7 +74,7 @@ describeHosts('settings of the system on a booted machine', () => {
       ].join('\n'),
     );
     await isSettled();
-    // What a start of the machine does, where another file says something else.
+    // A start of the machine does this; another file says something else.
     await run(`echo net.ipv4.ip_forward=0 >/etc/sysctl.conf; echo 0 >${FORWARD}; /lib/systemd/systemd-sysctl`);
     expect(await run(`cat ${FORWARD}`)).toBe('1');
     await run(`echo 0 >${FORWARD}; echo 'net.ipv4.tcp_rmem = 1' >/etc/sysctl.d/99-zz-orch-net.ipv4.tcp_rmem.conf`);
