@@ -21,7 +21,7 @@ type AlternativesBody = Type.Static<typeof schema>;
 
 interface AlternativesHave {
   readonly link: PathFact;
-  /** What `update-alternatives` knows about the name. */
+  /** Record of `update-alternatives` about the name. */
   readonly record: PathFact;
 }
 

@@ -10,7 +10,7 @@ import { aboveUnixPath, parentOf, UNIX_RULES } from '../unix/unix-path.js';
 import { checkTextFile, textIn } from './text-file.js';
 import { contentOf, linesOf, type TextLines } from './text-lines.js';
 
-/** What an edit changes. */
+/** The text after an edit, and its differences. */
 export interface Edited {
   readonly lines: TextLines;
   readonly changes: readonly FieldChange[];
@@ -24,7 +24,6 @@ export interface EditRefusal {
 
 interface FileEdit<B extends object> {
   readonly kind: `${string}-${string}`;
-  readonly platforms?: ResourceKind['platforms'];
   readonly schema: TSchema;
   check(body: B): readonly BodyProblem[];
   /** Returns the path of the file. */
@@ -53,7 +52,7 @@ export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKin
   return defineResource<B, EditHave>({
     kind: edit.kind,
     family: edit.kind,
-    platforms: edit.platforms ?? ['linux', 'macos'],
+    platforms: ['linux', 'macos'],
     schema: edit.schema,
     check: (body) => [...checkUnixPath({ path: edit.path(body) }), ...edit.check(body)],
     identity,

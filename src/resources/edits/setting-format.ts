@@ -10,7 +10,7 @@ export interface Setting {
   readonly key: string;
   /** The line before the separator, such as `  export KEY`. */
   readonly head: string;
-  /** What stands between key and value, with its blanks. */
+  /** Text between key and value, with its blanks. */
   readonly separator: string;
   /** Without the quotes of `env`. */
   readonly value: string;
