@@ -88,6 +88,8 @@ const PACKAGE: KeyAdvice = {
   packages: ' each package is a resource of its own, which "for_each" beside "resource" makes of a list',
   names: ' each package is a resource of its own, which "for_each" beside "resource" makes of a list',
   release: 'version',
+  held: 'hold',
+  pin: 'hold',
 };
 const SERVICE: KeyAdvice = {
   state: 'running',
@@ -115,11 +117,12 @@ const USER: KeyAdvice = {
   home_dir: 'home',
   user: 'name',
   username: 'name',
-  authorized_keys: ' the keys are a file: declare ~/.ssh/authorized_keys of the user with file-unix',
-  ssh_authorized_keys: ' the keys are a file: declare ~/.ssh/authorized_keys of the user with file-unix',
-  ssh_keys: ' the keys are a file: declare ~/.ssh/authorized_keys of the user with file-unix',
-  password: ' passwords of Unix accounts are not managed',
+  ssh_authorized_keys: 'authorized_keys',
+  ssh_keys: 'authorized_keys',
+  password: ' "password_hash" takes a hash, such as "mkpasswd" prints it',
+  gecos: 'comment',
   comment: 'full_name',
+  full_name: 'comment',
 };
 const SCRIPT: KeyAdvice = {
   run: 'apply',
@@ -129,7 +132,14 @@ const SCRIPT: KeyAdvice = {
   shell: 'program',
   interpreter: 'program',
   unless: 'check',
-  creates: ' "check" ends with 0 when there is nothing to do, as in: test -e PATH',
+  env: 'environment',
+  variables: 'environment',
+  cwd: 'working_directory',
+  chdir: 'working_directory',
+  directory: 'working_directory',
+  become_user: 'user',
+  runas: 'user',
+  run_as: 'user',
   onlyif: ' "check" ends with 0 when there is nothing to do',
   trigger: 'rerun_on',
 };

@@ -53,6 +53,7 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
   });
   checkAbsences(nodes, byKey, errors);
   checkEdits(nodes, byKey, errors);
+  checkClashes(nodes, byKey, errors);
   return { nodes, positions, byKey };
 }
 
@@ -109,6 +110,22 @@ interface Part {
   readonly forbids: ((other: { readonly kind: string; readonly body: Body }) => boolean) | null;
 }
 
+/** Reports resources that contradict one that they require, such as a key of a user whose keys are exclusive. */
+function checkClashes(nodes: readonly Node[], byKey: ReadonlyMap<string, number>, errors: ResolutionError[]): void {
+  for (const { first } of nodes) {
+    const { kind } = first.option.kind;
+    if (kind.clash === undefined) continue;
+    for (const { family, identity } of kind.requires(first.body)) {
+      const holder = nodes[byKey.get(keyInFamily(family, identity, first.module.name)) ?? -1]?.first;
+      if (holder === undefined) continue;
+      const why = kind.clash(first.body, { kind: holder.option.kind.kind.kind, body: holder.body });
+      if (why === null) continue;
+      const message = `${quoted(first.identity)}, declared by ${placeOfRealized(first)}, contradicts ${placeOfRealized(holder)}: ${why}`;
+      errors.push({ code: 'module_conflict', module: first.module.name, path: first.option.path, message });
+    }
+  }
+}
+
 /** True for the absence of something. */
 export const isAbsent = ({ first }: Node): boolean => first.option.kind.kind.absenceOf !== undefined;
 
@@ -117,7 +134,9 @@ const named = (kind: string): string => (isAbsence(kind) ? `absent ${kindOfAbsen
 /** Returns the body that fulfils two different declarations; null if none does. */
 function agreedBody(a: Realized, b: Realized): Body | null {
   const { kind } = a.option.kind;
-  return kind.kind === b.option.kind.kind.kind ? (kind.agreed?.(a.body, b.body) ?? null) : null;
+  // A secret in a list would be at another place in the list that fulfils both.
+  const isMoved = [...a.taint.keys(), ...b.taint.keys()].some((pointer) => pointer.split('/').length > 2);
+  return kind.kind === b.option.kind.kind.kind && !isMoved ? (kind.agreed?.(a.body, b.body) ?? null) : null;
 }
 
 /** Describes a difference without values, which may be long or secret; null without one. */

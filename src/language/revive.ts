@@ -97,8 +97,10 @@ export function reviveRemovals(masked: readonly Removal[], source: SecretSource)
 }
 
 /** Returns the body members that a removal uses; a released resource needs none. */
-const neededBy = ({ kind, origin }: Removal): readonly string[] =>
-  origin === 'created' ? (CATALOGUE.get(kind)?.removalNeeds ?? []) : [];
+function neededBy({ kind: name, origin, body }: Removal): readonly string[] {
+  const kind = CATALOGUE.get(name);
+  return origin === 'created' && kind?.removes?.(body) !== false ? (kind?.removalNeeds ?? []) : [];
+}
 
 /** Drops optional members with a secret, so that the agent never takes a mask for a value. */
 function withoutSecrets({ taint, ...removal }: Removal): Removal {

@@ -2,7 +2,9 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { absenceOf, WITH_CONTENT } from './absence-name.js';
+import { authorizedKeyUnix } from './authorized-key-unix.js';
 import { blockName, blockUnix } from './block-unix.js';
+import { cronUnix } from './cron-unix.js';
 import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
 import { FORGET_UNIT, fileUnix } from './file-unix.js';
@@ -170,6 +172,8 @@ export const ABSENCES: readonly ResourceKind[] = [
   absent(fileWindows, 'path', { plan: noEntry(WINDOWS, { directoryKind: 'directory-windows', expect: 'either' }) }),
   absent(directoryWindows, 'path', { plan: noDirectory(WINDOWS) }),
   absent(userUnix, 'name'),
+  absent(cronUnix, 'name', { check: () => [] }),
+  absent(authorizedKeyUnix, 'name', { schema: authorizedKeyUnix.schema }),
   absent(userWindows, 'name'),
   absent(groupUnix, 'name'),
   absent(groupWindows, 'name'),

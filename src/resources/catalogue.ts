@@ -1,7 +1,9 @@
 /** The catalogue of all resource kinds. */
 import { ABSENCES } from './absence.js';
 import { alternativesLinux } from './alternatives-linux.js';
+import { authorizedKeyUnix } from './authorized-key-unix.js';
 import { blockUnix } from './block-unix.js';
+import { cronUnix } from './cron-unix.js';
 import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
 import { fileUnix } from './file-unix.js';
@@ -52,6 +54,8 @@ export const MODULE_KINDS = byName([
   directoryWindows,
   groupUnix,
   userUnix,
+  authorizedKeyUnix,
+  cronUnix,
   groupWindows,
   userWindows,
   serviceWindows,

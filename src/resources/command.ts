@@ -1,12 +1,16 @@
 /** Programs that resource kinds run on a machine: commands, results, and why a command failed. */
 import type { FaultCode } from '../kernel/fault.js';
 
-/** An argument vector, never a shell line. It runs in `/`, in its own process group, without a terminal. */
+/** An argument vector, never a shell line. It runs in its own process group, without a terminal. */
 export interface Command {
   /** The program (absolute path, or name in the system's search path) and its arguments. */
   readonly argv: readonly [string, ...string[]];
   /** Text for standard input [default: empty]. */
   readonly input?: string;
+  /** The user that it runs as, by name or number, with its groups; on Linux [default: the agent's own]. */
+  readonly user?: string;
+  /** The directory that it runs in [default: `/`, on Windows that of the system]. */
+  readonly directory?: string;
   /** Added to a clean environment of PATH, HOME, USER, LOGNAME and LANG=C.UTF-8. */
   readonly env?: Readonly<Record<string, string>>;
   /**
@@ -36,8 +40,11 @@ export type CommandEnd =
   | { readonly how: 'killed'; readonly signal: string }
   | { readonly how: 'timed-out'; readonly seconds: number }
   | { readonly how: 'cancelled' }
-  /** The program does not exist (`missing`) or could not be started. */
-  | { readonly how: 'not-started'; readonly missing: boolean; readonly message: string };
+  /**
+   * The program, its user or its directory does not exist (`missing`), or it could not be started. With a `code`, the message
+   * says it all.
+   */
+  | { readonly how: 'not-started'; readonly missing: boolean; readonly message: string; readonly code?: FaultCode };
 
 export interface CommandResult {
   readonly end: CommandEnd;
@@ -87,6 +94,7 @@ export function commandFailure({ argv }: Pick<Command, 'argv'>, result: CommandR
   const { end } = result;
   switch (end.how) {
     case 'not-started':
+      if (end.code !== undefined) return { code: end.code, message: end.message };
       return end.missing
         ? { code: 'command_missing', message: `${program} is not installed on this machine` }
         : { code: 'command_failed', message: `${program} could not be started: ${end.message}` };

@@ -217,8 +217,10 @@ export interface Host {
    * that does not come.
    */
   bring?(files: readonly SourceFile[]): Promise<void>;
-  /** Returns why a program of the search path cannot be started; null when it can. */
-  unstartable?(program: string): Extract<CommandEnd, { readonly how: 'not-started' }> | null;
+  /** Returns why a command cannot be started; null when it can. */
+  unstartable?(
+    command: Pick<Command, 'argv' | 'user' | 'directory'>,
+  ): Extract<CommandEnd, { readonly how: 'not-started' }> | null;
   /** Returns why a step cannot be done as the file systems are mounted now; null when that does not keep it from being done. */
   obstacle?(step: FileStep): StepOutcome;
   /** Name of the service of systemd that this process runs in; null or absent for none. */

@@ -110,6 +110,8 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   requires(body: B): readonly { readonly family: Family; readonly identity: string }[];
   /** Returns a body that fulfils two different declarations of the same thing; null if none does [default: null]. */
   agreed?(one: B, other: B): B | null;
+  /** Returns why the resource contradicts a declared one that it requires, or null [default: null]. */
+  clash?(body: B, holder: { readonly kind: string; readonly body: Body }): string | null;
   /** Returns more distant ancestors that, if declared, must be applied first; `requires` returns the nearest ones. */
   above?(body: B): readonly { readonly family: Family; readonly identity: string }[];
   /**

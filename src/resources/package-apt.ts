@@ -41,6 +41,8 @@ const REMOVE = longRunning('apt-get', 'remove', '-y', '-q', ...WAITING, ...KEEPI
 /** Removes packages with their configuration files, also of packages that are removed already. */
 const PURGE = longRunning('apt-get', 'purge', '-y', '-q', ...WAITING, '-o', 'APT::Get::AutomaticRemove=false');
 
+const HOLD: Command = { argv: ['apt-mark', 'hold', '-q'] };
+const UNHOLD: Command = { argv: ['apt-mark', 'unhold', '-q'] };
 const MARK_MANUAL: Command = { argv: ['apt-mark', 'manual', '-q'] };
 
 export const packageApt = defineIndexedPackage({
@@ -54,6 +56,7 @@ export const packageApt = defineIndexedPackage({
     described: 'must be the whole version as "apt-cache policy" shows it, such as "1:2.4-1"',
   },
   unhold: (name) => `apt-mark unhold ${name}`,
+  holdStep: (name, isHeld) => ({ do: 'run', command: isHeld ? HOLD : UNHOLD, items: [name] }),
   matches: (asked, version) => asked === version,
   install: ({ name }, version, installed) => {
     const command = installed?.version === version && installed && isToReinstall(installed) ? REINSTALL : INSTALL;

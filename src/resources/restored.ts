@@ -44,6 +44,8 @@ export const RESTORABLE_KINDS = [
   'service-systemd',
   'user-unix',
   'group-unix',
+  'authorized-key-unix',
+  'cron-unix',
 ] as const;
 export type RestorableKind = (typeof RESTORABLE_KINDS)[number];
 

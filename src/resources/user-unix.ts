@@ -1,9 +1,11 @@
-/** `user-unix`: a user of Linux or macOS with its ID, groups, home directory and shell. Passwords are never changed. */
+/** `user-unix`: a user of Linux or macOS with its ID, groups, home directory, shell, password hash and public keys. */
 import * as Type from 'typebox';
+import { canonicalJson } from '../kernel/json.js';
 import { closed, optional } from '../kernel/schema.js';
 import type { CommandRefusal } from './command.js';
 import type { RunStep } from './host.js';
 import { type BodyProblem, type Decision, defineResource, type PlanContext } from './kind.js';
+import { MAX_KEY_LINE, problemOfKey } from './unix/authorized-keys.js';
 import { changeLinuxUser, createLinuxUser, removeLinuxUser, restoreLinuxGroup } from './unix/linux-user-commands.js';
 import { changeMacUser, createMacUser, removeMacUser } from './unix/mac-user-commands.js';
 import { readUnixAccounts } from './unix/read-unix-accounts.js';
@@ -20,6 +22,7 @@ import {
 } from './unix/unix-accounts.js';
 import { problemOfUnixPath } from './unix/unix-path.js';
 import { compareUser, refuseUser, type UserDifference } from './unix/unix-user-difference.js';
+import { compareDetails, readUserDetails, type UserKeysFact } from './unix/user-details.js';
 
 /** Name or numeric ID of a supplementary group. */
 const Group = Type.String({ minLength: 1, maxLength: MAX_ACCOUNT_NAME });
@@ -39,8 +42,34 @@ const unixUserSchema = closed({
       description: 'All groups that the user is in besides, by name or numeric id; null: not managed',
     }),
   ),
+  append_groups: optional(
+    Type.Array(Group, {
+      description: 'Groups that the user is in besides, by name or numeric id; other groups of the user stay',
+    }),
+  ),
   home: optional(Type.String({ minLength: 1, description: 'Path of the home directory; null: not managed' })),
   shell: optional(Type.String({ minLength: 1, description: 'Path of the login shell; null: not managed' })),
+  comment: optional(
+    Type.String({ maxLength: 256, description: 'Name and other details of the person; null: not managed' }),
+  ),
+  password_hash: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 512,
+      description: 'Hash of the password as in /etc/shadow, such as mkpasswd prints it; null: not managed',
+    }),
+  ),
+  authorized_keys: optional(
+    closed(
+      {
+        keys: Type.Array(Type.String({ minLength: 1, maxLength: MAX_KEY_LINE }), {
+          description: 'Lines of public keys that may log in: options if need be, type, key and comment',
+        }),
+        exclusive: optional(Type.Boolean({ description: 'True: no other key may log in' })),
+      },
+      { description: 'Public keys in ~/.ssh/authorized_keys; null: not managed' },
+    ),
+  ),
   system: optional(
     Type.Boolean({ description: 'Create it as a system account, without a home directory; not compared afterwards' }),
   ),
@@ -48,9 +77,14 @@ const unixUserSchema = closed({
 
 export type UnixUserBody = Type.Static<typeof unixUserSchema>;
 
-function checkUnixUser({ name, uid, primary_group, additional_groups, home, shell }: UnixUserBody): BodyProblem[] {
-  const groups = (additional_groups ?? []).map((group, at) => [`/additional_groups/${at}`, group]);
+function checkUnixUser(body: UnixUserBody): BodyProblem[] {
+  const { name, uid, primary_group, additional_groups, append_groups, home, shell } = body;
+  const groups = [
+    ...(additional_groups ?? []).map((group, at) => [`/additional_groups/${at}`, group]),
+    ...(append_groups ?? []).map((group, at) => [`/append_groups/${at}`, group]),
+  ];
   return [
+    ...checkDetails(body),
     ...checkUnixNames({ '/name': name }),
     ...checkUnixId('uid', uid),
     ...checkGroupReferences({
@@ -61,6 +95,42 @@ function checkUnixUser({ name, uid, primary_group, additional_groups, home, shel
     ...(home == null || home === '/' ? [] : checkField('home', home)),
     ...(shell == null ? [] : checkField('shell', shell)),
   ];
+}
+
+/** A hash of crypt(3), perhaps behind the mark of a locked account, or only marks that no password fits. */
+const HASH = /^(?:!{0,2}\$[0-9A-Za-z]+\$[!-9;-~]+|[!*]{1,2})$/;
+
+function checkDetails(body: UnixUserBody): BodyProblem[] {
+  const { additional_groups, append_groups, authorized_keys, comment, password_hash } = body;
+  const problems: BodyProblem[] = [];
+  if (additional_groups != null && append_groups != null) {
+    problems.push({ path: '/append_groups', message: 'additional_groups and append_groups exclude each other' });
+  }
+  if (/[:\p{Cc}]/u.test(comment ?? '')) {
+    problems.push({ path: '/comment', message: 'comment must be one line without ":"' });
+  }
+  if (password_hash != null && !HASH.test(password_hash)) {
+    const message = 'password_hash must be a hash such as "mkpasswd" prints it, "$…$…", and not the password itself';
+    problems.push({ path: '/password_hash', message });
+  }
+  for (const [at, key] of (authorized_keys?.keys ?? []).entries()) {
+    const problem = problemOfKey(key);
+    if (problem !== null) problems.push({ path: `/authorized_keys/keys/${at}`, message: `the key ${problem}` });
+  }
+  return problems;
+}
+
+/** Returns the body that fulfils both declarations of a user, which may append groups of their own; null if none does. */
+function agreedUser(one: UnixUserBody, other: UnixUserBody): UnixUserBody | null {
+  const both: Record<string, unknown> = { ...other, ...one };
+  for (const [field, value] of Object.entries(other)) {
+    const own = one[field as keyof UnixUserBody];
+    if (own == null || value == null) both[field] = own ?? value;
+    else if (field === 'append_groups')
+      both[field] = [...new Set([...(one.append_groups ?? []), ...(other.append_groups ?? [])])];
+    else if (canonicalJson(own) !== canonicalJson(value)) return null;
+  }
+  return both.additional_groups != null && both.append_groups != null ? null : (both as UnixUserBody);
 }
 
 function checkField(field: 'home' | 'shell', path: string): readonly BodyProblem[] {
@@ -81,6 +151,10 @@ type UnixUserFact =
       readonly freeUid: number | null;
       /** True when the wanted shell does not exist. */
       readonly lacksShell: boolean;
+      /** Hash of the password; null when it is not managed, or there is none. */
+      readonly hash: string | null;
+      /** The file with public keys; null when they are not managed. */
+      readonly keys: UserKeysFact | null;
     };
 
 type Read = Extract<UnixUserFact, { is: 'read' }>;
@@ -92,6 +166,7 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
   schema: unixUserSchema,
   check: checkUnixUser,
   identity: ({ name }) => name,
+  agreed: agreedUser,
   // A new user joins the group of its own name, when there is one.
   requires: (body) =>
     [...(body.primary_group == null ? [body.name] : []), ...groupsIn(body)]
@@ -107,7 +182,7 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
     return removals.filter(({ kind, identity }) => kind === 'user-unix' && numbers.has(accounts.uid(identity) ?? -1));
   },
 
-  async read(host, wants) {
+  async read(host, wants, purpose) {
     const { accounts, refusal } = await readUnixAccounts(host, {
       users: wants.map(({ name }) => name),
       groups: wants.flatMap(groupsIn),
@@ -117,13 +192,21 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
     const facts = host.observe(shells.map((path) => ({ path, content: false, entries: false })));
     const missing = new Set(shells.filter((_, at) => facts[at]?.type === 'absent'));
     const free = freeUids(wants, accounts);
-    return wants.map(({ name, shell }, at) => ({
-      is: 'read',
-      user: accounts.user(name) ?? null,
-      accounts,
-      freeUid: free[at] ?? null,
-      lacksShell: missing.has(shell ?? ''),
-    }));
+    const details = purpose === 'removal' ? [] : readUserDetails(host, wants, accounts);
+    return wants.map(({ name, shell }, at) => {
+      const { refusal: problem = null, hash = null, keys = null } = details[at] ?? {};
+      if (problem !== null) return { is: 'unreadable', refusal: problem };
+      const user = accounts.user(name) ?? null;
+      return {
+        is: 'read',
+        user,
+        accounts,
+        freeUid: free[at] ?? null,
+        lacksShell: missing.has(shell ?? ''),
+        hash,
+        keys,
+      };
+    });
   },
 
   exists: (have) => have.is === 'unreadable' || have.user !== null,
@@ -132,12 +215,16 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
     if (have.is === 'unreadable') return { action: 'fail', ...have.refusal };
     const { user, accounts } = have;
     const difference = compareUser(want, user, accounts);
-    const steps = stepsFor(want, have, difference, context);
+    const details = compareDetails(want, have);
+    const account = stepsFor(want, have, difference, context);
+    const steps = [...account, ...details.steps];
     if (user !== null && steps.length === 0) return { action: 'none' };
-    const refusal = refuseUser(want, user, { accounts, settings: difference.settings }, context);
-    if (refusal) return { action: 'fail', ...refusal };
+    if (user === null || account.length > 0 || details.isOfAccount) {
+      const refusal = refuseUser(want, user, { accounts, settings: difference.settings }, context);
+      if (refusal) return { action: 'fail', ...refusal };
+    }
     const reason = reasonOf(want, have, difference, context);
-    const { changes } = difference;
+    const changes = [...difference.changes, ...details.changes];
     return { action: user === null ? 'create' : 'update', changes, steps, ...(reason === '' ? {} : { reason }) };
   },
 
@@ -158,9 +245,10 @@ export const userUnix = defineResource<UnixUserBody, UnixUserFact>({
 });
 
 /** Returns the groups in a body, by name or number. */
-const groupsIn = ({ primary_group, additional_groups }: UnixUserBody): readonly string[] => [
+const groupsIn = ({ primary_group, additional_groups, append_groups }: UnixUserBody): readonly string[] => [
   ...(primary_group == null ? [] : [primary_group]),
   ...(additional_groups ?? []),
+  ...(append_groups ?? []),
 ];
 
 function stepsFor(

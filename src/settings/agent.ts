@@ -51,7 +51,7 @@ export const AGENT_SETTINGS = {
     maxItems: 64,
   }),
   script_timeout: integer({
-    summary: 'maximum time a script of a module may take',
+    summary: 'maximum time of a script that declares no timeout',
     default: 600,
     unit: 'seconds',
     minimum: 1,

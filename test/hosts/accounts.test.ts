@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { absent, type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const MANY = 20;
@@ -337,6 +337,102 @@ describeHosts('users and groups on a booted machine', () => {
       expect(await passwd('twin')).toBe('');
       // The removal was held back.
       expect(await passwd('two')).not.toBe('');
+    });
+  });
+
+  describe('details of users', () => {
+    const KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAnnaAnnaAnnaAnnaAnnaAnnaAnnaAnnaAnnaAnna anna@laptop';
+    const OTHER = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtherOtherOtherOtherOtherOtherOtherOthe by hand';
+    const HASH = '$6$saltsalt$N.Xb4bBqFh1GfFnUWZ.4nYwQxKvZxJXQvOqk0wS5nTTO1V1cW0eU2Zb1rLrZx0TzLzZ8U2l4dQ5hY1y1bq1aB/';
+    const DETAILED = {
+      name: 'dora',
+      comment: 'Dora D.',
+      append_groups: ['adm'],
+      password_hash: HASH,
+      authorized_keys: { keys: [KEY] },
+    };
+    const keys = '/home/dora/.ssh/authorized_keys';
+
+    it('come with a new user, and are found and repaired when they are changed by hand', async () => {
+      await orch.declare();
+      await orch.apply();
+      await orch.declare(user(DETAILED));
+      expect(await orch.differences()).toEqual([
+        ['dora', 'create', 'append_groups,comment,password_hash,authorized_keys'],
+      ]);
+      const { stdout } = await orch.run('apply', '--yes');
+      expect(stdout).not.toContain('saltsalt');
+      expect(await passwd('dora')).toMatch(/^dora:x:\d+:\d+:Dora D.:\/home\/dora:/);
+      expect(await groupsOf('dora')).toBe('adm dora');
+      expect(await run('getent shadow dora | cut -d: -f2')).toBe(HASH);
+      expect(await run(`cat ${keys}; stat -c '%U %a' ${keys} /home/dora/.ssh`)).toBe(`${KEY}\ndora 600\ndora 700`);
+      expect(await orch.differences()).toEqual([]);
+      expect(await orch.differences('drift')).toEqual([]);
+      await run(`usermod -c Other -aG video dora && gpasswd -d dora adm && usermod -p '!' dora`);
+      await run(`printf '# mine\n%s\n' '${OTHER}' >${keys}`);
+      expect(await orch.differences('drift')).toEqual([
+        ['dora', 'update', 'append_groups,comment,password_hash,authorized_keys'],
+      ]);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await groupsOf('dora')).toBe('adm dora video');
+      expect(await run('getent shadow dora | cut -d: -f2')).toBe(HASH);
+      expect(await run(`cat ${keys}`)).toBe(`# mine\n${OTHER}\n${KEY}`);
+      expect(await orch.differences()).toEqual([]);
+    });
+
+    it('are the only keys where they are exclusive', async () => {
+      await orch.declare(user({ ...DETAILED, authorized_keys: { keys: [KEY], exclusive: true } }));
+      expect(await orch.differences()).toEqual([['dora', 'update', 'authorized_keys']]);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await run(`cat ${keys}`)).toBe(KEY);
+      expect(await orch.differences()).toEqual([]);
+    });
+
+    it('are single keys, each of which goes alone, in a file that others may change too', async () => {
+      const key = (line: string) => entry('authorized-key-unix', { user: 'dora', key: line });
+      const plain = { name: 'dora' };
+      const second = OTHER.replace('by hand', 'second');
+      await orch.declare(user(plain), key(`no-pty ${KEY}`), key(second), entry('user-unix', { name: 'eva' }), {
+        resource: { 'authorized-key-unix': { user: 'eva', key: KEY } },
+      });
+      const planned = await orch.differences();
+      expect(planned.map(([, action, fields]) => `${action} ${fields}`)).toEqual([
+        'update key',
+        'create key',
+        'create ',
+        'create key',
+      ]);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await run(`cat ${keys} /home/eva/.ssh/authorized_keys`)).toBe(`no-pty ${KEY}\n${second}\n${KEY}`);
+      expect(await orch.differences()).toEqual([]);
+      await run(`echo '# mine' >>${keys}; sed -i s/no-pty/no-user-rc/ ${keys}`);
+      expect((await orch.differences('drift')).map(([, action, fields]) => `${action} ${fields}`)).toEqual([
+        'update key',
+      ]);
+      expect(failures(await orch.apply())).toEqual({});
+      await orch.declare(user(plain), absent('authorized-key-unix', { user: 'eva', key: KEY }), user({ name: 'eva' }));
+      expect((await orch.differences()).map(([, action]) => action)).toEqual(['remove', 'remove', 'remove', 'release']);
+      expect(failures(await orch.apply())).toEqual({});
+      // The first key was there before its resource, so it stays.
+      expect(await run(`cat ${keys} /home/eva/.ssh/authorized_keys`)).toBe(`no-pty ${KEY}\n# mine`);
+      expect(await orch.differences()).toEqual([]);
+    });
+
+    it('are refused where sshd would not trust them, and no link of the user is followed', async () => {
+      const refusal = async () => Object.values(failures(await orch.apply()))[0];
+      await orch.declare(entry('authorized-key-unix', { user: 'dora', key: OTHER }));
+      await run(`mv ${keys} /home/dora/kept; runuser -u dora -- ln -s /etc/shadow ${keys}`);
+      expect(await refusal()).toBe(`wrong_type: ${keys} is a symlink, not a file, and sshd's keys are only in one`);
+      await run('rm -r /home/dora/.ssh; runuser -u dora -- ln -s /root /home/dora/.ssh');
+      expect(await refusal()).toContain('/home/dora/.ssh');
+      expect(await run('ls -A /root/.ssh 2>/dev/null; ls -A /root | grep authorized; true')).toBe('');
+      await run('rm /home/dora/.ssh; chmod 777 /home/dora');
+      expect(await refusal()).toBe(
+        'unsafe_path: /home/dora can be written by other users (chmod go-w), so sshd trusts no keys there and orch adds none',
+      );
+      await run('chmod 755 /home/dora');
+      await orch.declare(entry('authorized-key-unix', { user: 'nemo', key: OTHER }));
+      expect(await refusal()).toBe('unknown_owner: there is no user "nemo" on this machine');
     });
   });
 });

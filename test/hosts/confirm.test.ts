@@ -281,6 +281,44 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
     await sh('umount /sys/module; rm /usr/sbin/modprobe');
   });
 
+  it('brings the hash and the keys of users back, and entries of cron', async () => {
+    const key = (name: string) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'x'.repeat(43)} ${name}`;
+    await sh(`useradd -m -c Old -G adm ida; useradd -m jon; echo 'ida:$6$a$old' | chpasswd -e
+install -d -m 700 -o ida -g ida /home/ida/.ssh; echo '${key('old')}' >/home/ida/.ssh/authorized_keys
+chown ida:ida /home/ida/.ssh/authorized_keys; chmod 640 /home/ida/.ssh/authorized_keys
+mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root gone' >/etc/cron.d/gone`);
+    const keys = [
+      '/home/ida/.ssh',
+      '/home/ida/.ssh/authorized_keys',
+      '/home/jon/.ssh',
+      '/etc/cron.d/job',
+      '/etc/cron.d/gone',
+      '/etc/cron.d/new',
+    ];
+    const all = async () =>
+      (await look(...keys)) + (await sh('getent passwd ida; getent shadow ida | cut -d: -f2; id ida'));
+    const before = await all();
+    const body = { name: 'ida', comment: 'New', append_groups: ['audio'], password_hash: '$6$a$new' };
+    await declare(
+      entry('user-unix', { ...body, authorized_keys: { keys: [key('new')], exclusive: true } }),
+      entry('authorized-key-unix', { user: 'jon', key: key('new') }),
+      entry('cron-unix', { name: 'job', schedule: '@daily', user: 'root', command: 'new' }),
+      entry('cron-unix', { name: 'new', schedule: '@daily', user: 'ida', command: 'new' }),
+      absent('cron-unix', { name: 'gone' }),
+      script(
+        'grep -q new /home/ida/.ssh/authorized_keys && grep -q new /etc/cron.d/new && ! test -e /etc/cron.d/gone && exit 3',
+      ),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect(run.status).toBe('rolled_back');
+    expect(run.restored?.resources.filter(({ reason }) => reason !== null)).toEqual([
+      { kind: 'script', identity: 'a step', reason: 'what a script has done cannot be undone' },
+    ]);
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+  });
+
   it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);

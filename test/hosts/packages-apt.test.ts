@@ -4,7 +4,7 @@ import { until } from '../support/orch.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type Entry, entry, LocalOrch } from './local-orch.js';
+import { type Entry, entry, failures, LocalOrch } from './local-orch.js';
 import { fates, localPackages, versions } from './local-packages.js';
 import { describeHosts } from './requirements.js';
 
@@ -177,6 +177,34 @@ describeHosts(
       await sh('apt-mark hold tool');
       expect(fates(await local('apply', { tool: '1.0' }))).toEqual(['tool none failed package_held']);
       await sh('apt-mark unhold tool');
+    });
+
+    it('are held in their version where the module says so, also in another one, and until they are removed', async () => {
+      const orch = new LocalOrch(host, '/root/held.orch.yaml');
+      const others = [...declared].filter(([name]) => name !== 'tool');
+      const rest = others.map(([name, version]) => entry('package-apt', { name, ...(version && { version }) }));
+      const declare = (body: object) => orch.declare(...rest, entry('package-apt', { name: 'tool', ...body }));
+      const state = async () => `${await installed('tool')} ${await sh('apt-mark showhold')}`.trim();
+      await declare({ version: '1.0', hold: true });
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await state()).toBe('1.0 installed tool');
+      expect(await orch.differences()).toEqual([]);
+      await declare({ hold: true });
+      expect(await orch.differences()).toEqual([]);
+      await sh('apt-mark unhold tool');
+      expect(await orch.differences('drift')).toEqual([['tool', 'update', 'hold']]);
+      await declare({ version: '1.1', hold: true });
+      expect(await orch.differences()).toEqual([['tool', 'update', 'version,hold']]);
+      expect(failures(await orch.apply())).toEqual({});
+      await declare({ version: '2.0', hold: true });
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await state()).toBe('2.0 installed tool');
+      await declare({ version: '2.0', hold: false });
+      expect(await orch.differences()).toEqual([['tool', 'update', 'hold']]);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await state()).toBe('2.0 installed');
+      const tool = declared.get('tool');
+      expect(fates(await local('apply', { tool: tool ?? null }))).toHaveLength(1);
     });
 
     it('wait for the lock, and say who holds it when they waited in vain', async () => {

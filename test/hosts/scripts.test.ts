@@ -140,6 +140,102 @@ describeHosts('scripts on a booted machine', () => {
     expect(await sh(`grep -rlF -f /root/pw /var/lib/orch-local /tmp; true`)).toBe('');
   });
 
+  it('run as their user, in its groups, with variables that no other user and no program of root sees', async () => {
+    await sh('groupadd build; useradd -m -G build app; mkdir -p /srv/app; chown app /srv/app');
+    await host.writeFile('/root/pw', SECRET, '0600');
+    const module = (apply: readonly string[], more = '') =>
+      moduleOf(`  - id: build
+    script:
+      program: bash
+      user: app
+      environment: {TOKEN: "\${{ secrets.PW }}", LD_LIBRARY_PATH: "/srv/app/it's", HOME: /srv/app}
+      working_directory: /srv/app
+      creates: /srv/app/built
+${more}      apply: |
+${apply.map((line) => `        ${line}`).join('\n')}
+`);
+    const work = [
+      'echo "$(id -un) $(id -Gn) $HOME $USER $PWD $LD_LIBRARY_PATH" >built',
+      'printf %s "$TOKEN" | sha256sum >sum; stat -c "%U %a" "$0" >modes; ls "$(dirname "$0")" 2>&1 | tail -c 18 >>modes',
+      'cat /etc/shadow 2>/dev/null && touch /srv/app/root',
+      'grep -laF "$TOKEN" /proc/[0-9]*/cmdline >found; echo seen >/dev/stderr',
+    ];
+    expect(fates(await local('plan', module(work), '--secret-file', 'PW=/root/pw'))).toEqual(['build run pending']);
+    const { text, result } = await local('apply', module(work), '--secret-file', 'PW=/root/pw');
+    expect(fates({ result })).toEqual(['build run changed']);
+    expect(text).not.toContain(SECRET);
+    expect(await sh('cat /srv/app/built')).toBe("app app build /srv/app app /srv/app /srv/app/it's\n");
+    expect(await sh('cat /srv/app/sum')).toBe(await sh('sha256sum </root/pw'));
+    expect(await sh('cat /srv/app/modes')).toBe('app 600\nPermission denied\n');
+    expect(await sh('cat /srv/app/found; ls /srv/app')).toBe('built\nfound\nmodes\nsum\n');
+    expect(await remains()).toBe('');
+    expect(await sh('ls -dA /run/orch-* 2>/dev/null')).toBe('');
+    expect(fates(await local('apply', module(work), '--secret-file', 'PW=/root/pw'))).toEqual(['build none unchanged']);
+    expect(fates(await local('drift', module(work), '--secret-file', 'PW=/root/pw'))).toEqual(['build none unchanged']);
+    await sh('rm /srv/app/built');
+    const drifted = await local('drift', module(work), '--secret-file', 'PW=/root/pw');
+    expect(drifted.result.resources[0]?.changes).toEqual([{ field: 'creates', before: null, after: '/srv/app/built' }]);
+    const useless = await local('apply', module(['true']), '--secret-file', 'PW=/root/pw');
+    expect(useless.result.resources[0]?.error?.message).toBe(
+      'build still differs after the change: /srv/app/built does not exist',
+    );
+    const slow = await local('apply', module(['sleep 60'], '      timeout: 1s\n'), '--secret-file', 'PW=/root/pw');
+    expect(slow.result.resources[0]?.error).toMatchObject({ code: 'command_timed_out' });
+    expect(slow.text).toContain('apply was stopped after 1 seconds, which is its timeout');
+  });
+
+  it('say that there is no such user or directory, and run after what makes both', async () => {
+    const module = (user: string, directory: string) =>
+      moduleOf(`  - id: place
+    script: {program: perl, apply: "open(F, '>made')", user: ${user}, working_directory: ${directory}}
+`);
+    const refused = async (user: string, directory: string) =>
+      (await local('plan', module(user, directory))).result.resources[0]?.error;
+    expect(fates(await local('apply', moduleOf('  []\n')))).toEqual(['build release changed']);
+    const noUser = { code: 'unknown_owner', message: 'there is no user "nemo" on this machine' };
+    expect(await refused('nemo', '/srv')).toEqual(noUser);
+    expect((await local('apply', module('nemo', '/srv'))).result.resources[0]?.error).toEqual(noUser);
+    const noDirectory = { code: 'parent_missing', message: 'the working directory /srv/none does not exist' };
+    expect(await refused('root', '/srv/none')).toEqual(noDirectory);
+    expect(await refused('root', '/etc/passwd')).toEqual({
+      code: 'wrong_type',
+      message: 'the working directory /etc/passwd is not a directory',
+    });
+    const closed = (await local('apply', module('app', '/root'))).result.resources[0]?.error;
+    expect(closed?.message).toMatch(/^apply ended with status 126: sh: 1: cd: can't cd to \/root$/);
+    const made = moduleOf(`  - user-unix: {name: late}
+  - directory-unix: {path: /srv/late, owner: late}
+  - id: place
+    script: {program: perl, apply: "open(F, '>made')", user: late, working_directory: /srv/late}
+`);
+    expect(fates(await local('plan', made))).toEqual([
+      'late create pending',
+      '/srv/late create pending',
+      'place run pending',
+    ]);
+    expect(fates(await local('apply', made))).toEqual([
+      'late create changed',
+      '/srv/late create changed',
+      'place run changed',
+    ]);
+    expect(await sh('stat -c %U /srv/late/made; rm /srv/late/made')).toBe('late\n');
+    expect((await local('apply', moduleOf('  []\n'), '--allow-removals', '3')).status).toBe(0);
+  });
+
+  it('run as another user only for an agent of root', async () => {
+    const options = JSON.stringify({ dataDir: '/tmp/data-of-app' });
+    const command = JSON.stringify({ argv: ['id', '-un'], user: 'root' });
+    const program = `import { thisHost } from '${projectPath}/dist/src/agent/host/this-host.js';
+      console.log(JSON.stringify((await thisHost(${options}).run(${command})).end));`;
+    await host.writeFile('/srv/app/agent.mjs', program);
+    const { stdout } = await host.run(['runuser', '-u', 'app', '--', 'node', '/srv/app/agent.mjs']);
+    expect(JSON.parse(stdout)).toMatchObject({
+      how: 'not-started',
+      code: 'permission_denied',
+      message: 'this agent does not run as root, so it cannot run programs as root; run the agent as root',
+    });
+  });
+
   const endless = ['sleep 600 & echo $! >/root/child', 'echo $$ >/root/main', 'sleep 600'];
   const hasBegun = async () => (await host.run(['test', '-s', '/root/main'])).status === 0;
   const start = async () => {

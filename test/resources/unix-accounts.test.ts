@@ -295,8 +295,8 @@ describe('accounts in files', () => {
       'b:x:1:99999999999::/:',
     ];
     expect(parsePasswd([...lines, 'ok:x:1:2:c:/h:/s', 'last:x:3:4::/h:'].join('\n'), true)).toEqual([
-      { name: 'ok', uid: 1, gid: 2, home: '/h', shell: '/s', isLocal: true },
-      { name: 'last', uid: 3, gid: 4, home: '/h', shell: '', isLocal: true },
+      { name: 'ok', uid: 1, gid: 2, comment: 'c', home: '/h', shell: '/s', isLocal: true },
+      { name: 'last', uid: 3, gid: 4, comment: '', home: '/h', shell: '', isLocal: true },
     ]);
   });
 

@@ -525,7 +525,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   unknown_owner: {
     cause: 'There is no user with this name on the machine.',
-    mend: 'Declare the user before the file, or correct the name.',
+    mend: 'Declare the user too, or correct the name.',
   },
   unknown_group: {
     cause: 'There is no group with this name on the machine.',
@@ -549,7 +549,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   command_timed_out: {
     cause: 'A tool of the system did not end in time.',
-    mend: 'See what it waits for. For scripts, raise `script_timeout` of the agent.',
+    mend: 'See what it waits for. For scripts, give them a `timeout`, or raise `script_timeout` of the agent.',
   },
   package_unknown: {
     cause: 'No package source of the machine has this package.',

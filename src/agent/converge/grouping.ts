@@ -12,8 +12,8 @@ const GROUP_SIZE = 256;
  */
 const ANY_ORDER: ReadonlySet<Family> = new Set(['path']);
 
-/** Families whose members may change anything, so that the next resource is observed only after each of them has ended. */
-const ALONE: ReadonlySet<Family> = new Set(['script']);
+/** Families whose members may change anything, or a file together: the next resource is observed when each of them has ended. */
+const ALONE: ReadonlySet<Family> = new Set(['script', 'authorized-key']);
 
 /** Returns groups of desired resources in the order of application; no group holds two resources that depend on each other. */
 export function groupsToApply(targets: readonly Target[], scope: Scope): readonly (readonly Target[])[] {

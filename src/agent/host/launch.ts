@@ -11,10 +11,19 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Returns a clean environment without the agent's own variables, which may hold secrets. */
 export function environmentOf({ env }: Pick<Command, 'env'>): Environment {
-  return { PATH, LANG: 'C.UTF-8', ...user(), ...env };
+  return { PATH, LANG: 'C.UTF-8', ...ownUser(), ...env };
 }
 
-function user(): Readonly<Record<string, string>> {
+/** Returns a clean environment of a user. */
+export const environmentOfUser = ({ name, home }: { readonly name: string; readonly home: string }): Environment => ({
+  PATH,
+  LANG: 'C.UTF-8',
+  HOME: home,
+  USER: name,
+  LOGNAME: name,
+});
+
+function ownUser(): Readonly<Record<string, string>> {
   try {
     const { homedir, username } = userInfo();
     return { HOME: homedir, USER: username, LOGNAME: username };
@@ -25,6 +34,23 @@ function user(): Readonly<Record<string, string>> {
 }
 
 type NotStarted = Extract<CommandEnd, { how: 'not-started' }>;
+
+/** Returns why a program cannot be started in a directory; null when nothing is known against it. */
+export function problemOfDirectory(directory: string): NotStarted | null {
+  const there = (() => {
+    try {
+      return statSync(directory).isDirectory() ? 'directory' : 'other';
+    } catch (error) {
+      return systemCodeOf(error) === 'ENOENT' || systemCodeOf(error) === 'ENOTDIR' ? 'nothing' : 'unknown';
+    }
+  })();
+  const what = `the working directory ${directory}`;
+  if (there === 'nothing') {
+    return { how: 'not-started', missing: true, code: 'parent_missing', message: `${what} does not exist` };
+  }
+  if (there !== 'other') return null;
+  return { how: 'not-started', missing: false, code: 'wrong_type', message: `${what} is not a directory` };
+}
 
 /** Returns the path of a program, or why it cannot be started. */
 export function findProgram(name: string, { PATH: path }: Environment): string | NotStarted {

@@ -1,6 +1,6 @@
 /** Output streams of programs: FIFOs for most, unlinked files for programs that may outlive the agent. */
 import { execFile, spawn } from 'node:child_process';
-import { closeSync, constants, fstatSync, openSync, readSync, unlinkSync } from 'node:fs';
+import { chownSync, closeSync, constants, fstatSync, openSync, readSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -33,13 +33,19 @@ const run = promisify(execFile);
 /**
  * Opens both streams in the workplace. A program that ends before the agent gets pipes of Node where the system refuses, so that
  * it needs neither a file system nor another program.
+ * @param user the user of the program, who may reopen the streams by name [default: the agent's]
  */
-export async function openStreams(workplace: ScriptDirectory | null, outlives: boolean): Promise<OutputStreams> {
+export async function openStreams(
+  workplace: ScriptDirectory | null,
+  outlives: boolean,
+  user: { readonly uid: number; readonly gid: number } | null = null,
+): Promise<OutputStreams> {
   if (workplace === null) return both(() => new NodePipe(), '', '');
   const [stdout, stderr] = [join(workplace.path, 'stdout'), join(workplace.path, 'stderr')];
   if (outlives) return both((path) => new FileOutput(path), stdout, stderr);
   try {
     await run('mkfifo', ['-m', '600', stdout, stderr], { env: environmentOf({}) });
+    if (user !== null) for (const fifo of [stdout, stderr]) chownSync(fifo, user.uid, user.gid);
   } catch {
     return openStreams(null, outlives);
   }

@@ -32,6 +32,8 @@ export interface CommandTask<Env> {
 interface ProgramRunner<Env> {
   readonly env: Env;
   find(name: string, env: Env): string | NotStarted;
+  /** Opens a workplace that the program may read [default: one for the agent alone]. */
+  open?(): ScriptDirectory;
   /** Starts the program, waits for its end and returns what it wrote. */
   run(task: CommandTask<Env>, workplace: ScriptDirectory | null): Promise<CommandResult>;
 }
@@ -43,14 +45,14 @@ export const GRACE_MS = 1_000;
 export async function runCommand<Env>(
   command: Command,
   { workplaces, signal }: RunCommandOptions,
-  { env, find, run }: ProgramRunner<Env>,
+  { env, find, open = () => workplaces.open(), run }: ProgramRunner<Env>,
 ): Promise<CommandResult> {
   if (isToEnd(command, signal)) return withoutOutput({ how: 'cancelled' });
   const program = find(command.argv[0], env);
   if (typeof program !== 'string') return withoutOutput(program);
   let workplace: ScriptDirectory | null = null;
   try {
-    workplace = openWorkplace(workplaces, command);
+    workplace = openWorkplace(open, command);
     return await run({ command, program, env }, workplace);
   } catch (error) {
     if (isFault(error, 'interrupted')) throw error;
@@ -61,16 +63,17 @@ export async function runCommand<Env>(
 }
 
 /** Returns null where no directory can be written and the command can do without one. */
-function openWorkplace(workplaces: ScriptDirectories, { script, lifetime }: Command): ScriptDirectory | null {
+function openWorkplace(open: () => ScriptDirectory, { script, user, lifetime }: Command): ScriptDirectory | null {
   try {
-    return workplaces.open();
+    return open();
   } catch (error) {
-    if (script !== undefined || lifetime === 'outlive' || process.platform === 'win32') throw error;
+    if (script !== undefined || user !== undefined || lifetime === 'outlive' || process.platform === 'win32')
+      throw error;
     return null;
   }
 }
 
-const withoutOutput = (end: CommandEnd): CommandResult => ({ end, stdout: '', stderr: '', truncated: false });
+export const withoutOutput = (end: CommandEnd): CommandResult => ({ end, stdout: '', stderr: '', truncated: false });
 
 /**
  * Resolves when the program has ended, or when it was ended after its time or a cancel. Rejects with the Fault `interrupted` when

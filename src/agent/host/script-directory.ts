@@ -1,8 +1,10 @@
 /** Private directories for commands, with their scripts, input and output streams. */
 import {
+  chmodSync,
   closeSync,
   constants,
   fchmodSync,
+  fchownSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -20,6 +22,8 @@ import { mayBeInUse, pidNamespace } from './alive.js';
 const DIRECTORY = 'scripts';
 /** The temporary directory, and file systems in memory where it cannot be written. */
 const TEMPORARY: readonly (() => string)[] = [tmpdir, () => '/run', () => '/dev/shm'];
+/** Places for files of other users, which cannot enter the data directory: in memory where possible. */
+const FOR_OTHERS: readonly (() => string)[] = [() => '/run', () => '/dev/shm', tmpdir];
 /** `orch-PID-NAMESPACE-RANDOM`; earlier releases had no namespace. */
 const PATTERN = /^orch-([0-9]+)-(?:([0-9]+)-)?[A-Za-z0-9]{6}$/;
 
@@ -29,14 +33,31 @@ export interface ScriptDirectory {
   remove(): void;
 }
 
+interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 export class ScriptDirectories {
   private readonly dataDir: string | undefined;
   private readonly checked = new Set<string>();
 
-  /** Removes workplaces of dead processes from the data directory, which only this agent uses. */
+  /** Removes workplaces of dead processes from the data directory, which only this agent uses, and those of other users. */
   constructor(dataDir: string | undefined) {
     this.dataDir = dataDir;
-    if (dataDir !== undefined) this.removeLeftovers(join(dataDir, DIRECTORY), () => true);
+    if (dataDir === undefined) return;
+    this.removeLeftovers(join(dataDir, DIRECTORY), () => true);
+    if (process.geteuid?.() === 0) this.removeLeftovers('/run', (other) => other === pidNamespace());
+  }
+
+  /**
+   * Opens a workplace whose files another user may open by name, but not list: in memory or, if that cannot be used, in the
+   * temporary directory. Throws if all of them fail.
+   */
+  openForOthers(): ScriptDirectory {
+    const opened = inFirst(FOR_OTHERS, (directory) => this.openIn(directory));
+    chmodSync(opened.path, 0o711);
+    return opened;
   }
 
   /**
@@ -86,14 +107,15 @@ function inFirst<T>(places: readonly (() => string)[], make: (directory: string)
   throw first;
 }
 
-/** Writes a file that only its owner can read, and returns its path. */
-export function writePrivately({ path }: ScriptDirectory, name: string, text: string): string {
+/** Writes a file that only its owner can read, and returns its path. @param owner [default: the agent's user] */
+export function writePrivately({ path }: ScriptDirectory, name: string, text: string, owner?: Owner): string {
   const file = join(path, name);
   const descriptor = openSync(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
   try {
     // An unusual umask removes even the owner's rights.
     fchmodSync(descriptor, 0o600);
     writeFileSync(descriptor, text);
+    if (owner) fchownSync(descriptor, owner.uid, owner.gid);
   } finally {
     closeSync(descriptor);
   }

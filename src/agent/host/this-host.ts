@@ -20,11 +20,12 @@ import { commit } from './commit.js';
 
 import type { HeldPrograms } from './held-programs.js';
 
-import { environmentOf, findProgram } from './launch.js';
+import { environmentOf, findProgram, problemOfDirectory } from './launch.js';
 
 import { createLocator } from './locator.js';
 import { Mounts } from './mounts.js';
 import { observe, stampAt } from './observe.js';
+import { otherUser } from './other-user.js';
 import { ownService } from './own-service.js';
 import type { NotStarted } from './run-command.js';
 import { bestReach, type Reach, SafeWalk } from './safe-walk.js';
@@ -131,9 +132,16 @@ export class UnixHost implements Host {
     }
   }
 
-  unstartable(program: string): NotStarted | null {
+  unstartable({
+    argv: [program],
+    user,
+    directory,
+  }: Parameters<NonNullable<Host['unstartable']>>[0]): NotStarted | null {
+    const other = otherUser(user);
+    if (other !== null && 'how' in other) return other;
     const found = findProgram(program, environmentOf({}));
-    return typeof found === 'string' ? null : found;
+    if (typeof found !== 'string') return found;
+    return directory === undefined ? null : problemOfDirectory(directory);
   }
 
   obstacle(step: FileStep): StepOutcome {

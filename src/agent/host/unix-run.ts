@@ -4,7 +4,15 @@ import { closeSync, openSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command, CommandEnd, CommandResult } from '../../resources/command.js';
 import { isAlive } from './alive.js';
-import { type Environment, environmentOf, findProgram, launchArguments } from './launch.js';
+import {
+  type Environment,
+  environmentOf,
+  environmentOfUser,
+  findProgram,
+  launchArguments,
+  problemOfDirectory,
+} from './launch.js';
+import { argumentsAs, type OtherUser, otherUser, variablesFile } from './other-user.js';
 import { type OutputStreams, openStreams } from './output-streams.js';
 import {
   type CommandTask,
@@ -14,28 +22,39 @@ import {
   runCommand,
   settleWithin,
   supervise,
+  withoutOutput,
 } from './run-command.js';
 import { type ScriptDirectory, writePrivately } from './script-directory.js';
 
 /** Never rejects: failures are in the result. */
-export const runOnUnix = (command: Command, options: RunCommandOptions): Promise<CommandResult> =>
-  runCommand(command, options, {
-    env: environmentOf(command),
+export async function runOnUnix(command: Command, options: RunCommandOptions): Promise<CommandResult> {
+  const user = otherUser(command.user);
+  if (user !== null && 'how' in user) return withoutOutput(user);
+  return runCommand(command, options, {
+    // Another user's variables are set after the switch, because they decide which code runs.
+    env: user === null ? environmentOf(command) : environmentOfUser(user),
     find: (name, env) => {
-      const found = findProgram(name, env);
+      const problem = command.directory === undefined ? null : problemOfDirectory(command.directory);
+      if (problem !== null) return problem;
+      const found = findProgram(name, { ...env, ...command.env });
       return typeof found === 'string' ? found : (options.held?.pathOf(name) ?? found);
     },
-    run: (task, workplace) => runIn(workplace, task, options),
+    ...(user !== null && { open: () => options.workplaces.openForOthers() }),
+    run: (task, workplace) => runIn(workplace, { ...task, user }, options),
   });
+}
 
-type Task = CommandTask<Environment>;
+interface Task extends CommandTask<Environment> {
+  /** Null for the agent's own. */
+  readonly user: OtherUser | null;
+}
 
 async function runIn(
   workplace: ScriptDirectory | null,
   task: Task,
   options: RunCommandOptions,
 ): Promise<CommandResult> {
-  const streams = await openStreams(workplace, task.command.lifetime === 'outlive');
+  const streams = await openStreams(workplace, task.command.lifetime === 'outlive', task.user);
   const { stdout, stderr } = streams;
   let end: CommandEnd;
   try {
@@ -48,25 +67,36 @@ async function runIn(
   return { end, stdout: stdout.capture.text(), stderr: stderr.capture.text(), truncated };
 }
 
-function start(
-  { command, program, env }: Task,
-  workplace: ScriptDirectory | null,
-  { stdout, stderr }: OutputStreams,
-): ChildProcess {
-  const { argv, script, lifetime } = command;
-  const file = script && workplace ? [writePrivately(workplace, `script${script.suffix}`, script.text)] : [];
-  const given = [...argv.slice(1), ...file];
-  const [first, ...args] = launchArguments(program, given, { outlives: lifetime === 'outlive', env });
+function start(task: Task, workplace: ScriptDirectory | null, { stdout, stderr }: OutputStreams): ChildProcess {
+  const { command, env, user } = task;
+  const [file, ...given] = argumentsOf(task, workplace);
+  const [first, ...args] = launchArguments(file, given, { outlives: command.lifetime === 'outlive', env });
   const stdin = inputFor(command, workplace);
   try {
     const stdio = [stdin, stdout.descriptor, stderr.descriptor];
-    const child = spawn(first, args, { cwd: '/', detached: true, env, stdio });
+    const cwd = user === null ? (command.directory ?? '/') : '/';
+    const child = spawn(first, args, { cwd, detached: true, env, stdio });
     stdout.attach?.(child.stdout);
     stderr.attach?.(child.stderr);
     return child;
   } finally {
     if (typeof stdin === 'number') closeSync(stdin);
   }
+}
+
+/** Returns the program and its arguments, with those that switch to its user. */
+function argumentsOf(
+  { command, program, user }: Task,
+  workplace: ScriptDirectory | null,
+): readonly [string, ...string[]] {
+  const { argv, script, env = {}, directory = '/' } = command;
+  const owner = user ?? undefined;
+  const file = script && workplace ? [writePrivately(workplace, `script${script.suffix}`, script.text, owner)] : [];
+  const plain = [program, ...argv.slice(1), ...file] as const;
+  if (user === null || workplace === null) return plain;
+  const variables = writePrivately(workplace, 'variables', variablesFile(env), user);
+  const [first = program, ...rest] = argumentsAs(user, { directory, variables }, plain);
+  return [first, ...rest];
 }
 
 /** Opens the input. A command that outlives the agent gets a file, because the end of the agent would cut off a pipe. */

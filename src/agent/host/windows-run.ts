@@ -4,6 +4,7 @@ import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import type { Command, CommandEnd, CommandResult } from '../../resources/command.js';
 import { Capture } from './capture.js';
+import { problemOfDirectory } from './launch.js';
 import {
   type CommandTask,
   endOf,
@@ -28,7 +29,10 @@ type WindowsEnvironment = Readonly<Record<string, string>>;
 export const runOnWindows = (command: Command, options: WindowsRunOptions): Promise<CommandResult> =>
   runCommand(command, options, {
     env: windowsEnvironment(command, process.env, options.systemRoot),
-    find: findProgram,
+    find: (name, env) => {
+      const problem = command.directory === undefined ? null : problemOfDirectory(command.directory);
+      return problem ?? findProgram(name, env);
+    },
     run: (task, workplace) => runIn(workplace, task, options),
   });
 
@@ -50,7 +54,7 @@ async function runWithPipes(
   { command, program, args, env }: Ready,
   options: WindowsRunOptions,
 ): Promise<CommandResult> {
-  const child = spawn(program, args, { ...settings(options, env), stdio: 'pipe' });
+  const child = spawn(program, args, { ...settings(options, env, command), stdio: 'pipe' });
   const [stdout, stderr] = [new Capture(), new Capture()];
   child.stdout.on('data', (data: Buffer) => stdout.add(data));
   child.stderr.on('data', (data: Buffer) => stderr.add(data));
@@ -78,7 +82,7 @@ async function runWithFiles(
   ];
   let child: ChildProcess;
   try {
-    child = spawn(program, args, { ...settings(options, env), stdio });
+    child = spawn(program, args, { ...settings(options, env, command), stdio });
   } finally {
     for (const descriptor of stdio) closeSync(descriptor);
   }
@@ -88,8 +92,8 @@ async function runWithFiles(
 }
 
 /** The system directory is where Windows looks for programs and libraries first, and only administrators can write to it. */
-const settings = ({ systemRoot }: WindowsRunOptions, env: WindowsEnvironment) => ({
-  cwd: join(systemRoot, 'System32'),
+const settings = ({ systemRoot }: WindowsRunOptions, env: WindowsEnvironment, { directory }: Command) => ({
+  cwd: directory ?? join(systemRoot, 'System32'),
   env,
   windowsHide: true,
 });

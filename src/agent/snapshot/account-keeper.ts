@@ -3,7 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { systemCodeOf } from '../../kernel/fault.js';
 import { commandFailure, exitedWith } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
+import { keyFile } from '../../resources/unix/authorized-keys.js';
 import type { Keeper } from './keeper.js';
+import type { SavedPath } from './saved-path.js';
 
 interface SavedGroup {
   readonly name: string;
@@ -21,6 +23,8 @@ interface SavedUser {
   readonly groups: readonly string[];
   /** The group of the same name, which goes and comes with its user. */
   readonly own: SavedGroup;
+  /** The file with the user's public keys, if the apply may change it. */
+  readonly keys?: SavedPath;
 }
 
 const LINUX_ONLY = 'accounts can be restored on Linux alone';
@@ -33,10 +37,42 @@ export const groupKeeper: Keeper<SavedGroup> = {
 };
 
 export const userKeeper: Keeper<SavedUser> = {
-  save: async (bodies, { host }) =>
-    bodies.map((body) => (host.platform === 'linux' ? userNow(nameIn(body)) : LINUX_ONLY)),
-  restore: async (saved, phase, { host }) => (phase === 'state' ? restoreUser(host, saved) : null),
+  save: async (bodies, { host, paths }) => {
+    const states: (SavedUser | string)[] = [];
+    for (const body of bodies) {
+      const [keys] = await paths.save(keyFileOf(body) ?? []);
+      if (typeof keys === 'string') states.push(keys);
+      else states.push(host.platform === 'linux' ? { ...userNow(nameIn(body)), ...(keys && { keys }) } : LINUX_ONLY);
+    }
+    return states;
+  },
+  async restore(saved, phase, { host, paths }) {
+    if (phase !== 'state') return null;
+    const failure = await restoreUser(host, saved);
+    return failure ?? (saved.keys === undefined ? null : paths.restore(saved.keys));
+  },
 };
+
+/** The file with the public keys of a user, who may be missing. */
+export const keyFileKeeper: Keeper<{ readonly keys: SavedPath | null }> = {
+  save: async (bodies, { paths }) => {
+    const states: ({ readonly keys: SavedPath | null } | string)[] = [];
+    for (const body of bodies) {
+      const [keys = null] = await paths.save(keyFileOf(body) ?? []);
+      states.push(typeof keys === 'string' ? keys : { keys });
+    }
+    return states;
+  },
+  restore: async ({ keys }, phase, { paths }) => (phase === 'state' && keys !== null ? paths.restore(keys) : null),
+};
+
+/** Returns the file with public keys that a body changes, as a list of one; null for none, or for a user who is missing. */
+export function keyFileOf(body: object): readonly [string] | null {
+  const name = 'user' in body ? String(body.user) : 'authorized_keys' in body ? nameIn(body) : '';
+  const entry = name === '' ? null : entryOf('/etc/passwd', name);
+  const home = 'home' in body && typeof body.home === 'string' ? body.home : entry?.[5];
+  return entry === null || home === undefined || home === '' ? null : [keyFile(home)];
+}
 
 async function restoreGroup(host: Host, { name, gid, members }: SavedGroup): Promise<string | null> {
   const now = groupNow(name);
@@ -73,15 +109,12 @@ async function restoreUser(host: Host, saved: SavedUser): Promise<string | null>
     return failure ?? restorePassword(host, saved);
   }
   const failure = isSameUser(saved, now) ? null : await run(host, ['usermod', ...fields, '--', name]);
-  return failure ?? (isUnfinished(saved, now) ? restorePassword(host, saved) : null);
+  return failure ?? (hasOtherPassword(saved, now) ? restorePassword(host, saved) : null);
 }
 
-/** Hash of an account that `useradd` has made and that has no password yet. */
-const NO_PASSWORD = '!';
-
-/** True for an account that was made again before a crash and has not got its password back. */
-const isUnfinished = (saved: SavedUser, now: SavedUser): boolean =>
-  now.shadow?.[1] === NO_PASSWORD && saved.shadow !== null && saved.shadow[1] !== NO_PASSWORD;
+/** True for an account with another password, also one that was made again before a crash and has not got its own back. */
+const hasOtherPassword = (saved: SavedUser, now: SavedUser): boolean =>
+  saved.shadow !== null && now.shadow?.[1] !== saved.shadow[1];
 
 const isSameUser = (saved: SavedUser, now: SavedUser): boolean =>
   JSON.stringify([saved.passwd, saved.groups]) === JSON.stringify([now.passwd, now.groups]);

@@ -1,14 +1,23 @@
 /** How the state of each kind is saved and restored. A kind without an entry cannot be restored. */
 import { kindOfAbsence } from '../../resources/absence-name.js';
+import { cronPath } from '../../resources/cron-unix.js';
 import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resources/restored.js';
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
-import { groupKeeper, userKeeper } from './account-keeper.js';
+import { groupKeeper, keyFileKeeper, keyFileOf, userKeeper } from './account-keeper.js';
 import type { Keeper } from './keeper.js';
 import type { SavedPath } from './saved-path.js';
 import { alternativesKeeper, isSystemKind, kernelModuleKeeper, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
 import { unitKeeper } from './unit-keeper.js';
 
 const pathIn = (body: object): string => ('path' in body ? String(body.path) : '');
+
+/** The file of an entry of cron. */
+const cronKeeper: Keeper<SavedPath> = {
+  save: (bodies, { paths }) => paths.save(bodies.map(cronPathIn)),
+  restore: async (saved, phase, { paths }) => (phase === 'state' ? paths.restore(saved) : null),
+};
+
+const cronPathIn = (body: object): string => ('name' in body ? cronPath(String(body.name)) : '');
 
 /** Files, directories and links that resources name, and files of which they change a part. */
 const pathKeeper: Keeper<SavedPath> = {
@@ -45,6 +54,8 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'service-systemd': unitKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
   'group-unix': groupKeeper as Keeper,
+  'authorized-key-unix': keyFileKeeper as Keeper,
+  'cron-unix': cronKeeper as Keeper,
 };
 
 /** Returns the keeper of a kind, or why it has none. */
@@ -60,5 +71,7 @@ export function pathsOf(named: string, body: object): readonly string[] {
   const kind = kindOfAbsence(named);
   if (isRestorable(kind) && KEEPERS[kind] === pathKeeper) return [pathIn(body)];
   if (isSystemKind(kind)) return SYSTEM_PARTS[kind](body).files;
+  if (kind === 'cron-unix') return [cronPathIn(body)];
+  if (kind === 'authorized-key-unix' || kind === 'user-unix') return keyFileOf(body) ?? [];
   return kind === 'service-systemd' && 'name' in body ? [unitPath(String(body.name))] : [];
 }

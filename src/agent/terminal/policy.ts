@@ -1,5 +1,4 @@
 /** Decides by the machine's own settings whether a session may open on it, and as which user and program. */
-import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename } from 'node:path';
 import { Fault } from '../../kernel/fault.js';
@@ -7,6 +6,7 @@ import { COMPILE_HINT } from '../../kernel/native-libraries.js';
 import type { AgentSettings } from '../../settings/agent.js';
 import type { OrchestratorMessageOf } from '../../wire/messages.js';
 import { findProgram } from '../host/launch.js';
+import { becomeUser } from '../host/other-user.js';
 import { canLaunch, type Launch, type LaunchUser } from '../pty/launch.js';
 import type { ProgramOrder } from './host-messages.js';
 import {
@@ -181,20 +181,11 @@ function commandPermission(request: Request, { user, variables }: Login, shell: 
 }
 
 /** Returns how to switch to a user; null for the agent's own. Throws `terminal_unsupported` without a program for it. */
-function switchTo({ name, uid, gid }: LoginUser): LaunchUser | null {
-  if (uid === process.geteuid?.()) return null;
-  const setpriv = findProgram('setpriv', { PATH: LOGIN_PATH });
-  // The `setpriv` of BusyBox cannot switch users.
-  if (typeof setpriv === 'string' && basename(realpathSync(setpriv)) === 'setpriv') {
-    return {
-      uid,
-      gid,
-      become: [setpriv, `--reuid=${uid}`, `--regid=${gid}`, '--init-groups', '--inh-caps=-all', '--'],
-    };
-  }
-  const runuser = findProgram('runuser', { PATH: LOGIN_PATH });
-  if (typeof runuser === 'string') return { uid, gid, become: [runuser, '-u', name, '--'] };
-  throw unsupported(`no program of this machine can start a shell as ${name}`, 'install setpriv (util-linux)');
+function switchTo(user: LoginUser): LaunchUser | null {
+  if (user.uid === process.geteuid?.()) return null;
+  const become = becomeUser(user);
+  if (become !== null) return { uid: user.uid, gid: user.gid, become };
+  throw unsupported(`no program of this machine can start a shell as ${user.name}`, 'install setpriv (util-linux)');
 }
 
 /** Puts the remedy into the message, because operators only see the message of an agent's fault. */

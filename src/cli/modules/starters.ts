@@ -44,6 +44,17 @@ export const STARTERS = {
     fields: ['name: editor', 'path: /usr/bin/vim.basic'],
   },
   'user-unix': { platforms: UNIX, fields: ['name: deploy', 'shell: /bin/sh'] },
+  'authorized-key-unix': {
+    platforms: UNIX,
+    fields: [
+      'user: deploy',
+      'key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzOWiVP5kW0mPpVVQUQ8vFvTzY0ZqPnGmmdQ7q6mXfE ada@laptop',
+    ],
+  },
+  'cron-unix': {
+    platforms: ['linux'],
+    fields: ['name: example', 'schedule: "0 3 * * *"', 'user: root', 'command: /usr/local/bin/example'],
+  },
   'group-unix': { platforms: UNIX, fields: ['name: deploy'] },
   'package-apt': {
     platforms: ['linux'],

@@ -33,7 +33,11 @@ function checkScript(
 }
 
 /** Interpreters whose scripts a program runs as well. */
-const ALIKE: Readonly<Record<string, readonly string[]>> = { sh: ['dash', 'ash'], bash: ['sh', 'dash', 'ash'] };
+const ALIKE: Readonly<Record<string, readonly string[]>> = {
+  sh: ['dash', 'ash'],
+  bash: ['sh', 'dash', 'ash'],
+  python3: ['python'],
+};
 
 /** Returns the name of the program in a first line such as `#!/usr/bin/env python3`; null without one. */
 function interpreterOf(text: string): string | null {

@@ -15,6 +15,7 @@ import {
 import {
   agreedPackage,
   checkPackage,
+  HeldPackageSchema,
   type PackageBody,
   PackageBodySchema,
   type PackageText,
@@ -30,6 +31,8 @@ export interface IndexedManager {
   readonly version: PackageText;
   /** Returns the command line that ends the hold of a package. */
   unhold(name: string): string;
+  /** Returns the step that has the manager leave an installed package as it is, or ends that. Without it, bodies have no `hold`. */
+  holdStep?(name: string, isHeld: boolean): Step;
   /** True when `version` satisfies the version that a body asks for. */
   matches(asked: string, version: string): boolean;
   install(want: PackageBody, version: string | null, installed: InstalledPackage | null): readonly Step[];
@@ -145,7 +148,7 @@ export const defineIndexedPackage = (manager: IndexedManager): ResourceKind<Pack
     kind: manager.kind,
     family: manager.kind,
     platforms: ['linux'],
-    schema: PackageBodySchema,
+    schema: manager.holdStep === undefined ? PackageBodySchema : HeldPackageSchema,
     check: (body) => checkPackage(body, manager.name, manager.version),
     identity: ({ name }) => name,
     requires: () => [],
@@ -289,20 +292,48 @@ function plan(want: PackageBody, have: PackageHave, context: PlanContext, manage
   const { installed } = have;
   const changes = differences(installed, goal.version, manager, wantedVersion(want));
   const keeping = installed?.isAutomatic === true ? (manager.keep?.(want.name) ?? []) : [];
-  if (installed !== null && changes.length === 0) return keeping.length === 0 ? { action: 'none' } : kept(keeping);
-  if (have.isHeld) return { action: 'fail', ...heldRefusal(want.name, manager) };
+  const isInstalled = installed !== null && changes.length === 0;
+  if (!isInstalled && have.isHeld && want.hold == null) return { action: 'fail', ...heldRefusal(want.name, manager) };
+  const hold = holdSteps(want, have.isHeld, isInstalled, manager);
+  const steps = [
+    ...hold.before,
+    ...(isInstalled ? [] : manager.install(want, goal.version, installed)),
+    ...keeping,
+    ...hold.after,
+  ];
+  if (steps.length === 0) return { action: 'none' };
   return {
     action: installed === null ? 'create' : 'update',
-    changes: [...changes, ...(keeping.length === 0 ? [] : [MARKED])],
-    steps: [...manager.install(want, goal.version, installed), ...keeping],
-    ...(goal.reason === undefined ? {} : { reason: goal.reason }),
+    changes: [...changes, ...(keeping.length === 0 ? [] : [MARKED]), ...hold.changes],
+    steps,
+    ...(isInstalled || goal.reason === undefined ? {} : { reason: goal.reason }),
   };
 }
 
 /** A package that no other one needs is removed by the manager unless it was asked for itself. */
 const MARKED: FieldChange = { field: 'mark', before: 'automatic', after: 'manual' };
 
-const kept = (steps: readonly Step[]): Decision => ({ action: 'update', changes: [MARKED], steps });
+interface HoldChange {
+  readonly changes: readonly FieldChange[];
+  /** Ends a hold before the package is changed. */
+  readonly before: readonly Step[];
+  readonly after: readonly Step[];
+}
+
+/** Plans the hold of a package. A held package that must change is released first, and held again afterwards. */
+function holdSteps(
+  { name, hold }: PackageBody,
+  isHeld: boolean,
+  isInstalled: boolean,
+  { holdStep }: IndexedManager,
+): HoldChange {
+  if (hold == null || holdStep === undefined) return { changes: [], before: [], after: [] };
+  return {
+    changes: hold === isHeld ? [] : [{ field: 'hold', before: String(isHeld), after: String(hold) }],
+    before: isHeld && (!hold || !isInstalled) ? [holdStep(name, false)] : [],
+    after: hold && (!isHeld || !isInstalled) ? [holdStep(name, true)] : [],
+  };
+}
 
 /** Plans a package that cannot be looked up before an earlier resource is changed, such as a broken list of sources. */
 function unknownYet({ refusal, isInstalled = false }: Unseen): Decision {
@@ -315,12 +346,14 @@ function planRemoval(last: PackageBody, have: PackageHave, context: PlanContext,
   if (!isSeen(have)) return { action: 'fail', ...have.refusal };
   const { installed, isHeld, removal } = have;
   if (installed === null) return { action: 'none' };
-  if (isHeld) return { action: 'fail', ...heldRefusal(last.name, manager) };
+  const isOwnHold = isHeld && last.hold === true && manager.holdStep !== undefined;
+  if (isHeld && !isOwnHold) return { action: 'fail', ...heldRefusal(last.name, manager) };
   if (removal !== null && 'refusal' in removal) return { action: 'fail', ...removal.refusal };
   const takes = removal?.removes.filter((name) => !context.removes(manager.kind, name)) ?? [];
   const message = sideEffects(last.name, takes, removal?.installs ?? []);
   if (message !== null) return { action: 'fail', code: 'removal_refused', message };
-  return { action: 'remove', changes: [], steps: manager.remove(last.name) };
+  const unhold = isOwnHold && manager.holdStep ? [manager.holdStep(last.name, false)] : [];
+  return { action: 'remove', changes: [], steps: [...unhold, ...manager.remove(last.name)] };
 }
 
 /** The wanted version; null while it is unknown before a refresh of the index. */

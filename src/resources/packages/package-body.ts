@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, optional } from '../../kernel/schema.js';
 import type { BodyProblem } from '../kind.js';
 
-export const PackageBodySchema = closed({
+const members = {
   name: Type.String({ minLength: 1, maxLength: 256, description: 'Name of the package as its manager knows it' }),
   version: optional(
     Type.String({
@@ -13,9 +13,21 @@ export const PackageBodySchema = closed({
         'Exactly this version; installed: any version; latest, null or left out: the newest that the index of the machine offers',
     }),
   ),
+};
+
+export const PackageBodySchema = closed(members);
+
+/** Of managers that can be ordered to leave a package as it is. */
+export const HeldPackageSchema = closed({
+  ...members,
+  hold: optional(
+    Type.Boolean({
+      description: 'True: its version stays, and no upgrade changes it; false: it is not held; null: not managed',
+    }),
+  ),
 });
 
-export type PackageBody = Type.Static<typeof PackageBodySchema>;
+export type PackageBody = Type.Static<typeof PackageBodySchema> & Pick<Type.Static<typeof HeldPackageSchema>, 'hold'>;
 
 /** Value of `version` with which any version will do. */
 const ANY = 'installed';
@@ -24,13 +36,19 @@ const ANY = 'installed';
 export const wantedVersion = ({ version }: PackageBody): string | null =>
   version == null || version === 'latest' || version === ANY ? null : version;
 
-/** True when any version will do that is installed; without one, the newest is. */
-export const takesAnyVersion = ({ version }: PackageBody): boolean => version === ANY;
+/** True when any version will do that is installed, also for a package that stays as it is; without one, the newest is. */
+export const takesAnyVersion = (body: PackageBody): boolean =>
+  body.version === ANY || (body.hold === true && wantedVersion(body) === null);
 
 /** Returns the body that fulfils both declarations of a package; null if none does. */
 export function agreedPackage(one: PackageBody, other: PackageBody): PackageBody | null {
-  if (takesAnyVersion(one)) return other;
-  return takesAnyVersion(other) ? one : null;
+  const hold = one.hold ?? other.hold;
+  if (hold != null && other.hold != null && hold !== other.hold) return null;
+  const version = one.version === ANY ? other.version : one.version;
+  const isAgreed =
+    [one, other].some((body) => body.version === ANY) || (one.version ?? null) === (other.version ?? null);
+  if (!isAgreed) return null;
+  return { name: one.name, ...(version != null && { version }), ...(hold != null && { hold }) };
 }
 
 /**

@@ -38,12 +38,19 @@ export const restoreLinuxGroup = (name: string, gid: number): RunStep => ({
   ok: [0, 9],
 });
 
-function optionsOf({ uid, group, groups, home, shell }: UserSettings, isNew: boolean): readonly string[] {
+/** Sets the hash of a password, which travels on standard input, so that other users cannot see it. */
+export const setPasswordHash = (name: string, hash: string): RunStep => ({
+  do: 'run',
+  command: { argv: ['chpasswd', '-e'], input: `${name}:${hash}\n` },
+});
+
+function optionsOf({ uid, group, groups, home, shell, comment }: UserSettings, isNew: boolean): readonly string[] {
   return [
     ...(uid === null ? [] : ['-u', String(uid)]),
     ...(group === null ? [] : ['-g', group]),
     ...(groups === null || (isNew && groups.length === 0) ? [] : ['-G', groups.join(',')]),
     ...(home === null ? [] : ['-d', home]),
     ...(shell === null ? [] : ['-s', shell]),
+    ...(comment === null ? [] : ['-c', comment]),
   ];
 }

@@ -96,10 +96,10 @@ async function ask(host: Host, command: Command, { ok = [0], optional = false }:
 
 /** Parses lines of `name:x:uid:gid:comment:home:shell`; ignores other lines. */
 export function parsePasswd(text: string, isLocal: boolean): readonly UnixUser[] {
-  return fieldsOf(text).flatMap(([name = '', , uid = '', gid = '', , home = '', shell = '']) => {
+  return fieldsOf(text).flatMap(([name = '', , uid = '', gid = '', comment = '', home = '', shell = '']) => {
     const numbers = { uid: parseUnixId(uid), gid: parseUnixId(gid) };
     if (numbers.uid === undefined || numbers.gid === undefined) return [];
-    return [{ name, uid: numbers.uid, gid: numbers.gid, home, shell, isLocal }];
+    return [{ name, uid: numbers.uid, gid: numbers.gid, comment, home, shell, isLocal }];
   });
 }
 

@@ -8,6 +8,8 @@ export interface UnixUser {
   readonly gid: number | null;
   readonly home: string | null;
   readonly shell: string | null;
+  /** On Linux: the name and other details of the person. */
+  readonly comment?: string;
   /** False for an account of a directory service, which local tools cannot change. */
   readonly isLocal: boolean;
 }
@@ -119,6 +121,10 @@ export function checkGroupReferences(groups: Readonly<Record<string, string>>): 
     parseUnixId(group) === undefined ? complain(path, group, problemOfUnixName(group)) : [],
   );
 }
+
+/** Checks a user that is given by name or number, by its JSON pointer. */
+export const checkUserReference = (path: string, user: string): readonly BodyProblem[] =>
+  parseUnixId(user) === undefined ? checkUnixNames({ [path]: user }) : [];
 
 const complain = (path: string, name: string, problem: string | null): readonly BodyProblem[] =>
   problem === null ? [] : [{ path, message: `the name ${JSON.stringify(name)} ${problem}` }];

@@ -14,6 +14,7 @@ export interface UserSettings {
   readonly groups: readonly string[] | null;
   readonly home: string | null;
   readonly shell: string | null;
+  readonly comment: string | null;
 }
 
 export interface UserDifference {
@@ -28,15 +29,23 @@ export function compareUser(want: UnixUserBody, user: UnixUser | null, accounts:
   const shell = want.shell != null && want.shell !== user?.shell ? want.shell : null;
   const group = changedGroup(want, user, accounts);
   const there = user === null ? [] : sorted(accounts.supplementaryOf(user.name));
-  const groups = changedGroups(want, there, accounts);
+  const groups = changedGroups(want, there, accounts, group ?? groupNameOf(user, accounts));
+  const comment = want.comment != null && want.comment !== user?.comment ? want.comment : null;
   const changes: FieldChange[] = [];
   const note = (field: string, before: string | null, after: string | null) => changes.push({ field, before, after });
   if (uid !== null) note('uid', user?.uid == null ? null : String(user.uid), String(uid));
   if (group !== null) note('primary_group', groupNameOf(user, accounts), want.primary_group ?? null);
-  if (groups !== null) note('additional_groups', user === null ? null : there.join(', '), groups.join(', '));
+  if (groups !== null && want.append_groups == null) {
+    note('additional_groups', user === null ? null : there.join(', '), groups.join(', '));
+  } else if (groups !== null) {
+    const appended = namesOf(want.append_groups ?? [], accounts);
+    const before = appended.filter((name) => there.includes(name));
+    note('append_groups', user === null ? null : before.join(', '), appended.join(', '));
+  }
   if (home !== null) note('home', user?.home ?? null, home);
   if (shell !== null) note('shell', user?.shell ?? null, shell);
-  return { changes, settings: { uid, group, groups, home, shell } };
+  if (comment !== null) note('comment', user?.comment ?? null, comment);
+  return { changes, settings: { uid, group, groups, home, shell, comment } };
 }
 
 function changedGroup({ primary_group }: UnixUserBody, user: UnixUser | null, accounts: UnixAccounts): string | null {
@@ -47,14 +56,22 @@ function changedGroup({ primary_group }: UnixUserBody, user: UnixUser | null, ac
 }
 
 function changedGroups(
-  { additional_groups }: UnixUserBody,
+  { additional_groups, append_groups }: UnixUserBody,
   there: readonly string[],
   accounts: UnixAccounts,
+  primary: string | null,
 ): readonly string[] | null {
+  if (append_groups != null) {
+    const missing = namesOf(append_groups, accounts).filter((name) => !there.includes(name) && name !== primary);
+    return missing.length === 0 ? null : sorted([...there, ...missing]);
+  }
   if (additional_groups == null) return null;
-  const groups = sorted(additional_groups.map((group) => accounts.referred(group)?.name ?? group));
+  const groups = namesOf(additional_groups, accounts);
   return groups.join() === there.join() ? null : groups;
 }
+
+const namesOf = (groups: readonly string[], accounts: UnixAccounts): readonly string[] =>
+  sorted(groups.map((group) => accounts.referred(group)?.name ?? group));
 
 /** Returns the unique names in order. */
 const sorted = (names: readonly string[]): readonly string[] => [...new Set(names)].sort();
