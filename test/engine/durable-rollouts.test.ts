@@ -629,8 +629,10 @@ describe('an agent that falls silent in its apply', () => {
 
   it('holds the others up for a quarter of an hour at most', async () => {
     const { bench, agents } = await fleet(2);
-    await begin(bench, { concurrency: 1 });
+    const id = await begin(bench, { concurrency: 1 });
+    await becomes(bench, id, ['running', 'waiting']);
     await silence(bench, agents[0]);
+    await becomes(bench, id, ['failed', 'waiting']);
     await pass(bench, 14 * MINUTE);
     expect(agents[1]?.isBusy).toBe(false);
     await pass(bench, MINUTE);
