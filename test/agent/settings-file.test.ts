@@ -132,6 +132,6 @@ describe('the file of the agent', () => {
     const schema = jsonSchemaOf(AGENT_SETTINGS, { id: 'urn:x', title: 'x' }) as {
       properties: Record<string, { description?: string }>;
     };
-    expect(Object.keys(schema.properties)).toEqual(['metrics', 'remote_terminal', 'script_timeout']);
+    expect(Object.keys(schema.properties)).toEqual(['metrics', 'facts', 'remote_terminal', 'script_timeout']);
   });
 });

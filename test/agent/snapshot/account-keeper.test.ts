@@ -21,8 +21,9 @@ function onCopy(program: string): unknown {
     import { execFileSync } from 'node:child_process';
     import { readFileSync } from 'node:fs';
     const { userKeeper, groupKeeper } = await import('${dist}snapshot/account-keeper.js');
+    const { PathSaver } = await import('${dist}snapshot/path-saver.js');
     const { thisHost } = await import('${dist}host/this-host.js');
-    const tools = { host: thisHost({ dataDir: '${root}' }), paths: null };
+    const tools = { host: thisHost({ dataDir: '${root}' }), paths: new PathSaver({ dataDir: '${root}' }) };
     const run = (...words) => execFileSync(words[0], words.slice(1), { stdio: ['ignore', 'ignore', 'inherit'] });
     const password = (line) => execFileSync('chpasswd', ['-e'], { input: line + '\\n' });
     const entry = (file, name) => readFileSync('/etc/' + file, 'utf8').split('\\n').find((line) => line.startsWith(name + ':')) ?? null;
