@@ -26,6 +26,7 @@ await runAgent(
     random: () => 0,
     createEngine: (directory) => createEngine({ dataDir: directory, logger, file }),
     metrics: () => ({ enabled: true, interval: 30 }),
+    factsDirectory: () => `${dataDir}/facts.d`,
   },
   new AbortController().signal,
 );

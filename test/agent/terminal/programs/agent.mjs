@@ -25,6 +25,7 @@ await runAgent(
     createEngine: (directory) => createEngine({ dataDir: directory, logger, file }),
     createTerminals: (directory) => createTerminals({ dataDir: directory, logger, file }),
     metrics: () => ({ enabled: false, interval: 30 }),
+    factsDirectory: () => `${dataDir}/facts.d`,
   },
   stopper.signal,
 );
