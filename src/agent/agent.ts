@@ -182,7 +182,7 @@ class Agent {
     });
     const { logger } = options;
     this.downloads = new ContentDownloads({ dataDir, logger, clock, context: this.context });
-    engine.setFetch?.((sha256) => this.downloads.fetch(sha256));
+    engine.setFetch?.((file) => this.downloads.fetch(file));
     this.state = {
       node_id: nodeIdOf(publicKeyOfKeyObject(privateKey)),
       orchestrator_key: trust.key,

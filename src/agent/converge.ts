@@ -2,6 +2,7 @@
 
 import { type FaultCode, isFault } from '../kernel/fault.js';
 import type { DesiredResource } from '../resources/desired.js';
+import { wantedFile } from '../resources/file-content.js';
 import type { Host, RunStep, SourceFile } from '../resources/host.js';
 import type { RunEnd, RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
@@ -113,7 +114,7 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
 }
 
 /**
- * Brings the files beside modules that a plan would take, so that a file that does not come leaves nothing half done. Returns why
+ * Brings the files beside modules and the downloads that a plan would take, so that a file that does not come leaves nothing half done. Returns why
  * one does not come, else null.
  */
 async function bringFiles(
@@ -141,11 +142,13 @@ async function bringFiles(
   }
 }
 
-/** Returns the file beside its module that a resource takes; null for none. */
+/** Returns the file that has to come for a resource; null for none. */
 function sourceOf(resource: DesiredResource | undefined): SourceFile | null {
-  const { source, sha256 } = resource?.body ?? {};
-  return typeof source === 'string' && typeof sha256 === 'string' ? { source, sha256 } : null;
+  const { source, url, sha256 } = resource?.body ?? {};
+  return wantedFile({ source: textOf(source), url: textOf(url), sha256: textOf(sha256) });
 }
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 const STOPPED = {
   cancelled: 'the operation was cancelled before this resource',

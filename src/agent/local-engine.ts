@@ -1,10 +1,13 @@
 /** The engine and the journal of this machine without a link, for `--local`. */
 import type { Clock } from '../kernel/clock.js';
 import { Fault, type FaultCode, isFault, messageOf } from '../kernel/fault.js';
+import { silentLogger } from '../kernel/logger.js';
 import type { CheckReport } from '../resources/checks/check.js';
 import { maskResource } from '../resources/tainted-body.js';
 import type { RunItem } from '../wire/messages.js';
 import type { RunContent } from '../wire/parts.js';
+import { clearContent, contentPaths } from './content/content-directory.js';
+import { ContentDownloads } from './content/content-downloads.js';
 import type { Intent } from './converge/apply-group.js';
 import type { Notes, Precautions } from './converge/ledger.js';
 import { notesOfNewProcess } from './converge/ledger-updates.js';
@@ -50,7 +53,10 @@ export function openLocalEngine(directory: string, clock: Clock) {
     /** Each change is in the journal before it is made, and each result before it is passed on. */
     apply: async (content: RunContent, options: LocalApplyOptions): Promise<Verified> => {
       const { operationId, onResults, beforeChanges, files, ...rest } = options;
-      const host = thisHost({ signal: options.signal, dataDir: directory, files: filesHere(files) });
+      const downloads = new ContentDownloads({ dataDir: directory, logger: silentLogger, clock, context: null });
+      const { signal } = options;
+      signal.addEventListener('abort', () => void downloads.stop(), { once: true });
+      const host = thisHost({ signal, dataDir: directory, files: filesHere(files, downloads, directory) });
       const record = new ApplyRecord(journal, operationId, content);
       const applied = await apply(content, host, {
         ...own,
@@ -66,6 +72,7 @@ export function openLocalEngine(directory: string, clock: Clock) {
         },
       });
       const outcome = await verified(applied, content, { clock, directory, signal: options.signal });
+      clearContent(directory, clock.now());
       const error = record.end(outcome);
       for (const { command, items = [] } of applied.deferred ?? []) {
         await host.run({ ...command, argv: [...command.argv, ...items] });
@@ -84,10 +91,14 @@ export function openLocalEngine(directory: string, clock: Clock) {
   };
 }
 
-/** Returns the source of files that are on this machine already. */
-const filesHere = (paths: ReadonlyMap<string, string>): SourceFiles => ({
-  bring: async (sha256) => {
-    const path = paths.get(sha256);
+/** Returns the source of files that are on this machine already, and of downloads. */
+const filesHere = (paths: ReadonlyMap<string, string>, downloads: ContentDownloads, dataDir: string): SourceFiles => ({
+  bring: async (file) => {
+    if (file.url !== undefined) {
+      await downloads.fetch(file);
+      return contentPaths(dataDir, file.sha256).complete;
+    }
+    const path = paths.get(file.sha256);
     if (path === undefined) throw new Fault('content_unavailable', 'it is not beside the module');
     return path;
   },

@@ -15,29 +15,62 @@ export const contentFields = {
     }),
   ),
   source: optional(Type.String({ minLength: 1, description: 'File beside the module that is the content; any bytes' })),
-  sha256: optional(Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of `source`, which orch adds' })),
+  url: optional(
+    Type.String({ minLength: 1, maxLength: 2048, description: 'Address that the machine downloads the content from' }),
+  ),
+  sha256: optional(
+    Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'The SHA-256 of the file at `url`, in 64 hex digits; orch adds that of `source`',
+    }),
+  ),
 };
 
-/** The fields on the link: `content` holds a filled template, and `sha256` belongs to `source`. */
+/** The fields on the link: `content` holds a filled template, and `sha256` belongs to `source` or `url`. */
 interface ContentBody {
   readonly content?: string | null;
   readonly template?: string | null;
   readonly source?: string | null;
+  readonly url?: string | null;
   readonly sha256?: string | null;
 }
 
 /** Returns why the fields cannot give the content of a file; empty when they can. */
 export function checkContent(body: ContentBody): readonly BodyProblem[] {
-  const [first, second] = (['content', 'template', 'source'] as const).filter((name) => body[name] != null);
+  const { url, source, sha256 } = body;
+  const [first, second] = (['content', 'template', 'source', 'url'] as const).filter((name) => body[name] != null);
+  const address = url == null ? null : problemOfUrl(url);
   return [
     ...checkText(body.content ?? ''),
     ...(second === undefined ? [] : [{ path: `/${second}`, message: `${first} and ${second} exclude each other` }]),
+    ...(address === null ? [] : [{ path: '/url', message: address }]),
+    ...(url != null && sha256 == null
+      ? [{ path: '/url', message: 'url needs sha256, the SHA-256 of the file, as sha256sum prints it' }]
+      : []),
+    ...(sha256 != null && url == null && source == null
+      ? [{ path: '/sha256', message: 'sha256 belongs to url, the address of the file' }]
+      : []),
   ];
 }
 
-/** Returns the wanted content of a file: a text, or a file beside the module; null when it is not managed. */
-export function wantedContent({ content, source, sha256 }: ContentBody): string | SourceFile | null {
-  return source == null || sha256 == null ? (content ?? null) : { source, sha256 };
+/** Returns why a text cannot be the address of a download, or null. */
+function problemOfUrl(text: string): string | null {
+  const [, authority] = /^https?:\/\/([^/?#]+)/i.exec(text) ?? [];
+  if (authority === undefined) return 'url must begin with https:// or http:// and a host';
+  if (authority.includes('@')) return 'url must hold no user and password, which plans would show';
+  return /[\s\p{Cc}]/u.test(text) ? 'url must hold no blanks; write %20' : null;
+}
+
+/** Returns the wanted content of a file: a text, or a file that is brought to the machine; null when it is not managed. */
+export function wantedContent(body: ContentBody): string | SourceFile | null {
+  return wantedFile(body) ?? body.content ?? null;
+}
+
+/** Returns the file that a body takes as content; null for none. */
+export function wantedFile({ source, url, sha256 }: Omit<ContentBody, 'content' | 'template'>): SourceFile | null {
+  if (sha256 == null) return null;
+  if (url != null) return { source: url, sha256, url };
+  return source == null ? null : { source, sha256 };
 }
 
 /** Returns what has to be read of a file to compare it with the wanted content. */

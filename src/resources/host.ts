@@ -66,7 +66,7 @@ export interface ObserveRequest {
   readonly path: string;
   /**
    * True to read the content of a regular file (up to `MAX_CONTENT_BYTES`), `digest` for the SHA-256 of it (up to
-   * `MAX_SOURCE_BYTES`).
+   * `MAX_DOWNLOAD_BYTES`).
    */
   readonly content: boolean | 'digest';
   /** True to list the names in a directory. */
@@ -82,18 +82,23 @@ export const MAX_CONTENT_BYTES = 1024 * 1024;
 /** Maximum bytes of a file beside a module. */
 export const MAX_SOURCE_BYTES = 64 * 1024 * 1024;
 
+/** Maximum bytes of a file that the machine downloads, and of files that are compared by SHA-256. */
+export const MAX_DOWNLOAD_BYTES = 512 * 1024 * 1024;
+
 /** Paths per observation, whose contents are in memory together. */
 export const READ_BATCH = 256;
 
 /** An owner or group: a name or the digits of a numeric ID. Null keeps the present one; new objects get the agent's own. */
 export type Principal = string | null;
 
-/** A file beside a module, as the content of another file. */
+/** A file that is the content of another one: a file beside a module, or one that the machine downloads. */
 export interface SourceFile {
   /** Hex. */
   readonly sha256: string;
-  /** Path in the module, for messages. */
+  /** Path in the module, or the URL, for messages. */
   readonly source: string;
+  /** Address of a download; absent for a file beside the module. */
+  readonly url?: string;
 }
 
 /** A change to the file system. Paths are absolute and normalised. */
@@ -213,7 +218,7 @@ export interface Host {
    */
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]>;
   /**
-   * Brings files beside modules onto the machine, so that steps can take them. Rejects with `content_unavailable` for the first one
+   * Brings files beside modules and downloads onto the machine, so that steps can take them. Rejects with `content_unavailable` for the first one
    * that does not come.
    */
   bring?(files: readonly SourceFile[]): Promise<void>;

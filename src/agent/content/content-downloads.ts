@@ -1,4 +1,7 @@
-/** Downloads files beside modules from the agent port into the data directory, and continues where a cut left off. */
+/**
+ * Downloads files beside modules from the agent port, and others from their addresses, into the data directory. Continues where a
+ * cut left off.
+ */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, lstatSync, renameSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
@@ -7,32 +10,39 @@ import type { SecureContext } from 'node:tls';
 import type { Clock } from '../../kernel/clock.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
-import { MAX_SOURCE_BYTES } from '../../resources/host.js';
+import { MAX_DOWNLOAD_BYTES, MAX_SOURCE_BYTES, type SourceFile } from '../../resources/host.js';
 import { FILE_PATH } from '../../wire/limits.js';
 import { type DownloadSource, download, pauseUnless } from '../link/download.js';
 import { type ContentPaths, contentPaths } from './content-directory.js';
+import { downloadUrl } from './download-url.js';
+
+/** Milliseconds between two attempts. */
+const RETRY_MS = 2_000;
+/** Milliseconds without a further byte after which a download has failed; an orchestrator may restart meanwhile. */
+const PATIENCE_MS = 300_000;
+const URL_PATIENCE_MS = 30_000;
 
 interface ContentDownloadsOptions {
   readonly dataDir: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** The agent's own key and certificate, from `dialContext`. */
-  readonly context: SecureContext;
+  /** The agent's own key and certificate, from `dialContext`; null without an orchestrator. */
+  readonly context: SecureContext | null;
   /** Milliseconds between two attempts [default: 2 s]. */
   readonly retryMs?: number;
-  /** Milliseconds without a further byte after which a download has failed [default: 5 min]. */
+  /** Milliseconds without a further byte after which a download has failed [default: 5 min, 30 s for those from addresses]. */
   readonly patienceMs?: number;
 }
 
 export class ContentDownloads {
-  private readonly options: Required<ContentDownloadsOptions>;
+  private readonly options: ContentDownloadsOptions;
   private readonly stopped = new AbortController();
   /** Downloads in progress, by SHA-256. */
   private readonly active = new Map<string, Promise<void>>();
   private source: DownloadSource | null = null;
 
   constructor(options: ContentDownloadsOptions) {
-    this.options = { retryMs: 2_000, patienceMs: 300_000, ...options };
+    this.options = options;
   }
 
   /** Sets the address and key of the orchestrator. */
@@ -41,10 +51,11 @@ export class ContentDownloads {
   }
 
   /** Brings a file into the directory of contents, unless it is there. Rejects with `content_unavailable`. */
-  fetch(sha256: string): Promise<void> {
+  fetch(file: Pick<SourceFile, 'sha256' | 'url'>): Promise<void> {
+    const { sha256 } = file;
     const known = this.active.get(sha256);
     if (known !== undefined) return known;
-    const fetching = this.fetchOne(sha256).finally(() => this.active.delete(sha256));
+    const fetching = this.fetchOne(file).finally(() => this.active.delete(sha256));
     this.active.set(sha256, fetching);
     return fetching;
   }
@@ -55,14 +66,16 @@ export class ContentDownloads {
     await Promise.allSettled(this.active.values());
   }
 
-  private async fetchOne(sha256: string): Promise<void> {
-    const { dataDir, logger, clock, retryMs, patienceMs } = this.options;
+  private async fetchOne(file: Pick<SourceFile, 'sha256' | 'url'>): Promise<void> {
+    const { sha256, url } = file;
+    const { dataDir, logger, clock, retryMs = RETRY_MS } = this.options;
+    const { patienceMs = url === undefined ? PATIENCE_MS : URL_PATIENCE_MS } = this.options;
     const paths = contentPaths(dataDir, sha256);
     if (sizeOf(paths.complete) !== null) return;
     let since = clock.monotonic();
     for (;;) {
       const before = sizeOf(paths.part);
-      const problem = await this.attempt(sha256, paths);
+      const problem = await this.attempt(file, paths);
       if (problem === null) return;
       if (this.stopped.signal.aborted) throw unavailable('the agent stops');
       if (sizeOf(paths.part) !== before) since = clock.monotonic();
@@ -73,27 +86,33 @@ export class ContentDownloads {
   }
 
   /** Returns null once the file is complete, else why it is not. Rejects with `content_unavailable` if that does not change. */
-  private async attempt(sha256: string, paths: ContentPaths): Promise<string | null> {
+  private async attempt(
+    { sha256, url }: Pick<SourceFile, 'sha256' | 'url'>,
+    paths: ContentPaths,
+  ): Promise<string | null> {
     const { source } = this;
     const { context } = this.options;
-    if (source === null) return 'the agent has not reached its orchestrator yet';
+    const { signal } = this.stopped;
     const from = sizeOf(paths.part) ?? 0;
+    const store = (peer: Peer) => async (answer: IncomingMessage) => {
+      const refusal = refusalOf(answer, peer, paths);
+      if (refusal !== null) return refusal;
+      await append(answer, { path: paths.part, from: answer.statusCode === 206 ? from : 0, maxBytes: peer.maxBytes });
+      if ((await digestOf(paths.part)) === sha256) {
+        renameSync(paths.part, paths.complete);
+        return null;
+      }
+      rmSync(paths.part, { force: true });
+      const other = 'what has come has another SHA-256';
+      if (peer !== ORCHESTRATOR && from === 0) throw unavailable(other);
+      return other;
+    };
     try {
-      return await download(
-        `${FILE_PATH}${sha256}`,
-        { source, context, signal: this.stopped.signal, from },
-        async (answer) => {
-          const refusal = refusalOf(answer, paths);
-          if (refusal !== null) return refusal;
-          await append(answer, paths.part, answer.statusCode === 206 ? from : 0);
-          if ((await digestOf(paths.part)) === sha256) {
-            renameSync(paths.part, paths.complete);
-            return null;
-          }
-          rmSync(paths.part, { force: true });
-          return 'what has come has another SHA-256';
-        },
-      );
+      if (url !== undefined) {
+        return await downloadUrl(url, { from, signal }, store({ name: hostOf(url), maxBytes: MAX_DOWNLOAD_BYTES }));
+      }
+      if (source === null || context === null) return 'the agent has not reached its orchestrator yet';
+      return await download(`${FILE_PATH}${sha256}`, { source, context, signal, from }, store(ORCHESTRATOR));
     } catch (error) {
       if (isFault(error, 'content_unavailable')) throw error;
       if (systemCodeOf(error) === 'ENOSPC') {
@@ -105,25 +124,45 @@ export class ContentDownloads {
   }
 }
 
+/** The other end of a download. */
+interface Peer {
+  readonly name: string;
+  /** Maximum bytes of a file from it. */
+  readonly maxBytes: number;
+}
+
+const ORCHESTRATOR: Peer = { name: 'the orchestrator', maxBytes: MAX_SOURCE_BYTES };
+
+const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : url);
+
 const unavailable = (why: string): Fault => new Fault('content_unavailable', why);
 
 /** Returns why an answer has no content yet; null if it has. Throws `content_unavailable` for an answer that stays as it is. */
-function refusalOf({ statusCode }: IncomingMessage, { part }: ContentPaths): string | null {
+function refusalOf({ statusCode = 0 }: IncomingMessage, peer: Peer, { part }: ContentPaths): string | null {
   if (statusCode === 200 || statusCode === 206) return null;
-  if (statusCode === 503) return 'the orchestrator is busy with other downloads';
+  if (statusCode === 503) return `${peer.name} is busy with other downloads`;
+  const answered = `${peer.name} answered with HTTP status ${statusCode}`;
   // The part is longer than the file.
   if (statusCode === 416) rmSync(part, { force: true });
-  else if (statusCode === 404) throw unavailable('the orchestrator does not have it any more');
-  return `the orchestrator answered with HTTP status ${statusCode}`;
+  else if (statusCode === 404 && peer === ORCHESTRATOR) throw unavailable('the orchestrator does not have it any more');
+  else if (statusCode < 500 && statusCode !== 429) throw unavailable(answered);
+  return answered;
+}
+
+interface Appending {
+  readonly path: string;
+  /** Position of the first byte. */
+  readonly from: number;
+  readonly maxBytes: number;
 }
 
 /** Writes an answer into a file from a position on. Rejects with `content_unavailable` for more than a file may have. */
-async function append(answer: IncomingMessage, path: string, from: number): Promise<void> {
+async function append(answer: IncomingMessage, { path, from, maxBytes }: Appending): Promise<void> {
   let size = from;
   const bounded = async function* (pieces: AsyncIterable<Buffer>) {
     for await (const piece of pieces) {
       size += piece.length;
-      if (size > MAX_SOURCE_BYTES) throw unavailable(`it is larger than ${MAX_SOURCE_BYTES} bytes`);
+      if (size > maxBytes) throw unavailable(`it is larger than ${maxBytes} bytes`);
       yield piece;
     }
   };

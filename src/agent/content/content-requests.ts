@@ -1,5 +1,6 @@
-/** The engine's end of downloads: it asks the thread of the link for files beside modules, and takes them from the data directory. */
+/** The engine's end of downloads: it asks the thread of the link for files, and takes them from the data directory. */
 import { Fault, isFaultCode } from '../../kernel/fault.js';
+import type { SourceFile } from '../../resources/host.js';
 import type { SourceFiles } from '../host/source-files.js';
 import { clearContent, contentPaths } from './content-directory.js';
 
@@ -14,23 +15,24 @@ interface Waiting {
 /** Serves one run at a time, which asks for one file at a time. */
 export class ContentRequests implements SourceFiles {
   private readonly dataDir: string;
-  private readonly ask: (sha256: string) => void;
+  private readonly ask: (file: SourceFile) => void;
   private readonly waiting = new Map<string, Waiting>();
 
   /** @param ask sends a request, to be answered with `answer` */
-  constructor(dataDir: string, ask: (sha256: string) => void) {
+  constructor(dataDir: string, ask: (file: SourceFile) => void) {
     this.dataDir = dataDir;
     this.ask = ask;
   }
 
-  async bring(sha256: string, signal: AbortSignal | undefined): Promise<string> {
+  async bring(file: SourceFile, signal: AbortSignal | undefined): Promise<string> {
+    const { sha256 } = file;
     signal?.throwIfAborted();
     const abort = () => this.waiting.get(sha256)?.reject(signal?.reason);
     signal?.addEventListener('abort', abort, { once: true });
     try {
       await new Promise<void>((resolve, reject) => {
         this.waiting.set(sha256, { resolve, reject });
-        this.ask(sha256);
+        this.ask(file);
       });
       return contentPaths(this.dataDir, sha256).complete;
     } finally {

@@ -3,6 +3,7 @@
 import { Worker } from 'node:worker_threads';
 import { Fault, isFault, isFaultCode, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
+import type { SourceFile } from '../../resources/host.js';
 import { countResults } from '../../resources/run-results.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { garbageCollector } from '../../terminal/young-memory.js';
@@ -198,7 +199,7 @@ export class EngineThread implements RunEngine {
         this.questions.shift()?.resolve(message.runs);
         return;
       case 'wanted':
-        void this.bring(message.sha256);
+        void this.bring(message.file);
         return;
       case 'log':
         this.options.logger[message.level](message.message, message.fields);
@@ -209,12 +210,13 @@ export class EngineThread implements RunEngine {
   }
 
   /** Fetches a file and answers the engine. A thread that has ended meanwhile needs none. */
-  private async bring(sha256: string): Promise<void> {
+  private async bring(file: SourceFile): Promise<void> {
     const { worker, fetch } = this;
+    const { sha256 } = file;
     let failure: FetchedContent = null;
     try {
       if (fetch === null) throw new Fault('content_unavailable', 'the agent has no orchestrator');
-      await fetch(sha256);
+      await fetch(file);
     } catch (error) {
       failure = { code: isFault(error) ? error.code : 'internal', message: messageOf(error) };
     }

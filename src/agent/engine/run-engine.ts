@@ -1,6 +1,7 @@
 /** The engine as the link sees it, and the messages between the threads of both. */
 
 import type { LogFields } from '../../kernel/logger.js';
+import type { SourceFile } from '../../resources/host.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import type { FetchedContent } from '../content/content-requests.js';
@@ -40,14 +41,14 @@ export interface RunEngine {
   unreached(reason: string): void;
   /** Ends plans and drift checks, because the link is gone; applies continue. */
   disconnected(): void;
-  /** Sets how files beside modules get into the data directory; without it, they come from nowhere. */
+  /** Sets how files get into the data directory; without it, they come from nowhere. */
   setFetch?(fetch: FetchContent): void;
   /** Finishes the group in progress, syncs the journal and ends. */
   stop(): Promise<void>;
 }
 
-/** Brings a file beside a module into the data directory, by its SHA-256 in hex. Rejects with `content_unavailable`. */
-export type FetchContent = (sha256: string) => Promise<void>;
+/** Brings a file into the data directory. Rejects with `content_unavailable`. */
+export type FetchContent = (file: SourceFile) => Promise<void>;
 
 /** Messages from the link's thread to the engine's. */
 export type ToWorker =
@@ -67,8 +68,8 @@ export interface EngineSettings {
 
 export type FromWorker =
   | { readonly is: 'report'; readonly report: EngineReport }
-  /** Asks for a file beside a module, which `fetched` answers. */
-  | { readonly is: 'wanted'; readonly sha256: string }
+  /** Asks for a file, which `fetched` answers. */
+  | { readonly is: 'wanted'; readonly file: SourceFile }
   /** Answers to `inventory`, in the order of the questions. */
   | { readonly is: 'inventory'; readonly runs: Inventory }
   | {

@@ -33,7 +33,7 @@ function log(level: 'debug' | 'info' | 'warn' | 'error') {
 }
 
 const { dataDir } = workerData as WorkerData;
-const files = new ContentRequests(dataDir, (sha256) => say({ is: 'wanted', sha256 }));
+const files = new ContentRequests(dataDir, (file) => say({ is: 'wanted', file }));
 
 function open(): Engine | null {
   try {

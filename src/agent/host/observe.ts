@@ -18,8 +18,8 @@ import {
   type FileContent,
   type FileStamp,
   MAX_CONTENT_BYTES,
+  MAX_DOWNLOAD_BYTES,
   MAX_ENTRIES,
-  MAX_SOURCE_BYTES,
   type Metadata,
   type ObserveRequest,
   type Ownership,
@@ -220,7 +220,7 @@ interface Reading {
 export function contentOf(descriptor: number, { size, buffer, wanted }: Reading): FileContent {
   if (wanted === false) return UNREAD;
   if (wanted === 'digest') {
-    const sha256 = size > MAX_SOURCE_BYTES ? null : digestOf(descriptor, buffer);
+    const sha256 = size > MAX_DOWNLOAD_BYTES ? null : digestOf(descriptor, buffer);
     return sha256 === null ? { kind: 'too-large' } : { kind: 'digest', sha256 };
   }
   if (size > MAX_CONTENT_BYTES) return { kind: 'too-large' };

@@ -1,17 +1,16 @@
-/** Files beside modules that are the content of files on this machine. */
+/** Files beside modules and downloads that are the content of files on this machine. */
 import { createHash } from 'node:crypto';
 import { closeSync, constants, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type FileStep, MAX_SOURCE_BYTES, type SourceFile, type StepOutcome } from '../../resources/host.js';
+import { type FileStep, MAX_DOWNLOAD_BYTES, type SourceFile, type StepOutcome } from '../../resources/host.js';
 
-/** The place that files beside modules come from. */
+/** The place that files come from. */
 export interface SourceFiles {
   /**
    * Returns the path of a file on this machine, and brings it there if necessary. Rejects with `content_unavailable`, or with the
    * reason of the signal.
-   * @param sha256 hex
    */
-  bring(sha256: string, signal: AbortSignal | undefined): Promise<string>;
+  bring(file: SourceFile, signal: AbortSignal | undefined): Promise<string>;
 }
 
 /** Bytes that are read at a time. */
@@ -33,14 +32,17 @@ export class BroughtFiles {
   /** Brings files. Rejects with the Fault of the first one that does not come. */
   async bring(wanted: readonly SourceFile[]): Promise<void> {
     const { files, signal } = this.options;
-    for (const { sha256, source } of wanted) {
+    for (const file of wanted) {
+      const { sha256, source } = file;
       if (this.paths.has(sha256)) continue;
-      if (files === undefined) throw new Fault('content_unavailable', `nothing brings the file ${source} here`);
+      if (files === undefined) throw new Fault('content_unavailable', `nothing brings ${nameOf(file)} here`);
       try {
-        this.paths.set(sha256, await files.bring(sha256, signal));
+        this.paths.set(sha256, await files.bring(file, signal));
       } catch (cause) {
         if (!isFault(cause, 'content_unavailable')) throw cause;
-        throw new Fault(cause.code, `the file ${source} of the module does not come: ${cause.message}`, { cause });
+        const what =
+          file.url === undefined ? `the file ${source} of the module does not come` : `${source} does not come`;
+        throw new Fault(cause.code, `${what}: ${cause.message}`, { cause });
       }
     }
   }
@@ -66,15 +68,18 @@ export class BroughtFiles {
       writeFileSync(descriptor, content);
       return;
     }
-    const { sha256, source } = content;
+    const { sha256 } = content;
     const path = this.paths.get(sha256);
-    if (path === undefined) throw new Fault('content_unavailable', `the file ${source} of the module is not here`);
+    if (path === undefined) throw new Fault('content_unavailable', `${nameOf(content)} is not here`);
     if (copy(path, descriptor) === sha256) return;
     // A damaged copy must not be taken again.
     this.paths.delete(sha256);
-    throw new Fault('content_unavailable', `the file ${source} of the module has changed while it was copied`);
+    throw new Fault('content_unavailable', `${nameOf(content)} has changed while it was copied`);
   }
 }
+
+const nameOf = ({ url, source }: SourceFile): string =>
+  url === undefined ? `the file ${source} of the module` : source;
 
 /** Copies a file and returns the SHA-256 of what was copied, in hex. */
 function copy(path: string, to: number): string | null {
@@ -89,12 +94,12 @@ function copy(path: string, to: number): string | null {
 }
 
 /**
- * Reads an open file to its end. Returns the SHA-256 in hex; null for a file of more than `MAX_SOURCE_BYTES`.
+ * Reads an open file to its end. Returns the SHA-256 in hex; null for a file of more than `MAX_DOWNLOAD_BYTES`.
  * @param pass called with each part, which it must not keep
  */
 export function digestOf(descriptor: number, buffer: Buffer, pass?: (bytes: Buffer) => void): string | null {
   const hash = createHash('sha256');
-  for (let total = 0; total <= MAX_SOURCE_BYTES; ) {
+  for (let total = 0; total <= MAX_DOWNLOAD_BYTES; ) {
     const bytes = buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, null));
     if (bytes.length === 0) return hash.digest('hex');
     hash.update(bytes);

@@ -91,7 +91,7 @@ describe('a download', () => {
     const { downloads, place } = downloadsFrom(port);
     mkdirSync(place(''), { recursive: true });
     writeFileSync(place(`${sha256}.part`), bytes.subarray(0, 500), { mode: 0o600 });
-    await downloads.fetch(sha256);
+    await downloads.fetch({ sha256 });
     expect(readFileSync(place(sha256)).equals(bytes)).toBe(true);
     expect(readdirSync(place(''))).toEqual([sha256]);
     expect(statSync(place(sha256)).mode & 0o777).toBe(0o600);
@@ -99,14 +99,14 @@ describe('a download', () => {
     expect(starts[0]).toBe(500);
     expect([...starts].sort((a, b) => a - b)).toEqual(starts);
     const { length } = ranges;
-    await downloads.fetch(sha256);
+    await downloads.fetch({ sha256 });
     expect(ranges).toHaveLength(length);
   });
 
   it('is made once for all that want it at a time', async () => {
     const { port, ranges } = await start([whole]);
     const { downloads } = downloadsFrom(port);
-    await Promise.all([downloads.fetch(sha256), downloads.fetch(sha256)]);
+    await Promise.all([downloads.fetch({ sha256 }), downloads.fetch({ sha256 })]);
     expect(ranges).toHaveLength(1);
   });
 
@@ -116,7 +116,7 @@ describe('a download', () => {
     const { downloads, place } = downloadsFrom(port);
     mkdirSync(place(''), { recursive: true });
     writeFileSync(place(`${sha256}.part`), Buffer.alloc(bytes.length + 1));
-    await downloads.fetch(sha256);
+    await downloads.fetch({ sha256 });
     expect(readFileSync(place(sha256)).equals(bytes)).toBe(true);
     expect(ranges.slice(1)).toEqual([undefined, undefined]);
   });
@@ -140,22 +140,78 @@ describe('a download', () => {
   ])('fails when %s', async (_, answer, reason) => {
     const { port } = await start([answer]);
     const { downloads, place } = downloadsFrom(port, 20);
-    expect(await failureOf(downloads.fetch(sha256))).toBe(`content_unavailable: ${reason}`);
+    expect(await failureOf(downloads.fetch({ sha256 }))).toBe(`content_unavailable: ${reason}`);
     expect(readdirSync(place('')).filter((name) => name === sha256)).toEqual([]);
   });
 
   it('asks nothing of a peer with another key', async () => {
     const { port, ranges } = await start([whole], newIdentity());
     const { downloads } = downloadsFrom(port, 20);
-    expect(await failureOf(downloads.fetch(sha256))).toMatch(/^content_unavailable: /);
+    expect(await failureOf(downloads.fetch({ sha256 }))).toMatch(/^content_unavailable: /);
     expect(ranges).toEqual([]);
   });
 
   it('ends with the agent', async () => {
     const { port } = await start([status(503)]);
     const { downloads } = downloadsFrom(port, 60_000);
-    const failure = failureOf(downloads.fetch(sha256));
+    const failure = failureOf(downloads.fetch({ sha256 }));
     await downloads.stop();
     expect(await failure).toBe('content_unavailable: the agent stops');
+  });
+});
+
+describe('a download from an address', () => {
+  /** Starts a server of HTTP that gives these answers one after the other, the last one again and again. */
+  async function serve(answers: readonly Answer[]) {
+    const asked: IncomingMessage[] = [];
+    const server = createServer((request, response) => {
+      const answer = answers[Math.min(asked.length, answers.length - 1)];
+      asked.push(request);
+      answer?.(request, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    return { asked, url: `http://127.0.0.1:${port}/app.bin`, host: `127.0.0.1:${port}` };
+  }
+
+  const to =
+    (location: string): Answer =>
+    (_, response) =>
+      void response.writeHead(302, { location, 'Content-Length': 0 }).end();
+
+  it('needs no orchestrator, follows redirects, and continues where a cut left off', async () => {
+    const { asked, url } = await serve([to('/there.bin'), status(500), cutAfter(1_000), to('/there.bin'), whole]);
+    const { downloads, place } = downloadsFrom(1);
+    await downloads.fetch({ sha256, url });
+    expect(readFileSync(place(sha256)).equals(bytes)).toBe(true);
+    expect(asked.map((request) => request.url)).toContain('/there.bin');
+    expect(asked.some(({ headers }) => headers.range !== undefined)).toBe(true);
+  });
+
+  it.each<[string, Answer, (host: string) => string]>([
+    ['nothing is there', status(404), (host) => `${host} answered with HTTP status 404`],
+    ['it may not be read', status(403), (host) => `${host} answered with HTTP status 403`],
+    ['other bytes come', (_, response) => void response.end('other'), () => 'what has come has another SHA-256'],
+    [
+      'it leads to another scheme',
+      to('https://127.0.0.1/app.bin'),
+      (host) => `${host} redirects from http:// to https://; write the address that it leads to`,
+    ],
+    [
+      'it leads to a file',
+      to('file:///etc/passwd'),
+      (host) => `${host} redirects from http:// to file://; write the address that it leads to`,
+    ],
+    ['it leads in a circle', to('/app.bin'), (host) => `${host} redirects more than 5 times`],
+    ['the server stays broken', status(500), (host) => `${host} answered with HTTP status 500`],
+  ])('fails when %s', async (_, answer, reason) => {
+    const { url, host } = await serve([answer]);
+    const { downloads, place } = downloadsFrom(1, 20);
+    expect(await failureOf(downloads.fetch({ sha256, url }))).toBe(`content_unavailable: ${reason(host)}`);
+    expect(readdirSync(place('')).filter((name) => name === sha256)).toEqual([]);
   });
 });

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { apply, drift, plan } from '../../../src/agent/converge.js';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
+import type { SourceFile } from '../../../src/resources/host.js';
 import { clock, content, file, place } from '../../support/agent.js';
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -18,7 +19,7 @@ function hostWith(...texts: readonly string[]) {
   const directory = place();
   const asked: string[] = [];
   for (const text of texts) writeFileSync(join(directory, digestOf(text)), text);
-  const bring = async (sha256: string) => {
+  const bring = async ({ sha256 }: SourceFile) => {
     asked.push(sha256);
     const path = join(directory, sha256);
     if (!existsSync(path)) throw new Fault('content_unavailable', 'the orchestrator does not have it any more');

@@ -19,7 +19,7 @@ import { describe, expect, it } from 'vitest';
 import { reachByPath } from '../../../src/agent/host/safe-walk.js';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
-import type { FileStep } from '../../../src/resources/host.js';
+import type { FileStep, SourceFile } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../../support/agent.js';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
@@ -503,7 +503,7 @@ describe('a file beside a module', () => {
     const directory = place();
     const asked: string[] = [];
     for (const [name, text] of Object.entries(texts)) writeFileSync(join(directory, name), text);
-    const bring = async (sha256: string) => {
+    const bring = async ({ sha256 }: SourceFile) => {
       asked.push(sha256);
       const [name] = Object.entries(texts).find(([, text]) => digestOf(text) === sha256) ?? [];
       if (name === undefined) throw new Fault('content_unavailable', 'the orchestrator does not have it any more');
