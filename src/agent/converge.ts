@@ -11,6 +11,7 @@ import { carryOut } from './converge/carry-out.js';
 import { type Examined, failed, isBad } from './converge/examined.js';
 import { Fingerprint } from './converge/fingerprint.js';
 import { HeldResults } from './converge/held-results.js';
+import { NO_NOTES } from './converge/ledger.js';
 import { refusalOf } from './converge/observations.js';
 import { type OnResults, Run, type RunOptions, yieldToEventLoop } from './converge/run.js';
 import type { Finding } from './converge/run-item.js';
@@ -120,7 +121,7 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
 async function bringFiles(
   { resources }: RunContent,
   host: Host,
-  { clock, signal, ledger }: ApplyOptions,
+  { clock, signal, ledger, onResults }: ApplyOptions,
 ): Promise<Refusal | null> {
   const sourced = resources.filter((one) => sourceOf(one) !== null);
   if (sourced.length === 0) return null;
@@ -130,6 +131,7 @@ async function bringFiles(
     const source = result.status === 'unchanged' ? null : sourceOf(sourced[index]);
     return source === null ? [] : [source];
   });
+  const alive = setInterval(() => void onResults?.([], NO_NOTES), ALIVE_MS);
   try {
     await host.bring?.(wanted);
     return null;
@@ -139,8 +141,13 @@ async function bringFiles(
     }
     if (signal?.aborted) return null;
     throw error;
+  } finally {
+    clearInterval(alive);
   }
 }
+
+/** Milliseconds between signs of life while files come; the orchestrator waits for a minute. */
+const ALIVE_MS = 10_000;
 
 /** Returns the file that has to come for a resource; null for none. */
 function sourceOf(resource: DesiredResource | undefined): SourceFile | null {

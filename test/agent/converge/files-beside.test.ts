@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { apply, drift, plan } from '../../../src/agent/converge.js';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
@@ -43,6 +43,23 @@ describe('an apply', () => {
       },
     });
     expect([existsSync(first), existsSync(second)]).toEqual([false, false]);
+  });
+
+  it('shows that it is alive while a file takes its time', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const signs: number[] = [];
+    let come: () => void = () => undefined;
+    const real = hostWith('slow').host;
+    const bring = () => new Promise<void>((resolve) => (come = resolve));
+    const slow = Object.assign(Object.create(real), { bring });
+    const onResults = (items: readonly unknown[]) => void signs.push(items.length);
+    const work = apply(content([sourced(join(place(), 'one'), 'slow')]), slow, { clock, onResults });
+    await vi.advanceTimersByTimeAsync(45_000);
+    expect(signs).toEqual([0, 0, 0, 0]);
+    come();
+    vi.useRealTimers();
+    expect(await work).toMatchObject({ end: 'succeeded' });
   });
 
   it('asks for what differs on the machine, once, and for nothing when all is there', async () => {
