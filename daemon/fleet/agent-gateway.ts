@@ -182,7 +182,7 @@ export class AgentGateway implements Service {
         this.rejectIfRateLimited(connection);
         return lasting(connection, () => this.options.presence.attributesChanged(connection, message.attributes));
       case 'facts':
-        return lasting(connection, () => this.options.facts.take(connection, message));
+        return this.options.facts.take(connection, message);
       case 'metrics':
         return this.options.onMetrics(connection.nodeId, message);
       case 'terminal_answer':

@@ -15,6 +15,7 @@ import { agentEvent, agentLabel, findAgent, listed } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import { findFacts, ownAfter, putFacts, type StoredFacts } from './fact-store.js';
 import type { RepeatedEvents } from './report-throttle.js';
+import { throughOutages } from './through-outages.js';
 
 type Report = AgentMessageOf<'facts'>;
 
@@ -51,13 +52,23 @@ export class FactReports {
     this.options = options;
   }
 
-  /** Stores a report. Throws `protocol_violation` for one that is too large or comes too soon. */
+  /** Stores a report, also after an outage of the store. Throws `protocol_violation` for one that is too large or comes too soon. */
   async take(connection: AgentConnection, report: Report): Promise<void> {
     const request = this.requests.get(connection.nodeId);
     const isAnswer = request?.connection === connection && report.request_id === request.id;
     this.rejectTooMany(connection, isAnswer);
     rejectTooLarge(report);
-    await this.options.uow.write(async (tx, emit) => {
+    await throughOutages(
+      () => this.store(connection, report),
+      () => connection.state === 'closed',
+    );
+    if (!isAnswer) return;
+    this.requests.delete(connection.nodeId);
+    request.answer();
+  }
+
+  private store(connection: AgentConnection, report: Report): Promise<void> {
+    return this.options.uow.write(async (tx, emit) => {
       const agent = await findAgent(tx, connection.nodeId);
       if (agent === null) return;
       const now = this.options.clock.now();
@@ -72,9 +83,6 @@ export class FactReports {
       const event = agentEvent('agent.attributes_changed', agent, summary, { changed });
       if (this.options.changes.passes(`attributes ${agent.node_id}`, event)) emit(event);
     });
-    if (!isAnswer) return;
-    this.requests.delete(connection.nodeId);
-    request.answer();
   }
 
   /** Returns the facts of an agent as the API shows them. Throws `agent_not_found`. */
