@@ -88,7 +88,7 @@ async function keysWith(
   try {
     return new Set((await resourcesWith(facts)).map(resourceKey));
   } catch (error) {
-    // What is stored now cannot be resolved with the earlier facts: it was changed for those of now.
+    // The stored modules were changed since and need the present facts, so a person caused the removals.
     if (isFault(error)) return new Set();
     throw error;
   }

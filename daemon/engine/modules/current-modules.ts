@@ -1,6 +1,7 @@
 /** Prepares stored modules and modules sent with a request for resolution, and caches the result by content hash. */
 import { NO_REVISION } from '../../../src/contract/run-targets.js';
 import { Fault, type FaultDetail, isFault } from '../../../src/kernel/fault.js';
+import { fewOf } from '../../../src/kernel/few-of.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import { type CompiledModule, compileSteps } from '../../../src/language/compile-module.js';
 import type { Position } from '../../../src/language/diagnostic.js';
@@ -68,16 +69,11 @@ export function sentNote(sent: readonly Pick<SentModule, 'name' | 'sha256'>[]): 
   readonly metadata: JsonObject;
 } {
   if (sent.length === 0) return { suffix: '', metadata: {} };
-  const shown = sent.slice(0, NAMED).map(({ name }) => name);
-  const more = sent.length > NAMED ? ` and ${sent.length - NAMED} more` : '';
   return {
-    suffix: ` (${shown.join(', ')}${more} as sent with the request, not stored)`,
+    suffix: ` (${fewOf(sent.map(({ name }) => name))} as sent with the request, not stored)`,
     metadata: { sent: Object.fromEntries(sent.map(({ name, sha256 }) => [name, sha256])) },
   };
 }
-
-/** Maximum number of modules that a summary names. */
-const NAMED = 5;
 
 /** A module's text with the name that it is sent under. */
 interface ModuleSource {

@@ -144,7 +144,7 @@ function refusalOf({ statusCode = 0 }: IncomingMessage, peer: Peer, { part }: Co
   const answered = `${peer.name} answered with HTTP status ${statusCode}`;
   // The part is longer than the file.
   if (statusCode === 416) rmSync(part, { force: true });
-  else if (statusCode === 404 && peer === ORCHESTRATOR) throw unavailable('the orchestrator does not have it any more');
+  else if (statusCode === 404 && peer === ORCHESTRATOR) throw unavailable('the orchestrator no longer has it');
   else if (statusCode < 500 && statusCode !== 429) throw unavailable(answered);
   return answered;
 }

@@ -122,7 +122,7 @@ describe('a download', () => {
   });
 
   it.each<[string, Answer, string]>([
-    ['it is gone', status(404), 'the orchestrator does not have it any more'],
+    ['it is gone', status(404), 'the orchestrator no longer has it'],
     ['the orchestrator stays busy', status(503), 'the orchestrator is busy with other downloads'],
     ['nothing comes', cutAfter(0), 'aborted'],
     [

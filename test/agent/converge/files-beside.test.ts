@@ -22,7 +22,7 @@ function hostWith(...texts: readonly string[]) {
   const bring = async ({ sha256 }: SourceFile) => {
     asked.push(sha256);
     const path = join(directory, sha256);
-    if (!existsSync(path)) throw new Fault('content_unavailable', 'the orchestrator does not have it any more');
+    if (!existsSync(path)) throw new Fault('content_unavailable', 'the orchestrator no longer has it');
     return path;
   };
   return { asked, host: new UnixHost({ platform: 'linux', files: { bring } }) };
@@ -39,7 +39,7 @@ describe('an apply', () => {
       error: {
         code: 'content_unavailable',
         message:
-          'the file files/app.bin of the module does not come: the orchestrator does not have it any more; nothing was changed',
+          'the file files/app.bin of the module does not come: the orchestrator no longer has it; nothing was changed',
       },
     });
     expect([existsSync(first), existsSync(second)]).toEqual([false, false]);

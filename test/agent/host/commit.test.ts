@@ -506,7 +506,7 @@ describe('a file beside a module', () => {
     const bring = async ({ sha256 }: SourceFile) => {
       asked.push(sha256);
       const [name] = Object.entries(texts).find(([, text]) => digestOf(text) === sha256) ?? [];
-      if (name === undefined) throw new Fault('content_unavailable', 'the orchestrator does not have it any more');
+      if (name === undefined) throw new Fault('content_unavailable', 'the orchestrator no longer has it');
       return join(directory, name);
     };
     return { host: new UnixHost({ platform: 'linux', files: { bring } }), directory, asked };
@@ -538,7 +538,7 @@ describe('a file beside a module', () => {
     const [first, second] = await host.commit([step(one, 'nowhere'), step(two, 'here')]);
     expect(first).toEqual({
       code: 'content_unavailable',
-      message: 'the file files/app.bin of the module does not come: the orchestrator does not have it any more',
+      message: 'the file files/app.bin of the module does not come: the orchestrator no longer has it',
     });
     expect([second, readFileSync(one, 'utf8'), readFileSync(two, 'utf8')]).toEqual([null, 'old', 'here']);
   });
