@@ -10,7 +10,7 @@ import {
   wantedContent,
 } from './file-content.js';
 import { type Metadata, type PathFact, READ_BATCH, type Step } from './host.js';
-import { type Decision, defineResource, type PlanContext } from './kind.js';
+import { type BodyProblem, type Decision, defineResource, type PlanContext } from './kind.js';
 import { findMissingParents, NO_MISSING_PARENTS, parentsField } from './missing-parents.js';
 import { afterRemovals, clearingSteps } from './path-room.js';
 import { unitAt } from './services/systemd-unit-file.js';
@@ -34,6 +34,11 @@ const schema = closed({
   group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
   mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0644"' })),
   parents: parentsField,
+  only_if_missing: optional(
+    Type.Boolean({
+      description: 'true: the content is written only where the file is missing, and left alone afterwards',
+    }),
+  ),
 });
 
 type FileBody = Type.Static<typeof schema>;
@@ -46,22 +51,29 @@ export const fileUnix = defineResource<FileBody, PathFact>({
   family: 'path',
   platforms: ['linux', 'macos'],
   schema,
-  check: (body) => [...checkUnixPath(body), ...checkContent(body)],
+  check: (body) => [...checkUnixPath(body), ...checkContent(body), ...checkOnlyIfMissing(body)],
   identity: (body) => body.path,
   requires: holdersOfUnixPath,
   above: aboveUnixPath,
   batch: READ_BATCH,
-  read: (host, wants) =>
-    host.observe(wants.map((want) => ({ path: want.path, content: neededContent(want), entries: false }))),
+  read: (host, wants, purpose) =>
+    host.observe(
+      wants.map((want) => {
+        const isLeft = want.only_if_missing === true && purpose !== 'removal';
+        return { path: want.path, content: !isLeft && neededContent(want), entries: false };
+      }),
+    ),
   exists: (have) => have.type !== 'absent',
 
   plan(want, found, context): Decision {
     const have = afterRemovals(want.path, found, context, { rules: UNIX_RULES, own: 'file' });
+    const isLeft = want.only_if_missing === true && have.type !== 'absent';
+    const isSecret = context.sensitive && !isLeft;
     // A file with a secret is private unless the module says otherwise.
-    const mode = want.mode ?? (context.sensitive ? PRIVATE_MODE : null);
+    const mode = want.mode ?? (isSecret ? PRIVATE_MODE : null);
     const owner = want.owner ?? null;
     const group = want.group ?? null;
-    const wanted = wantedContent(want);
+    const wanted = isLeft ? null : wantedContent(want);
     const write = {
       do: 'write-file',
       path: want.path,
@@ -69,7 +81,8 @@ export const fileUnix = defineResource<FileBody, PathFact>({
       owner,
       group,
       mode: mode === null ? null : parseMode(mode),
-      ...(context.sensitive ? { isSecret: true } : {}),
+      ...(isSecret ? { isSecret: true } : {}),
+      ...(want.only_if_missing === true ? { over: null } : {}),
     } as const;
 
     switch (have.type) {
@@ -82,7 +95,9 @@ export const fileUnix = defineResource<FileBody, PathFact>({
       case 'absent':
       case 'symlink': {
         if (have.type === 'symlink' && wanted === null) {
-          const remedy = 'declare its content to replace the link with a file, or the path of its target instead';
+          const remedy = isLeft
+            ? 'declare the path of its target instead, or leave out only_if_missing to replace the link with a file'
+            : 'declare its content to replace the link with a file, or the path of its target instead';
           const message = `${want.path} is a symlink to ${have.target}, not a file; ${remedy}`;
           return { action: 'fail', code: 'wrong_type', message };
         }
@@ -108,7 +123,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
       }
       case 'file': {
         const content = compareContent(wanted, have);
-        const owned = context.sensitive ? ownedSecret(want, have, context) : want;
+        const owned = isSecret ? ownedSecret(want, have, context) : want;
         const metadata = compareMetadata({ ...owned, mode }, have, context, { isReplaced: content !== null });
         if ('code' in metadata) return { action: 'fail', ...metadata };
         const changes = [...(content?.changes ?? []), ...metadata.changes];
@@ -137,14 +152,32 @@ export const fileUnix = defineResource<FileBody, PathFact>({
     }
   },
 
-  planRemoval(last, have): Decision {
+  planRemoval(last, have, context): Decision {
     if (have.type === 'absent') return { action: 'none' };
     if (have.type === 'unreadable') return { action: 'fail', code: have.code, message: have.message };
     if (have.type !== 'file') return { action: 'release', reason: `${last.path} is no longer a file` };
+    if (last.only_if_missing === true && !isAsWritten(last, have, context)) {
+      return { action: 'release', reason: `${last.path} no longer has the content that orch wrote, or holds a secret` };
+    }
     const reload = unitAt(last.path) === null ? [] : [FORGET_UNIT];
     return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path: last.path }, ...reload] };
   },
 });
+
+function checkOnlyIfMissing(body: FileBody): readonly BodyProblem[] {
+  const { content, template, source, url } = body;
+  if (body.only_if_missing !== true || content != null || template != null || source != null || url != null) return [];
+  const message =
+    'only_if_missing needs content, template, source or url; a file without them keeps its content anyway';
+  return [{ path: '/only_if_missing', message }];
+}
+
+/** True for the content of the module, as earlier changes of the plan leave the file. A masked secret equals no content. */
+function isAsWritten(last: FileBody, have: Extract<PathFact, { type: 'file' }>, context: PlanContext): boolean {
+  const text = context.written(last.path);
+  const content = text === null ? have.content : ({ kind: 'text', text } as const);
+  return compareContent(wantedContent(last), { ...have, content }) === null;
+}
 
 /** Has systemd forget the unit of a file that is gone, where systemd runs. */
 export const FORGET_UNIT: Step = {

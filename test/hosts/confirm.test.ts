@@ -218,22 +218,26 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
 
   it('brings back links and files of which it changed parts, also several of one file', async () => {
     await sh(`printf 'k=1\\r\\nold\\r\\nend' >/etc/parts; chown daemon:adm /etc/parts; chmod 640 /etc/parts
-      ln -s a /srv/moved; ln -s b /srv/gone; echo precious >/srv/replaced; touch -d 2020-01-01 /etc/parts`);
+      ln -s a /srv/moved; ln -s b /srv/gone; echo precious | tee /srv/replaced >/srv/kept; touch -d 2020-01-01 /etc/parts`);
     const all = async () =>
-      (await look('/etc/parts', '/srv/replaced')) +
-      (await sh('stat -c %Y /etc/parts; readlink /srv/moved /srv/gone; ls -d /srv/new /etc/new-parts 2>&1'));
+      (await look('/etc/parts', '/srv/replaced', '/srv/kept')) +
+      (await sh('stat -c %Y /etc/parts; readlink /srv/moved /srv/gone; ls -d /srv/new /srv/once /etc/new-parts 2>&1'));
     const before = await all();
     await declare(
       entry('symlink-unix', { path: '/srv/moved', target: 'z' }),
       entry('symlink-unix', { path: '/srv/replaced', target: 'z', replace: true }),
       entry('symlink-unix', { path: '/srv/new/link', target: 'z' }),
       absent('symlink-unix', { path: '/srv/gone' }),
+      entry('file-unix', { path: '/srv/once', content: 'x', only_if_missing: true }),
+      entry('file-unix', { path: '/srv/kept', content: 'x', mode: '0600', only_if_missing: true }),
       entry('setting-unix', { path: '/etc/parts', format: 'env', key: 'k', value: '2' }),
       entry('line-unix', { path: '/etc/parts', line: 'new' }),
       entry('block-unix', { path: '/etc/parts', name: 'b', content: 'x' }),
       absent('line-unix', { path: '/etc/parts', line: 'old' }),
       entry('line-unix', { path: '/etc/new-parts', line: 'new', create: true }),
-      script('grep -q new /etc/parts && ! grep -q old /etc/parts && test -L /srv/replaced && exit 3'),
+      script(
+        'grep -q new /etc/parts && ! grep -q old /etc/parts && test -L /srv/replaced && test -e /srv/once && exit 3',
+      ),
     );
     const { run } = await apply('20s');
     expect(failures(run)).toContain('apply ended with status 3');

@@ -197,4 +197,4 @@ const WHOLE: readonly string[] = ['content', 'template', 'source', 'url'];
 
 /** True when a resource with the path of a file leaves no room for edits of that file. */
 export const isWhole = (kind: string, body: Body): boolean =>
-  kind !== 'file-unix' || WHOLE.some((name) => body[name] != null);
+  kind !== 'file-unix' || (body.only_if_missing !== true && WHOLE.some((name) => body[name] != null));

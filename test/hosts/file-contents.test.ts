@@ -1,0 +1,123 @@
+/** Contents of files on a booted Debian that are written once: made, left alone, and removed only while nobody has changed them. */
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { type AbsentEntry, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { describeHosts } from './requirements.js';
+
+const CONF = '/etc/app/conf';
+const once = (body: Body = {}, more: Omit<Entry, 'resource'> = {}) =>
+  entry('file-unix', { path: CONF, content: 'first\n', only_if_missing: true, ...body }, more);
+const other = entry('file-unix', { path: '/etc/app/other', content: '' });
+
+describeHosts('contents of files on a booted machine', () => {
+  let fleet: Fleet;
+  let host: BootedHost;
+  let orch: LocalOrch;
+  const run = (script: string) => sh(host, script);
+  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
+    await orch.declare(...entries);
+    return failures(await orch.apply());
+  };
+  const isSettled = async () => {
+    expect(await orch.differences()).toEqual([]);
+    expect(await orch.differences('drift')).toEqual([]);
+  };
+  const actionsOf = async (...entries: readonly (Entry | AbsentEntry)[]) => {
+    await orch.declare(...entries);
+    const planned = (await orch.results('plan')).map(({ identity, action }) => `${identity} ${action}`).sort();
+    const results = await orch.apply();
+    expect(failures(results)).toEqual({});
+    expect(results.map(({ identity, action }) => `${identity} ${action}`).sort()).toEqual(planned);
+    return planned;
+  };
+
+  beforeAll(async () => {
+    fleet = await startFleet({ hosts: ['contents'] });
+    host = fleet.host('contents');
+    orch = new LocalOrch(host, '/root/site.orch.yaml');
+    await run('useradd -m eve');
+  });
+
+  afterAll(async () => {
+    await fleet?.stop();
+  });
+
+  beforeEach(async () => {
+    await run('rm -rf /root/.local /var/lib/orch-local /etc/app && mkdir /etc/app');
+  });
+
+  it('is written where the file is missing, and left alone however it changes', async () => {
+    const note = entry('script', {
+      program: 'sh',
+      manages: 'note',
+      check: 'true',
+      apply: 'echo ran >>/root/ran',
+      rerun_on: ['once'],
+    });
+    expect(await actionsOf(once({ mode: '0640' }, { id: 'once' }), note)).toEqual([`${CONF} create`, 'note run']);
+    expect(await run(`cat ${CONF} /root/ran; stat -c %a ${CONF}`)).toBe('first\nran\n640');
+    await isSettled();
+    await run(`echo mine >${CONF}`);
+    await isSettled();
+    expect(await actionsOf(once({ mode: '0640', content: 'second\n' }, { id: 'once' }), note)).toEqual([
+      `${CONF} none`,
+      'note none',
+    ]);
+    expect(await run(`cat ${CONF} /root/ran`)).toBe('mine\nran');
+    await run(`chmod 666 ${CONF}; chown eve ${CONF}`);
+    expect(await orch.differences('drift')).toEqual([[CONF, 'update', 'mode']]);
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await run(`cat ${CONF}; stat -c '%U %a' ${CONF}`)).toBe('mine\neve 640');
+    await run(`rm ${CONF}`);
+    expect(await orch.differences('drift')).toEqual([[CONF, 'create', 'mode']]);
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await run(`cat ${CONF} /root/ran`)).toBe('second\nran\nran\nran');
+  });
+
+  it('goes with the module only as it was written', async () => {
+    expect(await actionsOf(once(), other)).toContain(`${CONF} create`);
+    expect(await actionsOf(other)).toContain(`${CONF} remove`);
+    expect(await actionsOf(once(), other)).toContain(`${CONF} create`);
+    await run(`echo mine >>${CONF}`);
+    expect(await actionsOf(other)).toContain(`${CONF} release`);
+    expect(await run(`cat ${CONF}`)).toBe('first\nmine');
+    expect(await actionsOf(once(), other)).toContain(`${CONF} none`);
+    expect(await actionsOf(other)).toContain(`${CONF} release`);
+    expect(await run(`cat ${CONF}`)).toBe('first\nmine');
+  });
+
+  it('takes lines of others, with which it also goes', async () => {
+    const line = entry('line-unix', { path: CONF, line: 'second' });
+    expect(await actionsOf(once(), line, other)).toContain(`${CONF}: second create`);
+    expect(await run(`cat ${CONF}`)).toBe('first\nsecond');
+    await isSettled();
+    expect(await actionsOf(other)).toEqual([`${CONF} remove`, `${CONF}: second remove`, '/etc/app/other none'].sort());
+    expect(await run('ls /etc/app')).toBe('other');
+  });
+
+  it('comes in no place of a link, a directory or a pipe', async () => {
+    await run('cd /etc/app && ln -s conf link && mkdir dir && mkfifo pipe');
+    expect(
+      await applied(once({ path: '/etc/app/link' }), once({ path: '/etc/app/dir' }), once({ path: '/etc/app/pipe' })),
+    ).toEqual({
+      '/etc/app/link':
+        'wrong_type: /etc/app/link is a symlink to conf, not a file; declare the path of its target instead, or leave out only_if_missing to replace the link with a file',
+      '/etc/app/dir': 'wrong_type: /etc/app/dir is a directory, not a file',
+      '/etc/app/pipe': 'wrong_type: /etc/app/pipe is a fifo, not a file',
+    });
+    expect(await run('ls /etc/app')).toBe('dir\nlink\npipe');
+  });
+
+  it('is written once by an ordinary user', async () => {
+    const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
+    await eve.declare(once({ path: '/home/eve/app/conf', mode: '0600' }), once());
+    expect(failures(await eve.apply())).toEqual({
+      [CONF]: expect.stringMatching(/^permission_denied: cannot write \/etc\/app\/conf: /),
+    });
+    await run('echo mine >/home/eve/app/conf');
+    await run(`touch ${CONF}`);
+    expect(await eve.differences()).toEqual([]);
+    expect(await run(`stat -c '%U %a' /home/eve/app/conf; cat /home/eve/app/conf`)).toBe('eve 600\nmine');
+  });
+});
