@@ -123,7 +123,8 @@ async function bringFiles(
   host: Host,
   { clock, signal, ledger, onResults }: ApplyOptions,
 ): Promise<Refusal | null> {
-  const sourced = resources.filter((one) => sourceOf(one) !== null);
+  // They are planned alone, so positions in the whole run mean nothing here.
+  const sourced = resources.flatMap((one) => (sourceOf(one) === null ? [] : [{ ...one, after: [] }]));
   if (sourced.length === 0) return null;
   const { results } = await plan({ resources: sourced, removals: [] }, host, { clock, signal, ledger });
   // A file whose directory is made by this apply fails in this plan, and is needed.

@@ -80,4 +80,14 @@ describe('an apply', () => {
     });
     expect(later.asked).toEqual([]);
   });
+
+  it('takes a file that depends on other resources, wherever they stand', async () => {
+    const directory = join(place(), 'made');
+    const inside = join(directory, 'file');
+    const { host } = hostWith('inside');
+    const made = { ...file(directory, {}), kind: 'directory-unix' };
+    const wanted = content([file(join(place(), 'other')), made, { ...sourced(inside, 'inside'), after: [0, 1] }]);
+    expect(await apply(wanted, host, { clock })).toMatchObject({ end: 'succeeded', error: null });
+    expect(readFileSync(inside, 'utf8')).toBe('inside');
+  });
 });
