@@ -15,7 +15,7 @@ import { commandsOf, shellBlocksOf } from './support/shell-blocks.js';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const guides = readdirSync(join(root, 'docs/guides')).map((name) => `docs/guides/${name}`);
-const pages = [...guides, 'docs/faq.md', 'docs/glossary.md', 'docs/errors.md'];
+const pages = [...guides, 'docs/how-do-i.md', 'docs/faq.md', 'docs/glossary.md', 'docs/errors.md'];
 
 /** Returns the anchors of a page as forges make them from its headings. */
 const anchorsOf = (page: string): readonly string[] =>

@@ -10,6 +10,7 @@ import { parseModule } from '../src/language/parse-module.js';
 import { memberNames } from '../src/language/shape-schema.js';
 import { MODULE_KINDS } from '../src/resources/catalogue.js';
 import { TRIGGER_FIELDS } from '../src/resources/kind.js';
+import { answers } from './support/answers.js';
 import { fieldMeanings } from './support/kind-reference.js';
 
 const read = (name: string) => readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
@@ -54,10 +55,12 @@ describe('the reference of modules', () => {
     ...blocksOf(language).map((block) => ({ name: 'modules.md', ...block })),
     ...blocksOf(read('start.md')).map((block) => ({ name: 'start.md', ...block })),
     ...blocksOf(guide).map((block) => ({ name: GUIDE, ...block })),
+    ...blocksOf(read('how-do-i.md')).map((block) => ({ name: 'how-do-i.md', ...block })),
     ...kindPages.flatMap(({ name, text }) => blocksOf(text).map((block) => ({ name, ...block }))),
   ])('has a valid module or value set in $name on line $line', ({ text }) => {
     const source = moduleOf(text);
-    const { diagnostics } = isValueSet(text) ? parseValueSet(source) : parseModule(source);
+    const findFile = () => ({ sha256: '0'.repeat(64), size: 1 });
+    const { diagnostics } = isValueSet(text) ? parseValueSet(source) : parseModule(source, findFile);
     expect(diagnostics.map((one) => renderDiagnostic(one, { file: 'example', source }))).toEqual([]);
   });
 
@@ -72,6 +75,12 @@ describe('the reference of modules', () => {
       const { definition } = parseModule(moduleOf(text));
       if (definition !== null) modules.set(definition.name, compileModule({ name: definition.name, definition }));
     }
+  });
+
+  it('answers at least fifty everyday questions, each with a module', () => {
+    expect(answers.length).toBeGreaterThanOrEqual(50);
+    expect(answers.filter(({ modules }) => modules.length === 0)).toEqual([]);
+    expect(answers.filter(({ question }) => !/^How do I .+\?$/.test(question))).toEqual([]);
   });
 
   it('has a page for every kind and for no other', () => {

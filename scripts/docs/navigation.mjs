@@ -33,7 +33,7 @@ export function navigationOf(root, pages) {
     { title: 'Concepts', items: docs('concepts.md', 'applying.md', 'security.md') },
     {
       title: 'Module language',
-      items: [...docs('modules.md', 'facts.md'), ...list('examples/README.md')],
+      items: [...docs('how-do-i.md', 'modules.md', 'facts.md'), ...list('examples/README.md')],
     },
     { title: 'Kinds', items: docs('kinds.md', ...linksOf(read('kinds.md'))) },
     {

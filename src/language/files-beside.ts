@@ -21,8 +21,7 @@ export type FindFile = (path: string) => FileBeside | string;
 export type FileDigests = Readonly<Record<string, string>>;
 
 /** For texts without a directory, such as those of standard input. */
-export const findNoFile: FindFile = () =>
-  'has no file beside it here, because the module is read as a text without its directory';
+export const findNoFile: FindFile = () => 'is not there, because the module is read as a text without its directory';
 
 /** Maximum number of files beside one module. */
 const MAX_FILES = 1000;

@@ -4,16 +4,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunResult } from '../../src/contract/runs.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { until } from '../support/orch.js';
+import { EXAMPLE_PACKAGES } from './example-packages.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
-/** From Debian's archive. Everything but `curl` is what the examples declare. */
-const PACKAGES = [
-  ...['openssh-server', 'sudo', 'nginx-light', 'logrotate', 'unattended-upgrades', 'prometheus-node-exporter'],
-  ...['jq', 'systemd-timesyncd', 'tzdata', 'curl'],
-];
 const SITE = 'www.example.net';
 
 const textOf = (name: string) => readFileSync(new URL(`../../examples/${name}.orch.yaml`, import.meta.url), 'utf8');
@@ -57,7 +53,7 @@ describeHosts('the examples on a booted machine', () => {
   }
 
   beforeAll(async () => {
-    fleet = await startFleet({ hosts: ['example'], packages: PACKAGES });
+    fleet = await startFleet({ hosts: ['example'], packages: EXAMPLE_PACKAGES });
     host = fleet.host('example');
     const stopped = 'ssh nginx prometheus-node-exporter logrotate.timer';
     await sh(host, `systemctl disable --now ${stopped}`);
