@@ -3,9 +3,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
+import { filesBeside } from '../src/cli/modules/files-beside.js';
 import { silentLogger } from '../src/kernel/logger.js';
+import { finish } from '../src/kernel/steps.js';
+import { compileModule } from '../src/language/compile-module.js';
 import { renderDiagnostic } from '../src/language/diagnostic.js';
 import type { AgentFacts } from '../src/language/evaluate.js';
+import { checkSet } from '../src/language/inputs/check-set.js';
+import { parseValueSet } from '../src/language/inputs/value-set.js';
 import { parseModule } from '../src/language/parse-module.js';
 import { resolve } from '../src/language/resolve.js';
 import { CATALOGUE } from '../src/resources/catalogue.js';
@@ -35,8 +40,10 @@ const agentOf = (attributes: AgentFacts['attributes'], tags: AgentFacts['tags'] 
   tags: { site: 'www.example.net', ...tags },
 });
 
+const parsed = (file: string) => parseModule(read(file), filesBeside(fileURLToPath(new URL(file, examples))));
+
 const definitionOf = (file: string) => {
-  const { definition, diagnostics } = parseModule(read(file));
+  const { definition, diagnostics } = parsed(file);
   if (definition === null) throw new Error(`${file}: ${JSON.stringify(diagnostics)}`);
   return definition;
 };
@@ -52,7 +59,7 @@ describe("the agent's configuration file", () => {
 describe('every example', () => {
   it.each(files)('%s is valid, without a warning', (file) => {
     const source = read(file);
-    const { diagnostics } = parseModule(source);
+    const { diagnostics } = parsed(file);
     expect(diagnostics.map((one) => renderDiagnostic(one, { file, source }))).toEqual([]);
   });
 
@@ -78,6 +85,15 @@ describe('every example', () => {
       }
     });
     expect(supported.length).toBeGreaterThan(0);
+  });
+
+  it('takes its values from the value set beside it', () => {
+    const { set, diagnostics } = parseValueSet(read('roles.values.yaml'));
+    expect(diagnostics).toEqual([]);
+    const modules = new Map(
+      files.map((file) => [definitionOf(file).name, compileModule({ name: file, definition: definitionOf(file) })]),
+    );
+    expect(set === null ? null : finish(checkSet(set, modules))).toEqual([]);
   });
 
   it('is in the list, which has no other', () => {

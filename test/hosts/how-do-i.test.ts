@@ -5,7 +5,7 @@ import type { RunResult } from '../../src/contract/runs.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { type Answer, answers, nameOf } from '../support/answers.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
-import { EXAMPLE_PACKAGES } from './example-packages.js';
+import { changed, EXAMPLE_PACKAGES, failed } from './example-host.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { sh } from './local-orch.js';
@@ -51,13 +51,6 @@ describeHosts(
       if (address === null || typeof address === 'string') throw new Error('no port');
       return text.replaceAll('https://downloads.example.net/', `http://${fleet.gateway}:${address.port}/`);
     };
-
-    const failed = (results: readonly ResourceResult[]) =>
-      results.flatMap(({ kind, identity, status, error }) =>
-        status === 'failed' || status === 'skipped' ? [`${kind} ${identity} ${status}: ${error?.message}`] : [],
-      );
-    const changed = (results: readonly ResourceResult[]) =>
-      results.filter(({ status }) => status !== 'unchanged').map(({ identity, action }) => `${identity} ${action}`);
 
     beforeAll(async () => {
       repository = debRepository();
