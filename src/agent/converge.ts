@@ -152,8 +152,11 @@ const ALIVE_MS = 10_000;
 
 /** Returns the file that has to come for a resource; null for none. */
 function sourceOf(resource: DesiredResource | undefined): SourceFile | null {
-  const { source, url, sha256 } = resource?.body ?? {};
-  return wantedFile({ source: textOf(source), url: textOf(url), sha256: textOf(sha256) });
+  const { source, url, sha256, key_url, key_sha256 } = resource?.body ?? {};
+  return (
+    wantedFile({ source: textOf(source), url: textOf(url), sha256: textOf(sha256) }) ??
+    wantedFile({ url: textOf(key_url), sha256: textOf(key_sha256) })
+  );
 }
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null);

@@ -21,6 +21,7 @@ import { packageChoco } from './package-choco.js';
 import { packageDnf } from './package-dnf.js';
 import { packageWinget } from './package-winget.js';
 import type { PackageHave } from './packages/indexed-package.js';
+import { repositoryApt } from './repository-apt.js';
 import { serviceSystemd } from './service-systemd.js';
 import { unitAt } from './services/systemd-unit-file.js';
 import { settingName, settingUnix } from './setting-unix.js';
@@ -183,6 +184,7 @@ export const ABSENCES: readonly ResourceKind[] = [
       want.purge === true ? purging(String(want.name), have as PackageHave, removal) : removal,
   }),
   absent(packageDnf, 'name'),
+  absent(repositoryApt, 'name', { check: () => [] }),
   absent(packageBrew, 'name'),
   absent(packageChoco, 'name'),
   absent(packageWinget, 'name'),

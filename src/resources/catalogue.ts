@@ -21,6 +21,7 @@ import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
 import { packageDnf } from './package-dnf.js';
 import { packageWinget } from './package-winget.js';
+import { repositoryApt } from './repository-apt.js';
 import { script } from './script.js';
 import { serviceLaunchd } from './service-launchd.js';
 import { serviceSystemd } from './service-systemd.js';
@@ -61,6 +62,7 @@ export const MODULE_KINDS = byName([
   serviceWindows,
   packageApt,
   packageDnf,
+  repositoryApt,
   packageBrew,
   packageChoco,
   packageWinget,

@@ -54,11 +54,11 @@ export function checkContent(body: ContentBody): readonly BodyProblem[] {
 }
 
 /** Returns why a text cannot be the address of a download, or null. */
-function problemOfUrl(text: string): string | null {
+export function problemOfUrl(text: string, field = 'url'): string | null {
   const [, authority] = /^https?:\/\/([^/?#]+)/i.exec(text) ?? [];
-  if (authority === undefined) return 'url must begin with https:// or http:// and a host';
-  if (authority.includes('@')) return 'url must hold no user and password, which plans would show';
-  return /[\s\p{Cc}]/u.test(text) ? 'url must hold no blanks; write %20' : null;
+  if (authority === undefined) return `${field} must begin with https:// or http:// and a host`;
+  if (authority.includes('@')) return `${field} must hold no user and password, which plans would show`;
+  return /[\s\p{Cc}]/u.test(text) ? `${field} must hold no blanks; write %20` : null;
 }
 
 /** Returns the wanted content of a file: a text, or a file that is brought to the machine; null when it is not managed. */

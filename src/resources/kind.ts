@@ -75,6 +75,8 @@ export interface PlanContext {
   readonly due: ReadonlySet<TriggerField>;
   /** True in a plan when a pending earlier change may bring what is missing. */
   readonly mayAppear: boolean;
+  /** True in a plan when a pending earlier change concerns the repositories of a package manager. */
+  readonly changesRepositories?: boolean;
   /** Return value of `memo` at the last success on this machine; null without one. */
   readonly memo: string | null;
   /** Returns a hash of a JSON value, keyed with a secret of this machine and equal in every run. */

@@ -46,6 +46,7 @@ export const RESTORABLE_KINDS = [
   'group-unix',
   'authorized-key-unix',
   'cron-unix',
+  'repository-apt',
 ] as const;
 export type RestorableKind = (typeof RESTORABLE_KINDS)[number];
 

@@ -323,6 +323,30 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
     await nothingIsLeft();
   });
 
+  it('brings repositories back with their keys', async () => {
+    const key = (name: string) =>
+      `-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n${name}\n-----END PGP PUBLIC KEY BLOCK-----\n`;
+    await sh(`cd /etc/apt/sources.list.d; mkdir -p ../keyrings
+      for one in old gone; do echo "Signed-By: /etc/apt/keyrings/$one.asc" >$one.sources; echo $one >../keyrings/$one.asc; done`);
+    const files = ['old', 'gone', 'new'].flatMap((name) => [
+      `/etc/apt/sources.list.d/${name}.sources`,
+      `/etc/apt/keyrings/${name}.asc`,
+    ]);
+    const before = await look(...files);
+    const body = { uris: ['file:/srv/none'], suites: ['./'], enabled: false };
+    await declare(
+      entry('repository-apt', { ...body, name: 'old', key: key('other') }),
+      entry('repository-apt', { ...body, name: 'new', key: key('new') }),
+      absent('repository-apt', { name: 'gone' }),
+      script('cd /etc/apt/keyrings && grep -q other old.asc && test -e new.asc && ! test -e gone.asc && exit 3'),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect(run.restored).toMatchObject({ restored: 3, not_restored: 1 });
+    expect(await look(...files)).toBe(before);
+    await nothingIsLeft();
+  });
+
   it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);

@@ -85,7 +85,10 @@ function typeText(shape: ShapeSchema): string {
   }
 }
 
-const elementText = ({ type, maxLength }: ShapeSchema): string => {
+const elementText = (shape: ShapeSchema): string => {
+  const { type, maxLength } = shape;
+  const choices = choicesOf(shape);
+  if (choices !== null) return choices.map((one) => `\`${one}\``).join(' and ');
   if (type !== 'string') throw new Error(`the reference has no words for a list of ${type}`);
   return maxLength === undefined ? 'texts' : `texts of at most ${maxLength} characters`;
 };

@@ -22,6 +22,7 @@ export class ResourceProgress {
   /** Removals that failed or were skipped. */
   private readonly failedRemovals = new Set<Target>();
   private hasInstallPending = false;
+  private hasRepositoryPending = false;
 
   constructor(scope: Scope) {
     this.scope = scope;
@@ -30,12 +31,18 @@ export class ResourceProgress {
   note(target: Target, status: Status): void {
     this.statuses.set(target.index, status);
     if (status === 'pending' && addsOthers(target)) this.hasInstallPending = true;
+    if (status === 'pending' && isOfRepository(target)) this.hasRepositoryPending = true;
     if (isRemoval(target.source) && isBad(status)) this.failedRemovals.add(target);
   }
 
   /** True when a pending change may bring more than the resource itself. */
   get mayAddOthers(): boolean {
     return this.hasInstallPending;
+  }
+
+  /** True when a pending change concerns the repositories of a package manager. */
+  get changesRepositories(): boolean {
+    return this.hasRepositoryPending;
   }
 
   /** True when a resource was changed or, in a plan, would be. */
@@ -73,8 +80,12 @@ export class ResourceProgress {
   }
 }
 
+/** Returns the path of a resource, or the file of which it changes a part. */
+const pathOf = (target: Target): string | null =>
+  target.kind?.family === 'path' ? target.source.identity : editedBy(target);
+
 export function addsOthers(target: Target): boolean {
-  const { kind, source } = target;
-  const path = kind?.family === 'path' ? source.identity : editedBy(target);
-  return path === null ? !SELF_CONTAINED.has(kind?.family) : REPOSITORIES.test(path);
+  return pathOf(target) === null ? !SELF_CONTAINED.has(target.kind?.family) : isOfRepository(target);
 }
+
+const isOfRepository = (target: Target): boolean => REPOSITORIES.test(pathOf(target) ?? '');

@@ -344,6 +344,7 @@ export class Run {
       due: NOT_DUE.fields,
       purpose: isRemoval(source) ? 'removal' : purpose,
       mayAppear: purpose === 'plan' && this.progress.mayAddOthers,
+      changesRepositories: purpose === 'plan' && this.progress.changesRepositories,
     };
   }
 

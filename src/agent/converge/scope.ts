@@ -8,7 +8,9 @@ import type { Ledger } from './ledger.js';
 import { isRemoval, type KnownTarget, keyOf, type Target } from './target.js';
 
 /** The part of a plan's context that changes while the run proceeds. */
-export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear'> & { readonly purpose: ReadPurpose };
+export type Moment = Pick<PlanContext, 'accounts' | 'due' | 'mayAppear' | 'changesRepositories'> & {
+  readonly purpose: ReadPurpose;
+};
 
 /** The place that an early removal makes for a wanted path. */
 export interface Room {

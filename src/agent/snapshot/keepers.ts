@@ -56,6 +56,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'group-unix': groupKeeper as Keeper,
   'authorized-key-unix': keyFileKeeper as Keeper,
   'cron-unix': cronKeeper as Keeper,
+  'repository-apt': systemKeeper('repository-apt') as Keeper,
 };
 
 /** Returns the keeper of a kind, or why it has none. */

@@ -5,6 +5,7 @@ import { ALTERNATIVE_RECORDS } from '../../resources/alternatives-linux.js';
 import { KERNEL_HOSTNAME } from '../../resources/hostname-linux.js';
 import { moduleFiles } from '../../resources/kernel-module-linux.js';
 import { LOCALE_FILES } from '../../resources/locale-linux.js';
+import { aptRepositoryFiles } from '../../resources/repository-apt.js';
 import { sysctlFile, sysctlPath } from '../../resources/sysctl-linux.js';
 import { TIMEZONE_FILES } from '../../resources/timezone-linux.js';
 import { run } from './account-keeper.js';
@@ -39,6 +40,7 @@ export const SYSTEM_PARTS = {
     const { atBoot, options } = moduleFiles(nameIn(body));
     return { files: [atBoot, options], kernel: null };
   },
+  'repository-apt': (body) => ({ files: aptRepositoryFiles(nameIn(body)), kernel: null }),
 } as const satisfies Readonly<Record<string, (body: object) => SystemParts>>;
 
 type SystemKind = keyof typeof SYSTEM_PARTS;

@@ -66,6 +66,18 @@ export const STARTERS = {
     supports: ['  - distro: fedora', '  - distro: rocky'],
     fields: ['name: curl'],
   },
+  'repository-apt': {
+    platforms: ['linux'],
+    supports: ['  - distro: debian', '  - distro: ubuntu'],
+    fields: [
+      'name: example',
+      'uris: [https://apt.example.net/debian]',
+      'suites: [bookworm]',
+      'components: [main]',
+      'key_url: https://apt.example.net/key.asc',
+      'key_sha256: "0000000000000000000000000000000000000000000000000000000000000000"',
+    ],
+  },
   'package-brew': { platforms: ['macos'], fields: ['name: jq'] },
   'service-systemd': {
     platforms: ['linux'],

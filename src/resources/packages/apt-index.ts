@@ -10,7 +10,7 @@ const STAMP = '/var/lib/apt/periodic/update-success-stamp';
 const LOOK: Command = {
   argv: [
     'find',
-    ...['/etc/apt/sources.list', '/etc/apt/sources.list.d', STAMP, '/var/lib/apt/lists'],
+    ...['/etc/apt/sources.list', '/etc/apt/sources.list.d', '/etc/apt/keyrings', STAMP, '/var/lib/apt/lists'],
     ...['-maxdepth', '1', '-type', 'f', '('],
     ...['-path', '/etc/apt/*', '-printf', 'source %T@\\n'],
     ...['-o', '-not', '-name', 'lock', '-mmin', `-${MINUTES_OF_A_DAY}`, '-printf', 'index %T@\\n'],

@@ -371,14 +371,23 @@ function versionFor(want: PackageBody, have: SeenPackage, context: PlanContext, 
   if (offer === null) return { version: asked ?? installed?.version ?? null };
   const found = asked === null ? offer.newest : (offer.versions.find((one) => manager.matches(asked, one)) ?? null);
   const stale = have.staleBecause === null ? {} : { reason: notRefreshed(have.staleBecause) };
-  if (found !== null) return { version: found, ...stale };
+  if (found !== null) return { version: found, ...stale, ...(asked === null ? unsettled(context) : {}) };
   // A package from elsewhere has no newer version in the index.
   if (asked === null && installed !== null) return { version: installed.version, ...stale };
   if (context.purpose === 'plan' && (context.mayAppear || have.isIndexOld)) {
-    return { version: asked, reason: notOffered(want, offer) };
+    return { version: asked, reason: context.changesRepositories ? AFTER_REPOSITORIES : notOffered(want, offer) };
   }
   return unknown(want, offer, have);
 }
+
+const AFTER_REPOSITORIES =
+  'its version is known only once the repositories above are changed; the apply fails if none of them has the package';
+
+/** Returns the reason of a plan for a newest version that may be another one once earlier changes are made. */
+const unsettled = ({ changesRepositories }: PlanContext): { readonly reason?: string } =>
+  changesRepositories === true
+    ? { reason: 'the repositories above, once they are changed, may offer another version' }
+    : {};
 
 /** Returns the reason of a plan for a package that the index lacks; the refresh of an apply or an earlier resource may bring it. */
 function notOffered({ name, version }: PackageBody, { newest, versions }: PackageOffer): string {
