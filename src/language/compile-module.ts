@@ -34,7 +34,7 @@ export interface CompiledModule {
   readonly name: string;
   readonly supports: readonly AttributeClause[];
   readonly inputs: Inputs;
-  /** Everything that its expressions, conditions and loops name. */
+  /** Everything that its expressions, conditions and loops name, each once. */
   readonly references: readonly Reference[];
   /** All resources, also those of groups, in declaration order. */
   readonly resources: readonly CompiledResource[];
@@ -137,7 +137,7 @@ export function* compileSteps(
     name,
     supports: definition.supports ?? [],
     inputs,
-    references,
+    references: unique(references),
     confirmSecs: definition.confirm == null ? null : confirmSecs(definition.confirm),
     resources,
     entries,
@@ -145,6 +145,11 @@ export function* compileSteps(
     checks: compileChecks(definition.verify ?? []),
   };
 }
+
+/** An agent's resolution goes through them, and a long template names the same few many times. */
+const unique = (references: readonly Reference[]): readonly Reference[] => [
+  ...new Map(references.map((reference) => [`${reference.from} ${reference.name}`, reference])).values(),
+];
 
 /** Returns the values that a condition and a loop name. */
 function referencesOfRepetition(repetition: Repetition | null): readonly Reference[] {

@@ -45,33 +45,37 @@ export interface Environment {
 /** What references see. */
 type Names = Omit<Environment, 'work'>;
 
-/** Value of an expression, or the reference that has none. */
-type Evaluated = { readonly value: Value } | { readonly missing: Reference };
+/** Stands for the value of an expression that has none. */
+export class Missing {
+  /** The name that has no value. */
+  readonly reference: Reference;
+
+  constructor(reference: Reference) {
+    this.reference = reference;
+  }
+}
 
 /** Returns the value of a reference that is no secret; undefined if it has none. */
-export function valueOfReference(
-  reference: Reference,
-  { agent, each, inputs, shared, locals }: Names,
-): Value | undefined {
+export function valueOfReference(reference: Reference, names: Names): Value | undefined {
   switch (reference.from) {
     case 'secrets':
       return undefined;
     case 'agent':
-      return agent[reference.name];
+      return names.agent[reference.name];
     case 'each':
-      return each === null ? undefined : inElement(each, reference.path);
+      return names.each === null ? undefined : inElement(names.each, reference.path);
     case 'inputs':
-      return inside(inputs, reference.path);
+      return inside(names.inputs, reference.path);
     case 'local':
-      return locals === undefined ? undefined : inside(locals, reference.path);
+      return names.locals === undefined ? undefined : inside(names.locals, reference.path);
     case 'shared':
-      return ownMember(shared, reference.name);
+      return ownMember(names.shared, reference.name);
     case 'attributes':
-      return inAttributes(agent, reference.path);
+      return inAttributes(names.agent, reference.path);
     case 'facts':
-      return agent.facts === undefined ? undefined : inside(agent.facts.own, reference.path);
+      return names.agent.facts === undefined ? undefined : inside(names.agent.facts.own, reference.path);
     default:
-      return ownMember(agent[reference.from], reference.name);
+      return ownMember(names.agent[reference.from], reference.name);
   }
 }
 
@@ -94,8 +98,9 @@ function inside(value: Value, path: readonly string[], from = 0): Value | undefi
 }
 
 /** Evaluates an expression without secrets. Throws `EvaluationError`. */
-export function evaluate({ reference, filters }: Expression, environment: Environment): Evaluated {
+export function evaluate({ reference, filters }: Expression, environment: Environment): Value | Missing {
   let value = valueOfReference(reference, environment);
+  if (filters.length === 0) return value ?? new Missing(reference);
   let missing = reference;
   let isUnchecked = reference.from === 'facts';
   for (const { name, given } of filters) {
@@ -105,7 +110,7 @@ export function evaluate({ reference, filters }: Expression, environment: Enviro
       isUnchecked ||= 'from' in argument && argument.from === 'facts';
       const found = valueOfArgument(argument, environment);
       if (found === undefined) {
-        if (name !== DEFAULT && 'from' in argument) return { missing: argument };
+        if (name !== DEFAULT && 'from' in argument) return new Missing(argument);
         if ('from' in argument) missing = argument;
       } else values.push(found);
     }
@@ -113,7 +118,7 @@ export function evaluate({ reference, filters }: Expression, environment: Enviro
     if (name === DEFAULT) value = values[0];
     else value = applyFilter(name, value as Value, values, environment.work);
   }
-  return value === undefined ? { missing } : { value };
+  return value ?? new Missing(missing);
 }
 
 /** Throws `EvaluationError` unless a filter takes a value and arguments whose types only this agent has. */
@@ -167,7 +172,7 @@ export function isTrue(condition: Condition, environment: Environment): boolean 
     case 'compare': {
       const left = valueOfOperand(condition.left, environment);
       const right = valueOfOperand(condition.right, environment);
-      if (isOfFact(condition.left) || isOfFact(condition.right)) checkComparison(condition, left, right);
+      checkComparison(condition, left, right);
       if (condition.by === '==') return left === right && (left !== undefined || condition.right === NIL);
       if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== NIL);
       if (left === undefined || right === undefined) return false;
@@ -206,8 +211,8 @@ function checkComparison(
 function valueOfOperand(operand: Operand, environment: Environment): Value | undefined {
   if (operand === NIL) return undefined;
   if ('literal' in operand) return operand.literal;
-  const evaluated = evaluate(operand, environment);
-  return 'value' in evaluated ? evaluated.value : undefined;
+  const value = evaluate(operand, environment);
+  return value instanceof Missing ? undefined : value;
 }
 
 function compare(left: Value, by: string, right: Value): boolean {

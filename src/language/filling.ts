@@ -1,7 +1,7 @@
 /** Inserts values of expressions into texts for an agent, and records which parts are secrets. */
 import type { Span } from '../kernel/tainted.js';
 import { MAX_CONTENT_BYTES } from '../resources/host.js';
-import { type Environment, evaluate, valueOfReference } from './evaluate.js';
+import { type Environment, evaluate, Missing } from './evaluate.js';
 import type { TextParts } from './expression.js';
 import { type Expression, type Reference, written } from './parse-expression.js';
 import { isList, SecretName, textOf, type Value } from './values.js';
@@ -126,12 +126,10 @@ export function report({ problems }: FillContext, code: FillProblem['code'], pat
 /** Returns the value of an expression, or null after it has reported why there is none. */
 export function valueFor(expression: Expression, filling: FillContext, path: string): Value | null {
   if (expression.reference.from === 'secrets') return new SecretName(expression.reference.name);
-  const plain = expression.filters.length === 0 ? valueOfReference(expression.reference, filling) : undefined;
-  if (plain !== undefined) return plain;
   try {
-    const evaluated = evaluate(expression, filling);
-    if ('value' in evaluated) return evaluated.value;
-    report(filling, 'expression_error', path, missing(evaluated.missing));
+    const value = evaluate(expression, filling);
+    if (!(value instanceof Missing)) return value;
+    report(filling, 'expression_error', path, missing(value.reference));
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     report(filling, 'expression_error', path, error.message);

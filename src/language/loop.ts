@@ -1,5 +1,5 @@
 /** Loops: what `for_each` goes over, the types of its elements, and the elements for one agent. */
-import { type Element, type Environment, evaluate, textsOfFact } from './evaluate.js';
+import { type Element, type Environment, evaluate, Missing, textsOfFact } from './evaluate.js';
 import { hasExpression } from './expression.js';
 import { loopedType, type Scope, typeOfExpression } from './expression-types.js';
 import { CLOSE, type Expression, OPEN, parseExpression, written } from './parse-expression.js';
@@ -144,18 +144,18 @@ const NOUNS: Readonly<Record<string, string>> = { tags: 'tag', attributes: 'attr
 export function elementsOf({ source, keyField }: Loop, environment: Environment): readonly Element[] | string {
   if (!('reference' in source)) return source;
   try {
-    const evaluated = evaluate(source, environment);
-    if ('missing' in evaluated) {
-      const { from, name } = evaluated.missing;
+    const value = evaluate(source, environment);
+    if (value instanceof Missing) {
+      const { from, name } = value.reference;
       if (from === 'inputs') return `inputs.${name} has no value`;
       const mend =
         from === 'attributes'
-          ? `leave the loop out with if: ${written(evaluated.missing)} != nil`
+          ? `leave the loop out with if: ${written(value.reference)} != nil`
           : 'for none, add | default: ""';
       return `the agent has no ${NOUNS[from] ?? from} "${name}"; ${mend}`;
     }
-    if (source.reference.from === 'facts') textsOfFact(source.reference, evaluated.value);
-    const elements = elementsOfValue(evaluated.value, keyField);
+    if (source.reference.from === 'facts') textsOfFact(source.reference, value);
+    const elements = elementsOfValue(value, keyField);
     return isProblem(elements) ? elements.message : elements;
   } catch (error) {
     if (error instanceof EvaluationError) return error.message;

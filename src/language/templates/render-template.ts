@@ -1,5 +1,5 @@
 /** Renders a template with an engine for an agent. */
-import { type Environment, evaluate, isTrue, textsOfFact, valueOfReference } from '../evaluate.js';
+import { type Environment, evaluate, isTrue, Missing, textsOfFact, valueOfReference } from '../evaluate.js';
 import { type FillContext, GrowingText, missing, report } from '../filling.js';
 import type { Expression, Reference } from '../parse-expression.js';
 import { quoted } from '../printable.js';
@@ -76,12 +76,12 @@ class Rendering {
   }
 
   private branch({ branches, otherwise }: Extract<Part, { readonly type: 'if' }>, environment: Environment): void {
-    const found = branches.find(({ offset, condition }) => {
+    for (const { offset, condition, parts } of branches) {
       this.offset = offset;
       environment.work.step(1);
-      return isTrue(condition, environment);
-    });
-    this.all(found?.parts ?? otherwise, environment);
+      if (isTrue(condition, environment)) return this.all(parts, environment);
+    }
+    this.all(otherwise, environment);
   }
 
   private loop({ name, source, parts, otherwise }: TemplateLoop, environment: Environment): void {
@@ -122,11 +122,8 @@ class Rendering {
   }
 
   private value(expression: Expression, environment: Environment): Value | null {
-    const plain = expression.filters.length === 0 ? valueOfReference(expression.reference, environment) : undefined;
-    if (plain !== undefined) return plain;
-    const evaluated = evaluate(expression, environment);
-    if ('value' in evaluated) return evaluated.value;
-    return this.report('expression_error', missing(evaluated.missing));
+    const value = evaluate(expression, environment);
+    return value instanceof Missing ? this.report('expression_error', missing(value.reference)) : value;
   }
 
   private reference(reference: Reference, environment: Environment): Value | null {
