@@ -21,7 +21,7 @@ import { checkShebangs } from './rules/shebangs.js';
 import { checkTemplates } from './rules/templates.js';
 import { checkChoice, checkSupports, checkVariants } from './rules/variants.js';
 import { moduleSchemaWith } from './schema.js';
-import { type Reading, readEntryForm, readVariantForm } from './short-forms.js';
+import { type Reading, readShortForm } from './short-forms.js';
 
 /** Schema of a module without the values of `resource`, which `readKindChoice` checks, and of checks, which `checkVerify` checks. */
 const FRAME = moduleSchemaWith(Type.Unknown(), {
@@ -79,9 +79,9 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes, fi
 /** Reads short forms of entries, and corrects and reports slips with a clear intention, such as paths with `.` or a trailing slash. */
 function readLeniently(root: Located, reading: Reading): Located {
   const readVariant = (node: Located, path: string): Located =>
-    withPlainPath(readVariantForm(node, path, reading), path, reading);
+    withPlainPath(readShortForm(node, path, reading), path, reading);
   const readEntry = (node: Located, path: string): Located => {
-    const entry = withPlainPath(readEntryForm(node, path, reading), path, reading);
+    const entry = withPlainPath(readShortForm(node, path, reading), path, reading);
     return mapItems(entry, 'variants', path, readVariant);
   };
   return mapItems(root, 'resources', '', (entry, path) =>

@@ -179,6 +179,23 @@ export interface WrittenMember {
   readonly path: string;
 }
 
+/** A resource of an entry, or of a variant of it. */
+interface WrittenChoice {
+  readonly choice: KindChoice;
+  /** Clause of the variant; null for an entry without variants. */
+  readonly when: AttributeClause | null;
+  /** JSON pointer inside the entry. */
+  readonly at: string;
+}
+
+/** Returns the resource of an entry, or those of its variants. */
+export const choicesOf = ({ resource, variants }: SingleEntry): readonly WrittenChoice[] =>
+  resource === undefined
+    ? (variants ?? []).flatMap(({ resource: choice, when }, index) =>
+        choice === undefined ? [] : [{ choice, when, at: `/variants/${index}/resource` }],
+      )
+    : [{ choice: resource, when: null, at: '/resource' }];
+
 /** Returns all resources of a module, also those of groups, in declaration order. */
 export const membersOf = ({ resources }: Pick<ModuleDefinition, 'resources'>): readonly WrittenMember[] =>
   (resources ?? []).flatMap((entry, index): readonly WrittenMember[] => {
@@ -210,13 +227,9 @@ function compileMember(
   position: number,
   context: CompileContext,
 ): CompiledResource {
-  const { resource, variants } = entry;
-  const options =
-    resource === undefined
-      ? (variants ?? []).map((variant, index) =>
-          compileOption(variant.resource, variant.when, { ...context, path: `${path}/variants/${index}/resource` }),
-        )
-      : [compileOption(resource, null, { ...context, path: `${path}/resource` })];
+  const options = choicesOf(entry).map(({ choice, when, at }) =>
+    compileOption(choice, when, { ...context, path: path + at }),
+  );
   const before = [...(group?.depends_on ?? []), ...(entry.depends_on ?? [])];
   return {
     position,

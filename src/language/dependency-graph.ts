@@ -3,7 +3,7 @@
 import { stableOrder } from '../kernel/order.js';
 import type { Body, TriggerField } from '../resources/kind.js';
 import { keyInFamily } from '../resources/resource-key.js';
-import { membersOf, positionsById, type WrittenMember } from './compile-module.js';
+import { choicesOf, membersOf, positionsById, type WrittenMember } from './compile-module.js';
 import { type KindSet, type KnownKind, settledBody } from './kind-set.js';
 import { type ModuleDefinition, type SingleEntry, STANDARD_KINDS } from './schema.js';
 
@@ -60,8 +60,7 @@ interface Entry {
 }
 
 function readEntry(entry: SingleEntry, kinds: KindSet): Entry {
-  const choices = entry.resource ? [entry.resource] : (entry.variants ?? []).map(({ resource }) => resource);
-  const options = choices.flatMap((choice) =>
+  const options = choicesOf(entry).flatMap(({ choice }) =>
     Object.entries(choice).flatMap(([name, body]) => {
       const kind = kinds.get(name);
       return kind === undefined ? [] : [{ kind, body: settledBody(kind, body) }];

@@ -224,9 +224,6 @@ export const belowResource =
     if (!BESIDE_RESOURCE.has(key) && kindsNamed(key, kindNames(kinds)).length > 0) {
       return `"${key}" is no key of a resource; write its kind, such as ${kindsNamed(key, kindNames(kinds))[0]}`;
     }
-    if (has('when') && key === 'absent') {
-      return 'a variant has a "resource"; what is absent for some agents is an entry of its own, with "if"';
-    }
     if (has('when')) return BESIDE_VARIANTS.has(key) ? `"${key}" belongs beside "variants", not below it` : null;
     if (key === 'when') {
       return '"when" belongs into an entry of "variants", beside its "resource"; a condition for the whole of this is written with "if"';

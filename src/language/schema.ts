@@ -179,9 +179,16 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(
   checks: CheckValues = WRITTEN_CHECKS,
   inputs: Type.TUnsafe<Readonly<Record<string, unknown>>> = ANY_INPUTS,
 ) {
+  const absent = Type.Optional(
+    Type.Unknown({ description: 'In place of "resource": what is not there after an apply, whoever made it' }),
+  );
   const variant = closed(
-    { when: clauseSchema, resource: choice },
-    { title: VARIANT, description: 'A resource for the agents that the clause matches' },
+    { when: clauseSchema, resource: Type.Optional(choice), absent },
+    {
+      title: VARIANT,
+      description: 'A resource for the agents that the clause matches',
+      oneOf: [{ required: ['resource'] }],
+    },
   );
   const named = {
     name: optional(
@@ -205,9 +212,7 @@ export function moduleSchemaWith<Choice extends Type.TSchema>(
   const single = {
     ...named,
     resource: Type.Optional(choice),
-    absent: Type.Optional(
-      Type.Unknown({ description: 'In place of "resource": what is not there after an apply, whoever made it' }),
-    ),
+    absent,
     variants: Type.Optional(
       Type.Array(variant, { minItems: 1, description: 'The most specific matching one is chosen per agent' }),
     ),
@@ -283,7 +288,7 @@ export type Template = Type.Static<typeof templateSchema>;
 /** The kinds of the catalogue, with their absences. */
 export const STANDARD_KINDS: KindSet = kindSet(CATALOGUE);
 
-/** JSON Schema 2020-12 of a module, for editors. Entries and variants may have a kind in place of `resource`, as reading admits it. */
+/** JSON Schema 2020-12 of a module, for editors. Entries and variants may have a kind or `absent` in place of `resource`, as reading admits it. */
 export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
   const names = kindNames(kinds);
   const refs = Object.fromEntries(names.map((name) => [name, { $ref: `#/$defs/choice/properties/${name}` }]));
@@ -294,16 +299,9 @@ export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     $id: 'urn:orch:schema:module:v1',
     ...JSON.parse(schema, (_, value) => {
-      const properties = { ...value?.properties, ...refs };
-      if (value?.title === VARIANT) {
-        return { ...value, properties, required: ['when'], oneOf: [{ required: ['resource'] }, ...required] };
-      }
-      if (value?.title !== ENTRY) return value;
-      return {
-        ...value,
-        properties: { ...properties, absent: { $ref: '#/$defs/absent' } },
-        oneOf: [...value.oneOf, ...required, { required: ['absent'] }],
-      };
+      const properties = { ...value?.properties, ...refs, absent: { $ref: '#/$defs/absent' } };
+      const oneOf = [...(value?.oneOf ?? []), ...required, { required: ['absent'] }];
+      return value?.title === VARIANT || value?.title === ENTRY ? { ...value, properties, oneOf } : value;
     }),
     $defs: JSON.parse(
       JSON.stringify({

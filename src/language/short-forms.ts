@@ -1,4 +1,4 @@
-/** Reads the short forms of an entry: a kind, or `absent`, in place of `resource`. The result has `resource`. */
+/** Reads the short forms of entries and variants: a kind, or `absent`, in place of `resource`. The result has `resource`. */
 import { absenceOf, isAbsence, kindOfAbsence } from '../resources/absence-name.js';
 import type { MistakeList } from './diagnostic.js';
 import { isEntryKey } from './kind-choice.js';
@@ -16,17 +16,12 @@ export interface Reading {
 /** Keys that say themselves what an entry makes. */
 const MAKING = ['resource', 'absent', 'variants', 'resources'];
 
-/** Reads an entry in a short form as one with `resource`, and reports what makes the form unclear. */
-export function readEntryForm(node: Located, path: string, reading: Reading): Located {
-  const read = readVariantForm(withPlainAbsences(node, path, reading), path, reading);
-  return read.type === 'map' ? withAbsent(read) : read;
-}
-
-/** Reads a variant with a kind in place of `resource`, and reports what makes the form unclear. */
-export function readVariantForm(node: Located, path: string, reading: Reading): Located {
-  const plain = withIndentedKind(node, path, reading);
+/** Reads an entry or a variant in a short form as one with `resource`, and reports what makes the form unclear. */
+export function readShortForm(node: Located, path: string, reading: Reading): Located {
+  const plain = withIndentedKind(withPlainAbsences(node, path, reading), path, reading);
   if (plain.type !== 'map') return plain;
-  return MAKING.some((name) => plain.members.has(name)) ? withoutKinds(plain, path, reading) : withKind(plain, reading);
+  const isPlain = MAKING.some((name) => plain.members.has(name));
+  return withAbsent(isPlain ? withoutKinds(plain, path, reading) : withKind(plain, reading));
 }
 
 /** Reads `absent: {KIND: …}` as a resource of the kind's absence. */

@@ -1,5 +1,5 @@
 /** Finds loops that give an agent nothing now, although they gave it something before and the module is the same. */
-import { membersOf, type WrittenMember } from '../../../src/language/compile-module.js';
+import { choicesOf, membersOf, type WrittenMember } from '../../../src/language/compile-module.js';
 import { parseText } from '../../../src/language/expression.js';
 import { isAbsence } from '../../../src/resources/absence-name.js';
 import { CATALOGUE } from '../../../src/resources/catalogue.js';
@@ -46,8 +46,7 @@ function mayMake(
   { kind, identity, id }: Pick<DesiredResource, 'kind' | 'identity' | 'id'>,
 ): boolean {
   if (entry.id != null && id?.startsWith(`${entry.id}[`) === true) return true;
-  const choices = entry.resource ? [entry.resource] : (entry.variants ?? []).map((variant) => variant.resource);
-  return choices.some((choice) =>
+  return choicesOf(entry).some(({ choice }) =>
     Object.entries(choice).some(([name, body]) => {
       const written = CATALOGUE.get(name);
       if (isAbsence(name) !== isAbsence(kind)) return false;

@@ -2,7 +2,7 @@
 import { toTimestamp } from '../../../src/kernel/clock.js';
 import { fewOf } from '../../../src/kernel/few-of.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
-import { membersOf } from '../../../src/language/compile-module.js';
+import { choicesOf, membersOf } from '../../../src/language/compile-module.js';
 import { hasExpression } from '../../../src/language/expression.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { matches, type Selector } from '../../../src/language/selector.js';
@@ -170,6 +170,7 @@ function causeWithinModule(
   const { module } = resource;
   const declared = declarationOf(resource, definition);
   if (declared === 'absent') return `module ${module} declares that it is absent`;
+  if (declared === 'both') return `variants of module ${module} declare that it is there, and that it is absent`;
   if (declared === 'none' || (declared === 'perhaps' && uploadedAt > resource.applied_at)) {
     return `revision ${revision} of module ${module}, uploaded${by(uploaded)}, does not declare it`;
   }
@@ -187,29 +188,27 @@ const by = (stamp: ChangeStamp | null): string => (stamp === null ? '' : ` by ${
 
 /**
  * Returns `literal` if the definition declares this identity or ID, or `conditional` if a condition or a loop decides about it,
- * and `absent` if it declares that this is not there.
+ * and `absent` if it declares that this is not there, or `both` if that differs between the variants of an entry.
  * Returns `perhaps` if only an identity with expressions could match, else `none`.
  */
 function declarationOf(
   { kind, identity, id }: RemovedResource,
   definition: ModuleDefinition,
-): 'literal' | 'conditional' | 'absent' | 'perhaps' | 'none' {
+): 'literal' | 'conditional' | 'absent' | 'both' | 'perhaps' | 'none' {
   let found: 'perhaps' | 'none' = 'none';
   for (const { entry, group } of membersOf(definition)) {
     const isDecided = [entry, group].some((one) => one?.if !== undefined || one?.for_each !== undefined);
-    const choices = entry.resource ? [entry.resource] : (entry.variants ?? []).map((variant) => variant.resource);
-    for (const [name, body] of choices.flatMap((choice) => Object.entries(choice))) {
+    let [isThere, isAbsent] = [false, false];
+    for (const [name, body] of choicesOf(entry).flatMap(({ choice }) => Object.entries(choice))) {
       const candidate = CATALOGUE.get(name);
       if (candidate === undefined || candidate.family !== CATALOGUE.get(kind)?.family) continue;
       const written = candidate.identity(body, entry.id ?? null);
-      if (isAbsence(name) !== isAbsence(kind)) {
-        if (isAbsence(name) && written === identity) return 'absent';
-        continue;
-      }
-      if (written === identity || (id !== null && idWithoutKey(id) === entry.id))
-        return isDecided ? 'conditional' : 'literal';
-      if (hasExpression(written)) found = 'perhaps';
+      if (isAbsence(name) !== isAbsence(kind)) isAbsent ||= isAbsence(name) && written === identity;
+      else if (written === identity || (id !== null && idWithoutKey(id) === entry.id)) isThere = true;
+      else if (hasExpression(written)) found = 'perhaps';
     }
+    if (isAbsent) return isThere ? 'both' : 'absent';
+    if (isThere) return isDecided ? 'conditional' : 'literal';
   }
   return found;
 }

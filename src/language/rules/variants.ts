@@ -5,7 +5,7 @@ import { canApplyTogether, choicesAmong, findGap, type SupportedAgents, showClau
 import { hasExpression } from '../expression.js';
 import { isEntryKey } from '../kind-choice.js';
 import { type KindSet, kindNames } from '../kind-set.js';
-import { items, type Located, member } from '../located.js';
+import { items, type Located, type LocatedMap, member } from '../located.js';
 import { kindsNamed } from '../meant-key.js';
 import { suggestion } from '../nearest.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
@@ -120,29 +120,13 @@ function checkDistro(clause: Located | undefined, path: string, mistakes: RuleCo
 const isMeantAsKind = (name: string, kinds: KindSet): boolean =>
   !isEntryKey(name) && kindsNamed(name, kindNames(kinds)).length > 0;
 
-/** Checks that an entry has either one resource or variants, and that kinds stand below `resource`. */
+/** Checks that an entry and each of its variants make one thing, and that kinds stand below `resource`. */
 export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet): void {
   for (const { node, path } of outline.entries) {
-    const [resource, variants] = [node.members.get('resource'), node.members.get('variants')];
-    const absent = node.members.get('absent');
-    if (absent && (resource || variants)) {
-      const message = `"absent" stands in place of "${resource ? 'resource' : 'variants'}"; make two entries of it`;
-      mistakes.error('resource_ambiguous', message, `${path}/absent`, absent.key);
-    } else if (absent) {
-      const message = '"absent" must be a mapping with one kind, such as absent: {file-unix: {path: /etc/motd}}';
-      mistakes.error('wrong_type', message, `${path}/absent`, absent.value);
-    } else if (resource && variants) {
-      const later = resource.key.start > variants.key.start ? resource : variants;
-      const message = 'a resource has either "resource" or "variants", not both';
-      mistakes.error(
-        'resource_ambiguous',
-        message,
-        `${path}/${later === resource ? 'resource' : 'variants'}`,
-        later.key,
-      );
-    } else if (!resource && !variants && ![...node.members.keys()].some((name) => isMeantAsKind(name, kinds))) {
-      const message = 'a resource needs its kind, such as file-unix: {path: /etc/motd}, or "absent" or "variants"';
-      mistakes.error('resource_missing', message, path, node);
+    checkMaking(node, path, { mistakes, kinds, isVariant: false });
+    for (const [index, variant] of items(member(node, 'variants')).entries()) {
+      if (variant.type !== 'map') continue;
+      checkMaking(variant, `${path}/variants/${index}`, { mistakes, kinds, isVariant: true });
     }
   }
   for (const { node, path } of outline.groups) {
@@ -152,5 +136,33 @@ export function checkChoice({ outline, mistakes }: RuleContext, kinds: KindSet):
       const message = `"${name}" cannot stand beside "resources"; make it an entry of the group, or one beside the group`;
       mistakes.error('resource_ambiguous', message, `${path}/${name}`, beside.key);
     }
+  }
+}
+
+interface MakingContext extends Pick<RuleContext, 'mistakes'> {
+  readonly kinds: KindSet;
+  readonly isVariant: boolean;
+}
+
+/** Checks that an entry or a variant has exactly one of `resource`, `absent` and, in an entry, `variants`. */
+function checkMaking({ members, ...place }: LocatedMap, path: string, { mistakes, kinds, isVariant }: MakingContext) {
+  const resource = members.get('resource');
+  const variants = isVariant ? undefined : members.get('variants');
+  const absent = members.get('absent');
+  if (absent && (resource || variants)) {
+    const mend = isVariant ? 'a variant has one of them' : 'make two entries of it';
+    const message = `"absent" stands in place of "${resource ? 'resource' : 'variants'}"; ${mend}`;
+    mistakes.error('resource_ambiguous', message, `${path}/absent`, absent.key);
+  } else if (absent) {
+    const message = '"absent" must be a mapping with one kind, such as absent: {file-unix: {path: /etc/motd}}';
+    mistakes.error('wrong_type', message, `${path}/absent`, absent.value);
+  } else if (resource && variants) {
+    const later = resource.key.start > variants.key.start ? resource : variants;
+    const message = 'a resource has either "resource" or "variants", not both';
+    mistakes.error('resource_ambiguous', message, `${path}/${later === resource ? 'resource' : 'variants'}`, later.key);
+  } else if (!resource && !variants && ![...members.keys()].some((name) => isMeantAsKind(name, kinds))) {
+    const others = isVariant ? '"absent"' : '"absent" or "variants"';
+    const message = `a ${isVariant ? 'variant' : 'resource'} needs its kind, such as file-unix: {path: /etc/motd}, or ${others}`;
+    mistakes.error('resource_missing', message, path, place);
   }
 }

@@ -79,7 +79,9 @@ class Rendering {
     for (const { offset, condition, parts } of branches) {
       this.offset = offset;
       environment.work.step(1);
-      if (isTrue(condition, environment)) return this.all(parts, environment);
+      if (!isTrue(condition, environment)) continue;
+      this.all(parts, environment);
+      return;
     }
     this.all(otherwise, environment);
   }
