@@ -4,6 +4,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { afterField, checkPattern, insertAfter } from './edits/after-line.js';
 import { checkOneLine, defineFileEdit, type EditRefusal } from './edits/file-edit.js';
 import { lineNumbers, positionsOf, replaceRange, type TextLines } from './edits/text-lines.js';
+import { validateField } from './file-check.js';
 import { checkText } from './file-content.js';
 import type { BodyProblem } from './kind.js';
 
@@ -24,6 +25,7 @@ const schema = closed({
   ),
   after: afterField,
   create: optional(Type.Boolean({ description: 'true: makes the file if it is missing' })),
+  validate: validateField,
 });
 
 type BlockBody = Type.Static<typeof schema>;
@@ -39,6 +41,7 @@ export const blockUnix = defineFileEdit<BlockBody>({
   path: ({ path }) => path,
   part: ({ name }) => name,
   creates: ({ create }) => create === true,
+  validate: ({ validate }) => validate,
 
   has: ({ name }, lines) => positionsOf(lines, isMarker('BEGIN', name)).length > 0,
 

@@ -1,6 +1,17 @@
 /** `file-unix`: a regular file with its content, owner, group and mode. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import { commandFailure } from './command.js';
+import {
+  CHECKED,
+  checkedWrite,
+  checkFailure,
+  checkValidate,
+  isInPlace,
+  NOT_IN_PLACE,
+  uncheckedYet,
+  validateField,
+} from './file-check.js';
 import {
   checkContent,
   compareContent,
@@ -34,6 +45,7 @@ const schema = closed({
   group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
   mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0644"' })),
   parents: parentsField,
+  validate: validateField,
   only_if_missing: optional(
     Type.Boolean({
       description: 'true: the content is written only where the file is missing, and left alone afterwards',
@@ -51,18 +63,22 @@ export const fileUnix = defineResource<FileBody, PathFact>({
   family: 'path',
   platforms: ['linux', 'macos'],
   schema,
-  check: (body) => [...checkUnixPath(body), ...checkContent(body), ...checkOnlyIfMissing(body)],
+  check: (body) => [...checkUnixPath(body), ...checkContent(body), ...checkDependents(body)],
   identity: (body) => body.path,
   requires: holdersOfUnixPath,
   above: aboveUnixPath,
+  together: ({ validate }) => (validate != null && isInPlace(validate) ? validate : null),
   batch: READ_BATCH,
-  read: (host, wants, purpose) =>
-    host.observe(
+  read(host, wants, purpose) {
+    const facts = host.observe(
       wants.map((want) => {
         const isLeft = want.only_if_missing === true && purpose !== 'removal';
         return { path: want.path, content: !isLeft && neededContent(want), entries: false };
       }),
-    ),
+    );
+    if (host.platform === 'linux' || purpose === 'removal') return facts;
+    return facts.map((fact, at) => (isInPlace(wants[at]?.validate) ? NOT_IN_PLACE : fact));
+  },
   exists: (have) => have.type !== 'absent',
 
   plan(want, found, context): Decision {
@@ -84,6 +100,17 @@ export const fileUnix = defineResource<FileBody, PathFact>({
       ...(isSecret ? { isSecret: true } : {}),
       ...(want.only_if_missing === true ? { over: null } : {}),
     } as const;
+    const written = (there: Metadata | null, parents: { readonly parents?: true } = {}) =>
+      checkedWrite({
+        validate: want.validate,
+        write: { ...write, ...parents },
+        before: have.type === 'absent' ? clearingSteps(context) : [],
+        copy: {
+          owner: owner ?? (there === null || isSecret ? null : String(there.uid)),
+          group: group ?? (there === null || isSecret ? null : String(there.gid)),
+          mode: write.mode ?? there?.mode ?? parseMode(NEW_MODE),
+        },
+      });
 
     switch (have.type) {
       case 'unreadable':
@@ -109,9 +136,8 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         const fields = metadataOfNew(want, mode ?? NEW_MODE);
         const { changes: shown = [], ...text } = contentOfNew(wanted);
         if (have.type === 'absent') {
-          const steps = [...clearingSteps(context), { ...write, ...missing.parents }];
           const changes = [...missing.changes, ...shown, ...fields];
-          return { action: 'create', changes, ...text, steps, ...missing.makes };
+          return { action: 'create', changes, ...text, ...written(null, missing.parents), ...missing.makes };
         }
         const masked = have.target === '/dev/null' ? unitAt(want.path) : null;
         if (masked !== null) {
@@ -119,7 +145,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
           return { action: 'fail', code: 'unit_masked', message };
         }
         const replaced = { field: 'type', before: `symlink to ${have.target}`, after: 'file' };
-        return { action: 'update', changes: [replaced, ...shown, ...fields], ...text, steps: [write] };
+        return { action: 'update', changes: [replaced, ...shown, ...fields], ...text, ...written(null) };
       }
       case 'file': {
         const content = compareContent(wanted, have);
@@ -127,7 +153,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         const metadata = compareMetadata({ ...owned, mode }, have, context, { isReplaced: content !== null });
         if ('code' in metadata) return { action: 'fail', ...metadata };
         const changes = [...(content?.changes ?? []), ...metadata.changes];
-        if (changes.length === 0) return { action: 'none' };
+        if (changes.length === 0) return wanted === null ? { action: 'none' } : uncheckedYet(want, context);
         const isTaken = owned.owner !== want.owner || owned.group !== want.group;
         const more = {
           ...(content?.text ? { text: content.text } : {}),
@@ -140,7 +166,7 @@ export const fileUnix = defineResource<FileBody, PathFact>({
         const isSuspect = metadata.isGiven || have.exposedTo !== undefined || refusal !== null;
         const isWritten = content !== null || (wanted !== null && isSuspect);
         if (isWritten && have.isVirtual) return { action: 'fail', ...refusalOfVirtual(want.path) };
-        if (isWritten) return { action: 'update', changes, ...more, steps: [write] };
+        if (isWritten) return { action: 'update', changes, ...more, ...written(have) };
         if (refusal) return { action: 'fail', ...refusal };
         const { mode: bits } = write;
         return {
@@ -162,14 +188,20 @@ export const fileUnix = defineResource<FileBody, PathFact>({
     const reload = unitAt(last.path) === null ? [] : [FORGET_UNIT];
     return { action: 'remove', changes: [], steps: [{ do: 'remove-file', path: last.path }, ...reload] };
   },
+
+  memo: ({ validate }) => (isInPlace(validate) ? CHECKED : null),
+  explain: (_host, _body, step, result) => checkFailure(step, result) ?? commandFailure(step.command, result),
 });
 
-function checkOnlyIfMissing(body: FileBody): readonly BodyProblem[] {
-  const { content, template, source, url } = body;
-  if (body.only_if_missing !== true || content != null || template != null || source != null || url != null) return [];
+/** Checks the fields that depend on a content. */
+function checkDependents({ content, template, source, url, ...body }: FileBody): readonly BodyProblem[] {
+  const hasContent = content != null || template != null || source != null || url != null;
   const message =
     'only_if_missing needs content, template, source or url; a file without them keeps its content anyway';
-  return [{ path: '/only_if_missing', message }];
+  return [
+    ...checkValidate(body.validate, hasContent),
+    ...(body.only_if_missing === true && !hasContent ? [{ path: '/only_if_missing', message }] : []),
+  ];
 }
 
 /** True for the content of the module, as earlier changes of the plan leave the file. A masked secret equals no content. */

@@ -174,8 +174,33 @@ export interface RunStep {
   readonly ok?: readonly number[];
   /** True to keep the output with the result, as for scripts; such a step never runs together with another. */
   readonly keepsOutput?: boolean;
+  /** The file that the command checks before a later step writes it. */
+  readonly checks?: CheckedFile;
+  /**
+   * Path that an earlier step of the resource writes. The command runs once the files of all resources of the group with an equal one
+   * are in place. If it fails, they get back what was there before.
+   */
+  readonly restores?: string;
   /** True for a step that ends the agent, which waits until the results of the run are stored. */
   readonly isDeferred?: boolean;
+}
+
+/** A content that a command checks in a copy, whose path it gets for `%s`. */
+export interface CheckedFile {
+  /** Path of the file that gets the content. The copy has its last part as name. */
+  readonly path: string;
+  readonly content: string | SourceFile;
+  readonly owner: Principal;
+  readonly group: Principal;
+  readonly mode: number;
+}
+
+/** What was at paths before a change. */
+export interface KeptPaths {
+  /** Puts back what was at a path. Returns why it is not there again; null when it is. */
+  restore(path: string): Promise<string | null>;
+  /** Deletes what was kept. */
+  drop(): void;
 }
 
 /** A change to the machine. */
@@ -233,8 +258,11 @@ export interface Host {
   /**
    * Runs a program to its end and captures its output. Failures are in the result. Rejects with the Fault `interrupted` when the
    * agent stops and must not wait for the program.
+   * @param checked file of which the command gets a copy
    */
-  run(command: Command): Promise<CommandResult>;
+  run(command: Command, checked?: CheckedFile): Promise<CommandResult>;
+  /** Keeps what is at paths, on Linux. Rejects with a Fault where it cannot. */
+  keep?(paths: readonly string[]): Promise<KeptPaths>;
   /**
    * Returns a function that names the directory that a path leads to, however the path is written: by device and inode where it
    * exists, else by its nearest existing ancestor and the rest. A host without it knows each path by its text alone.

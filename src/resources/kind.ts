@@ -43,6 +43,8 @@ export type Decision =
       readonly owes?: TriggerField;
       /** True when the effect cannot be observed, so that the success of the steps counts. */
       readonly isUnseen?: boolean;
+      /** Memo that replaces the last one before the first step, so that a run that ends in between is noticed. */
+      readonly memoBefore?: string;
       /** Why the resource still differs, if the decision is the same after the steps. */
       readonly unmet?: Quote;
     }
@@ -123,6 +125,11 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   edits?(body: B): string;
   /** Returns a test for resources in the same file that would, as declared, undo this one or be undone by it; null for none. */
   forbids?(body: B): ((other: { readonly kind: string; readonly body: Body }) => boolean) | null;
+  /**
+   * Returns a key that is equal for resources which are changed in one group, because one command checks them together; null for
+   * none.
+   */
+  together?(body: B): string | null;
   /** Maximum resources per read, for kinds with large observations [default: all]. */
   readonly batch?: number;
   /**

@@ -5,6 +5,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { afterField, checkPattern, insertAfter, matching } from './edits/after-line.js';
 import { checkOneLine, defineFileEdit } from './edits/file-edit.js';
 import { lineNumbers, positionsOf, replaceRange, withoutLines } from './edits/text-lines.js';
+import { validateField } from './file-check.js';
 import type { Body, BodyProblem } from './kind.js';
 
 const pathField = Type.String({ minLength: 1, description: 'Absolute path of the file' });
@@ -16,6 +17,7 @@ const schema = closed({
   match: optional(matchField),
   after: afterField,
   create: optional(Type.Boolean({ description: 'true: makes the file if it is missing' })),
+  validate: validateField,
 });
 
 type LineBody = Type.Static<typeof schema>;
@@ -34,6 +36,7 @@ export const lineUnix = defineFileEdit<AnyLine>({
   path: ({ path }) => path,
   part: ({ line, match }) => match ?? line ?? '',
   creates: ({ create }) => create === true,
+  validate: ({ validate }) => validate,
 
   has: ({ line, match }, lines) =>
     lines.lines.some(({ text }) => text === line) || (match != null && matching(lines, match).length > 0),

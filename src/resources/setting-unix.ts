@@ -4,6 +4,7 @@ import { closed, optional } from '../kernel/schema.js';
 import { checkOneLine, defineFileEdit, type Edited, type EditRefusal } from './edits/file-edit.js';
 import { exampleOf, FORMATS, lineOf, separatorOf, settingIn, settingsIn } from './edits/setting-format.js';
 import { insertAt, lineNumbers, replaceRange, type TextLines, withoutLines } from './edits/text-lines.js';
+import { validateField } from './file-check.js';
 import type { BodyProblem } from './kind.js';
 
 /** Members that name a setting, which its absence has too. */
@@ -20,6 +21,7 @@ const schema = closed({
   ...settingName,
   value: Type.Union([Type.String(), Type.Number(), Type.Boolean()], { description: 'Its value, on one line' }),
   create: optional(Type.Boolean({ description: 'true: makes the file if it is missing' })),
+  validate: validateField,
 });
 
 type SettingBody = Omit<Type.Static<typeof schema>, 'value'> & { readonly value?: string | number | boolean };
@@ -31,6 +33,7 @@ export const settingUnix = defineFileEdit<SettingBody>({
   path: ({ path }) => path,
   part: ({ section, key }) => (section == null ? key : `[${section}] ${key}`),
   creates: ({ create }) => create === true,
+  validate: ({ validate }) => validate,
   has: (body, lines) => scopeOf(body, lines).positions.length > 0,
 
   put: putSetting,

@@ -218,9 +218,9 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
 
   it('brings back links and files of which it changed parts, also several of one file', async () => {
     await sh(`printf 'k=1\\r\\nold\\r\\nend' >/etc/parts; chown daemon:adm /etc/parts; chmod 640 /etc/parts
-      ln -s a /srv/moved; ln -s b /srv/gone; echo precious | tee /srv/replaced >/srv/kept; touch -d 2020-01-01 /etc/parts`);
+      ln -s a /srv/moved; ln -s b /srv/gone; echo precious | tee /srv/replaced /srv/replaced-too >/srv/kept; touch -d 2020-01-01 /etc/parts`);
     const all = async () =>
-      (await look('/etc/parts', '/srv/replaced', '/srv/kept')) +
+      (await look('/etc/parts', '/srv/replaced', '/srv/replaced-too', '/srv/kept')) +
       (await sh('stat -c %Y /etc/parts; readlink /srv/moved /srv/gone; ls -d /srv/new /srv/once /etc/new-parts 2>&1'));
     const before = await all();
     await declare(
@@ -229,6 +229,7 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
       entry('symlink-unix', { path: '/srv/new/link', target: 'z' }),
       absent('symlink-unix', { path: '/srv/gone' }),
       entry('file-unix', { path: '/srv/once', content: 'x', only_if_missing: true }),
+      entry('file-unix', { path: '/srv/replaced-too', content: 'x', validate: 'test -e /srv/replaced-too' }),
       entry('file-unix', { path: '/srv/kept', content: 'x', mode: '0600', only_if_missing: true }),
       entry('setting-unix', { path: '/etc/parts', format: 'env', key: 'k', value: '2' }),
       entry('line-unix', { path: '/etc/parts', line: 'new' }),

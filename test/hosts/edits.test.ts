@@ -163,6 +163,27 @@ describeHosts('parts of files on a booted machine', () => {
     await isSettled();
   });
 
+  it('are checked on a copy or in place, each by itself, and leave the file as it was when they fail', async () => {
+    await write('a\n');
+    await run(`chmod 640 ${CONF}`);
+    const check = { validate: `sh -c '! grep -n bad %s'` };
+    const inPlace = { validate: `sh -c '! grep -n worse ${CONF}'` };
+    const found = await applied(
+      line({ line: 'good', ...check }),
+      line({ line: 'bad', ...check }),
+      block({ name: 'b', content: 'worse\n', ...inPlace }),
+      setting({ format: 'env', key: 'k', value: '1', ...inPlace }),
+    );
+    const failure = (text: string) =>
+      `command_failed: ${CONF} is as before, because validate failed: sh ended with status 1: ${text}`;
+    expect(found).toEqual({ [`${CONF}: bad`]: failure('3:bad'), [`${CONF}: b`]: failure('4:worse') });
+    expect(await run(`cat ${CONF}; stat -c %a ${CONF}; ls -A /etc/app`)).toBe('a\ngood\nk=1\n640\nconf');
+    expect(
+      await applied(line({ line: 'good', ...check }), setting({ format: 'env', key: 'k', value: '1', ...inPlace })),
+    ).toEqual({});
+    await isSettled();
+  });
+
   it('fire triggers once, and none when nothing changes', async () => {
     await write('a\n');
     const both = [

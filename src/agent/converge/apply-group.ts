@@ -3,6 +3,7 @@ import { canonicalJson } from '../../kernel/json.js';
 import type { CommandResult } from '../../resources/command.js';
 import type { RunStep, Step } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
+import { withChecksInPlace } from './checks-in-place.js';
 import type { Change, Examined, Pending } from './examined.js';
 import type { Notes, Precautions } from './ledger.js';
 import { type DueStep, type Performed, performSteps } from './perform-steps.js';
@@ -61,7 +62,7 @@ interface Remains {
 const UNKNOWN: Remains = { isUntouched: false, isAbsent: false };
 
 async function changeAll(run: Run, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Fate>> {
-  const performed = await performAll(run, pendings);
+  const performed = await withChecksInPlace(run, pendings, (changes) => performAll(run, changes));
   const done = pendings.filter(({ target }) => performed.get(target.index)?.refusal === null);
   const failed = pendings.filter((pending) => !done.includes(pending));
   const seen = done.filter(({ change }) => change.isUnseen !== true);
@@ -98,7 +99,7 @@ function isSame({ change: before }: Pending, now: Examined | undefined): boolean
 }
 
 /** Runs the first steps of all resources, then the second ones, and so on; a resource stops at its first failed step. */
-async function performAll(run: Run, pendings: readonly Pending[]): Promise<ReadonlyMap<number, Performed>> {
+async function performAll(run: Run, pendings: readonly Pending[]): Promise<Map<number, Performed>> {
   const fates = new Map<number, Performed>(pendings.map(({ target }) => [target.index, NOTHING]));
   const rounds = Math.max(0, ...pendings.map(({ change }) => change.steps.length));
   for (let round = 0; round < rounds; round += 1) {

@@ -56,18 +56,55 @@ function stretchesOf(targets: readonly Target[]): readonly (readonly Target[])[]
   return stretches;
 }
 
-/** Groups a stretch by dependency level: first resources that depend on none of the stretch, then their dependents. */
+/**
+ * Groups a stretch by dependency level: first resources that depend on none of the stretch, then their dependents. Files that are
+ * checked together are in one group even if they depend on each other, unless others come between them.
+ */
 function byLevel(stretch: readonly Target[], scope: Scope): readonly (readonly Target[])[] {
-  const levels = new Map<number, number>();
+  const levels = (stretch.some(checkOf) ? levelsOf(stretch, scope, checkOf) : null) ?? levelsOf(stretch, scope);
   const groups: Target[][] = [];
   for (const target of stretch) {
-    const level = 1 + Math.max(-1, ...scope.before(target).map((index) => levels.get(index) ?? -1));
-    levels.set(target.index, level);
+    const level = levels?.get(target.index) ?? 0;
     const group = groups[level];
     if (group) group.push(target);
     else groups[level] = [target];
   }
-  return groups;
+  // A set takes the levels below it away.
+  return groups.filter((group) => group !== undefined);
+}
+
+const checkOf = ({ kind, source }: Target): string | null => kind?.together?.(source.body) ?? null;
+
+/**
+ * Returns the level of each resource by position, equal for those of one set; null where a set depends on itself through a resource
+ * that is not in it.
+ */
+function levelsOf(
+  stretch: readonly Target[],
+  scope: Scope,
+  setOf: (target: Target) => string | null = () => null,
+): ReadonlyMap<number, number> | null {
+  const levels = new Map<number, number>();
+  const setLevels = new Map<string, number>();
+  const sets = new Map(stretch.map((target) => [target.index, setOf(target)]));
+  for (let round = 0; round <= stretch.length; round += 1) {
+    let isSettled = true;
+    for (const target of stretch) {
+      const set = sets.get(target.index) ?? null;
+      const needed = scope.before(target).map((before) => {
+        const isFellow = set !== null && sets.get(before) === set;
+        return (levels.get(before) ?? -1) + (isFellow ? 0 : 1);
+      });
+      const known = levels.get(target.index);
+      const level = Math.max(0, known ?? 0, (set === null ? null : setLevels.get(set)) ?? 0, ...needed);
+      if (level === known) continue;
+      levels.set(target.index, level);
+      if (set !== null) setLevels.set(set, level);
+      isSettled &&= set === null && round === 0;
+    }
+    if (isSettled) return levels;
+  }
+  return null;
 }
 
 function inOrder(stretch: readonly Target[], scope: Scope): readonly (readonly Target[])[] {

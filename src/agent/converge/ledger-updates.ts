@@ -65,6 +65,7 @@ export class LedgerUpdates {
       const { key } = target;
       return [
         ...(target.kind?.memoIsState && ledger.memo(key) !== null ? [{ key, memo: null }] : []),
+        ...(change.memoBefore === undefined ? [] : this.mark(key, change.memoBefore)),
         ...(isTainted(target.source) ? this.mark(secretsKey(target), YES) : []),
         ...(change.action === 'create' && !existed ? this.mark(begunKey(target), YES) : []),
         ...(change.makes ?? []).flatMap((directory) => this.mark(madeKey(directory), YES)),

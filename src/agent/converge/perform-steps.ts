@@ -63,7 +63,8 @@ function batchesOf(due: readonly DueStep[]): readonly (readonly DueRun[])[] {
   for (const one of due) {
     if (!isRun(one)) continue;
     const { step } = one;
-    const key = step.keepsOutput ? null : canonicalJson([step.command, step.ok ?? null, step.items === undefined]);
+    const key =
+      step.keepsOutput || step.checks ? null : canonicalJson([step.command, step.ok ?? null, step.items === undefined]);
     const length = (step.items ?? []).reduce((sum, item) => sum + item.length + 1, 0);
     const same = key === null ? undefined : open.get(key);
     if (same && same.length + length <= MAX_ITEMS_LENGTH) {
@@ -120,7 +121,7 @@ const FOR_ALL: ReadonlySet<FaultCode> = new Set([
 
 async function runAlone({ host, quotable }: Workshop, one: DueRun): Promise<Performed> {
   const { step } = one;
-  const result = await host.run(withItems(step.command, step.items ?? []));
+  const result = await host.run(withItems(step.command, step.items ?? []), step.checks);
   const output = step.keepsOutput ? result : null;
   if (succeeded(step, result)) return { refusal: null, output };
   const quoted = quotable([one.target], result, step);

@@ -3,9 +3,11 @@ import { Fault } from '../../kernel/fault.js';
 import type { Command, CommandResult } from '../../resources/command.js';
 import type {
   Accounts,
+  CheckedFile,
   FileStamp,
   FileStep,
   Host,
+  KeptPaths,
   ObserveRequest,
   PathFact,
   SourceFile,
@@ -16,12 +18,12 @@ import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../re
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { AccessLists } from './attributes.js';
+import { runOnCopy } from './checked-copy.js';
 import { commit } from './commit.js';
 
 import type { HeldPrograms } from './held-programs.js';
-
+import { keepPaths } from './kept-paths.js';
 import { environmentOf, findProgram, problemOfDirectory } from './launch.js';
-
 import { createLocator } from './locator.js';
 import { Mounts } from './mounts.js';
 import { observe, stampAt } from './observe.js';
@@ -79,6 +81,7 @@ export class UnixHost implements Host {
   private readonly signal: AbortSignal | undefined;
   private readonly held: HeldPrograms | undefined;
   private readonly files: BroughtFiles;
+  private readonly dataDir: string | undefined;
   /** Read once between two commands. */
   private mounts: Mounts | null = null;
 
@@ -86,6 +89,7 @@ export class UnixHost implements Host {
     this.platform = platform;
     this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
+    this.dataDir = dataDir;
     this.workplaces = new ScriptDirectories(dataDir);
     this.lists = new AccessLists(this.workplaces);
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? AGENT_DEFAULTS.script_timeout;
@@ -158,9 +162,18 @@ export class UnixHost implements Host {
     return this.files.bring(wanted);
   }
 
-  async run(command: Command): Promise<CommandResult> {
-    const { scriptTimeoutSecs, workplaces, signal, held } = this;
-    const result = await runOnUnix(command, { scriptTimeoutSecs, workplaces, signal, held });
+  async keep(paths: readonly string[]): Promise<KeptPaths> {
+    const { dataDir, reach, workplaces, held } = this;
+    return keepPaths(paths, { dataDir, reach, workplaces, held });
+  }
+
+  async run(command: Command, checked?: CheckedFile): Promise<CommandResult> {
+    const { scriptTimeoutSecs, workplaces, signal, held, files } = this;
+    const run = (given: Command) => runOnUnix(given, { scriptTimeoutSecs, workplaces, signal, held });
+    const accounts = this.accounts();
+    const result = checked
+      ? await runOnCopy(command, checked, { run, workplaces, files, accounts })
+      : await run(command);
     this.accountSource.forget();
     this.mounts = null;
     return result;

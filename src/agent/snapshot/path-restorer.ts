@@ -35,6 +35,8 @@ import { readOwnFile, snapshotDirectory } from './snapshot-record.js';
 
 export interface PathRestorerOptions {
   readonly dataDir: string;
+  /** Directory of the copies [default: that of the snapshot]. */
+  readonly directory?: string;
   readonly held?: HeldPrograms | undefined;
 }
 
@@ -56,8 +58,8 @@ export class PathRestorer {
   private readonly temporaries = new Temporaries();
   private readonly lists: AccessLists;
 
-  constructor({ dataDir, held }: PathRestorerOptions) {
-    this.directory = snapshotDirectory(dataDir);
+  constructor({ dataDir, directory, held }: PathRestorerOptions) {
+    this.directory = directory ?? snapshotDirectory(dataDir);
     this.held = held;
     this.lists = new AccessLists(new ScriptDirectories(dataDir), held);
   }

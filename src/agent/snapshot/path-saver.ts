@@ -34,6 +34,8 @@ const NEITHER = 'it is neither a file nor a directory';
 
 export interface PathSaverOptions {
   readonly dataDir: string;
+  /** Directory of the copies [default: that of the snapshot]. */
+  readonly directory?: string;
   readonly reach?: Reach;
   /** Maximum bytes of all contents [default: `MAX_SNAPSHOT_BYTES`]. */
   readonly maxBytes?: number;
@@ -55,7 +57,7 @@ export class PathSaver {
 
   constructor(options: PathSaverOptions) {
     this.options = options;
-    this.directory = snapshotDirectory(options.dataDir);
+    this.directory = options.directory ?? snapshotDirectory(options.dataDir);
     this.reach = options.reach ?? bestReach();
     this.maxBytes = options.maxBytes ?? MAX_SNAPSHOT_BYTES;
   }

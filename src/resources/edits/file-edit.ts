@@ -1,5 +1,15 @@
 /** Kinds that change a part of a file of others: its owner, its mode and all other bytes stay. */
 import type { TSchema } from 'typebox';
+import { commandFailure } from '../command.js';
+import {
+  CHECKED,
+  checkedWrite,
+  checkFailure,
+  checkValidate,
+  isInPlace,
+  NOT_IN_PLACE,
+  uncheckedYet,
+} from '../file-check.js';
 import { isLongerThan } from '../file-content.js';
 import { type FileStep, MAX_CONTENT_BYTES, type PathFact, READ_BATCH } from '../host.js';
 import type { Body, BodyProblem, Decision, FieldChange, PlanContext, ResourceKind } from '../kind.js';
@@ -32,6 +42,8 @@ interface FileEdit<B extends object> {
   part(body: B): string;
   /** True when a missing file is made. */
   creates(body: B): boolean;
+  /** Returns the command that checks the file after the edit; none for kinds without one. */
+  validate?(body: B): string | null | undefined;
   /** True when the text has the part, in whatever form. */
   has(body: B, lines: TextLines): boolean;
   /** Puts the part into a text; null when it is there as wanted. */
@@ -54,19 +66,25 @@ export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKin
     family: edit.kind,
     platforms: ['linux', 'macos'],
     schema: edit.schema,
-    check: (body) => [...checkUnixPath({ path: edit.path(body) }), ...edit.check(body)],
+    check: (body) => [
+      ...checkUnixPath({ path: edit.path(body) }),
+      ...edit.check(body),
+      ...checkValidate(edit.validate?.(body), true),
+    ],
     identity,
     edits: edit.path,
     ...(edit.forbids && { forbids: edit.forbids }),
     requires: (body) => [edit.path(body), parentOf(edit.path(body))].map(at),
     above: (body) => aboveUnixPath({ path: edit.path(body) }),
     batch: READ_BATCH,
-    read(host, wants) {
+    read(host, wants, purpose) {
       const paths = [...new Set(wants.map(edit.path))];
       const facts = host.observe(paths.map((path) => ({ path, content: true, entries: false })));
+      const isImpossible = (want: B) =>
+        purpose !== 'removal' && host.platform !== 'linux' && isInPlace(edit.validate?.(want));
       const files = new Map(paths.map((path, index) => [path, facts[index]]));
       return wants.map((want) => {
-        const file = files.get(edit.path(want)) ?? UNREAD;
+        const file = isImpossible(want) ? NOT_IN_PLACE : (files.get(edit.path(want)) ?? UNREAD);
         const text = textIn(file);
         return { file, isThere: text !== null && edit.has(want, linesOf(text)) };
       });
@@ -79,7 +97,8 @@ export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKin
       if ('code' in found) return { action: 'fail', ...found };
       if (found.text === null) return newFile(edit, want, file, context);
       const edited = edit.put(want, linesOf(found.text));
-      if (edited === null) return { action: 'none' };
+      const validate = edit.validate?.(want);
+      if (edited === null) return uncheckedYet({ path, validate }, context);
       if ('refusal' in edited) return unsuitable(edited.refusal);
       const { changes, text } = edited;
       const refusal = refusalOfSecret(path, file, context);
@@ -89,6 +108,7 @@ export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKin
         { action: isThere ? 'update' : 'create', changes, ...(text && { text }) },
         found.text,
         edited.lines,
+        { validate, copy: copyOf(file) },
       );
     },
 
@@ -105,6 +125,11 @@ export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKin
       if ('refusal' in taken) return unsuitable(taken.refusal);
       return writing(path, { action: 'remove', changes: [] }, found.text, taken);
     },
+
+    ...(edit.validate && {
+      memo: (want: B) => (isInPlace(edit.validate?.(want)) ? CHECKED : null),
+      explain: (_host, _body, step, result) => checkFailure(step, result) ?? commandFailure(step.command, result),
+    }),
   });
 }
 
@@ -147,12 +172,14 @@ function newFile<B extends object>(edit: FileEdit<B>, want: B, file: PathFact, c
   if (file.isVirtual) return unsuitable(`${path} would be a file of the kernel, which only the kernel makes`);
   const missing = findMissingParents({ path }, file, context, UNIX_RULES);
   if (missing.refusal) return missing.refusal;
-  const step = writeStep(path, null, edited.lines, context.sensitive ? PRIVATE_MODE : NEW_MODE);
+  const mode = context.sensitive ? PRIVATE_MODE : NEW_MODE;
+  const write = { ...writeStep(path, null, edited.lines, mode), ...missing.parents };
+  const copy = { owner: null, group: null, mode };
   return {
     action: 'create',
     changes: [...missing.changes, ...changes],
     ...(text && { text }),
-    steps: [{ ...step, ...missing.parents }],
+    ...checkedWrite({ validate: edit.validate?.(want), write, copy }),
     ...missing.makes,
   };
 }
@@ -165,13 +192,23 @@ function writing(
   decision: { readonly action: 'create' | 'update' | 'remove'; readonly changes: readonly FieldChange[] },
   before: string,
   lines: TextLines,
+  check: Pick<Parameters<typeof checkedWrite>[0], 'validate' | 'copy'> = UNCHECKED_WRITE,
 ): Decision {
   const step = writeStep(path, before, lines, null);
   if (isLongerThan(step.content, MAX_CONTENT_BYTES)) {
     return unsuitable(`${path} would have more than ${MAX_CONTENT_BYTES} bytes, up to which a file is edited`);
   }
-  return { ...decision, steps: [step] };
+  return { ...decision, ...checkedWrite({ ...check, write: step }) };
 }
+
+/** For removals, which are not checked. */
+const UNCHECKED_WRITE = { validate: null, copy: { owner: null, group: null, mode: NEW_MODE } };
+
+/** Returns owner and mode of the copy that is checked: those of the file, which it keeps. */
+const copyOf = (file: PathFact) =>
+  file.type === 'file'
+    ? { owner: String(file.uid), group: String(file.gid), mode: file.mode }
+    : { owner: null, group: null, mode: NEW_MODE };
 
 const writeStep = (path: string, over: string | null, lines: TextLines, mode: number | null) =>
   ({ do: 'write-file', path, content: contentOf(lines), owner: null, group: null, mode, over }) satisfies FileStep;
