@@ -118,6 +118,8 @@ describe('the examples together', () => {
   it('go together on one Debian', () => {
     const modules = files
       .filter((file) => file !== 'site/modules/motd.orch.yaml')
+      // Containers need their engine first.
+      .sort((one, other) => Number(other.startsWith('container-engine')) - Number(one.startsWith('container-engine')))
       .map((file) => ({ name: definitionOf(file).name, definition: definitionOf(file) }));
     const agent = agentOf({ platform: 'linux', distro: 'debian', init_system: 'systemd' });
     const { resources, warnings } = resolve({ modules, agent, secret: () => ({ value: 'x', tag: '0000' }) });

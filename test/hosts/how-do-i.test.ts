@@ -1,21 +1,21 @@
 /** The answers of docs/how-do-i.md on one booted Debian: applied together, nothing left to do, and removed. */
-import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunResult } from '../../src/contract/runs.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { type Answer, answers, nameOf } from '../support/answers.js';
-import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { changed, EXAMPLE_PACKAGES, failed } from './example-host.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
+import { startVendor, type Vendor, vendorTools } from './vendor.js';
 
 /** Words of questions whose answers a container cannot carry out; they are planned, which changes nothing. */
 const ONLY_PLANNED: Readonly<Record<string, string>> = {
   'swap file': 'a container has no swap of its own, and swappiness is that of the whole machine',
   'load a kernel module': 'a container loads no module',
   GRUB: 'a container has no boot loader',
+  'apt use a proxy': 'the host reaches no proxy, and the other answers install packages',
 };
 
 const DIRECTORY = '/root/answers';
@@ -23,8 +23,7 @@ const DIRECTORY = '/root/answers';
 describeHosts(
   'the answers to everyday questions on a booted machine',
   () => {
-    let repository: DebRepository;
-    let downloads: Server;
+    let vendor: Vendor;
     let fleet: Fleet;
     let host: BootedHost;
     const run = (script: string) => sh(host, script);
@@ -46,30 +45,26 @@ describeHosts(
     }
 
     /** The host reaches no server but the test's own. */
-    const atHome = (text: string) => {
-      const address = downloads.address();
-      if (address === null || typeof address === 'string') throw new Error('no port');
-      return text.replaceAll('https://downloads.example.net/', `http://${fleet.gateway}:${address.port}/`);
-    };
+    const atHome = (text: string) =>
+      text
+        .replaceAll(/https:\/\/(downloads|packages)\.example\.net/g, `http://${fleet.gateway}:${vendor.port}`)
+        .replaceAll(/(?<=key_sha256: )[0-9a-f]{64}/g, vendor.keySum)
+        .replaceAll(/(?<= sha256: )[0-9a-f]{64}/g, vendor.fileSum);
 
     beforeAll(async () => {
-      repository = debRepository();
-      const names = ['git', 'tmux', 'rsync', 'telnetd', 'htop', 'apache2'];
-      await repository.publish([
-        ...names.map((name) => ({ name, version: '1.0' })),
-        { name: 'docker-ce', version: '5:27.3.1-1' },
-        { name: 'docker-ce', version: '5:27.4.0-1' },
-      ]);
-      downloads = createServer((_, response) => response.end('hello'));
-      await new Promise<void>((resolve) => void downloads.listen(0, '0.0.0.0', resolve));
+      const names = ['git', 'tmux', 'rsync', 'telnetd', 'htop', 'apache2', 'agent-of-vendor'];
+      const docker = ['5:27.3.1-1', '5:27.4.0-1'].map((version) => ({ name: 'docker-ce', version }));
+      vendor = await startVendor([...names.map((name) => ({ name, version: '1.0' })), ...docker], Buffer.from('hello'));
       fleet = await startFleet({
         hosts: ['everyday'],
         packages: EXAMPLE_PACKAGES,
-        binds: [{ from: repository.directory, to: '/srv/debs' }],
         capabilities: ['CAP_SYS_ADMIN', 'CAP_NET_ADMIN'],
       });
       host = fleet.host('everyday');
-      await host.writeFile('/etc/apt/sources.list', 'deb [trusted=yes] file:/srv/debs ./\n');
+      await host.writeFile(
+        '/etc/apt/sources.list',
+        `deb [trusted=yes] http://${fleet.gateway}:${vendor.port}/own ./\n`,
+      );
       await host.writeFile('/root/secret', '$y$j9T$abcdefgh$0123456789abcdefghijklmnopqrstuvwxyzABCDEF1');
       await host.writeFile(`${DIRECTORY}/files/logo.png`, new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 255]));
       await run('apt-get update -q && apt-get install -qy telnetd && mkdir -p /srv/old/more && useradd former');
@@ -81,9 +76,8 @@ describeHosts(
     });
 
     afterAll(async () => {
-      downloads?.close();
       await fleet?.stop();
-      repository?.remove();
+      await vendor?.stop();
     });
 
     let applied: readonly ResourceResult[] = [];
@@ -95,14 +89,15 @@ describeHosts(
         answers.filter(isOnlyPlanned).flatMap(({ modules }) => modules),
       );
       expect(failed(planned)).toEqual([]);
-      expect(changed(planned)).toEqual([
-        'swap run',
+      expect([...changed(planned)].sort()).toEqual([
+        '/etc/apt/apt.conf.d/80proxy create',
+        '/etc/default/grub: GRUB_CMDLINE_LINUX create',
         '/etc/fstab: /swapfile none swap sw 0 0 create',
+        'br_netfilter create',
+        'menu of GRUB run',
+        'swap run',
         'use of the swap file run',
         'vm.swappiness create',
-        'br_netfilter create',
-        '/etc/default/grub: GRUB_CMDLINE_LINUX create',
-        'menu of GRUB run',
       ]);
     });
 
@@ -126,5 +121,5 @@ describeHosts(
       ).toEqual([]);
     });
   },
-  debTools,
+  vendorTools,
 );
