@@ -113,6 +113,15 @@ const REPOSITORY: KeyAdvice = {
   filename: 'name',
   disabled: 'enabled',
 };
+const DNF_REPOSITORY: KeyAdvice = {
+  ...REPOSITORY,
+  uri: 'baseurl',
+  uris: 'baseurl',
+  url: 'baseurl',
+  urls: 'baseurl',
+  baseurl: 'baseurl',
+  gpgcheck: ' packages are always checked against the key; "trusted: true" does without',
+};
 const SERVICE: KeyAdvice = {
   state: 'running',
   ensure: 'running',
@@ -241,6 +250,7 @@ const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
   [/^sysctl-/, SYSCTL],
   [/^(?:hostname|timezone|locale|kernel-module|alternatives)-/, SYSTEM_NAME],
   [/^package-/, PACKAGE],
+  [/^repository-dnf$/, DNF_REPOSITORY],
   [/^repository-/, REPOSITORY],
   [/^service-/, SERVICE],
   [/^user-/, USER],
@@ -284,6 +294,8 @@ const OTHER_KINDS: Readonly<Record<string, string>> = {
   repo: 'repository',
   'apt-repository': 'repository-apt',
   'deb822-repository': 'repository-apt',
+  'yum-repository': 'repository-dnf',
+  yumrepo: 'repository-dnf',
   chocolatey: 'choco',
   unit: 'systemd',
   daemon: 'service',

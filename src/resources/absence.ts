@@ -22,6 +22,7 @@ import { packageDnf } from './package-dnf.js';
 import { packageWinget } from './package-winget.js';
 import type { PackageHave } from './packages/indexed-package.js';
 import { repositoryApt } from './repository-apt.js';
+import { repositoryDnf } from './repository-dnf.js';
 import { serviceSystemd } from './service-systemd.js';
 import { unitAt } from './services/systemd-unit-file.js';
 import { settingName, settingUnix } from './setting-unix.js';
@@ -185,6 +186,7 @@ export const ABSENCES: readonly ResourceKind[] = [
   }),
   absent(packageDnf, 'name'),
   absent(repositoryApt, 'name', { check: () => [] }),
+  absent(repositoryDnf, 'name', { check: () => [] }),
   absent(packageBrew, 'name'),
   absent(packageChoco, 'name'),
   absent(packageWinget, 'name'),

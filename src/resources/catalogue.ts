@@ -22,6 +22,7 @@ import { packageChoco } from './package-choco.js';
 import { packageDnf } from './package-dnf.js';
 import { packageWinget } from './package-winget.js';
 import { repositoryApt } from './repository-apt.js';
+import { repositoryDnf } from './repository-dnf.js';
 import { script } from './script.js';
 import { serviceLaunchd } from './service-launchd.js';
 import { serviceSystemd } from './service-systemd.js';
@@ -63,6 +64,7 @@ export const MODULE_KINDS = byName([
   packageApt,
   packageDnf,
   repositoryApt,
+  repositoryDnf,
   packageBrew,
   packageChoco,
   packageWinget,

@@ -47,6 +47,7 @@ export const RESTORABLE_KINDS = [
   'authorized-key-unix',
   'cron-unix',
   'repository-apt',
+  'repository-dnf',
 ] as const;
 export type RestorableKind = (typeof RESTORABLE_KINDS)[number];
 

@@ -328,10 +328,13 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
     const key = (name: string) =>
       `-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n${name}\n-----END PGP PUBLIC KEY BLOCK-----\n`;
     await sh(`cd /etc/apt/sources.list.d; mkdir -p ../keyrings
-      for one in old gone; do echo "Signed-By: /etc/apt/keyrings/$one.asc" >$one.sources; echo $one >../keyrings/$one.asc; done`);
+      for one in old gone; do echo "Signed-By: /etc/apt/keyrings/$one.asc" >$one.sources; echo $one >../keyrings/$one.asc; done
+      mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg; echo old >/etc/yum.repos.d/old.repo`);
     const files = ['old', 'gone', 'new'].flatMap((name) => [
       `/etc/apt/sources.list.d/${name}.sources`,
       `/etc/apt/keyrings/${name}.asc`,
+      `/etc/yum.repos.d/${name}.repo`,
+      `/etc/pki/rpm-gpg/RPM-GPG-KEY-${name}`,
     ]);
     const before = await look(...files);
     const body = { uris: ['file:/srv/none'], suites: ['./'], enabled: false };
@@ -339,11 +342,16 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
       entry('repository-apt', { ...body, name: 'old', key: key('other') }),
       entry('repository-apt', { ...body, name: 'new', key: key('new') }),
       absent('repository-apt', { name: 'gone' }),
-      script('cd /etc/apt/keyrings && grep -q other old.asc && test -e new.asc && ! test -e gone.asc && exit 3'),
+      ...['old', 'new'].map((name) =>
+        entry('repository-dnf', { name, baseurl: ['file:///srv/none'], enabled: false, key: key(name) }),
+      ),
+      script(
+        'cd /etc/apt/keyrings && grep -q other old.asc && test -e new.asc && ! test -e gone.asc && test -e /etc/pki/rpm-gpg/RPM-GPG-KEY-new && exit 3',
+      ),
     );
     const { run } = await apply('20s');
     expect(failures(run)).toContain('apply ended with status 3');
-    expect(run.restored).toMatchObject({ restored: 3, not_restored: 1 });
+    expect(run.restored).toMatchObject({ restored: 5, not_restored: 1 });
     expect(await look(...files)).toBe(before);
     await nothingIsLeft();
   });

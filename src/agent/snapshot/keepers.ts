@@ -57,6 +57,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'authorized-key-unix': keyFileKeeper as Keeper,
   'cron-unix': cronKeeper as Keeper,
   'repository-apt': systemKeeper('repository-apt') as Keeper,
+  'repository-dnf': systemKeeper('repository-dnf') as Keeper,
 };
 
 /** Returns the keeper of a kind, or why it has none. */

@@ -6,6 +6,7 @@ import { KERNEL_HOSTNAME } from '../../resources/hostname-linux.js';
 import { moduleFiles } from '../../resources/kernel-module-linux.js';
 import { LOCALE_FILES } from '../../resources/locale-linux.js';
 import { aptRepositoryFiles } from '../../resources/repository-apt.js';
+import { dnfRepositoryFiles } from '../../resources/repository-dnf.js';
 import { sysctlFile, sysctlPath } from '../../resources/sysctl-linux.js';
 import { TIMEZONE_FILES } from '../../resources/timezone-linux.js';
 import { run } from './account-keeper.js';
@@ -41,6 +42,7 @@ export const SYSTEM_PARTS = {
     return { files: [atBoot, options], kernel: null };
   },
   'repository-apt': (body) => ({ files: aptRepositoryFiles(nameIn(body)), kernel: null }),
+  'repository-dnf': (body) => ({ files: dnfRepositoryFiles(nameIn(body)), kernel: null }),
 } as const satisfies Readonly<Record<string, (body: object) => SystemParts>>;
 
 type SystemKind = keyof typeof SYSTEM_PARTS;

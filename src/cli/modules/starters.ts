@@ -78,6 +78,16 @@ export const STARTERS = {
       'key_sha256: "0000000000000000000000000000000000000000000000000000000000000000"',
     ],
   },
+  'repository-dnf': {
+    platforms: ['linux'],
+    supports: ['  - distro: fedora', '  - distro: rocky'],
+    fields: [
+      'name: example',
+      'baseurl: [https://rpm.example.net/$releasever/$basearch]',
+      'key_url: https://rpm.example.net/key.asc',
+      'key_sha256: "0000000000000000000000000000000000000000000000000000000000000000"',
+    ],
+  },
   'package-brew': { platforms: ['macos'], fields: ['name: jq'] },
   'service-systemd': {
     platforms: ['linux'],
