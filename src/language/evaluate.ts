@@ -6,7 +6,7 @@ import { applyFilter, DEFAULT, filterType } from './filters.js';
 import { attributeOf } from './known-attributes.js';
 import { type Condition, NIL, type Operand } from './parse-condition.js';
 import { type Expression, type Literal, type Reference, written } from './parse-expression.js';
-import { inferType, isList, isMap, lengthOf, nounOf, type Value, type ValueMap, type ValueType } from './values.js';
+import { inferType, isList, isMap, nounOf, type Value, type ValueMap, type ValueType, workOn } from './values.js';
 import { EvaluationError, type Work } from './work.js';
 
 export interface AgentFacts extends AgentLabels {
@@ -176,7 +176,7 @@ export function isTrue(condition: Condition, environment: Environment): boolean 
       if (condition.by === '==') return left === right && (left !== undefined || condition.right === NIL);
       if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== NIL);
       if (left === undefined || right === undefined) return false;
-      if (condition.by === 'contains') environment.work.read(lengthOf(left));
+      if (condition.by === 'contains') environment.work.read(workOn(left));
       return compare(left, condition.by, right);
     }
   }

@@ -57,7 +57,14 @@ export function fieldOfEach(value: Value, field = ''): Value {
 /** Returns the number of elements, of members, or of the characters of a text. */
 export function sizeOf(value: Value): number {
   if (isList(value)) return value.length;
-  return isMap(value) ? Object.keys(value).length : [...textOf(value)].length;
+  return isMap(value) ? Object.keys(value).length : charactersOf(textOf(value));
+}
+
+/** Counts code points: a pair of surrogates is one. */
+function charactersOf(text: string): number {
+  let count = 0;
+  for (let at = 0; at < text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) count += 1;
+  return count;
 }
 
 /** Returns YAML in blocks; `space` is the indentation of the value. Starts with a line end if it has several lines. */

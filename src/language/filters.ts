@@ -23,13 +23,13 @@ import {
   holdsSecret,
   isList,
   isScalar,
-  lengthOf,
   NUMBER,
   nounOf,
   TEXT,
   textOf,
   type Value,
   type ValueType,
+  workOn,
 } from './values.js';
 import type { Work } from './work.js';
 
@@ -185,10 +185,10 @@ const NOTHING: readonly string[] = [];
 export function applyFilter(name: string, value: Value, given: readonly Value[], work: Work): Value {
   const filter = FILTERS[name];
   if (filter === undefined) throw new RangeError(`there is no filter ${name}`);
-  work.read(lengthOf(value));
+  work.read(workOn(value));
   const result = filter.apply(value, given.length === 0 ? NOTHING : given.map(textOf));
   if (typeof result === 'string') bounded(result.length);
-  work.read(lengthOf(result));
+  work.read(workOn(result));
   return result;
 }
 

@@ -168,9 +168,12 @@ export function byCodePoint(a: string, b: string): number {
   return (left[at]?.codePointAt(0) ?? 0) - (right[at]?.codePointAt(0) ?? -1);
 }
 
-/** Returns about how many characters a value has. */
-export function lengthOf(value: Value): number {
+/** Characters of a text that cost a filter as much as one part of a list or mapping, which it may sort or write out. */
+const PART = 16;
+
+/** Returns how much a filter or a comparison has to look at, in characters. */
+export function workOn(value: Value): number {
   if (typeof value === 'string') return 1 + value.length;
   if (typeof value !== 'object') return 1;
-  return Object.values(value).reduce((sum: number, member: Value) => sum + lengthOf(member), 1);
+  return Object.values(value).reduce((sum: number, member: Value) => sum + PART + workOn(member), 1);
 }

@@ -88,6 +88,20 @@ describe('the text of a template', () => {
   });
 });
 
+describe('names in a template', () => {
+  it('keep their values around a loop in a loop, and may be called as anything', () => {
+    const text =
+      '{% for __proto__ in inputs.a %}{% for b in inputs.a %}{{ b }}{% endfor %}{{ __proto__ }}{{ forloop.index }};' +
+      '{% render "one", __proto__: __proto__ %}{% endfor %}';
+    const compiled = template(text, { one: '{% for b in inputs.a %}{{ __proto__ }}{{ forloop.last }}{% endfor %};' });
+    expect(rendered(compiled, { a: ['x', 'y'] })).toEqual({
+      text: 'xyx1;xfalsextrue;xyy2;yfalseytrue;',
+      spans: [],
+      problems: [],
+    });
+  });
+});
+
 describe('secrets in a template', () => {
   const key = fc.constantFrom('A', 'B');
   const piece = fc.oneof(
@@ -124,7 +138,7 @@ describe('secrets in a template', () => {
 
 describe('a hostile template', () => {
   const many = Array.from({ length: 4000 }, (_, index) => `h${index}`);
-  const inputs = { many, big: 'x'.repeat(60_000) };
+  const inputs = { many, numbers: many.map((_, index) => (index * 7919) % 4001), big: 'x'.repeat(60_000) };
   const loop = (inner: string) =>
     `{% for a in inputs.many %}{% for b in inputs.many %}${inner}{% endfor %}{% endfor %}`;
   it.each([
@@ -133,6 +147,8 @@ describe('a hostile template', () => {
     ['comparisons with a long text', loop('{% if inputs.big contains b %}{% endif %}')],
     ['filters of a long text', loop('{{ inputs.big | replace: "x", "y" | upcase | size }}')],
     ['filters of a long list', loop('{{ inputs.many | sort | uniq | join: "" | size }}')],
+    ['numbers that are sorted', '{{ inputs.numbers | sort | first }}'.repeat(20)],
+    ['a list that is written out', '{{ inputs.many | to_yaml | size }}'.repeat(20)],
     ['templates that render others in loops', loop('{% render "other" %}')],
   ])('is refused after a bounded amount of work: %s', (_, text) => {
     const { problems } = rendered(template(text, { other: loop('') }), inputs);

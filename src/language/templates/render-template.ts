@@ -92,15 +92,19 @@ class Rendering {
     if (source.reference.from === 'facts') textsOfFact(source.reference, value);
     const elements = elementsOf(value);
     if (elements.length === 0) this.all(otherwise, environment);
+    // They are changed in place: a copy for each element costs more than most of what a loop does.
+    const locals = namesLike(environment.locals);
+    const inner = withLocals(environment, locals);
     for (const [index, element] of elements.entries()) {
       environment.work.step(1);
-      const place = {
+      locals[name] = element;
+      locals[FORLOOP] = {
         index: index + 1,
         first: index === 0,
         last: index === elements.length - 1,
         length: elements.length,
       };
-      this.all(parts, withLocals(environment, { ...environment.locals, [name]: element, [FORLOOP]: place }));
+      this.all(parts, inner);
     }
   }
 
@@ -109,7 +113,7 @@ class Rendering {
     if (template === undefined) throw new EvaluationError(`no template with an engine has the id ${quoted(id)}`);
     if (this.depth === MAX_NESTING)
       throw new EvaluationError(`templates render others at most ${MAX_NESTING} levels deep`);
-    const locals: Record<string, Value> = {};
+    const locals = namesLike();
     for (const { name, value } of given) {
       const found = 'literal' in value ? value.literal : this.reference(value, environment);
       if (found === null) return;
@@ -144,6 +148,9 @@ class Rendering {
 }
 
 /** Written out, because spreading the whole environment takes long. */
+/** Returns a copy of names with their values, without a prototype, so that a name such as `__proto__` is one like others. */
+const namesLike = (names?: ValueMap): Record<string, Value> => Object.assign(Object.create(null), names);
+
 const withLocals = ({ agent, each, inputs, shared, work }: Environment, locals: ValueMap): Environment => ({
   agent,
   each,
