@@ -52,11 +52,13 @@ describe('a socket that no longer answers', () => {
     writer.socket.terminate();
   });
 
-  it('of an agent is noticed long before that by a viewer who types nothing', async () => {
-    const { room, id, session, writer } = await twoSessions({ times: { ping: 200, dead: 600_000 } });
+  it('of an agent is noticed long before the next ping by a viewer who types nothing', async () => {
+    const { room, id, session, writer } = await twoSessions({ times: { ping: 600_000, dead: 6_000_000 } });
     const viewer = await room.attach(id, { mode: 'read' });
     await viewer.welcomed();
     session.socket?.pause();
+    // A third of the interval of pings.
+    room.clock.advance(200_000);
     await until(() => viewer.notes.some((note) => note.kind === 'agent_link' && !note.connected), 'the viewer knows');
     session.socket?.resume();
     await until(() => viewer.notes.some((note) => note.kind === 'agent_link' && note.connected), 'it is back');
