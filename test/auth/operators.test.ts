@@ -112,6 +112,19 @@ describe('adding an operator', () => {
     });
   });
 
+  it('refuses a name that people take for one in use', async () => {
+    const s = await scene();
+    await s.operators.add({ publicKey: newIdentity().publicKey, username: 'zoe' }, s.context);
+    // The third has a Cyrillic letter.
+    for (const username of ['ZOE', 'z0e', 'z\u043ee']) {
+      const added = s.operators.add({ publicKey: newIdentity().publicKey, username }, s.context);
+      expect(await rejection(added)).toMatchObject({
+        code: 'operator_exists',
+        message: `the username ${JSON.stringify(username)} looks like that of the operator zoe`,
+      });
+    }
+  });
+
   it('of the same name at the same time succeeds once', async () => {
     const s = await scene();
     const outcomes = await Promise.allSettled(Array.from({ length: 10 }, () => addOperator(s, 'bob')));

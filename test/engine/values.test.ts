@@ -183,6 +183,19 @@ describe('values of inputs', () => {
     expect((await bench.engine.modules.upload({ name: 'web', content: MODULE }, ALICE)).warnings).toEqual([]);
   });
 
+  it('are warned of when people take the name of a new set for that of another', async () => {
+    const bench = await openBench();
+    await bench.upload('web', {});
+    const entry = '{when: {}, shared: {domain: lan}}';
+    await upload(bench, 'prod', entry);
+    const looksLike = [{ line: 1, message: 'the name looks like that of the value set "prod"' }];
+    const content = `values:\n  - ${entry}\n`;
+    expect((await bench.engine.values.preview('Prod', content)).warnings).toMatchObject(looksLike);
+    expect((await upload(bench, 'Prod', entry)).warnings).toMatchObject(looksLike);
+    const changed = await upload(bench, 'Prod', '{when: {}, shared: {domain: other}}');
+    expect(changed).toMatchObject({ changed: true, warnings: [] });
+  });
+
   it('are refused for unknown inputs, and warned of for unknown modules', async () => {
     const { bench } = await assigned();
     const fault = await rejection(

@@ -13,6 +13,7 @@ import type {
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isModuleName } from '../../../src/kernel/ids.js';
+import { LookAlikes } from '../../../src/kernel/look-alikes.js';
 import { fileOf, valuesOfSets } from '../../../src/language/inputs/fleet-values.js';
 import { modulesSetBy, type ValueSet } from '../../../src/language/inputs/value-set.js';
 import type { Core } from '../../core/core.js';
@@ -202,7 +203,7 @@ export class ValueService {
     const errors = found.filter(({ severity }) => severity === 'error').map(({ detail }) => detail);
     if (set === null || errors.length > 0) throw invalidValues(fileOf(name), errors);
     const warnings = found.filter(({ severity }) => severity === 'warning').map(({ detail }) => detail);
-    return { set, sha256: digestOf(content), warnings };
+    return { set, sha256: digestOf(content), warnings: [...(await lookAlikeWarnings(db, name)), ...warnings] };
   }
 
   /** @param set in the place of the stored one; null without it */
@@ -212,6 +213,14 @@ export class ValueService {
     const after = set === null ? others : [...others, { name, set }];
     return valueReach(db, this.options, { before: valuesOfSets(sets), after: valuesOfSets(after) });
   }
+}
+
+/** Returns a warning if people take the name of a new value set for that of another. */
+async function lookAlikeWarnings(db: Queryable, name: string): Promise<readonly Warning[]> {
+  const names = (await listValueSets(db)).map((one) => one.name);
+  const like = names.includes(name) ? null : new LookAlikes(names).like(name);
+  if (like === null) return [];
+  return [{ path: '', line: 1, column: 1, message: `the name looks like that of the value set "${like}"` }];
 }
 
 /** Lets the failures of automatic applies count anew for each assignment with a module that the value sets concern. */
