@@ -279,7 +279,7 @@ describeHosts(
 
       it('lose sudo by a value, and go by one', async () => {
         const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHq0vKkQZ3mYJ3mFdd6m3Xo5aYxkqk0c7k2zRk0gJXlR ada';
-        const above = { users: { users: { ada: { keys: [key] }, lin: null } } };
+        const above = { users: { users: { ada: { keys: [key] }, lin: null }, former: ['lin'] } };
         const done = await converge('users', { above });
         expect([...done].sort()).toEqual(['/etc/sudoers.d/ada remove', 'ada update', 'lin remove']);
         expect(await maySudo('ada')).toBe(false);

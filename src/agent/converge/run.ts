@@ -379,6 +379,10 @@ export class Run {
       const { have } = observation;
       const isThere = kind.exists(have);
       const existed = isRemoval(source) ? isThere : this.existence.before(target, isThere);
+      // An apply finds it gone by then.
+      if (this.options.purpose === 'plan' && this.scope.isTaken(target)) {
+        return examined(target, { action: 'none' }, { existed, isThere: false, due, quotable: this.quotable });
+      }
       const context = this.scope.contextOf(target, moment, memo);
       const decide = isRemoval(source) ? kind.planRemoval : kind.plan;
       const decision = decide.call(kind, source.body, have, context);

@@ -26,6 +26,8 @@ export class Scope {
   /** Answers of `before`, by position; each resource is asked about several times. */
   private readonly dependencies = new Map<number, readonly number[]>();
   private readonly removed = new Set<string>();
+  /** Those of `removed` that an absence takes. */
+  private readonly absent = new Set<string>();
   /** Positions of the removals behind `removed`. */
   private readonly gone = new Set<number>();
   /** Directories that give way to a resource, by its position. */
@@ -103,6 +105,14 @@ export class Scope {
     if (kind === null) return;
     this.gone.add(index);
     this.removed.add(keyOf(kind.family, source.identity));
+    if (kind.absenceOf) this.absent.add(keyOf(kind.family, source.identity));
+  }
+
+  /** True for a removal of something that an absence before it takes. */
+  isTaken({ kind, source }: Target): boolean {
+    return (
+      kind !== null && isRemoval(source) && !kind.absenceOf && this.absent.has(keyOf(kind.family, source.identity))
+    );
   }
 
   /** True when `noteRemoved` has recorded it. */
