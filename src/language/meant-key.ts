@@ -140,6 +140,25 @@ const SERVICE: KeyAdvice = {
   notify: ' "restart_on" of the service names the ids of the resources whose change restarts it',
   requires: 'dependencies',
 };
+const TIMER: KeyAdvice = {
+  exec_start: 'command',
+  exec: 'command',
+  cmd: 'command',
+  run: 'command',
+  calendar: 'on_calendar',
+  schedule: 'on_calendar',
+  cron: 'on_calendar',
+  interval: 'every',
+  on_unit_active_sec: 'every',
+  on_boot_sec: 'on_boot',
+  randomized_delay_sec: 'randomized_delay',
+  delay: 'randomized_delay',
+  splay: 'randomized_delay',
+  env: 'environment',
+  cwd: 'working_directory',
+  enabled: ' a timer that is declared starts at boot',
+  running: ' a timer that is declared runs',
+};
 const USER: KeyAdvice = {
   groups: 'additional_groups',
   group: 'primary_group',
@@ -253,6 +272,7 @@ const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
   [/^repository-dnf$/, DNF_REPOSITORY],
   [/^repository-/, REPOSITORY],
   [/^service-/, SERVICE],
+  [/^timer-/, TIMER],
   [/^user-/, USER],
   [/^script$/, SCRIPT],
 ];

@@ -27,6 +27,7 @@ import { serviceSystemd } from './service-systemd.js';
 import { unitAt } from './services/systemd-unit-file.js';
 import { settingName, settingUnix } from './setting-unix.js';
 import { symlinkUnix } from './symlink-unix.js';
+import { timerSystemd } from './timer-systemd.js';
 import { checkUnixPath } from './unix/unix-metadata.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
@@ -191,4 +192,5 @@ export const ABSENCES: readonly ResourceKind[] = [
   absent(packageChoco, 'name'),
   absent(packageWinget, 'name'),
   absent(serviceSystemd, 'name'),
+  absent(timerSystemd, 'name', { check: () => [] }),
 ];

@@ -30,6 +30,7 @@ import { serviceWindows } from './service-windows.js';
 import { settingUnix } from './setting-unix.js';
 import { symlinkUnix } from './symlink-unix.js';
 import { sysctlLinux } from './sysctl-linux.js';
+import { timerSystemd } from './timer-systemd.js';
 import { timezoneLinux } from './timezone-linux.js';
 import { userUnix } from './user-unix.js';
 import { userWindows } from './user-windows.js';
@@ -69,6 +70,7 @@ export const MODULE_KINDS = byName([
   packageChoco,
   packageWinget,
   serviceSystemd,
+  timerSystemd,
   script,
   serviceLaunchd,
 ]);

@@ -48,6 +48,7 @@ export const RESTORABLE_KINDS = [
   'cron-unix',
   'repository-apt',
   'repository-dnf',
+  'timer-systemd',
 ] as const;
 export type RestorableKind = (typeof RESTORABLE_KINDS)[number];
 

@@ -6,6 +6,7 @@ import { type CommandRefusal, type CommandResult, commandFailure, exitedWith } f
 import type { Host } from './host.js';
 import { type BodyProblem, type Decision, defineResource, type ReadPurpose } from './kind.js';
 import { portHolders } from './services/port-holders.js';
+import { ACCOUNT_PATTERN, problemOfDirectory, problemOfLine, problemOfVariable } from './services/systemd-fields.js';
 import { checkMask } from './services/systemd-mask.js';
 import { planUnit, planUnitRemoval, type SeenUnit, unitExists } from './services/systemd-plan.js';
 import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand, type Unit } from './services/systemd-unit.js';
@@ -20,10 +21,7 @@ import {
   unitPath,
   unitPlaces,
 } from './services/systemd-unit-file.js';
-import { problemOfUnixPath } from './unix/unix-path.js';
 
-/** User and group names that systemd accepts, and numeric IDs. */
-const ACCOUNT_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,255}$';
 const UnitName = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -90,12 +88,6 @@ const IN_UNIT_FILE = [
   'dependencies',
 ] as const;
 
-const CONTROL = /[\u0000-\u001f\u007f]/;
-/** Environment variables may also hold tabs and line breaks. */
-const CONTROL_IN_VALUE = /[\u0000-\u0008\u000b-\u001f\u007f]/;
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const SURROGATE = /\p{Surrogate}/u;
-
 function checkService(body: ServiceBody): readonly BodyProblem[] {
   const problems: BodyProblem[] = [];
   const add = (path: string, message: string | null) => {
@@ -128,26 +120,6 @@ function checkService(body: ServiceBody): readonly BodyProblem[] {
 }
 
 const named = (name: string, problem: string | null): string | null => (problem === null ? null : `${name} ${problem}`);
-
-function problemOfLine(text: string): string | null {
-  if (text.trim() === '') return 'must not be blank';
-  if (CONTROL.test(text)) return 'must be one line without control characters';
-  if (SURROGATE.test(text)) return 'is not valid Unicode text';
-  // A final backslash would continue on the next line of the unit file.
-  return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? 'must not end with a backslash' : null;
-}
-
-function problemOfDirectory(path: string): string | null {
-  if (path === '/') return null;
-  if (path !== path.trim()) return 'must not begin or end with a blank';
-  return problemOfUnixPath(path) ?? problemOfLine(path);
-}
-
-function problemOfVariable(name: string, value: string): string | null {
-  if (!VARIABLE.test(name)) return 'a variable name is made of letters, digits and "_" and does not begin with a digit';
-  if (CONTROL_IN_VALUE.test(value)) return `${name} holds a control character, which systemd does not take`;
-  return SURROGATE.test(value) ? `${name} is not valid Unicode text` : null;
-}
 
 /** A unit, or why systemd does not report it. */
 type UnitHave = SeenUnit | { readonly refusal: CommandRefusal };

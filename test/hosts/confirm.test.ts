@@ -356,6 +356,34 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
     await nothingIsLeft();
   });
 
+  it('brings timers back with their units', async () => {
+    await sh(`cd /etc/systemd/system; for one in changed gone; do
+      printf "[Timer]\\nOnCalendar=yearly\\n[Install]\\nWantedBy=timers.target\\n" >$one.timer
+      printf "[Service]\\nExecStart=/bin/true\\n" >$one.service; done
+      systemctl daemon-reload; systemctl enable --now changed.timer gone.timer`);
+    const files = ['changed', 'gone', 'new'].flatMap((name) =>
+      ['timer', 'service'].map((type) => `/etc/systemd/system/${name}.${type}`),
+    );
+    const all = async () =>
+      (await look(...files)) +
+      (await sh(
+        'for one in changed gone new; do systemctl is-enabled $one.timer; systemctl is-active $one.timer; done 2>&1',
+      ));
+    const before = await all();
+    const body = { command: '/bin/true', on_calendar: 'daily' };
+    await declare(
+      entry('timer-systemd', { ...body, name: 'changed' }),
+      entry('timer-systemd', { ...body, name: 'new' }),
+      absent('timer-systemd', { name: 'gone' }),
+      script('systemctl is-active -q new.timer && ! systemctl is-active -q gone.timer && exit 3'),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect(run.restored).toMatchObject({ restored: 3, not_restored: 1 });
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+  });
+
   it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);

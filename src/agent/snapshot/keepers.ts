@@ -2,12 +2,13 @@
 import { kindOfAbsence } from '../../resources/absence-name.js';
 import { cronPath } from '../../resources/cron-unix.js';
 import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resources/restored.js';
+import { timerUnits } from '../../resources/services/systemd-timer-plan.js';
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, keyFileKeeper, keyFileOf, userKeeper } from './account-keeper.js';
 import type { Keeper } from './keeper.js';
 import type { SavedPath } from './saved-path.js';
 import { alternativesKeeper, isSystemKind, kernelModuleKeeper, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
-import { unitKeeper } from './unit-keeper.js';
+import { timerKeeper, unitKeeper } from './unit-keeper.js';
 
 const pathIn = (body: object): string => ('path' in body ? String(body.path) : '');
 
@@ -52,6 +53,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'kernel-module-linux': kernelModuleKeeper as Keeper,
   'alternatives-linux': alternativesKeeper as Keeper,
   'service-systemd': unitKeeper as Keeper,
+  'timer-systemd': timerKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
   'group-unix': groupKeeper as Keeper,
   'authorized-key-unix': keyFileKeeper as Keeper,
@@ -73,6 +75,7 @@ export function pathsOf(named: string, body: object): readonly string[] {
   const kind = kindOfAbsence(named);
   if (isRestorable(kind) && KEEPERS[kind] === pathKeeper) return [pathIn(body)];
   if (isSystemKind(kind)) return SYSTEM_PARTS[kind](body).files;
+  if (kind === 'timer-systemd' && 'name' in body) return timerUnits(String(body.name)).map(unitPath);
   if (kind === 'cron-unix') return [cronPathIn(body)];
   if (kind === 'authorized-key-unix' || kind === 'user-unix') return keyFileOf(body) ?? [];
   return kind === 'service-systemd' && 'name' in body ? [unitPath(String(body.name))] : [];

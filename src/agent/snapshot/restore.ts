@@ -54,7 +54,9 @@ async function restoreItem(item: SavedItem, phase: RestorePhase, tools: RestoreT
 const UNIT_FILE = /\/systemd\/system(?:\.control)?\//;
 
 const touchesUnits = (items: readonly SavedItem[]): boolean =>
-  items.some(({ kind, identity }) => kind === 'service-systemd' || UNIT_FILE.test(identity));
+  items.some(
+    ({ kind, identity }) => kind === 'service-systemd' || kind === 'timer-systemd' || UNIT_FILE.test(identity),
+  );
 
 function reportOf(items: readonly SavedItem[], reasons: ReadonlyMap<SavedItem, string>): Restored {
   const resources = items.map((item) => ({

@@ -1,6 +1,7 @@
 /** Saves units of systemd: whether they start at boot and run, and the unit file that orch writes. */
 import { commandFailure, exitedWith } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
+import { timerUnits } from '../../resources/services/systemd-timer-plan.js';
 import { unitNameOf, unitPath } from '../../resources/services/systemd-unit-file.js';
 import { AGENT_UNIT } from '../../service/units.js';
 import type { Keeper } from './keeper.js';
@@ -60,6 +61,32 @@ export const unitKeeper: Keeper<SavedUnit> = {
     const verb = now.isUp && now.invocation === saved.invocation ? 'try-reload-or-restart' : 'restart';
     await systemctl(host, 'reset-failed', unit);
     return (await systemctl(host, verb, unit)) ?? enabled;
+  },
+};
+
+interface SavedTimer {
+  readonly timer: SavedUnit;
+  readonly service: SavedUnit;
+}
+
+/** Both units of a timer. */
+export const timerKeeper: Keeper<SavedTimer> = {
+  async save(bodies, tools) {
+    const names = bodies.flatMap((body) => timerUnits('name' in body ? String(body.name) : ''));
+    const units = await unitKeeper.save(
+      names.map((name) => ({ name })),
+      tools,
+    );
+    return bodies.map((_, at) => {
+      const [timer, service] = units.slice(2 * at, 2 * at + 2);
+      if (typeof timer !== 'object') return timer ?? 'it was not saved';
+      return typeof service === 'object' ? { timer, service } : (service ?? 'it was not saved');
+    });
+  },
+
+  async restore({ timer, service }, ...how) {
+    const reasons = [await unitKeeper.restore(timer, ...how), await unitKeeper.restore(service, ...how)];
+    return reasons.filter((reason) => reason !== null).join('; ') || null;
   },
 };
 

@@ -2,7 +2,7 @@
 import type { ServiceBody } from '../service-systemd.js';
 
 /** Marks a file that orch wrote. */
-const MARKER = '# Managed by orch: what is changed here by hand will be undone.';
+export const MARKER = '# Managed by orch: what is changed here by hand will be undone.';
 
 /** Returns the path of the administrator's unit file, which precedes those of packages. */
 export const unitPath = (name: string): string => `/etc/systemd/system/${unitNameOf(name)}`;
@@ -46,8 +46,11 @@ export const isOurs = (text: string): boolean => text === MARKER || text.startsW
 
 const RESTART = { always: 'always', on_failure: 'on-failure', never: 'no' } as const;
 
-/** Returns the unit file; equal bodies have equal texts. The command line is written as given, other values are escaped. */
-export function unitFileText(body: ServiceBody): string {
+/**
+ * Returns the unit file; equal bodies have equal texts. The command line is written as given, other values are escaped. A unit that
+ * another one starts cannot be enabled.
+ */
+export function unitFileText(body: ServiceBody & { readonly isStartedByAnother?: true }): string {
   const dependencies = (body.dependencies ?? []).map(unitNameOf).join(' ');
   const environment = Object.entries(body.environment ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
   const lines = [
@@ -67,9 +70,7 @@ export function unitFileText(body: ServiceBody): string {
     ...environment.map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`),
     setting('ExecStart', body.exec_start),
     body.restart == null ? null : `Restart=${RESTART[body.restart]}`,
-    '',
-    '[Install]',
-    'WantedBy=multi-user.target',
+    ...(body.isStartedByAnother === true ? [] : ['', '[Install]', 'WantedBy=multi-user.target']),
   ];
   return `${lines.filter((line) => line !== null).join('\n')}\n`;
 }
@@ -77,13 +78,13 @@ export function unitFileText(body: ServiceBody): string {
 const asGiven = (value: string): string => value;
 
 /** Escapes `%`, which begins a specifier. */
-const literal = (value: string): string => value.replaceAll('%', '%%');
+export const literal = (value: string): string => value.replaceAll('%', '%%');
 
 /** Quotes a word. A `$` has no meaning outside of command lines. */
 const quoted = (word: string): string =>
   `"${literal(word).replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"`;
 
-const setting = (name: string, value: string | null | undefined, write = asGiven): string | null =>
+export const setting = (name: string, value: string | null | undefined, write = asGiven): string | null =>
   value == null || value === '' ? null : `${name}=${write(value)}`;
 
 /** Names of systemd units: `nginx` is short for `nginx.service`. */
