@@ -551,6 +551,21 @@ describe('agents that change during a rollout', () => {
   });
 });
 
+it('waits for an apply that only the agent knows, without an alarm', async () => {
+  const { bench, agents } = await fleet(1);
+  for (const agent of agents) agent.hasOtherApply = true;
+  const id = await begin(bench);
+  await work(bench, ...agents);
+  await reaches(bench, id, {
+    state: 'running',
+    agents: [{ state: 'waiting', error: { code: 'operation_in_progress' } }],
+  });
+  for (const agent of agents) agent.hasOtherApply = false;
+  await pass(bench, 1_000);
+  await becomes(bench, id, ['succeeded']);
+  expect(bench.events.filter(({ type }) => type === 'rollout.failed')).toEqual([]);
+});
+
 describe('two rollouts', () => {
   it('that meet on one machine apply to it one at a time, and the second waits without an alarm', async () => {
     const { bench, agents } = await fleet(2);

@@ -472,6 +472,8 @@ export class ScriptedAgent {
   connected = false;
   /** Works by itself as soon as it has something to do. */
   diligent = true;
+  /** Refuses applies, because it carries out one that the orchestrator does not know. */
+  hasOtherApply = false;
   /** Says nothing about what it is asked. */
   mute = false;
   /** Reports what it knows of drifted resources, as agents do since revision 4 of the protocol. */
@@ -618,6 +620,8 @@ export class ScriptedAgent {
       this.refuse(run_id, run, { code: 'protocol_violation', message: 'stale' });
     } else if (head.expect != null && head.expect !== this.observed()) {
       this.refuse(run_id, run, { code: 'plan_stale', message: 'the machine is not what the plan showed' });
+    } else if (this.hasOtherApply) {
+      this.refuse(run_id, run, { code: 'operation_in_progress', message: 'the agent is busy with an apply' });
     }
     this.highest = [head.epoch, head.generation];
   }
