@@ -26,6 +26,7 @@ interface Case {
   readonly due?: readonly TriggerField[];
   readonly memo?: string | null;
   readonly mayAppear?: boolean;
+  readonly changesRepositories?: boolean;
   /** The questions of the kind to the machine, when the case names them. */
   readonly reads?: readonly ObserveRequest[];
   /** The commands that it runs to read, arguments with spaces in between, when the case names them. */
@@ -77,6 +78,7 @@ describe.each(readdirSync(root))('%s', (name) => {
       due: new Set(given.due),
       memo: given.memo ?? null,
       mayAppear: given.mayAppear ?? false,
+      changesRepositories: given.changesRepositories ?? false,
       digest: (value) => `digest of ${JSON.stringify(value)}`,
     };
     expect(decide.call(kind, body, have, context)).toEqual(given.decision);
