@@ -10,7 +10,7 @@ import { suggestion } from '../nearest.js';
 import { quoted, shortened } from '../printable.js';
 import type { ResolutionError } from '../resolution-error.js';
 import type { AttributeClause } from '../schema.js';
-import { holdsSecret, type Value, type ValueMap } from '../values.js';
+import { byCodePoint, holdsSecret, type Value, type ValueMap } from '../values.js';
 import type { Input, Inputs } from './input.js';
 import { settle } from './settle.js';
 import type { ValueEntry, ValueSet } from './value-set.js';
@@ -189,6 +189,7 @@ function candidatesOf(
       .sort(
         (a, b) =>
           compareWeight(a, b, rank) ||
+          compareTexts(canonicalJson(a.when), canonicalJson(b.when)) ||
           compareTexts(canonicalJson(a.value), canonicalJson(b.value)) ||
           compareTexts(a.from, b.from),
       ),
@@ -260,7 +261,9 @@ function mergeValues(
     if (chosen.value === null) members.delete(name);
     else members.set(name, chosen.value);
   }
-  return { value: Object.fromEntries(members), used: candidates.filter((candidate) => used.has(candidate)) };
+  // In the order of names, because a member may move from one value to another, and a template may write them in their order.
+  const ordered = [...members].sort(([a], [b]) => byCodePoint(a, b));
+  return { value: Object.fromEntries(ordered), used: candidates.filter((candidate) => used.has(candidate)) };
 }
 
 const isMapping = (value: unknown): value is Record<string, unknown> =>
