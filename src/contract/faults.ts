@@ -158,6 +158,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   account_busy: entry(500, 'Account in use'),
   account_not_local: entry(500, 'Account not local'),
   script_failed: entry(500, 'Script failed'),
+  local_changes: entry(500, 'Local changes'),
   unsupported_on_platform: entry(500, 'Unsupported on this platform'),
   invalid_filter: entry(400, 'Invalid filter'),
   invalid_cursor: entry(400, 'Invalid cursor'),

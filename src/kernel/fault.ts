@@ -210,6 +210,7 @@ const FAULT_CODES = [
   'account_busy',
   'account_not_local',
   'script_failed',
+  'local_changes',
   'unsupported_on_platform',
   // audit
   'invalid_filter',

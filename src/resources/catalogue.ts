@@ -8,6 +8,7 @@ import { directoryUnix } from './directory-unix.js';
 import { directoryWindows } from './directory-windows.js';
 import { fileUnix } from './file-unix.js';
 import { fileWindows } from './file-windows.js';
+import { gitUnix } from './git-unix.js';
 import { groupUnix } from './group-unix.js';
 import { groupWindows } from './group-windows.js';
 import { hostEntryUnix } from './host-entry-unix.js';
@@ -46,6 +47,7 @@ export const MODULE_KINDS = byName([
   lineUnix,
   blockUnix,
   settingUnix,
+  gitUnix,
   hostEntryUnix,
   sysctlLinux,
   hostnameLinux,

@@ -46,6 +46,7 @@ export const RESTORABLE_KINDS = [
   'group-unix',
   'authorized-key-unix',
   'cron-unix',
+  'git-unix',
   'repository-apt',
   'repository-dnf',
   'timer-systemd',

@@ -104,7 +104,7 @@ describeHosts('an apply that has to be confirmed', () => {
   beforeAll(async () => {
     fleet = await startFleet({
       hosts: ['orch', 'web-01'],
-      packages: ['ifupdown', 'nftables'],
+      packages: ['git', 'ifupdown', 'nftables'],
       capabilities: ['CAP_NET_ADMIN'],
     });
     control = fleet.host('orch');
@@ -246,6 +246,25 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
     expect(run.restored?.resources.filter(({ reason }) => reason !== null)).toEqual([
       { kind: 'script', identity: 'a step', reason: 'what a script has done cannot be undone' },
     ]);
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+  });
+
+  it('brings checkouts back to their commits, and takes away those that it made', async () => {
+    const commit = 'git -c user.name=a -c user.email=a@example.net commit -q --allow-empty -m x';
+    await sh(`git init -q -b main /srv/origin && cd /srv/origin && ${commit} && git tag v1 && ${commit}
+      git clone -q file:///srv/origin /srv/checkout && git -C /srv/checkout checkout -q v1`);
+    const checkout = (path: string) => entry('git-unix', { path, url: 'file:///srv/origin', revision: 'main' });
+    const all = () => sh('git -C /srv/checkout rev-parse HEAD; ls -d /srv/made 2>&1');
+    const before = await all();
+    await declare(
+      checkout('/srv/checkout'),
+      checkout('/srv/made/new/checkout'),
+      script('test -d /srv/made/new/checkout/.git && exit 3'),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toEqual(['apply ended with status 3']);
+    expect({ status: run.status, left: run.restored?.not_restored }).toEqual({ status: 'rolled_back', left: 1 });
     expect(await all()).toBe(before);
     await nothingIsLeft();
   });

@@ -607,6 +607,10 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'A script ended with an error.',
     mend: '`orch ops output ID` shows what it wrote.',
   },
+  local_changes: {
+    cause: 'A checkout of git holds changes or commits that are nowhere else, so it was left as it is.',
+    mend: 'Commit and push them, or undo them, and apply again.',
+  },
   unsupported_on_platform: {
     cause: 'The resource or the command does not exist on this platform.',
     mend: 'Use a [variant](modules.md#variants) for this platform, or narrow `supports`.',

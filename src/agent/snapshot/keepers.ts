@@ -5,6 +5,7 @@ import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resou
 import { timerUnits } from '../../resources/services/systemd-timer-plan.js';
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, keyFileKeeper, keyFileOf, userKeeper } from './account-keeper.js';
+import { checkoutKeeper } from './checkout-keeper.js';
 import type { Keeper } from './keeper.js';
 import type { SavedPath } from './saved-path.js';
 import { alternativesKeeper, isSystemKind, kernelModuleKeeper, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
@@ -58,6 +59,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'group-unix': groupKeeper as Keeper,
   'authorized-key-unix': keyFileKeeper as Keeper,
   'cron-unix': cronKeeper as Keeper,
+  'git-unix': checkoutKeeper as Keeper,
   'repository-apt': systemKeeper('repository-apt') as Keeper,
   'repository-dnf': systemKeeper('repository-dnf') as Keeper,
 };

@@ -32,6 +32,10 @@ export const STARTERS = {
     fields: ['name: example', 'content: |', `  # Managed by orch on \${{ agent.name }}.`],
   },
   'setting-unix': { platforms: UNIX, hasPath: true, fields: ['format: ini', 'key: example', 'value: "true"'] },
+  'git-unix': {
+    platforms: UNIX,
+    fields: ['path: /srv/app', 'url: https://example.net/app.git', 'revision: v1.0'],
+  },
   'host-entry-unix': { platforms: UNIX, fields: ['name: db.example.net', 'addresses: [192.0.2.5]'] },
   'sysctl-linux': { platforms: ['linux'], fields: ['key: vm.swappiness', 'value: 10'] },
   'hostname-linux': { platforms: ['linux'], fields: [`name: \${{ agent.name }}`] },
