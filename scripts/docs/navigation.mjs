@@ -33,7 +33,11 @@ export function navigationOf(root, pages) {
     { title: 'Concepts', items: docs('concepts.md', 'applying.md', 'security.md') },
     {
       title: 'Module language',
-      items: [...docs('how-do-i.md', 'modules.md', 'facts.md'), ...list('examples/README.md')],
+      items: [
+        ...docs('how-do-i.md', 'modules.md', 'expressions.md', 'values.md', 'templates.md', 'absence.md'),
+        ...docs('health-checks.md', 'facts.md', 'module-messages.md'),
+        ...list('examples/README.md'),
+      ],
     },
     { title: 'Kinds', items: docs('kinds.md', ...linksOf(read('kinds.md'))) },
     {
