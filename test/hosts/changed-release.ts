@@ -1,6 +1,6 @@
 /** Makes tarballs of releases that differ from the built one in version and behaviour. */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { VERSION } from '../../src/kernel/version.js';
@@ -43,6 +43,8 @@ export async function changeRelease(original: string, publisher: KeyObject, want
     const key = isForeign ? generateKeyPairSync('ed25519').privateKey : publisher;
     writeFileSync(join(release, 'MANIFEST.sig'), sign(null, readFileSync(join(release, 'MANIFEST')), key));
     if (isTampered) writeFileSync(join(bundle, 'orch.js'), 'something else');
+    // No sum covers modes.
+    chmodSync(join(release, 'bin/node'), 0o6777);
     const tarball = join(original, '..', `${name}.tar.gz`);
     await mustRun(['tar', '-czf', tarball, '-C', work, name], { timeoutMs: 120_000 });
     return tarball;

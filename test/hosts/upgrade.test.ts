@@ -58,6 +58,9 @@ describeHosts(
       expect(await exec).toMatchObject({ status: 0, stdout: 'done\n' });
       expect(await fleet.versions()).toEqual({ 'web-01': '0.1.1', 'db-01': '0.1.1' });
       expect(await ok(web, 'orch --version; readlink /opt/orch/current')).toMatch(/^orch 0\.1\.1\nreleases\/0\.1\.1-/);
+      // Other users can start it, whatever modes its tarball gives.
+      expect(await ok(web, 'runuser -u nobody -- /opt/orch/current/bin/orch --version')).toBe('orch 0.1.1\n');
+      expect(await ok(web, 'find /opt/orch/current/ -not -type l -perm /6022')).toBe('');
       expect(await ok(control, 'orch agents list')).toContain('0.1.1 (newer)');
       const { stderr } = await control.run(['orch', 'status']);
       expect(stderr).toContain('2 agents have another version');
