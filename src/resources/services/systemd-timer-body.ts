@@ -12,14 +12,13 @@ export const TimerBodySchema = closed({
     pattern: '^[A-Za-z0-9_][A-Za-z0-9:_.-]{0,199}$',
     description: 'Name of both units, without .timer and .service',
   }),
-  command: Type.Union([
-    Type.String({
-      minLength: 1,
-      maxLength: 4096,
-      description: 'Command line as systemd reads it, or a list of arguments',
-    }),
-    Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 128 }),
-  ]),
+  command: Type.Union(
+    [
+      Type.String({ minLength: 1, maxLength: 4096 }),
+      Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 128 }),
+    ],
+    { description: 'Command line as systemd reads it, or a list of arguments' },
+  ),
   on_calendar: optional(
     Type.String({ minLength: 1, maxLength: 256, description: 'When it runs, such as "Mon..Fri 03:00" or "hourly"' }),
   ),
