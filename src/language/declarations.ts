@@ -59,7 +59,7 @@ export function declarations({ modules, agent, secret, values = NO_VALUES }: Dec
     const { inputs, shared, problems } = moduleValues(module, given);
     errors.push(...problems.map((problem) => inputError(module, agent, problem)));
     if (problems.length > 0) return [];
-    const context = { agent, inputs, shared, secret, room, workOfAgent, errors };
+    const context = { agent, inputs, shared, secret, room, workOfAgent, preRendered: new Map(), errors };
     return expand(module, context).flatMap((instance): readonly Declaration[] => {
       const one = realize(module, instance, context);
       if (one === null) return [];

@@ -4,6 +4,7 @@ import { MAX_CONTENT_BYTES } from '../resources/host.js';
 import { type Environment, evaluate, Missing } from './evaluate.js';
 import type { TextParts } from './expression.js';
 import { type Expression, type Reference, written } from './parse-expression.js';
+import type { CompiledTemplate } from './templates/template.js';
 import { isList, SecretName, textOf, type Value } from './values.js';
 import { EvaluationError } from './work.js';
 
@@ -35,6 +36,8 @@ export interface FillContext extends Environment {
   readonly taint: Map<string, readonly Span[]>;
   /** Remaining characters that expressions of this resolution may produce. */
   readonly room: { left: number };
+  /** Templates of the module whose parts that no element changes are rendered already; absent outside of loops. */
+  readonly preRendered?: Map<CompiledTemplate, CompiledTemplate> | undefined;
 }
 
 /** A text with its expressions filled in, and its secret parts in order. */

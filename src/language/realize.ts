@@ -14,6 +14,7 @@ import type { KnownKind } from './kind-set.js';
 import { locatedOf } from './located.js';
 import { quoted } from './printable.js';
 import type { ResolutionCode, ResolutionError } from './resolution-error.js';
+import type { CompiledTemplate } from './templates/template.js';
 import { type AgentWork, Work } from './work.js';
 
 /** A resource realized for an agent, before modules are merged. */
@@ -32,6 +33,7 @@ interface RealizeContext extends Omit<Environment, 'each' | 'work'> {
   readonly secret: SecretSource;
   readonly room: { left: number };
   readonly workOfAgent: AgentWork;
+  readonly preRendered: Map<CompiledTemplate, CompiledTemplate>;
   readonly errors: ResolutionError[];
 }
 
@@ -60,8 +62,9 @@ export function realize(module: CompiledModule, instance: Instance, context: Rea
   const { option } = choice;
   // Objects are written out here, because spreading them took most of the time of a resolution.
   const work = context.workOfAgent.next();
-  const filling: FillContext = { agent, each, inputs, shared, work, secret, room, problems: [], taint: new Map() };
-  const { problems, taint } = filling;
+  const preRendered = each === null ? undefined : context.preRendered;
+  const [problems, taint]: [FillContext['problems'], FillContext['taint']] = [[], new Map()];
+  const filling: FillContext = { agent, each, inputs, shared, work, secret, room, problems, taint, preRendered };
   const body = bodyOf(fill(option.body.value, filling));
   if (problems.length === 0 && option.body.unsettled) checkFilled(option, body, filling);
   const identity = problems.length === 0 ? option.kind.kind.identity(body, id) : '';

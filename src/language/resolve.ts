@@ -79,7 +79,7 @@ export function* resolveSteps({
       errors.push(...problems.map((problem) => inputError(module, agent, problem)));
       continue;
     }
-    const context = { ...own, inputs, shared };
+    const context = { ...own, inputs, shared, preRendered: new Map() };
     for (const instance of expand(module, context)) {
       const one = realize(module, instance, context);
       if (one !== null) realized.push(one);

@@ -18,7 +18,12 @@ function template(text: string, others: Readonly<Record<string, string>> = {}): 
   return all.get('main') as CompiledTemplate;
 }
 
-function rendered(compiled: CompiledTemplate, inputs: ValueMap = {}, secrets: Readonly<Record<string, string>> = {}) {
+function rendered(
+  compiled: CompiledTemplate,
+  inputs: ValueMap = {},
+  secrets: Readonly<Record<string, string>> = {},
+  more: Partial<FillContext> = {},
+) {
   const filling: FillContext = {
     agent: { node_id: 'id', name: 'name', attributes: {}, tags: {} },
     secret: (name) => ({ value: secrets[name] ?? '', tag: 'abcd' }),
@@ -29,6 +34,7 @@ function rendered(compiled: CompiledTemplate, inputs: ValueMap = {}, secrets: Re
     inputs,
     shared: {},
     room: { left: 1e9 },
+    ...more,
   };
   const { text, spans } = renderTemplate(compiled, filling, '/content');
   return { text, spans, problems: filling.problems.map(({ message }) => message) };
@@ -99,6 +105,81 @@ describe('names in a template', () => {
       spans: [],
       problems: [],
     });
+  });
+});
+
+describe('a template for the elements of a loop', () => {
+  const print = fc.constantFrom(
+    '{{ agent.name }}',
+    '{{ inputs.a | upcase }}',
+    '{{ inputs.none }}',
+    '{{ inputs.bad | to_number }}',
+    '{{ inputs.key }}',
+    '{{ each.key }}',
+    '{{ each.value | to_number }}',
+    '{{ each.value | append: inputs.a }}',
+    '{{ secrets.A }}',
+    '{% render "one", key: inputs.a %}',
+    'text ',
+    '\n',
+  );
+  const condition = fc.constantFrom(
+    ...['tags.role == "web"', 'not (tags.role == "web")', 'inputs.bad == "x"', 'each.key == "k"', 'inputs.none == nil'],
+    ...['tags.role == "web" or each.key == "k"', 'each.key == "k" or tags.role == "web"', 'inputs.n > 2'],
+    ...[
+      'each.key != "k" and inputs.n > 2',
+      '(inputs.bad | to_number) > 2',
+      'inputs.n > 2 and (each.value | to_number) > 1',
+    ],
+  );
+  const { part } = fc.letrec<{ part: string; block: string }>((tie) => ({
+    part: fc.oneof({ maxDepth: 3 }, print, tie('block')),
+    block: fc
+      .tuple(
+        fc.constantFrom('if', 'else', 'elsif', 'for'),
+        condition,
+        condition,
+        fc.array(tie('part'), { maxLength: 3 }),
+      )
+      .map(([form, one, two, parts]) => {
+        const inside = parts.join('');
+        if (form === 'for') return `{% for x in inputs.list %}${inside}{{ x }}{% else %}${inside}{% endfor %}`;
+        const last = form === 'if' ? '' : form === 'else' ? `{% else %}${inside}` : `{% elsif ${two} %}${inside}`;
+        return `{% if ${one} %}${inside}${last}{% endif %}`;
+      }),
+  }));
+
+  it('gives each the same text, spans and messages as without the others', () => {
+    const inputs = { a: 'a', bad: 'x', n: 3, list: ['1', '2'], key: new SecretName('A') };
+    const agent = { node_id: 'id', name: 'name', attributes: {}, tags: { role: 'web' } };
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), fc.boolean(), (parts, isWeb) => {
+        const compiled = template(parts.join(''), { one: '{{ key }}{{ inputs.a }}' });
+        const more = isWeb ? { agent } : {};
+        const preRendered = new Map<CompiledTemplate, CompiledTemplate>();
+        for (const each of [
+          { key: 'k', value: '1' },
+          { key: 'l', value: 'x' },
+        ]) {
+          const alone = rendered(compiled, inputs, { A: 'secret' }, { ...more, each });
+          expect(rendered(compiled, inputs, { A: 'secret' }, { ...more, each, preRendered })).toEqual(alone);
+        }
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('is filled in once for what no element changes', () => {
+    const text =
+      '{{ agent.name }}: {% if inputs.n > 2 or each.key == "k" %}{{ each.key }} of {{ inputs.a }}{% endif %}.';
+    const compiled = template(text);
+    const preRendered = new Map<CompiledTemplate, CompiledTemplate>();
+    rendered(compiled, { a: 'a', n: 3 }, {}, { each: { key: 'k', value: '1' }, preRendered });
+    expect(preRendered.get(compiled)?.parts.map((one) => (one.type === 'text' ? one.text : one.type))).toEqual([
+      'name: ',
+      'print',
+      ' of a.',
+    ]);
   });
 });
 

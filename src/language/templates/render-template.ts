@@ -5,6 +5,7 @@ import type { Expression, Reference } from '../parse-expression.js';
 import { quoted } from '../printable.js';
 import { byCodePoint, isList, isMap, SecretName, type Value, type ValueMap } from '../values.js';
 import { EvaluationError } from '../work.js';
+import { preRender } from './pre-render.js';
 import {
   type CompiledTemplate,
   FORLOOP,
@@ -16,7 +17,17 @@ import {
 
 /** Returns the text of a template with its secret parts. Reports what has no value, each place once. */
 export function renderTemplate(template: CompiledTemplate, filling: FillContext, path: string): GrowingText {
-  return new Rendering(filling, path).of(template);
+  return new Rendering(filling, path).of(forElement(template, filling));
+}
+
+function forElement(template: CompiledTemplate, filling: FillContext): CompiledTemplate {
+  const { preRendered } = filling;
+  if (preRendered === undefined) return template;
+  const known = preRendered.get(template);
+  if (known !== undefined) return known;
+  const found = preRender(template, filling);
+  preRendered.set(template, found);
+  return found;
 }
 
 class Rendering {
