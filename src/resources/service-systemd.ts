@@ -6,7 +6,7 @@ import { type CommandRefusal, type CommandResult, commandFailure, exitedWith } f
 import type { Host } from './host.js';
 import { type BodyProblem, type Decision, defineResource, type ReadPurpose } from './kind.js';
 import { portHolders } from './services/port-holders.js';
-import { ACCOUNT_PATTERN, problemOfDirectory, problemOfLine, problemOfVariable } from './services/systemd-fields.js';
+import { problemOfDirectory, problemOfLine, problemOfVariable, processFields } from './services/systemd-fields.js';
 import { checkMask } from './services/systemd-mask.js';
 import { planUnit, planUnitRemoval, type SeenUnit, unitExists } from './services/systemd-plan.js';
 import { explainUnit, judgeUnit, parseUnits, showCommand, showIdsCommand, type Unit } from './services/systemd-unit.js';
@@ -53,17 +53,7 @@ const ServiceBodySchema = closed({
       description: 'How systemd knows that it has started',
     }),
   ),
-  user: optional(Type.String({ pattern: ACCOUNT_PATTERN, description: 'User that it runs as; root unless given' })),
-  group: optional(
-    Type.String({ pattern: ACCOUNT_PATTERN, description: "Group that it runs as; the user's unless given" }),
-  ),
-  working_directory: optional(Type.String({ minLength: 1, description: 'Absolute path of its working directory' })),
-  environment: optional(
-    Type.Record(Type.String(), Type.String(), {
-      additionalProperties: false,
-      description: 'Its environment variables',
-    }),
-  ),
+  ...processFields,
   restart: optional(
     Type.Enum(['always', 'on_failure', 'never'], {
       description: 'When systemd starts it again after it has ended',

@@ -1,8 +1,25 @@
-/** Rules for fields that become lines of a unit file. */
+/** Fields that become lines of a unit file, and their rules. */
+import * as Type from 'typebox';
+import { optional } from '../../kernel/schema.js';
 import { problemOfUnixPath } from '../unix/unix-path.js';
 
 /** User and group names that systemd accepts, and numeric IDs. */
-export const ACCOUNT_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,255}$';
+const ACCOUNT_PATTERN = '^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,255}$';
+
+/** What the process of a unit runs as and in. */
+export const processFields = {
+  user: optional(Type.String({ pattern: ACCOUNT_PATTERN, description: 'User that it runs as; root unless given' })),
+  group: optional(
+    Type.String({ pattern: ACCOUNT_PATTERN, description: "Group that it runs as; the user's unless given" }),
+  ),
+  working_directory: optional(Type.String({ minLength: 1, description: 'Absolute path of its working directory' })),
+  environment: optional(
+    Type.Record(Type.String(), Type.String(), {
+      additionalProperties: false,
+      description: 'Its environment variables',
+    }),
+  ),
+};
 
 const CONTROL = /[\u0000-\u001f\u007f]/;
 /** Environment variables may also hold tabs and line breaks. */

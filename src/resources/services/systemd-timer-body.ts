@@ -1,7 +1,7 @@
 /** The body of a timer of systemd. */
 import * as Type from 'typebox';
 import { closed, optional } from '../../kernel/schema.js';
-import { ACCOUNT_PATTERN } from './systemd-fields.js';
+import { processFields } from './systemd-fields.js';
 
 const SPAN =
   '^\\d+(?:ms|s|sec|min|m|h|hr|d|day|days|w|week|weeks)(?: ?\\d+(?:ms|s|sec|min|m|h|hr|d|day|days|w|week|weeks))*$';
@@ -29,17 +29,7 @@ export const TimerBodySchema = closed({
     Type.Boolean({ description: 'True: a run that was missed while the machine was off is made up for' }),
   ),
   description: optional(Type.String({ description: 'What it is, for people' })),
-  user: optional(Type.String({ pattern: ACCOUNT_PATTERN, description: 'User that it runs as; root unless given' })),
-  group: optional(
-    Type.String({ pattern: ACCOUNT_PATTERN, description: "Group that it runs as; the user's unless given" }),
-  ),
-  working_directory: optional(Type.String({ minLength: 1, description: 'Absolute path of its working directory' })),
-  environment: optional(
-    Type.Record(Type.String(), Type.String(), {
-      additionalProperties: false,
-      description: 'Its environment variables',
-    }),
-  ),
+  ...processFields,
 });
 
 export type TimerBody = Type.Static<typeof TimerBodySchema>;
