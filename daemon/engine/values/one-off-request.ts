@@ -7,9 +7,9 @@ import {
   allInputsSet,
   filesProblems,
   inputsSet,
-  type OneOffProblem,
   oneOffOf,
   readWords,
+  refuseOneOff,
   type SetOfFile,
   valueProblems,
 } from '../../../src/language/inputs/one-off-values.js';
@@ -69,25 +69,10 @@ export async function readOneOffValues(
   const names =
     modules.length === wanted.size ? [] : [...new Set([...sent, ...(await listModules(db))].map(({ name }) => name))];
   const words = await inSlices(readWords(texts.set, modules, names));
-  refuse([...words.problems, ...filesProblems(files, modules, names)]);
   const read = oneOffOf(files, words.entries);
-  refuse(await inSlices(valueProblems(read, modules)));
+  const ofValues = await inSlices(valueProblems(read, modules));
+  refuseOneOff([...words.problems, ...filesProblems(files, modules, names), ...ofValues]);
   return givenOneOff(texts, read);
-}
-
-/** Maximum number of listed mistakes; more are only counted. */
-const MAX_DETAILS = 100;
-
-function refuse(problems: readonly OneOffProblem[]): void {
-  const [first] = problems;
-  if (first === undefined) return;
-  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
-  throw new Fault('invalid_values', `${first.place}: ${first.message}${more}`, {
-    hint: first.hint,
-    errors: problems
-      .slice(0, MAX_DETAILS)
-      .map(({ place, message }) => ({ path: '/values', message: `${place}: ${message}` })),
-  });
 }
 
 /** Throws `invalid_values` when a request for one agent gives values that none of them concerns. */

@@ -126,7 +126,7 @@ export const diffValueFiles = defineCommand({
   options: { revision: integer('N', 'compare with an older revision [the current one]', 1) },
   run: async (context, { paths, revision }) => {
     const files = readValueFiles(paths);
-    refuseInvalid(files);
+    refuseInvalid(files, 'invalid_values');
     const api = await context.api();
     const compared: Compared[] = [];
     for (const file of files) {
@@ -200,7 +200,7 @@ export const pushValueFiles = defineCommand({
   options: { allowAutomaticApplies: allowAutomaticOption },
   run: async (context, { paths, allowAutomaticApplies }) => {
     const files = readValueFiles(paths);
-    refuseInvalid(files);
+    refuseInvalid(files, 'invalid_values');
     const pushed = await pushValues(context, await context.api(), files, allowAutomaticApplies);
     if (pushed === null) throw new Fault('cancelled', 'not confirmed, nothing was stored');
     return {

@@ -4,7 +4,7 @@ import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { finish } from '../../kernel/steps.js';
 import type { CompiledModule } from '../../language/compile-module.js';
-import { type GivenValues, NO_VALUES } from '../../language/inputs/choose.js';
+import { NO_VALUES } from '../../language/inputs/choose.js';
 import { type CompiledRequest, resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
 import type { LocalContent } from '../../programs/local.js';
@@ -24,6 +24,7 @@ import { allParsed, type LocalModule, localModules } from './local-modules.js';
 import type { LocalChoice } from './local-options.js';
 import type { LocalSession } from './local-session.js';
 import { type LocalTexts, readLocalTexts } from './local-texts.js';
+import type { LocalValues } from './local-values.js';
 
 export interface LocalDesired extends LocalContent {
   readonly modules: readonly string[];
@@ -32,6 +33,8 @@ export interface LocalDesired extends LocalContent {
   /** Results of removals that fail because a secret they need is not given. */
   readonly failures: readonly ResourceResult[];
   readonly warnings: RunResult['warnings'];
+  /** Remarks about the values. */
+  readonly notes: readonly string[];
   /** Files beside the modules that have some, by the path of the module; absent for none. */
   readonly beside?: KeptResolution['beside'];
 }
@@ -48,7 +51,7 @@ export async function localDesired(
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
   }
   const { secret, state } = session;
-  const { modules, resources, verify, warnings, beside } = await resolveFiles(session, choice);
+  const { modules, resources, verify, warnings, notes, beside } = await resolveFiles(session, choice);
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   refuseLargeRun(
     { resources, removals: removed },
@@ -66,6 +69,7 @@ export async function localDesired(
     removed,
     ...revived,
     warnings,
+    notes,
     ...(beside !== undefined && { beside }),
   };
 }
@@ -73,6 +77,7 @@ export async function localDesired(
 interface ResolvedFiles extends KeptResolution {
   readonly verify: readonly DesiredCheck[];
   readonly warnings: RunResult['warnings'];
+  readonly notes: readonly string[];
 }
 
 /** Resolves module files. Takes the resolution of an earlier run of the same files and facts unless secrets are in it. */
@@ -84,25 +89,29 @@ async function resolveFiles(
   const texts = readLocalTexts(choice);
   const input = { files, facts, values: texts };
   const kept = findResolution(machine.dataDir, input);
-  if (kept !== null) return { ...kept, verify: [], warnings: [] };
+  if (kept !== null) return { ...kept, verify: [], warnings: [], notes: [] };
   let hasSecrets = false;
-  const { read, resources, checks, warnings } = await resolveModules(await localModules(machine.dataDir, files), {
-    texts,
-    agent: facts,
-    secret: (name) => {
-      hasSecrets = true;
-      return secret(name);
+  const { read, resources, checks, warnings, notes } = await resolveModules(
+    await localModules(machine.dataDir, files),
+    {
+      texts,
+      agent: facts,
+      secret: (name) => {
+        hasSecrets = true;
+        return secret(name);
+      },
     },
-  });
+  );
   const modules = read.map(({ name }) => name);
   // A kept resolution has no health checks, so that its form is that of earlier versions.
-  if (!hasSecrets && warnings.length === 0 && checks.length === 0)
+  if (!hasSecrets && warnings.length + notes.length + checks.length === 0)
     keepResolution(machine.dataDir, input, { modules, resources, ...besideOf(read) });
   return {
     modules,
     ...besideOf(read),
     resources,
     verify: checks,
+    notes,
     warnings: warnings.map(({ module, path, message }) => {
       const place = read.find(({ name }) => name === module)?.locate?.(path) ?? { line: 1, column: 1 };
       return { module, path, message, ...place };
@@ -122,11 +131,11 @@ interface LocalRequest extends Omit<CompiledRequest, 'modules' | 'values'> {
 
 /** Resolves the modules. Parses kept ones again if a message needs places in them. */
 async function resolveModules(read: readonly LocalModule[], { texts, ...request }: LocalRequest) {
-  const values = await givenValues(texts, read);
+  const { values, notes } = await givenValues(texts, read);
   const attempt = (modules: readonly LocalModule[]) => {
     const compiled = modules.map((module) => module.compiled);
     const { warnings, ...resolved } = resolveCompiled({ ...request, modules: compiled, values });
-    return { ...resolved, read: modules, warnings: [...warnings, ...compiled.flatMap(unconfirmed)] };
+    return { ...resolved, notes, read: modules, warnings: [...warnings, ...compiled.flatMap(unconfirmed)] };
   };
   if (read.some(({ locate }) => locate === null)) {
     try {
@@ -141,8 +150,8 @@ async function resolveModules(read: readonly LocalModule[], { texts, ...request 
 }
 
 /** Returns the values that are given. Loads the parser only if there are some. */
-async function givenValues(texts: LocalTexts, modules: readonly LocalModule[]): Promise<GivenValues> {
-  if (texts.files.length + texts.set.length === 0) return NO_VALUES;
+async function givenValues(texts: LocalTexts, modules: readonly LocalModule[]): Promise<LocalValues> {
+  if (texts.files.length + texts.set.length === 0) return { values: NO_VALUES, notes: [] };
   const { localValues } = await import('./local-values.js');
   return localValues(
     texts,

@@ -254,6 +254,7 @@ export function runResultOf({ agent }: LocalSession, parts: RunParts): RunResult
     resources,
     ...(verify.length > 0 && { checks: isPlan ? pendingChecks(verify) : checkResults(verify, outcome.checks ?? []) }),
     warnings: desired.warnings,
+    ...(desired.notes.length > 0 && { notes: [...desired.notes] }),
     plan_hash: null,
     error: outcome.error,
   };

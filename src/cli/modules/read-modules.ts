@@ -102,17 +102,21 @@ export function requireValid(files: readonly ModuleFile[]): readonly ValidFile[]
   return validFiles(checked);
 }
 
-/** Throws `invalid_module` with all errors of all files. */
-export function refuseInvalid(checked: readonly CheckedText[]): void {
+/** Throws a fault with all errors of all files. @param code `invalid_values` when all files are value sets */
+export function refuseInvalid(
+  checked: readonly CheckedText[],
+  code: 'invalid_module' | 'invalid_values' = 'invalid_module',
+): void {
   const message = summarizeErrors(checked);
   if (message !== null) {
     const bad = checked.filter(({ valid }) => !valid);
     const list = bad.flatMap(diagnosticLines).map(plainText);
-    throw new Fault('invalid_module', `${message}:\n${list.join('\n')}`, {
+    throw new Fault(code, `${message}:\n${list.join('\n')}`, {
       hint: 'nothing was done',
-      errors: bad.flatMap(({ diagnostics }) =>
-        diagnostics.map(({ path, message, line, column }) => ({ path, message, line, column })),
-      ),
+      errors: bad
+        .flatMap(({ diagnostics }) => diagnostics)
+        .filter(({ severity }) => severity === 'error')
+        .map(({ path, message, line, column }) => ({ path, message, line, column })),
     });
   }
 }

@@ -33,7 +33,7 @@ function nameOfFile(path: string): string {
   });
 }
 
-/** Splits paths into those of modules, and the value sets of named files and of directories. Throws `invalid_module` with all errors. */
+/** Splits paths into those of modules, and the value sets of named files and of directories. Throws `invalid_values` with all errors. */
 export function splitPaths(paths: readonly string[]): {
   readonly modules: readonly string[];
   readonly values: readonly ValuesFile[];
@@ -46,7 +46,7 @@ export function splitPaths(paths: readonly string[]): {
       .map((found) => ({ path: found, source: readFoundFile(found) }));
   });
   const values = files.map(checkValuesFile);
-  refuseInvalid(values);
+  refuseInvalid(values, 'invalid_values');
   refuseDoubles(values);
   return { modules: paths.filter((path) => !isValuesFile(path)), values };
 }

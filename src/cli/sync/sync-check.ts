@@ -47,7 +47,7 @@ function unknownModule(message: string, { modules, locateModule }: SourceAssignm
   return { severity: 'error', code: 'unknown_module', message, path: `/modules/${index}`, line, column, endColumn };
 }
 
-/** Throws `invalid_module` with each value that does not fit its input. Warns about modules that do not exist. */
+/** Throws `invalid_values` with each value that does not fit its input. Warns about modules that do not exist. */
 export async function refuseWrongValues(context: Context, api: ApiClient, source: SyncSource): Promise<void> {
   const { values, modules } = source;
   const brought = new Map(modules.map((module) => [module.name, module.compiled]));
@@ -70,6 +70,7 @@ export async function refuseWrongValues(context: Context, api: ApiClient, source
       );
       return diagnostics.length === 0 ? [] : [{ ...file, valid: false, diagnostics }];
     }),
+    'invalid_values',
   );
 }
 

@@ -1,4 +1,5 @@
 /** One-off values: a plan, an apply or a rollout brings them with it, and they are above all stored values. */
+import { Fault } from '../../kernel/fault.js';
 import { fewOf } from '../../kernel/few-of.js';
 import type { Steps } from '../../kernel/steps.js';
 import { ownMember } from '../clause.js';
@@ -156,11 +157,12 @@ export function filesProblems(
   return problems;
 }
 
-/** Returns the values that do not fit their inputs, in steps of a value. Modules and inputs must be known. */
+/** Returns unknown inputs and values that do not fit, in steps of a value. Does not check those of unknown modules. */
 export function* valueProblems({ layers }: OneOffValues, modules: KnownModules): Steps<readonly OneOffProblem[]> {
   const entries = layers.flat();
   const found = yield* checkSet({ entries }, new Map(modules.map((module) => [module.name, module])));
-  return found.map(({ message, path, line }): OneOffProblem => {
+  const errors = found.filter(({ severity }) => severity === 'error');
+  return errors.map(({ message, path, line }): OneOffProblem => {
     const entry = entries[Number(path.split('/')[2])];
     const isWord = entry === undefined || Object.keys(entry.lines).length === 0;
     return {
@@ -169,6 +171,21 @@ export function* valueProblems({ layers }: OneOffValues, modules: KnownModules):
       message,
       hint: 'correct the value; nothing was changed',
     };
+  });
+}
+
+/** Maximum number of listed mistakes; more are only counted. */
+const MAX_DETAILS = 100;
+
+/** Throws `invalid_values` with each mistake once if there are some. */
+export function refuseOneOff(problems: readonly OneOffProblem[]): void {
+  const [first] = problems;
+  if (first === undefined) return;
+  const messages = [...new Set(problems.map(({ place, message }) => `${place}: ${message}`))];
+  const more = messages.length > 1 ? ` (and ${messages.length - 1} more)` : '';
+  throw new Fault('invalid_values', `${messages[0]}${more}`, {
+    hint: first.hint,
+    errors: messages.slice(0, MAX_DETAILS).map((message) => ({ path: '/values', message })),
   });
 }
 
