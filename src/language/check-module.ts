@@ -13,7 +13,7 @@ import { readOutline } from './outline.js';
 import { quoted } from './printable.js';
 import { checkVerify } from './rules/checks.js';
 import { checkExpressions } from './rules/expressions.js';
-import { checkFiles } from './rules/files.js';
+import { checkFiles, insideOf } from './rules/files.js';
 import { checkIdentities } from './rules/identities.js';
 import { checkCycles, checkIds } from './rules/references.js';
 import { checkRepetitions } from './rules/repetitions.js';
@@ -65,7 +65,7 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes, fi
   checkSupports(context);
   checkVariants(context, reach);
   checkRepetitions(context);
-  checkIdentities(context, reach);
+  checkIdentities(context, reach, insideOf(kinds, files));
   checkVerify(context);
   checkShebangs(context);
   checkExpressions(context, text);

@@ -1,8 +1,10 @@
 /** Compiles a module once per revision for the resolution of all agents. */
 import { Fault } from '../kernel/fault.js';
 import { finish, mapped, type Steps } from '../kernel/steps.js';
-import type { TriggerField } from '../resources/kind.js';
+import { fileUnix } from '../resources/file-unix.js';
+import type { Body, TriggerField } from '../resources/kind.js';
 import { type CompiledCheck, compileChecks } from './compile-checks.js';
+import { type CompiledTree, compileTree } from './compiled-tree.js';
 import { confirmSecs } from './confirm-time.js';
 import { MistakeList } from './diagnostic.js';
 import { type Scope, scopeOf } from './expression-types.js';
@@ -23,6 +25,7 @@ import {
   STANDARD_KINDS,
 } from './schema.js';
 import { referencesOfTexts, templateSteps } from './templates/module-templates.js';
+import type { TreeLists } from './trees.js';
 
 export interface ModuleSource {
   readonly name: string;
@@ -40,7 +43,7 @@ export interface CompiledModule {
   readonly resources: readonly CompiledResource[];
   /** Entries in declaration order. */
   readonly entries: readonly CompiledEntry[];
-  /** True without conditions and loops, so that each agent has each resource once. */
+  /** True without conditions, loops and directories beside the module, so that each agent has each resource once. */
   readonly isPlain: boolean;
   readonly checks: readonly CompiledCheck[];
   /** Seconds in which the machine has to come back after an apply; null for any time. */
@@ -88,6 +91,8 @@ export interface CompiledOption {
   /** JSON pointer of the body. */
   readonly path: string;
   readonly body: CompiledBody;
+  /** The directory beside the module whose files come with the resource; null for none. */
+  readonly tree: CompiledTree | null;
   readonly triggers: readonly { readonly field: TriggerField; readonly targets: readonly number[] }[];
 }
 
@@ -95,6 +100,7 @@ interface CompileContext {
   readonly module: string;
   readonly kinds: KindSet;
   readonly texts: ModuleTexts;
+  readonly trees: TreeLists;
   readonly scope: Scope;
   /** Returns the positions of the resources that an id names: one, or those of a group. */
   positions(id: string, path: string): readonly number[];
@@ -117,6 +123,7 @@ export function* compileSteps(
     kinds,
     scope: scopeOf(fieldTypes(inputs)),
     texts: { ...(yield* templateSteps(definition)), files: definition.files ?? {} },
+    trees: definition.trees ?? {},
     positions(id, path) {
       const found = positions.get(id);
       if (found === undefined) throw invalid(name, path, `names "${id}", which no resource has as its id`);
@@ -141,7 +148,9 @@ export function* compileSteps(
     confirmSecs: definition.confirm == null ? null : confirmSecs(definition.confirm),
     resources,
     entries,
-    isPlain: repetitions.every((repetition) => repetition === null),
+    isPlain:
+      repetitions.every((repetition) => repetition === null) &&
+      resources.every(({ options }) => options.every(({ tree }) => tree === null)),
     checks: compileChecks(definition.verify ?? []),
   };
 }
@@ -276,12 +285,27 @@ function compileOption(
     kind,
     path,
     body: compileBody(body, kind, context.texts),
+    tree: treeOf(kind, body, { ...context, path }),
     triggers: kind.triggers.flatMap((field) => {
       const ids = body[field];
       if (!Array.isArray(ids) || ids.length === 0) return [];
       return [{ field, targets: ids.flatMap((id) => context.positions(String(id), `${path}/${field}`)) }];
     }),
   };
+}
+
+/** Returns the directory beside the module that a body takes; null for none. */
+function treeOf(
+  { treed }: KnownKind,
+  { source }: Body,
+  { module, kinds, texts, trees, path }: CompileContext & { readonly path: string },
+): CompiledTree | null {
+  if (!treed || source == null) return null;
+  const fileKind = kinds.get(fileUnix.kind);
+  const name = String(source);
+  const tree = fileKind && compileTree(name, trees[name], { files: texts.files, fileKind });
+  if (!tree) throw invalid(module, `${path}/source`, `names the directory "${name}", which did not come with it`);
+  return tree;
 }
 
 const invalid = (module: string, path: string, what: string): Fault =>

@@ -30,7 +30,10 @@ export function expand(module: CompiledModule, expanding: ExpandContext): readon
       for (const resource of members) {
         for (const within of repeated(resource.repetition, around, module, context)) {
           instances.push({ resource, ...within });
-          if (instances.length > MAX_RESOURCES) return tooMany(module, resource, context);
+          if (instances.length > MAX_RESOURCES) {
+            context.errors.push(tooMany(module, resource));
+            return [];
+          }
         }
       }
     }
@@ -70,8 +73,8 @@ function repeated(
   }
 }
 
-function tooMany(module: CompiledModule, { path }: CompiledResource, { errors }: ExpandContext): readonly Instance[] {
-  const message = `module "${module.name}": its loops make more than ${MAX_RESOURCES} resources`;
-  errors.push({ code: 'expression_error', module: module.name, path, message });
-  return [];
+/** Returns the error of a module with more resources than an agent gets. */
+export function tooMany(module: CompiledModule, { path }: CompiledResource): ResolutionError {
+  const message = `module "${module.name}": its loops and directories make more than ${MAX_RESOURCES} resources`;
+  return { code: 'expression_error', module: module.name, path, message };
 }

@@ -1,8 +1,9 @@
 /**
- * Files beside a module: `source` takes one as the content of a file, and `template` takes one that ends in `.liquid`. A module names
- * them by their paths, and its definition holds the SHA-256 of each.
+ * Files beside a module: `source` takes one as the content of a file, or a whole directory of them, and `template` takes one that ends in
+ * `.liquid`. A module names them by their paths, and its definition holds the SHA-256 of each.
  */
 import { canonicalJson } from '../kernel/json.js';
+import { isListPath } from './trees.js';
 
 /** A file beside a module. */
 export interface FileBeside {
@@ -10,7 +11,7 @@ export interface FileBeside {
   readonly sha256: string;
   /** Bytes. */
   readonly size: number;
-  /** Text of a template; absent for other files. */
+  /** Text of a template, or of the list of a directory; absent for other files. */
   readonly text?: string;
 }
 
@@ -23,8 +24,8 @@ export type FileDigests = Readonly<Record<string, string>>;
 /** For texts without a directory, such as those of standard input. */
 export const findNoFile: FindFile = () => 'is not there, because the module is read as a text without its directory';
 
-/** Maximum number of files beside one module. */
-const MAX_FILES = 1000;
+/** Maximum number of files beside one module, those in directories included. */
+export const MAX_FILES = 1000;
 /** Maximum characters of a path. */
 const MAX_PATH = 256;
 
@@ -32,6 +33,9 @@ const ENDING = '.liquid';
 
 /** Returns true for the path of a template. */
 export const isTemplatePath = (path: string): boolean => path.endsWith(ENDING);
+
+/** Returns true for the path of a file whose text the parser needs. */
+export const isTextPath = (path: string): boolean => isTemplatePath(path) || isListPath(path);
 
 /** The files that a module names. Looks each up once. */
 export class UsedFiles {
@@ -49,7 +53,9 @@ export class UsedFiles {
     const known = this.asked.get(path);
     if (known !== undefined) return known;
     const isTooMany = this.found.size >= MAX_FILES;
-    const file = problemOfPath(path) ?? (isTooMany ? `is one of more than ${MAX_FILES} files` : this.findFile(path));
+    const file =
+      problemOfPath(isListPath(path) ? path.slice(0, -1) : path) ??
+      (isTooMany ? `is one of more than ${MAX_FILES} files` : this.findFile(path));
     this.asked.set(path, file);
     if (typeof file !== 'string') this.found.set(path, file);
     return file;

@@ -21,6 +21,8 @@ export interface KnownKind {
   readonly templated: boolean;
   /** True when `source` may name a file beside the module that is the content. */
   readonly sourced: boolean;
+  /** True when `source` may name a directory beside the module, whose files come with it. */
+  readonly treed: boolean;
 }
 
 export type KindSet = ReadonlyMap<string, KnownKind>;
@@ -51,13 +53,14 @@ function known(kind: ResourceKind): KnownKind {
     triggers,
     templated: members.has('template') && members.has('content'),
     sourced: members.has('source') && members.has('sha256'),
+    treed: members.has('source') && members.has('file_mode'),
   };
 }
 
 /** Returns true for a body member that holds ids or files of the module, in which expressions have no meaning. */
-export const isReference = (member: string, { templated, sourced, triggers }: KnownKind): boolean =>
+export const isReference = (member: string, { templated, sourced, treed, triggers }: KnownKind): boolean =>
   (templated && member === 'template') ||
-  (sourced && member === 'source') ||
+  ((sourced || treed) && member === 'source') ||
   triggers.some((field) => field === member);
 
 const expression = Type.String({

@@ -19,6 +19,18 @@ const DIRECTORY: KeyAdvice = {
   recurse: ' each directory and file is a resource of its own',
   recursive: ' each directory and file is a resource of its own',
 };
+const SENT =
+  ' "source" takes a directory beside the module with everything in it, whose owner, group and mode are those of this one';
+const TREE: KeyAdvice = {
+  ...DIRECTORY,
+  src: 'source',
+  directory: 'source',
+  recurse: SENT,
+  recursive: SENT,
+  directory_mode: 'mode',
+  dir_mode: 'mode',
+  filemode: 'file_mode',
+};
 const FILE: KeyAdvice = {
   ...DIRECTORY,
   source: MADE_OF,
@@ -282,6 +294,7 @@ const INPUT: KeyAdvice = {
 };
 
 const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
+  [/^directory-unix/, TREE],
   [/^directory-/, DIRECTORY],
   [/^file-/, FILE],
   [/^symlink-/, SYMLINK],

@@ -3,12 +3,13 @@ import { type Check, validator } from '../kernel/validator.js';
 import { checkModule } from './check-module.js';
 import { definitionCheck } from './definition-check.js';
 import { type Diagnostic, diagnosticsOf, MistakeList, type Position, textLines } from './diagnostic.js';
-import { type FileBeside, type FindFile, findNoFile, UsedFiles } from './files-beside.js';
+import { type FileBeside, type FindFile, findNoFile, isTemplatePath, UsedFiles } from './files-beside.js';
 import type { KindSet } from './kind-set.js';
 import { dataOf, type Located, placeAt } from './located.js';
 import { readYaml } from './read-yaml.js';
 import { type ModuleDefinition, moduleSchema, STANDARD_KINDS } from './schema.js';
 import { LIQUID } from './templates/template.js';
+import { isListPath } from './trees.js';
 
 export interface ParsedModule {
   /** Null when there is an error. */
@@ -66,15 +67,19 @@ function definitionOf(root: Located, { kinds, definitions }: Rules, mistakes: Mi
   return null;
 }
 
-/** Adds the digests of the files, and those that are templates to the templates. */
+/** Adds the digests of the files, those that are templates to the templates, and the lists of directories. */
 function withFiles(definition: ModuleDefinition, files: ReadonlyMap<string, FileBeside>): ModuleDefinition {
   if (files.size === 0) return definition;
   const templates = [...files].flatMap(([id, { text }]) =>
-    text === undefined ? [] : [{ id, content: text, engine: LIQUID } as const],
+    text === undefined || !isTemplatePath(id) ? [] : [{ id, content: text, engine: LIQUID } as const],
+  );
+  const trees = [...files].flatMap(([path, { text }]) =>
+    text === undefined || !isListPath(path) ? [] : [[path.slice(0, -1), text] as const],
   );
   return {
     ...definition,
     ...(templates.length > 0 && { templates: [...(definition.templates ?? []), ...templates] }),
+    ...(trees.length > 0 && { trees: Object.fromEntries(trees) }),
     files: Object.fromEntries([...files].map(([path, { sha256 }]) => [path, sha256])),
   };
 }

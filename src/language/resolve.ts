@@ -10,7 +10,7 @@ import { clauseMatches, labelOf, showClause } from './clause.js';
 import { realizeChecks, tooManyChecks } from './compile-checks.js';
 import { type CompiledModule, compileModule, type ModuleSource } from './compile-module.js';
 import type { AgentFacts } from './evaluate.js';
-import { expand } from './expand.js';
+import { expand, tooMany } from './expand.js';
 import type { SecretSource } from './filling.js';
 import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
 import type { KindSet } from './kind-set.js';
@@ -18,7 +18,8 @@ import { isAbsent, type MergedSet, merge, type Node } from './merge.js';
 import { quoted, shortened } from './printable.js';
 import { placeOfRealized, type Realized, realize } from './realize.js';
 import { type ResolutionError, throwErrors } from './resolution-error.js';
-import { type AttributeClause, STANDARD_KINDS } from './schema.js';
+import { type AttributeClause, MAX_RESOURCES, STANDARD_KINDS } from './schema.js';
+import { withTree } from './tree-resources.js';
 import { AgentWork } from './work.js';
 
 interface ResolveRequest {
@@ -80,10 +81,15 @@ export function* resolveSteps({
       continue;
     }
     const context = { ...own, inputs, shared, preRendered: new Map() };
+    const before = realized.length;
     for (const instance of expand(module, context)) {
       const one = realize(module, instance, context);
-      if (one !== null) realized.push(one);
+      for (const part of one === null ? [] : withTree(one)) realized.push(part);
       yield;
+      if (realized.length - before > MAX_RESOURCES) {
+        errors.push(tooMany(module, instance.resource));
+        break;
+      }
     }
     checks.push(...realizeChecks(module, context));
     yield;

@@ -19,6 +19,7 @@ import {
   kindSet,
 } from './kind-set.js';
 import { LIQUID } from './templates/template.js';
+import type { TreeLists } from './trees.js';
 
 /** Maximum resources in one module (`docs/protocols/limits.md`). */
 export const MAX_RESOURCES = 2000;
@@ -277,6 +278,8 @@ export const moduleSchema = (kinds: KindSet) => moduleSchemaWith(choiceSchema(ki
 export interface ModuleDefinition extends Type.Static<ReturnType<typeof moduleSchema>> {
   /** Files beside the module, which no text holds; absent for none. */
   readonly files?: FileDigests;
+  /** Lists of directories beside the module; absent for none. */
+  readonly trees?: TreeLists;
 }
 export type ResourceEntry = NonNullable<ModuleDefinition['resources']>[number];
 /** An entry that is no group. */

@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { type PathFact, READ_BATCH } from './host.js';
-import { type Decision, defineResource } from './kind.js';
+import { type BodyProblem, type Decision, defineResource } from './kind.js';
 import { findMissingParents, parentsField } from './missing-parents.js';
 import { afterRemovals } from './path-room.js';
 import {
@@ -22,6 +22,19 @@ const schema = closed({
   group: optional(Type.String({ minLength: 1, description: 'Group name or numeric id; null: not managed' })),
   mode: optional(Type.String({ pattern: MODE_PATTERN, description: 'Quoted octal mode such as "0755"' })),
   parents: parentsField,
+  source: optional(
+    Type.String({
+      minLength: 1,
+      description: 'Directory beside the module whose files and directories come into this one',
+    }),
+  ),
+  file_mode: optional(
+    Type.String({
+      pattern: MODE_PATTERN,
+      description:
+        'Quoted octal mode of the files from `source`, "0644" by default; programs may also be run by those who may read them',
+    }),
+  ),
 });
 
 type DirectoryBody = Type.Static<typeof schema>;
@@ -35,7 +48,7 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
   family: 'path',
   platforms: ['linux', 'macos'],
   schema,
-  check: checkUnixPath,
+  check: (body) => [...checkUnixPath(body), ...checkFileMode(body)],
   identity: (body) => body.path,
   requires: holdersOfUnixPath,
   above: aboveUnixPath,
@@ -101,3 +114,11 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
     return { action: 'remove', changes: [], steps: [{ do: 'remove-directory', path: last.path }] };
   },
 });
+
+/** Checks that a mode of files has files. The files themselves are resources of their own on an agent. */
+function checkFileMode({ source, file_mode }: DirectoryBody): readonly BodyProblem[] {
+  if (file_mode == null || source != null) return [];
+  return [
+    { path: '/file_mode', message: 'file_mode is the mode of the files from source, the directory beside the module' },
+  ];
+}

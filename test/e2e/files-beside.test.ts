@@ -1,6 +1,16 @@
 /** Files beside modules with real processes: applies, syncs, saved plans, and `--local`. */
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { Module } from '../../src/contract/modules.js';
@@ -115,6 +125,52 @@ describe('a module with files', () => {
     rmSync(site('files/app.bin'), { recursive: true });
     writeFileSync(site('files/app.bin'), first);
     writeFileSync(site('files/hosts.liquid'), 'none\n');
+  });
+});
+
+describe('a module with a directory', () => {
+  const FILES = () => ['-f', site('pages.orch.yaml')];
+  const page = (name: string) => site(`files/pages/${name}`);
+
+  it('is sent with everything in it, and shows what is in it', async () => {
+    mkdirSync(page('css'), { recursive: true });
+    writeFileSync(page('index.html'), first);
+    writeFileSync(page('css/a.css'), 'body');
+    writeFileSync(page('run'), '#!/bin/sh\n', { mode: 0o755 });
+    const body = `{path: ${machine('pages')}, source: files/pages}`;
+    const text = `name: pages\nsupports: [{platform: linux}]\nresources:\n  - directory-unix: ${body}\n`;
+    writeFileSync(site('pages.orch.yaml'), text);
+    expect((await orch('plan', NODE, ...FILES(), '-m', 'web')).stdout).toContain('Plan: 5 to create');
+    expect(await apply(...FILES(), '-m', 'web')).toMatchObject({ status: 0 });
+    expect(written('pages/index.html')?.equals(first)).toBe(true);
+    expect(statSync(machine('pages/run')).mode & 0o777).toBe(0o755);
+    expect(await orch('sync', sandbox.path('site'), '--yes')).toMatchObject({ status: 0 });
+    const { files = {} } = await sandbox.json<Module>(['module', 'show', 'pages']);
+    expect(Object.keys(files).sort()).toEqual([
+      'files/pages/',
+      'files/pages/css/a.css',
+      'files/pages/index.html',
+      'files/pages/run',
+    ]);
+    expect((await apply('-m', 'pages', '-m', 'web')).stdout).toContain('5 unchanged');
+  });
+
+  it('is another revision when a file goes or becomes a program, and the machine follows', async () => {
+    expect((await orch('sync', sandbox.path('site'), '--plan')).stdout).toContain('Plan: nothing to do');
+    rmSync(page('css'), { recursive: true });
+    chmodSync(page('index.html'), 0o755);
+    const diff = await orch('module', 'diff', site('pages.orch.yaml'));
+    expect(diff.stdout).toContain('~ files/pages/');
+    expect(diff.stdout).toContain('- files/pages/css/a.css');
+    expect(await orch('sync', sandbox.path('site'), '--yes')).toMatchObject({ status: 0 });
+    const plan = sandbox.path('pages.orchplan');
+    const planned = await orch('plan', NODE, '-m', 'pages', '-m', 'web', '--out', plan);
+    expect(planned.stdout).toContain('1 to update, 2 to remove');
+    rmSync(page(''), { recursive: true });
+    expect(await orch('apply', plan, '--yes')).toMatchObject({ status: 0 });
+    expect(written('pages/css/a.css')).toBeNull();
+    expect(statSync(machine('pages/index.html')).mode & 0o777).toBe(0o755);
+    rmSync(site('pages.orch.yaml'));
   });
 });
 

@@ -67,6 +67,7 @@ describeHosts(
       );
       await host.writeFile('/root/secret', '$y$j9T$abcdefgh$0123456789abcdefghijklmnopqrstuvwxyzABCDEF1');
       await host.writeFile(`${DIRECTORY}/files/logo.png`, new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 255]));
+      await host.writeFile(`${DIRECTORY}/files/site/index.html`, 'hello');
       await run('apt-get update -q && apt-get install -qy telnetd && mkdir -p /srv/old/more && useradd former');
       // Settings of the kernel are read-only in a container, and the clock is not its own to set.
       await run('mount -o remount,rw /proc/sys');

@@ -4,7 +4,7 @@ import { describe, expect } from 'vitest';
 import { isFault } from '../../src/kernel/fault.js';
 import { type Diagnostic, renderDiagnostic } from '../../src/language/diagnostic.js';
 import type { AgentFacts } from '../../src/language/evaluate.js';
-import { type FindFile, isTemplatePath } from '../../src/language/files-beside.js';
+import { type FindFile, isTextPath } from '../../src/language/files-beside.js';
 import type { SecretRefusal } from '../../src/language/filling.js';
 import { entriesOf, type GivenValues } from '../../src/language/inputs/choose.js';
 import { parseValueSet } from '../../src/language/inputs/value-set.js';
@@ -41,7 +41,7 @@ const findIn =
     const text = files[path];
     if (text === undefined) return 'does not exist beside the module';
     const sha256 = createHash('sha256').update(text).digest('hex');
-    return { sha256, size: text.length, ...(isTemplatePath(path) && { text }) };
+    return { sha256, size: text.length, ...(isTextPath(path) && { text }) };
   };
 
 interface ModuleCase {

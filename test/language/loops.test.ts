@@ -73,7 +73,7 @@ describe('a loop', () => {
     ];
     expect(resolved(loop(MAX_RESOURCES / 100), agent).resources).toHaveLength(MAX_RESOURCES);
     expect(() => resolved(loop(MAX_RESOURCES / 100 + 1), agent)).toThrow(
-      `module "web": its loops make more than ${MAX_RESOURCES} resources`,
+      `module "web": its loops and directories make more than ${MAX_RESOURCES} resources`,
     );
   });
 });

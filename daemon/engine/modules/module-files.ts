@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { FILE_PART_BYTES, type fileRoutes, type StoredFile } from '../../../src/contract/files.js';
 import { Fault } from '../../../src/kernel/fault.js';
-import { type FileBeside, type FileDigests, isTemplatePath } from '../../../src/language/files-beside.js';
+import { type FileBeside, type FileDigests, isTextPath } from '../../../src/language/files-beside.js';
 import { MAX_CONTENT_BYTES } from '../../../src/resources/host.js';
 import type { Core } from '../../core/core.js';
 import type { HandlersFor } from '../../http/handler.js';
@@ -89,7 +89,7 @@ export class ModuleFiles {
     return { size, read };
   }
 
-  /** Returns the files that a module names, with the texts of templates. Throws `file_not_found` with those that are not stored. */
+  /** Returns the files that a module names, with the texts of templates and of lists of directories. Throws `file_not_found` with those that are not stored. */
   async attach(files: FileDigests): Promise<AttachedFiles> {
     const sizes = await sizesOfFiles(this.options.db, Object.values(files));
     const missing = [...new Set(Object.values(files))].filter((sha256) => !sizes.has(sha256));
@@ -97,7 +97,7 @@ export class ModuleFiles {
     const attached: Record<string, FileBeside | string> = {};
     for (const [path, sha256] of Object.entries(files)) {
       const size = sizes.get(sha256) ?? 0;
-      attached[path] = isTemplatePath(path) ? await this.template({ sha256, size }) : { sha256, size };
+      attached[path] = isTextPath(path) ? await this.withText({ sha256, size }) : { sha256, size };
     }
     return attached;
   }
@@ -108,7 +108,7 @@ export class ModuleFiles {
     await uow.write((tx) => deleteUnnamedFiles(tx, ageTime() - KEPT_MS));
   }
 
-  private async template({ sha256, size }: Omit<FileBeside, 'text'>): Promise<FileBeside | string> {
+  private async withText({ sha256, size }: Omit<FileBeside, 'text'>): Promise<FileBeside | string> {
     if (size > MAX_CONTENT_BYTES) return `is larger than ${MAX_CONTENT_BYTES} bytes, the most that a template may have`;
     const opened = await this.open(sha256);
     const pieces: Buffer[] = [];

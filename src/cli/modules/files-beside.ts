@@ -4,11 +4,13 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync }
 import { dirname, join, sep } from 'node:path';
 import type { ApiClient } from '../../client/api-client.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../kernel/fault.js';
-import { type FileDigests, type FindFile, isTemplatePath } from '../../language/files-beside.js';
+import { type FileDigests, type FindFile, isTextPath } from '../../language/files-beside.js';
+import { isListPath, listOf } from '../../language/trees.js';
 import { MAX_CONTENT_BYTES, MAX_SOURCE_BYTES } from '../../resources/host.js';
 import type { Context } from '../context.js';
 import { formatBytes } from '../format.js';
 import { type Line, styled } from '../outcome.js';
+import { entriesBelow } from './tree-beside.js';
 
 /** Returns a function that finds the files beside the module in this file. A link must not lead out of the directory. */
 export const filesBeside =
@@ -17,15 +19,20 @@ export const filesBeside =
     try {
       const bytes = readBeside(modulePath, path);
       const found = { sha256: createHash('sha256').update(bytes).digest('hex'), size: bytes.length };
-      if (!isTemplatePath(path)) return found;
+      if (!isTextPath(path)) return found;
       if (bytes.length > MAX_CONTENT_BYTES) {
-        return `is larger than ${MAX_CONTENT_BYTES} bytes, the most that a template may have`;
+        return isListPath(path)
+          ? TOO_MANY
+          : `is larger than ${MAX_CONTENT_BYTES} bytes, the most that a template may have`;
       }
       return { ...found, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
     } catch (error) {
       return error instanceof TypeError ? 'is not UTF-8 text' : messageOf(error);
     }
   };
+
+const A_DIRECTORY = 'is a directory, not a file; directory-unix takes a whole directory as its source';
+const TOO_MANY = `holds too many files with long names; pack them, and give the machine an address for them`;
 
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist beside the module',
@@ -46,10 +53,11 @@ function placeOf(modulePath: string, path: string): string {
 
 function readBeside(modulePath: string, path: string): Buffer {
   try {
+    if (isListPath(path)) return Buffer.from(listOf(entriesBelow(placeOf(modulePath, path.slice(0, -1)))));
     const descriptor = openSync(placeOf(modulePath, path), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     try {
       const stats = fstatSync(descriptor);
-      if (!stats.isFile()) throw new Error(stats.isDirectory() ? 'is a directory, not a file' : 'is no regular file');
+      if (!stats.isFile()) throw new Error(stats.isDirectory() ? A_DIRECTORY : 'is no regular file');
       if (stats.size > MAX_SOURCE_BYTES) throw new Error(`is larger than ${formatBytes(MAX_SOURCE_BYTES)}`);
       return readFileSync(descriptor);
     } finally {

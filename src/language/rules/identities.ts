@@ -6,6 +6,7 @@ import type { Place } from '../diagnostic.js';
 import { parseText, referencesIn, secretNames } from '../expression.js';
 import { type Scope, typeOfExpression } from '../expression-types.js';
 import type { OutlineOption } from '../kind-choice.js';
+import type { KnownKind } from '../kind-set.js';
 import type { OutlineEntry, RuleContext } from '../outline.js';
 import { OPEN } from '../parse-expression.js';
 import { quoted } from '../printable.js';
@@ -27,8 +28,11 @@ interface Candidate {
   readonly scope: Scope;
 }
 
-export function checkIdentities(context: RuleContext, reach: SupportedAgents): void {
-  const candidates = context.outline.entries.flatMap((entry, index) => candidatesOf(entry, index, context));
+/** Returns what comes with a resource from a directory beside the module: kinds, and paths in the directory. */
+type InsideOf = (option: OutlineOption) => readonly { readonly kind: KnownKind; readonly path: string }[];
+
+export function checkIdentities(context: RuleContext, reach: SupportedAgents, insideOf: InsideOf): void {
+  const candidates = context.outline.entries.flatMap((entry, index) => candidatesOf(entry, index, context, insideOf));
   const byKey = new Map<string, Candidate[]>();
   for (const candidate of candidates) {
     const { option, identity, loop } = candidate;
@@ -50,7 +54,12 @@ const namesElement = (identity: string): boolean => referencesIn(identity).some(
 const keyOf = (family: string, identity: string, loop: string | null): string =>
   `${family}\0${identity}\0${loop !== null && namesElement(identity) ? loop : ''}`;
 
-function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext): readonly Candidate[] {
+function candidatesOf(
+  entry: OutlineEntry,
+  index: number,
+  context: RuleContext,
+  insideOf: InsideOf,
+): readonly Candidate[] {
   const choices = choicesAmong(entry.options.map(({ when }) => when ?? {}));
   return entry.options.flatMap((option, position) => {
     const choice = choices[position];
@@ -68,7 +77,12 @@ function candidatesOf(entry: OutlineEntry, index: number, context: RuleContext):
       scope,
       ...placeOf(identity, entry, option),
     };
-    return isIdentified(candidate, context) ? [candidate] : [];
+    if (!isIdentified(candidate, context)) return [];
+    const inside = insideOf(option).map(({ kind, path }): Candidate => {
+      const at = `${identity}/${path}`;
+      return { ...candidate, option: { ...option, kind, body: { path: at } }, identity: at };
+    });
+    return [candidate, ...inside];
   });
 }
 
