@@ -96,9 +96,23 @@ function reportUnknown(shape: ShapeSchema, name: string, context: UnknownKey): b
     keyAdvice(shape.title ?? label.replaceAll('"', ''), name, known) ||
     suggestion(name, missing) ||
     suggestion(name, known);
+  if (meant === '' && isCutByComma(node, name)) {
+    const mend = 'within braces a comma begins the next key, so put a text that holds one in quotes';
+    mistakes.error('unknown_key', `unknown key ${quoted(name)}; ${mend}`, path, key);
+    return isListed;
+  }
   const list = meant === '' && !isListed ? `; known: ${listKeys(shape)}` : '';
   mistakes.error('unknown_key', `unknown key ${quoted(name)}${meant}${list}`, path, key);
   return isListed || list !== '';
+}
+
+/** Tells if a key without a value is the rest of a text, as in `{name: a, b}`. */
+function isCutByComma({ members }: LocatedMap, name: string): boolean {
+  const all = [...members];
+  const at = all.findIndex(([one]) => one === name);
+  const [[, member] = [], [, before] = []] = [all[at], all[at - 1]];
+  if (member?.value.type !== 'scalar' || member.value.raw !== '' || before?.value.type !== 'scalar') return false;
+  return typeof before.value.value === 'string' && member.key.start - before.value.end === ', '.length;
 }
 
 /** Lists the keys of a mapping, including the form of keys with a pattern. */

@@ -26,7 +26,8 @@ const HINTS: Readonly<Record<ResolutionCode, string>> = {
   module_not_supported: "compare the agent's attributes and tags with the module's supports",
   variant_ambiguous: 'add a variant that matches both clauses, or make one clause more specific',
   variant_missing: 'add a variant for this agent, or one with "when: {}" for all the others',
-  expression_error: 'set the tag on the agent, change the expression, or give it a default, such as | default: "none"',
+  expression_error:
+    'change the expression or what it names; for a missing tag or fact, set it or add a default, such as | default: "none"',
   secret_unavailable: 'create the secret, renew it, or change its restriction so that this agent may have it',
   input_missing: 'give the input a value, or a default in the module',
   input_invalid: 'correct the value where it is set; see where it comes from: orch explain NODE MODULE.INPUT',

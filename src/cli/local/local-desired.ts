@@ -174,7 +174,7 @@ const unconfirmed = ({ name, confirmSecs }: CompiledModule) =>
 /** Hints for a missing tag or secret, which no orchestrator can supply here. */
 const HINTS: Readonly<Partial<Record<FaultCode, string>>> = {
   expression_error:
-    'give the tag with --tag KEY=VALUE, change the expression, or give it a default, such as | default: "none"',
+    'change the expression or what it names; for a missing tag, give it with --tag KEY=VALUE or add a default, such as | default: "none"',
   secret_unavailable: 'give the secret with --secret-file NAME=FILE',
   input_missing: 'give it with --set MODULE:INPUT=VALUE or --values FILE, or give the input a default in the module',
   input_invalid: 'correct the value where it is given',
