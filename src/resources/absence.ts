@@ -15,6 +15,7 @@ import type { PathFact } from './host.js';
 import { hostEntryName, hostEntryUnix } from './host-entry-unix.js';
 import type { Body, BodyProblem, Decision, PlanContext, ResourceKind } from './kind.js';
 import { absentLine, lineUnix } from './line-unix.js';
+import { mountLinux } from './mount-linux.js';
 import { packageApt, purging } from './package-apt.js';
 import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
@@ -172,6 +173,7 @@ export const ABSENCES: readonly ResourceKind[] = [
   absent(blockUnix, 'path', { schema: closed(blockName) }),
   absent(settingUnix, 'path', { schema: closed(settingName) }),
   absent(hostEntryUnix, 'name', { schema: closed(hostEntryName) }),
+  absent(mountLinux, 'path'),
   absent(fileWindows, 'path', { plan: noEntry(WINDOWS, { directoryKind: 'directory-windows', expect: 'either' }) }),
   absent(directoryWindows, 'path', { plan: noDirectory(WINDOWS) }),
   absent(userUnix, 'name'),

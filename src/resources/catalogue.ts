@@ -17,6 +17,7 @@ import { kernelModuleLinux } from './kernel-module-linux.js';
 import type { ResourceKind } from './kind.js';
 import { lineUnix } from './line-unix.js';
 import { localeLinux } from './locale-linux.js';
+import { mountLinux } from './mount-linux.js';
 import { packageApt } from './package-apt.js';
 import { packageBrew } from './package-brew.js';
 import { packageChoco } from './package-choco.js';
@@ -55,6 +56,7 @@ export const MODULE_KINDS = byName([
   localeLinux,
   kernelModuleLinux,
   alternativesLinux,
+  mountLinux,
   fileWindows,
   directoryWindows,
   groupUnix,

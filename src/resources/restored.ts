@@ -41,6 +41,7 @@ export const RESTORABLE_KINDS = [
   'locale-linux',
   'kernel-module-linux',
   'alternatives-linux',
+  'mount-linux',
   'service-systemd',
   'user-unix',
   'group-unix',

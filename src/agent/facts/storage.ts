@@ -1,5 +1,6 @@
 /** The disks of this machine, and its mounted file systems. */
 import { FACT_LIMITS, type PartedAttributes } from '../../kernel/facts.js';
+import { unescapeOctal } from '../../resources/mounts/octal.js';
 import type { MachineFiles } from './machine-files.js';
 
 /** Sizes of a file system in bytes; null if it cannot be asked. */
@@ -43,7 +44,7 @@ export function readMounts(files: MachineFiles, sizesOf: SizesOf): Mounts {
   const mounts = new Map<string, Mount>();
   const free: Record<string, number> = Object.create(null);
   for (const [device = '', written = '', type = ''] of files.table('/proc/self/mounts')) {
-    const path = unescaped(written);
+    const path = unescapeOctal(written);
     const isRemote = REMOTE.test(type);
     if (!(device.startsWith('/') || isRemote || (WITHOUT_DEVICE.test(type) && (type !== 'overlay' || path === '/'))))
       continue;
@@ -51,12 +52,8 @@ export function readMounts(files: MachineFiles, sizesOf: SizesOf): Mounts {
     if (!mounts.has(path) && mounts.size === FACT_LIMITS.parts) continue;
     const sizes = isRemote ? null : sizesOf(path);
     const size = sizes === null ? {} : { size_mb: Math.floor(sizes.total / MB) };
-    mounts.set(path, { path, device: unescaped(device).slice(0, 256), type: type.slice(0, 64), ...size });
+    mounts.set(path, { path, device: unescapeOctal(device).slice(0, 256), type: type.slice(0, 64), ...size });
     if (sizes !== null) free[path] = Math.floor(sizes.free / MB);
   }
   return { mounts: [...mounts.values()].sort((a, b) => (a.path < b.path ? -1 : 1)), free };
 }
-
-/** Blanks and backslashes of mounts are octal. */
-const unescaped = (text: string): string =>
-  text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));

@@ -2,6 +2,7 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { FileStep, StepOutcome } from '../../resources/host.js';
+import { unescapeOctal } from '../../resources/mounts/octal.js';
 import { refusalOfStep } from './path-refusal.js';
 
 interface Mount {
@@ -81,8 +82,5 @@ function mountOf(line: string): readonly (readonly [string, Mount])[] {
   if (place === undefined || options === undefined) return [];
   const superOptions = fields.at(-1) ?? '';
   const isReadOnly = [options, superOptions].some((list) => list.split(',').includes('ro'));
-  return [[unescaped(place), { isReadOnly }]];
+  return [[unescapeOctal(place), { isReadOnly }]];
 }
-
-const unescaped = (text: string): string =>
-  text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));

@@ -1,12 +1,14 @@
 /** How the state of each kind is saved and restored. A kind without an entry cannot be restored. */
 import { kindOfAbsence } from '../../resources/absence-name.js';
 import { cronPath } from '../../resources/cron-unix.js';
+import { FSTAB } from '../../resources/mounts/fstab.js';
 import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resources/restored.js';
 import { timerUnits } from '../../resources/services/systemd-timer-plan.js';
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, keyFileKeeper, keyFileOf, userKeeper } from './account-keeper.js';
 import { checkoutKeeper } from './checkout-keeper.js';
 import type { Keeper } from './keeper.js';
+import { mountKeeper } from './mount-keeper.js';
 import type { SavedPath } from './saved-path.js';
 import { alternativesKeeper, isSystemKind, kernelModuleKeeper, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
 import { timerKeeper, unitKeeper } from './unit-keeper.js';
@@ -53,6 +55,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'locale-linux': systemKeeper('locale-linux') as Keeper,
   'kernel-module-linux': kernelModuleKeeper as Keeper,
   'alternatives-linux': alternativesKeeper as Keeper,
+  'mount-linux': mountKeeper as Keeper,
   'service-systemd': unitKeeper as Keeper,
   'timer-systemd': timerKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
@@ -77,6 +80,7 @@ export function pathsOf(named: string, body: object): readonly string[] {
   const kind = kindOfAbsence(named);
   if (isRestorable(kind) && KEEPERS[kind] === pathKeeper) return [pathIn(body)];
   if (isSystemKind(kind)) return SYSTEM_PARTS[kind](body).files;
+  if (kind === 'mount-linux') return [FSTAB];
   if (kind === 'timer-systemd' && 'name' in body) return timerUnits(String(body.name)).map(unitPath);
   if (kind === 'cron-unix') return [cronPathIn(body)];
   if (kind === 'authorized-key-unix' || kind === 'user-unix') return keyFileOf(body) ?? [];

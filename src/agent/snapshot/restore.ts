@@ -1,6 +1,7 @@
 /** Restores a snapshot in reverse order: units stop, then everything else returns, then units start. */
 
 import { messageOf } from '../../kernel/fault.js';
+import { kindOfAbsence } from '../../resources/absence-name.js';
 import type { Host } from '../../resources/host.js';
 import { MAX_RESTORED_NAMES, type Restored } from '../../resources/restored.js';
 import { AGENT_UNIT } from '../../service/units.js';
@@ -53,10 +54,11 @@ async function restoreItem(item: SavedItem, phase: RestorePhase, tools: RestoreT
 
 const UNIT_FILE = /\/systemd\/system(?:\.control)?\//;
 
+/** Kinds whose files systemd reads; it makes units of the lines in /etc/fstab. */
+const OF_SYSTEMD: readonly string[] = ['service-systemd', 'timer-systemd', 'mount-linux'];
+
 const touchesUnits = (items: readonly SavedItem[]): boolean =>
-  items.some(
-    ({ kind, identity }) => kind === 'service-systemd' || kind === 'timer-systemd' || UNIT_FILE.test(identity),
-  );
+  items.some(({ kind, identity }) => OF_SYSTEMD.includes(kindOfAbsence(kind)) || UNIT_FILE.test(identity));
 
 function reportOf(items: readonly SavedItem[], reasons: ReadonlyMap<SavedItem, string>): Restored {
   const resources = items.map((item) => ({

@@ -47,6 +47,10 @@ export const STARTERS = {
     supports: ['  - distro: debian', '  - distro: ubuntu'],
     fields: ['name: editor', 'path: /usr/bin/vim.basic'],
   },
+  'mount-linux': {
+    platforms: ['linux'],
+    fields: ['path: /srv/cache', 'source: tmpfs', 'type: tmpfs', 'options: [size=256m, nosuid, nodev]'],
+  },
   'user-unix': { platforms: UNIX, fields: ['name: deploy', 'shell: /bin/sh'] },
   'authorized-key-unix': {
     platforms: UNIX,

@@ -16,7 +16,7 @@ import type { Body, BodyProblem, Decision, FieldChange, PlanContext, ResourceKin
 import { defineResource } from '../kind.js';
 import { findMissingParents } from '../missing-parents.js';
 import { checkUnixPath } from '../unix/unix-metadata.js';
-import { aboveUnixPath, parentOf, UNIX_RULES } from '../unix/unix-path.js';
+import { aboveUnixPath, parentOfUnixPath, UNIX_RULES } from '../unix/unix-path.js';
 import { checkTextFile, textIn } from './text-file.js';
 import { contentOf, linesOf, type TextLines } from './text-lines.js';
 
@@ -74,7 +74,7 @@ export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKin
     identity,
     edits: edit.path,
     ...(edit.forbids && { forbids: edit.forbids }),
-    requires: (body) => [edit.path(body), parentOf(edit.path(body))].map(at),
+    requires: (body) => [{ family: 'path', identity: edit.path(body) }, ...parentOfUnixPath(edit.path(body))],
     above: (body) => aboveUnixPath({ path: edit.path(body) }),
     batch: READ_BATCH,
     read(host, wants, purpose) {
@@ -133,15 +133,14 @@ export function defineFileEdit<B extends object>(edit: FileEdit<B>): ResourceKin
   });
 }
 
-const at = (identity: string) => ({ family: 'path', identity }) as const;
 const UNREAD: PathFact = { type: 'unreadable', code: 'observe_failed', message: 'the file was not read' };
-const NEW_MODE = 0o644;
+export const NEW_MODE = 0o644;
 const PRIVATE_MODE = 0o600;
 
 const unsuitable = (message: string): Decision => ({ action: 'fail', code: 'content_unsuitable', message });
 
 /** Returns the text that an edit begins with, null for a file that is missing, or why it cannot be edited. */
-function contentAt(
+export function contentAt(
   path: string,
   file: PathFact,
   context: PlanContext,
@@ -210,7 +209,8 @@ const copyOf = (file: PathFact) =>
     ? { owner: String(file.uid), group: String(file.gid), mode: file.mode }
     : { owner: null, group: null, mode: NEW_MODE };
 
-const writeStep = (path: string, over: string | null, lines: TextLines, mode: number | null) =>
+/** Returns the step that writes an edited text. @param over the text that it was made of; null for no file */
+export const writeStep = (path: string, over: string | null, lines: TextLines, mode: number | null) =>
   ({ do: 'write-file', path, content: contentOf(lines), owner: null, group: null, mode, over }) satisfies FileStep;
 
 /** Refuses to put a secret into a file that a user could have put there to read it. */

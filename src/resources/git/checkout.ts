@@ -2,6 +2,7 @@
 import { type Command, type CommandRefusal, type CommandResult, commandFailure, exitedWith } from '../command.js';
 import type { Host, PathFact } from '../host.js';
 import type { ReadPurpose } from '../kind.js';
+import { foreignDirectory, wayOf } from '../unix/foreign-directory.js';
 import { parentOf } from '../unix/unix-path.js';
 
 export type GitHave =
@@ -237,17 +238,8 @@ const textOf = (result: CommandResult): string | null => {
 function wayOfOthers(host: Host, { path, user }: Checkout): string | null {
   const accounts = host.accounts();
   const own = user == null ? accounts.own.uid : (accounts.uid(user) ?? accounts.own.uid);
-  const way: string[] = [];
-  for (let directory = path; directory !== '/'; directory = parentOf(directory)) way.push(directory);
-  const facts = host.observe(way.map((one) => ({ path: one, content: false, entries: false })));
-  for (const [at, directory] of way.entries()) {
-    const fact = facts[at];
-    if (fact?.type !== 'directory') continue;
-    const isTheirs = fact.uid !== 0 && fact.uid !== own;
-    if (isTheirs || (fact.mode & 0o002) !== 0) {
-      const whose = isTheirs ? `belongs to ${accounts.userName(fact.uid)}` : 'can be changed by everyone';
-      return `${directory} ${whose}, who could exchange the checkout; name its user in "user", or declare another path`;
-    }
-  }
-  return null;
+  const foreign = foreignDirectory(host, wayOf(path), own);
+  return foreign === null
+    ? null
+    : `${foreign}, who could exchange the checkout; name its user in "user", or declare another path`;
 }

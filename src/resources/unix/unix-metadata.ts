@@ -2,7 +2,7 @@
 import type { FaultCode } from '../../kernel/fault.js';
 import type { Exposure, Metadata } from '../host.js';
 import type { BodyProblem, Family, FieldChange, PlanContext } from '../kind.js';
-import { parentOf, problemOfUnixPath } from './unix-path.js';
+import { parentOf, parentOfUnixPath, problemOfUnixPath } from './unix-path.js';
 import { formatMode, keptMode, parseMode, refusalOfTakeover } from './unix-permissions.js';
 
 /** Common fields of files and directories; null or absent means not managed. */
@@ -102,7 +102,7 @@ export function checkUnixPath(body: UnixMetadataBody): readonly BodyProblem[] {
 
 /** Returns the resources that, if declared, must come first: parent directory, owner and group. */
 export const holdersOfUnixPath = ({ path, owner, group }: UnixMetadataBody): readonly Holder[] => [
-  { family: 'path', identity: parentOf(path) },
+  ...parentOfUnixPath(path),
   ...(isName(owner) ? [{ family: 'user', identity: owner } as const] : []),
   ...(isName(group) ? [{ family: 'group', identity: group } as const] : []),
 ];

@@ -36,9 +36,22 @@ export function parentOf(path: string): string {
 /** The path rules of Unix. */
 export const UNIX_RULES: PathRules = { parentOf, identityOf: (path) => path, directoryKind: 'directory-unix' };
 
+interface Ancestor {
+  readonly family: 'path' | 'mount-linux';
+  readonly identity: string;
+}
+
+/** Returns the parent directory, and what is mounted there, which come first if they are declared. */
+export const parentOfUnixPath = (path: string): readonly Ancestor[] => holdersAt(parentOf(path));
+
+const holdersAt = (identity: string): readonly Ancestor[] => [
+  { family: 'path', identity },
+  { family: 'mount-linux', identity },
+];
+
 /** Returns the ancestors above the parent directory, which come first if they are declared. */
-export function aboveUnixPath({ path }: { readonly path: string }): readonly { family: 'path'; identity: string }[] {
-  const above: { family: 'path'; identity: string }[] = [];
-  for (let at = parentOf(parentOf(path)); at !== '/'; at = parentOf(at)) above.push({ family: 'path', identity: at });
+export function aboveUnixPath({ path }: { readonly path: string }): readonly Ancestor[] {
+  const above: Ancestor[] = [];
+  for (let at = parentOf(parentOf(path)); at !== '/'; at = parentOf(at)) above.push(...holdersAt(at));
   return above;
 }

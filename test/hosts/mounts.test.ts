@@ -1,0 +1,322 @@
+/** Mounts of a booted Debian, now and in /etc/fstab: in memory and bind mounts, which need no device. */
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { type Fleet, startFleet } from './fleet.js';
+import type { BootedHost } from './host.js';
+import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { describeHosts } from './requirements.js';
+
+const mount = (body: Body, more: Omit<Entry, 'resource'> = {}) => entry('mount-linux', body, more);
+const cache = (options: readonly string[], more: Body = {}) =>
+  mount({ path: '/srv/cache', source: 'tmpfs', type: 'tmpfs', options, ...more });
+const bind = (source: string, options: readonly string[] = ['bind']) =>
+  mount({ path: '/srv/shown', source, type: 'none', options });
+
+/** Bytes that have to stay as they are. */
+const FSTAB = [
+  '# /etc/fstab: static file system information.',
+  '',
+  'UUID=1234-ABCD\t/data\text4\tnoauto,errors=remount-ro 0\t 1   ',
+  '  # a comment with blanks',
+  'tmpfs /srv/other\\040place tmpfs noauto 0 0',
+].join('\n');
+
+describeHosts('mounts of a booted machine', () => {
+  let fleet: Fleet;
+  let host: BootedHost;
+  let orch: LocalOrch;
+  const run = (script: string) => sh(host, script);
+  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
+    await orch.declare(...entries);
+    return failures(await orch.apply());
+  };
+  /** Applies after a plan, which has to show the same. */
+  const appliedAsPlanned = async (...entries: readonly (Entry | AbsentEntry)[]) => {
+    await orch.declare(...entries);
+    const planned = await orch.differences();
+    const results = await orch.apply();
+    const done = results.filter(({ status }) => status !== 'unchanged');
+    expect(
+      done.map(({ identity, action, changes }) => [identity, action, changes.map(({ field }) => field).join()]),
+    ).toEqual(planned);
+    expect(failures(results)).toEqual({});
+    return planned;
+  };
+  const isSettled = async () => {
+    expect(await orch.differences()).toEqual([]);
+    expect(await orch.differences('drift')).toEqual([]);
+  };
+  const fstab = () => run('cat /etc/fstab');
+  const shown = (path: string, fields = 'FSTYPE,SOURCE,VFS-OPTIONS') =>
+    run(`findmnt -rn --mountpoint ${path} -o ${fields} || true`);
+
+  beforeAll(async () => {
+    fleet = await startFleet({ hosts: ['mounts'], capabilities: ['CAP_SYS_ADMIN'] });
+    host = fleet.host('mounts');
+    orch = new LocalOrch(host, '/root/site.orch.yaml');
+    await run('useradd -m eve');
+  });
+
+  afterAll(async () => {
+    await fleet?.stop();
+  });
+
+  beforeEach(async () => {
+    await run(`rm -rf /root/.local /var/lib/orch-local
+      for at in /srv/shown /srv/cache/inner /srv/cache; do while umount "$at" 2>/dev/null; do :; done; done
+      rm -rf /srv/cache /srv/shown`);
+    await host.writeFile('/etc/fstab', FSTAB, '0644');
+    await run('systemctl daemon-reload');
+  });
+
+  it('come now and at the next start, change by a remount that keeps what is in them, and are repaired', async () => {
+    expect(await appliedAsPlanned(cache(['size=8m', 'nosuid', 'nodev']))).toEqual([
+      ['/srv/cache', 'create', 'mounted,at_boot'],
+    ]);
+    expect(await shown('/srv/cache')).toBe('tmpfs tmpfs rw,nosuid,nodev,relatime');
+    expect(await shown('/srv/cache', 'SIZE')).toBe('8M');
+    const line = 'tmpfs /srv/cache tmpfs size=8m,nosuid,nodev 0 0';
+    expect(await fstab()).toBe(`${FSTAB}\n${line}`);
+    expect(
+      await run('systemctl show -P What,Where srv-cache.mount | sort; systemctl is-active srv-cache.mount'),
+    ).toContain('active');
+    expect(await run('systemctl show -P SourcePath srv-cache.mount')).toBe('/etc/fstab');
+    await isSettled();
+    await run('echo kept >/srv/cache/file');
+
+    // By hand: other options, and another line.
+    await run('mount -o remount,size=4m,noatime,exec,suid /srv/cache');
+    expect(await orch.differences('drift')).toEqual([['/srv/cache', 'update', 'options']]);
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await shown('/srv/cache')).toBe('tmpfs tmpfs rw,nosuid,nodev,relatime');
+    expect(await shown('/srv/cache', 'SIZE')).toBe('8M');
+    await run("sed -i 's/size=8m/size=9m/' /etc/fstab");
+    expect(await orch.differences('drift')).toEqual([['/srv/cache', 'update', 'at_boot']]);
+    expect(failures(await orch.apply())).toEqual({});
+    await isSettled();
+
+    // Another value of the module.
+    expect(await appliedAsPlanned(cache(['size=16m', 'noexec', 'ro'], { pass: 0 }))).toEqual([
+      ['/srv/cache', 'update', 'options,at_boot'],
+    ]);
+    expect(await shown('/srv/cache')).toBe('tmpfs tmpfs ro,noexec,relatime');
+    expect(await shown('/srv/cache', 'SIZE')).toBe('16M');
+    expect(await run('cat /srv/cache/file')).toBe('kept');
+    await isSettled();
+
+    // By hand: unmounted; unmounted and something else mounted.
+    await run('umount /srv/cache');
+    expect(await orch.differences('drift')).toEqual([['/srv/cache', 'update', 'mounted']]);
+    expect(failures(await orch.apply())).toEqual({});
+    await run('umount /srv/cache; mkdir -p /srv/there; mount --bind /srv/there /srv/cache');
+    expect(await orch.differences('drift')).toEqual([['/srv/cache', 'update', 'type']]);
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await shown('/srv/cache')).toBe('tmpfs tmpfs ro,noexec,relatime');
+    await isSettled();
+
+    // It goes with its line, and nothing else does.
+    expect(await applied(entry('file-unix', { path: '/etc/kept', content: '' }))).toEqual({});
+    expect(await shown('/srv/cache')).toBe('');
+    expect(await fstab()).toBe(FSTAB);
+    expect(await run('ls -A /srv/cache; systemctl show -P LoadState srv-cache.mount')).toBe('not-found');
+    await isSettled();
+  });
+
+  it('hold over a start of the machine', async () => {
+    await run('mkdir -p "/srv/with space/in it" && echo here >"/srv/with space/in it/file"');
+    const entries = [cache(['size=8m'], { path: '/srv/a b' }), bind('/srv/with space/in it', ['bind', 'ro'])];
+    expect((await appliedAsPlanned(...entries)).map(([path]) => path)).toEqual(['/srv/a b', '/srv/shown']);
+    expect(await fstab()).toBe(
+      `${FSTAB}\ntmpfs /srv/a\\040b tmpfs size=8m 0 0\n/srv/with\\040space/in\\040it /srv/shown none bind,ro 0 0`,
+    );
+    expect(await shown('/srv/shown', 'VFS-OPTIONS')).toBe('ro,relatime');
+    await isSettled();
+    await host.reboot();
+    expect(await run('cat /srv/shown/file; findmnt -rn -o FSTYPE --mountpoint "/srv/a b"')).toBe('here\ntmpfs');
+    await isSettled();
+    expect(await applied()).toEqual({});
+    expect(await fstab()).toBe(FSTAB);
+    await run('rmdir "/srv/a b" && rm -r "/srv/with space"');
+  });
+
+  it('show other directories, and are mounted anew where another one is wanted', async () => {
+    await run('mkdir -p /srv/one /srv/two && echo one >/srv/one/file && echo two >/srv/two/file');
+    expect(await appliedAsPlanned(bind('/srv/one'))).toEqual([['/srv/shown', 'create', 'mounted,at_boot']]);
+    await isSettled();
+    expect(await appliedAsPlanned(bind('/srv/two'))).toEqual([['/srv/shown', 'update', 'source,at_boot']]);
+    expect(await run('cat /srv/shown/file; findmnt -rn --mountpoint /srv/shown | wc -l')).toBe('two\n1');
+    await isSettled();
+    await run('umount /srv/shown && mount --bind /srv/one /srv/shown');
+    expect(await orch.differences('drift')).toEqual([['/srv/shown', 'update', 'source']]);
+    expect(failures(await orch.apply())).toEqual({});
+    expect(await run('cat /srv/shown/file')).toBe('two');
+
+    // A mount in use stays, and so does its line.
+    await run('cd /srv/shown && (setsid sleep 300 </dev/null >/dev/null 2>&1 & echo $! >/run/user-of-mount)');
+    const before = await fstab();
+    const inUse = {
+      '/srv/shown':
+        'busy: /srv/shown is in use, so it stays mounted, and nothing was changed; "fuser -vm /srv/shown" names the programs and "findmnt -R /srv/shown" what is mounted in it; stop them, and apply again',
+    };
+    expect(await applied(bind('/srv/two', ['bind']), entry('file-unix', { path: '/etc/kept', content: '1' }))).toEqual(
+      {},
+    );
+    expect(await applied(absent('mount-linux', { path: '/srv/shown' }))).toEqual(inUse);
+    expect(await fstab()).toBe(before);
+    expect(await applied()).toEqual(inUse);
+    expect(await fstab()).toBe(before);
+    await run(
+      'kill "$(cat /run/user-of-mount)"; while umount /srv/shown 2>/dev/null; [ -d /proc/$(cat /run/user-of-mount) ]; do sleep 0.1; done',
+    );
+    await run('mountpoint -q /srv/shown || mount --bind /srv/two /srv/shown');
+
+    // Something else is mounted there by hand when the module no longer names it.
+    await run('umount /srv/shown && mount --bind /srv/one /srv/shown');
+    expect(await applied()).toEqual({});
+    expect(await run('cat /srv/shown/file')).toBe('one');
+    expect(await fstab()).toBe(FSTAB);
+    expect(await applied(absent('mount-linux', { path: '/srv/shown' }))).toEqual({});
+    expect(await run('ls -A /srv/shown')).toBe('');
+    await isSettled();
+  });
+
+  it('are made before what lies in them, which waits where a mount fails', async () => {
+    const inside = entry('file-unix', { path: '/srv/cache/inner/deep/file', content: 'x' });
+    const inner = mount({ path: '/srv/cache/inner', source: 'tmpfs', type: 'tmpfs' });
+    const owned = entry('directory-unix', { path: '/srv/cache', mode: '0750' });
+    expect((await appliedAsPlanned(cache(['size=8m']), owned, inner, inside)).map(([path]) => path)).toEqual([
+      '/srv/cache',
+      '/srv/cache',
+      '/srv/cache/inner',
+      '/srv/cache/inner/deep/file',
+    ]);
+    expect(await run('findmnt -rn -o TARGET -T /srv/cache/inner/deep/file; stat -c %a /srv/cache')).toBe(
+      '/srv/cache/inner\n750',
+    );
+    await isSettled();
+    expect(await applied()).toEqual({});
+    expect(await run('ls -A /srv/cache')).toBe('');
+
+    const wrong = await applied(cache(['size=8m', 'nothing=1']), inside);
+    expect(wrong).toMatchObject({
+      '/srv/cache': expect.stringMatching(/^value_unknown: tmpfs cannot be mounted as tmpfs with these options; /),
+      '/srv/cache/inner/deep/file': expect.stringMatching(/^dependency_failed: /),
+    });
+    expect(await run('ls -A /srv/cache')).toBe('');
+    expect(await fstab()).toBe(FSTAB);
+  });
+
+  it('stay only in the file, or are absent', async () => {
+    expect(await appliedAsPlanned(cache(['noauto']))).toEqual([['/srv/cache', 'create', 'at_boot']]);
+    expect(await fstab()).toBe(`${FSTAB}\ntmpfs /srv/cache tmpfs noauto 0 0`);
+    await run('mkdir /srv/cache && mount /srv/cache');
+    await isSettled();
+    expect(await appliedAsPlanned(cache(['noauto'], { mounted: false }))).toEqual([
+      ['/srv/cache', 'update', 'mounted'],
+    ]);
+    expect(await shown('/srv/cache')).toBe('');
+    await isSettled();
+    expect(await applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
+    expect(await fstab()).toBe(FSTAB);
+    await run('mount -t tmpfs one /srv/cache; mount -t tmpfs two /srv/cache; echo "x /srv/cache/ auto" >>/etc/fstab');
+    expect(await applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
+    expect(await shown('/srv/cache')).toBe('');
+    expect(await fstab()).toBe(`${FSTAB}\n`.trimEnd());
+    await isSettled();
+  });
+
+  it('that were there before are taken over, and left when the module no longer names them', async () => {
+    await run('mkdir /srv/cache && mount -t tmpfs -o size=8m tmpfs /srv/cache');
+    await run("printf '\\ntmpfs\\t/srv/cache/\\ttmpfs\\tsize=8m\\n' >>/etc/fstab");
+    const before = await fstab();
+    expect(await applied(cache(['size=8m']))).toEqual({});
+    expect(await fstab()).toBe(before);
+    await isSettled();
+    expect(await applied()).toEqual({});
+    expect(await fstab()).toBe(before);
+    expect(await shown('/srv/cache')).toBe('tmpfs tmpfs rw,relatime');
+  });
+
+  it('say what is in the way, and change nothing', async () => {
+    await run(`mkdir -p /srv/cache /srv/one && touch /srv/cache/held /srv/file && ln -sfn /srv /srv/link
+      mkdir -p /home/eve/mine && chown eve /home/eve/mine`);
+    const at = (path: string, source = 'tmpfs', type = 'tmpfs', more: Body = {}) =>
+      mount({ path, source, type, ...more });
+    const wrong = [
+      at('/srv/cache'),
+      at('/srv/file'),
+      at('/srv/link/below'),
+      at('/srv/link'),
+      at('/home/eve/mine/disk'),
+      at('/tmp/disk'),
+      at('/srv/one', '/dev/nothing', 'ext4'),
+      at('/srv/two', 'UUID=0000-0000', 'ext4'),
+      at('/srv/three', '/srv/nothing', 'none', { options: ['bind'] }),
+      at('/srv/four', '/srv/file', 'none', { options: ['bind'] }),
+      at('/srv/five', '/home/eve/mine/dir', 'none', { options: ['bind'] }),
+      at('/srv/six', '/srv/one', 'ext4'),
+    ];
+    const refused = {
+      '/srv/cache':
+        'content_unsuitable: /srv/cache holds 1 entry, which the mount would hide; move them away, or write "non_empty: true"',
+      '/srv/file': 'wrong_type: /srv/file is a file, not a directory',
+      '/srv/link/below': 'unsafe_path: /srv/link is a symlink to /srv; declare the path without links',
+      '/srv/link': 'wrong_type: /srv/link is a symlink to /srv; declare the path that it leads to',
+      '/home/eve/mine/disk':
+        'unsafe_path: /home/eve/mine belongs to eve, so that others could exchange what is mounted, or where; declare paths in directories of root',
+      '/tmp/disk':
+        'unsafe_path: /tmp can be changed by everyone, so that others could exchange what is mounted, or where; declare paths in directories of root',
+      '/srv/one': 'file_missing: /dev/nothing does not exist, so it cannot be mounted',
+      '/srv/two': 'file_missing: no file system of this machine has UUID=0000-0000; "lsblk -f" lists them',
+      '/srv/three': 'file_missing: /srv/nothing does not exist, so it cannot be mounted',
+      '/srv/four': 'wrong_type: /srv/file is a file, and only directories are mounted with bind',
+      '/srv/five': 'file_missing: /home/eve/mine/dir does not exist, so it cannot be mounted',
+      '/srv/six': 'wrong_type: /srv/one is a directory; "options: [bind]" with "type: none" mounts one',
+    };
+    await orch.declare(...wrong);
+    expect(failures(await orch.results('plan'))).toEqual(refused);
+    expect(failures(await orch.apply())).toEqual(refused);
+    expect(await fstab()).toBe(FSTAB);
+    await run('mkdir /home/eve/mine/dir');
+    expect(await applied(at('/srv/five', '/home/eve/mine/dir', 'none', { options: ['bind'] }))).toEqual({
+      '/srv/five': expect.stringMatching(/^unsafe_path: \/home\/eve\/mine belongs to eve/),
+    });
+    expect(await applied(at('/srv/one', 'x', 'nothingfs'))).toEqual({
+      '/srv/one':
+        'value_unknown: the kernel of this machine knows no file system nothingfs; correct the type, or install the package that brings it',
+    });
+    expect(await fstab()).toBe(FSTAB);
+
+    // Over a directory that holds something, where the module says so.
+    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({});
+    expect(await run('ls -A /srv/cache')).toBe('');
+    await isSettled();
+    expect(await applied()).toEqual({});
+    expect(await run('ls -A /srv/cache')).toBe('held');
+
+    await run('printf "\\na /srv/cache tmpfs\\nb /srv/cache tmpfs\\n" >>/etc/fstab');
+    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({
+      '/srv/cache': 'content_unsuitable: lines 6 and 7 of /etc/fstab are both for /srv/cache; take all but one out',
+    });
+    await run('mv /etc/fstab /etc/fstab.real && ln -s fstab.real /etc/fstab');
+    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({
+      '/srv/cache': expect.stringMatching(/^wrong_type: \/etc\/fstab is a symlink to fstab\.real/),
+    });
+    await run('rm /etc/fstab.real /etc/fstab');
+    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({});
+    expect(await run('stat -c "%a %U" /etc/fstab; cat /etc/fstab')).toBe(
+      '644 root\ntmpfs /srv/cache tmpfs size=8m 0 0',
+    );
+    expect(await applied()).toEqual({});
+  });
+
+  it('are those of root: an ordinary user is refused with the reason', async () => {
+    const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
+    await eve.declare(cache(['size=8m']));
+    const refused = {
+      '/srv/cache':
+        'permission_denied: only root mounts and unmounts file systems; run the agent as root, or leave this resource out',
+    };
+    expect(failures(await eve.results('plan'))).toEqual(refused);
+    expect(failures(await eve.apply())).toEqual(refused);
+  });
+});
