@@ -104,7 +104,8 @@ export const mountLinux = defineResource<AnyMount, MountHave>({
         ]
       : []),
   ],
-  above: aboveUnixPath,
+  // A directory that orch makes for the mount goes after it.
+  above: ({ path }) => [{ family: 'path', identity: path }, ...aboveUnixPath({ path })],
   read,
   exists: ({ hasLine, entries }) => hasLine || !('code' in entries || entries.length === 0),
 
@@ -119,7 +120,7 @@ export const mountLinux = defineResource<AnyMount, MountHave>({
     const live = planLive(want, have, line?.entry ?? null, context);
     if ('action' in live) return live;
     const isWritten = line !== null && isSameEntry(line.entry, entry);
-    if (live.steps.length === 0 && isWritten) return { action: 'none' };
+    if (live.unmounts.length + live.mounts.length === 0 && isWritten) return { action: 'none' };
     if (context.sensitive) {
       return unsuitable(
         `everyone can read ${FSTAB}, so no secret is written into it; put it into a file-unix with mode "0600", and name that in an option, such as credentials=/etc/share.cred`,
@@ -141,7 +142,7 @@ export const mountLinux = defineResource<AnyMount, MountHave>({
     return {
       action: line === null && have.entries.length === 0 ? 'create' : 'update',
       changes,
-      steps: isMoved ? [...write, ...live.steps] : [...live.steps, ...write],
+      steps: isMoved ? [...live.unmounts, ...write, ...live.mounts] : [...live.unmounts, ...live.mounts, ...write],
       ...live.makes,
       ...(live.reason === undefined ? {} : { reason: live.reason }),
       unmet: {
@@ -240,12 +241,13 @@ const entryOf = (want: AnyMount): FstabEntry => ({
 /** What is done to the running machine. */
 interface Live {
   readonly changes: readonly FieldChange[];
-  readonly steps: readonly Step[];
+  readonly unmounts: readonly Step[];
+  readonly mounts: readonly Step[];
   readonly makes?: { readonly makes?: readonly string[] };
   readonly reason?: string;
 }
 
-const NOTHING: Live = { changes: [], steps: [] };
+const NOTHING: Live = { changes: [], unmounts: [], mounts: [] };
 
 /** @param line the entry that /etc/fstab has for the path */
 function planLive(want: AnyMount, have: MountHave, line: FstabEntry | null, context: PlanContext): Live | Decision {
@@ -255,7 +257,7 @@ function planLive(want: AnyMount, have: MountHave, line: FstabEntry | null, cont
   const wanted = want.mounted ?? (isMountedByOthers(optionsOf(want)) ? null : true);
   if (wanted === false) {
     const changes = entries.length === 0 ? [] : [{ field: 'mounted', before: 'true', after: 'false' }];
-    return { changes, steps: entries.map(() => unmounting(path)) };
+    return { changes, unmounts: entries.map(() => unmounting(path)), mounts: [] };
   }
   if (last === undefined) return wanted === null ? NOTHING : planNew(want, have, context);
   if (wanted === null && last.type === 'autofs') return NOTHING;
@@ -264,12 +266,15 @@ function planLive(want: AnyMount, have: MountHave, line: FstabEntry | null, cont
     const problem = problemOfSource(want, have, context);
     if (problem !== null) return problem;
     const changes = isOther
-      ? [{ field: 'source', before: last.source, after: want.source ?? null }]
+      ? [{ field: 'source', before: shownSource(last), after: want.source ?? null }]
       : [{ field: 'type', before: last.type, after: want.type ?? null }];
-    return { changes, steps: [unmounting(path), mounting(want, optionsOf(want).join(','))] };
+    return { changes, unmounts: [unmounting(path)], mounts: [mounting(want, optionsOf(want).join(','))] };
   }
   return planOptions(want, last, line);
 }
+
+/** Bind mounts have the source of their file system, so that the directory in it says more. */
+const shownSource = ({ source, root }: MountEntry): string => (root === '/' ? source : `${source}[${root}]`);
 
 /** Changes the options of a mount without unmounting it, because that would take the file system from its users. */
 function planOptions(want: AnyMount, last: MountEntry, line: FstabEntry | null): Live {
@@ -285,7 +290,8 @@ function planOptions(want: AnyMount, last: MountEntry, line: FstabEntry | null):
   if (difference === null && added.length === 0) return { ...NOTHING, ...reason };
   return {
     changes: difference === null ? [] : [{ field: 'options', ...difference }],
-    steps: [mounting(want, remountOptions(options))],
+    unmounts: [],
+    mounts: [mounting(want, remountOptions(options))],
     ...reason,
   };
 }
@@ -296,11 +302,11 @@ function planNew(want: AnyMount, have: MountHave, context: PlanContext): Live | 
   const problem = problemOfSource(want, have, context);
   if (problem !== null) return problem;
   const mounted = { field: 'mounted', before: 'false', after: 'true' };
-  const steps = [mounting(want, optionsOf(want).join(','))];
+  const mounts = [mounting(want, optionsOf(want).join(','))];
   switch (place.type) {
     case 'directory': {
       const count = place.entries?.length ?? null;
-      if (count === 0 || want.non_empty === true) return { changes: [mounted], steps };
+      if (count === 0 || want.non_empty === true) return { ...NOTHING, changes: [mounted], mounts };
       const held = count === null ? 'many entries' : `${count} ${count === 1 ? 'entry' : 'entries'}`;
       return unsuitable(
         `${path} holds ${held}, which the mount would hide; move them away, or write "non_empty: true"`,
@@ -314,7 +320,7 @@ function planNew(want: AnyMount, have: MountHave, context: PlanContext): Live | 
       const missing = isUnderMount ? NO_MISSING_PARENTS : findMissingParents({ path }, place, context, UNIX_RULES);
       if (missing.refusal) return missing.refusal;
       const make: Step = { do: 'make-directory', path, owner: null, group: null, mode: null, ...missing.parents };
-      return { changes: [...missing.changes, mounted], steps: [make, ...steps], makes: missing.makes };
+      return { ...NOTHING, changes: [...missing.changes, mounted], mounts: [make, ...mounts], makes: missing.makes };
     }
     case 'unreadable':
       return { action: 'fail', code: place.code, message: place.message };

@@ -305,6 +305,31 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
     await sh('umount /sys/module; rm /usr/sbin/modprobe');
   });
 
+  it('brings mounts back, and /etc/fstab as it was', async () => {
+    await sh(`mkdir -p /srv/kept /srv/shown /srv/gone && echo kept >/srv/kept/file && mount -t tmpfs -o size=8m,noatime,nosuid tmpfs /srv/gone
+      mount --bind -o ro /srv/kept /srv/shown
+      printf '# static\\ntmpfs /srv/gone tmpfs size=8m 0 0' >/etc/fstab && echo kept >/srv/gone/file`);
+    const all = () =>
+      sh(
+        'cat /etc/fstab /srv/gone/file /srv/shown/file; findmnt -rn -o TARGET,SOURCE,VFS-OPTIONS,SIZE | grep /srv/; ls /srv',
+      );
+    const before = await all();
+    await declare(
+      entry('mount-linux', { path: '/srv/gone', source: 'tmpfs', type: 'tmpfs', options: ['size=16m', 'noexec'] }),
+      entry('mount-linux', { path: '/srv/new/place', source: 'tmpfs', type: 'tmpfs' }),
+      absent('mount-linux', { path: '/srv/shown' }),
+      script(
+        'mountpoint -q /srv/new/place && ! mountpoint -q /srv/shown && findmnt -O noexec /srv/gone >/dev/null && exit 3',
+      ),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect(run.restored).toMatchObject({ restored: 3, not_restored: 1 });
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+    await sh('umount /srv/gone /srv/shown');
+  });
+
   it('brings the hash and the keys of users back, and entries of cron', async () => {
     const key = (name: string) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${'x'.repeat(43)} ${name}`;
     await sh(`useradd -m -c Old -G adm ida; useradd -m jon; echo 'ida:$6$a$old' | chpasswd -e

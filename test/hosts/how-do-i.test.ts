@@ -14,6 +14,8 @@ import { startVendor, type Vendor, vendorTools } from './vendor.js';
 const ONLY_PLANNED: Readonly<Record<string, string>> = {
   'swap file': 'a container has no swap of its own, and swappiness is that of the whole machine',
   'load a kernel module': 'a container loads no module',
+  'mount a disk': 'a container has no disk, and a device that is missing is a failure of the plan',
+  'network share': 'the host reaches no server of files',
   GRUB: 'a container has no boot loader',
   'apt use a proxy': 'the host reaches no proxy, and the other answers install packages',
 };

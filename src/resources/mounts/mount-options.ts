@@ -54,8 +54,11 @@ const EFFECTS: Readonly<Record<string, Partial<MountFlags>>> = {
   group: { nosuid: true, nodev: true },
 };
 
-const flagsOf = (options: readonly string[], base: MountFlags = DEFAULTS): MountFlags =>
-  options.reduce<MountFlags>((flags, option) => ({ ...flags, ...own(EFFECTS, option) }), base);
+function flagsOf(options: readonly string[], base: MountFlags = DEFAULTS): MountFlags {
+  const flags = { ...base };
+  for (const option of options) Object.assign(flags, own(EFFECTS, option));
+  return flags;
+}
 
 const own = <T>(map: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(map, key) ? map[key] : undefined;
