@@ -132,8 +132,8 @@ export class Engine implements Service {
     this.deadlines = new OperationDeadlines(operations);
     this.modules = new ModuleService({ ...options, followers });
     this.values = new ValueService({ ...options, assignments, current, contents, values });
-    this.sources = (sources) => current.read(sources);
-    this.oneOff = (requested, sent) => readOneOffValues({ db, parser, current }, requested, sent);
+    this.sources = (sources, operatorId) => current.read(sources, operatorId);
+    this.oneOff = (...request) => readOneOffValues({ db, parser, current }, ...request);
     this.assignments = new Assignments({ ...options, current });
     this.applies = new Applies({ ...shared, sessions, live, records, driver });
     this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents });

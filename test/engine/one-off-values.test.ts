@@ -64,7 +64,7 @@ async function fleet(mode: 'manual' | 'on-connect' | 'enforce' = 'enforce') {
 const rolloutOf = async (bench: Bench, agents: readonly ScriptedAgent[], set: readonly string[] = []) => ({
   target: { kind: 'agents' as const, nodeIds: agents.map(({ nodeId }) => nodeId) },
   modules: [],
-  oneOff: await bench.engine.oneOff({ set: [...set] }, []),
+  oneOff: await bench.engine.oneOff({ set: [...set] }, [], ALICE.actor.id),
   pace: DEFAULT_PACE,
   limits: NO_LIMITS,
   expect: null,
@@ -100,7 +100,10 @@ describe('values of an apply', () => {
     const refused = await rejection(bench.apply(two, [], { values }));
     expect(refused).toMatchObject({ code: 'invalid_values', hint: expect.stringContaining('web') });
     expect(refused.message).toContain('none of these values concerns web-b');
-    const request = { ...(await rolloutOf(bench, [one, two])), oneOff: await bench.engine.oneOff(values, []) };
+    const request = {
+      ...(await rolloutOf(bench, [one, two])),
+      oneOff: await bench.engine.oneOff(values, [], ALICE.actor.id),
+    };
     const run = await bench.engine.rollouts.apply(request, ALICE);
     await bench.while(bench.engine.rollouts.settled(run, new AbortController().signal));
     const { operations } = await bench.engine.operations.list({
@@ -394,11 +397,15 @@ describe('the history of a value set', () => {
     await upload(bench, 'prod', entry(2));
     expect(await upload(bench, 'prod', entry(2))).toMatchObject({ changed: false, revision: 2 });
     await values.remove('prod', ALICE);
-    const removed = await rejection(values.get('prod'));
+    const removed = await rejection(values.get('prod', null, ALICE.actor.id));
     expect(removed).toMatchObject({ code: 'values_not_found', hint: expect.stringContaining('revisions prod') });
-    expect(await values.get('prod', 1)).toMatchObject({ revision: 1, modules: ['web'], content: expect.any(String) });
-    expect((await rejection(values.get('prod', 3))).message).toContain('is its removal');
-    expect((await rejection(values.get('prod', 9))).code).toBe('values_not_found');
+    expect(await values.get('prod', 1, ALICE.actor.id)).toMatchObject({
+      revision: 1,
+      modules: ['web'],
+      content: expect.any(String),
+    });
+    expect((await rejection(values.get('prod', 3, ALICE.actor.id))).message).toContain('is its removal');
+    expect((await rejection(values.get('prod', 9, ALICE.actor.id))).code).toBe('values_not_found');
     expect(await upload(bench, 'prod', entry(3))).toMatchObject({ revision: 4 });
     const revisions = await values.revisions('prod');
     expect(revisions.map(({ revision, sha256 }) => [revision, sha256 === null])).toEqual([
@@ -408,7 +415,7 @@ describe('the history of a value set', () => {
       [1, false],
     ]);
     expect(new Set(revisions.map(({ uploaded_by }) => uploaded_by))).toEqual(new Set([ALICE.actor.id]));
-    expect((await values.get('prod')).content).toContain('workers: 3');
+    expect((await values.get('prod', null, ALICE.actor.id)).content).toContain('workers: 3');
     const fault = await rejection(values.revisions('none'));
     expect(isFault(fault, 'values_not_found')).toBe(true);
   });

@@ -32,8 +32,8 @@ describe('the parser in threads', () => {
   it('says the same as the one of this thread', async () => {
     const { pool } = await open();
     for (const text of [SMALL, WRONG, '', '[[[']) {
-      const expected = await inlineParser.parse(text);
-      expect(await pool.parse(text)).toEqual(JSON.parse(JSON.stringify(expected)));
+      const expected = await inlineParser.parse(text, {}, null);
+      expect(await pool.parse(text, {}, null)).toEqual(JSON.parse(JSON.stringify(expected)));
       const pointers = ['/name', '/resources/0', '/none'];
       expect(await pool.locate(text, pointers)).toEqual(await inlineParser.locate(text, pointers));
     }
@@ -41,10 +41,10 @@ describe('the parser in threads', () => {
 
   it('leaves this thread free meanwhile', async () => {
     const { pool } = await open();
-    await pool.parse(SMALL);
+    await pool.parse(SMALL, {}, null);
     let turns = 0;
     let isOver = false;
-    const parsing = pool.parse(LARGE).finally(() => {
+    const parsing = pool.parse(LARGE, {}, null).finally(() => {
       isOver = true;
     });
     while (!isOver) {
@@ -58,8 +58,8 @@ describe('the parser in threads', () => {
 
   it('fails only the text that breaks its thread', async () => {
     const { pool, errors } = await open({ threads: 1, heap: 22 });
-    const broken = rejectionOf(pool.parse(LARGEST));
-    const next = pool.parse(SMALL);
+    const broken = rejectionOf(pool.parse(LARGEST, {}, null));
+    const next = pool.parse(SMALL, {}, null);
     expect(await broken).toContain('broke down');
     expect((await next).definition?.name).toBe('small');
     expect(errors).toEqual(['a thread that parses modules broke down']);
@@ -67,16 +67,38 @@ describe('the parser in threads', () => {
 
   it('ends a thread whose text takes too long, and goes on with another', async () => {
     const { pool } = await open({ threads: 1, timeoutMs: 1 });
-    expect(await rejectionOf(pool.parse(LARGE))).toContain('it took too long');
+    expect(await rejectionOf(pool.parse(LARGE, {}, null))).toContain('it took too long');
   });
 
   it('refuses more than may wait, and everything when it stops', async () => {
     const { pool } = await open({ threads: 1, waiting: 2 });
-    const texts = [pool.parse(LARGE), pool.parse(LARGE), pool.parse(LARGE)].map(reasonOf);
-    expect(await reasonOf(pool.parse(SMALL))).toMatchObject({ code: 'rate_limited', data: { retry_after: 5 } });
+    const texts = [pool.parse(LARGE, {}, null), pool.parse(LARGE, {}, null), pool.parse(LARGE, {}, null)].map(reasonOf);
+    expect(await reasonOf(pool.parse(SMALL, {}, null))).toMatchObject({
+      code: 'rate_limited',
+      data: { retry_after: 5 },
+    });
     await pool.stop();
     for (const reason of await Promise.all(texts)) expect(reason).toMatchObject({ code: 'shutting_down' });
-    expect(await reasonOf(pool.parse(SMALL))).toMatchObject({ code: 'shutting_down' });
+    expect(await reasonOf(pool.parse(SMALL, {}, null))).toMatchObject({ code: 'shutting_down' });
+  });
+});
+
+describe('texts that wait for a thread', () => {
+  it('of one operator take no more than their share, so that those of others are read', async () => {
+    const { pool } = await open({ threads: 1, waiting: 8, waitingOfOperator: 2 });
+    // The first one has the thread.
+    const greedy = [1, 2, 3].map(() => pool.parse(LARGE, {}, 'greedy'));
+    const refusal = {
+      code: 'rate_limited',
+      message: 'too many modules of your operator are being read at the same time',
+      data: { retry_after: 5 },
+    };
+    expect(await reasonOf(pool.parse(SMALL, {}, 'greedy'))).toMatchObject(refusal);
+    expect(await reasonOf(pool.parseValues('', 'greedy'))).toMatchObject(refusal);
+    const others = [pool.parse(SMALL, {}, 'other'), pool.parse(SMALL, {}, null)];
+    expect((await Promise.all(others)).map(({ definition }) => definition?.name)).toEqual(['small', 'small']);
+    expect((await Promise.all(greedy)).map(({ definition }) => definition?.name)).toEqual(['large', 'large', 'large']);
+    expect((await pool.parse(SMALL, {}, 'greedy')).definition?.name).toBe('small');
   });
 });
 

@@ -43,10 +43,13 @@ describe('a plan', () => {
     await bench.upload('base', { '/base': 'x' });
     await bench.engine.assignments.create({ name: 'all', modules: ['base'], selector: '*', description: null }, ALICE);
     const site = moduleText('site', { '/a': 'sent' });
-    const sent = await bench.engine.sources([
-      { name: 'site', content: site },
-      { name: 'base', content: moduleText('base', { '/base': 'sent' }) },
-    ]);
+    const sent = await bench.engine.sources(
+      [
+        { name: 'site', content: site },
+        { name: 'base', content: moduleText('base', { '/base': 'sent' }) },
+      ],
+      ALICE.actor.id,
+    );
     const nothing = () => undefined;
     const { signal } = new AbortController();
     const request = { nodeId: agent.nodeId, modules: [], sent, signal, onStarted: nothing, onResult: nothing };
@@ -91,18 +94,25 @@ describe('a plan', () => {
   it('refuses texts that are no modules, have another name or come twice', async () => {
     const { engine } = await openBench();
     const content = moduleText('site', FILES);
-    expect(await rejection(engine.sources([{ name: 'site', content: 'name: site\nx: 1\n' }]))).toMatchObject({
+    expect(
+      await rejection(engine.sources([{ name: 'site', content: 'name: site\nx: 1\n' }], ALICE.actor.id)),
+    ).toMatchObject({
       code: 'invalid_module',
       errors: [{ path: '/x', line: 2 }],
     });
-    await engine.sources([{ name: 'site', content }]);
-    expect(await rejection(engine.sources([{ name: 'other', content }]))).toMatchObject({ code: 'invalid_module' });
+    await engine.sources([{ name: 'site', content }], ALICE.actor.id);
+    expect(await rejection(engine.sources([{ name: 'other', content }], ALICE.actor.id))).toMatchObject({
+      code: 'invalid_module',
+    });
     expect(
       await rejection(
-        engine.sources([
-          { name: 'site', content },
-          { name: 'site', content },
-        ]),
+        engine.sources(
+          [
+            { name: 'site', content },
+            { name: 'site', content },
+          ],
+          ALICE.actor.id,
+        ),
       ),
     ).toMatchObject({
       code: 'invalid_body',

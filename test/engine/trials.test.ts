@@ -122,7 +122,7 @@ describe('an apply of a text whose module others follow', () => {
 
   it('leaves nothing behind when the agent refuses it', async () => {
     const { bench, one, two } = await fleet();
-    const plan = bench.engine.sources([site('2')]).then((sent) =>
+    const plan = bench.engine.sources([site('2')], ALICE.actor.id).then((sent) =>
       bench.engine.plans.plan(
         {
           nodeId: one.nodeId,
@@ -261,7 +261,7 @@ describe('an apply of a text whose module no other agent follows', () => {
 
 describe('a rollout with a text', () => {
   const begin = async (bench: Bench, content: string, agents: readonly ScriptedAgent[]) => {
-    const sent = await bench.engine.sources([site(content)]);
+    const sent = await bench.engine.sources([site(content)], ALICE.actor.id);
     return bench.engine.rollouts.apply({ ...applyOf(agents), sent }, ALICE);
   };
 
@@ -283,7 +283,7 @@ describe('a rollout with a text', () => {
     await bench.apply(one, [], { sources: [site('2')] });
     const failing = { name: 'site', content: moduleText('site', { '/site': '3', '/more': '1' }) };
     one.mishaps.set('/more', 'fail');
-    const sent = await bench.engine.sources([failing]);
+    const sent = await bench.engine.sources([failing], ALICE.actor.id);
     const pace = { ...DEFAULT_PACE, canary: 1, onFailure: 'revert' as const };
     const run = await bench.engine.rollouts.apply({ ...applyOf([one, two]), pace, sent }, ALICE);
     await wait(bench);
@@ -297,7 +297,7 @@ describe('a rollout with a text', () => {
   it('keeps the text over a restart, for agents that were away', async () => {
     const { bench, one, two } = await fleet();
     await bench.leave(one);
-    const sent = await bench.engine.sources([site('2')]);
+    const sent = await bench.engine.sources([site('2')], ALICE.actor.id);
     const pace = { ...DEFAULT_PACE, whenOnlineSecs: 3600 };
     await bench.engine.rollouts.apply({ ...applyOf([one]), pace, sent }, ALICE);
     await bench.settle();

@@ -190,7 +190,7 @@ describe('values of inputs', () => {
     await upload(bench, 'prod', entry);
     const looksLike = [{ line: 1, message: 'the name looks like that of the value set "prod"' }];
     const content = `values:\n  - ${entry}\n`;
-    expect((await bench.engine.values.preview('Prod', content)).warnings).toMatchObject(looksLike);
+    expect((await bench.engine.values.preview('Prod', content, ALICE.actor.id)).warnings).toMatchObject(looksLike);
     expect((await upload(bench, 'Prod', entry)).warnings).toMatchObject(looksLike);
     const changed = await upload(bench, 'Prod', '{when: {}, shared: {domain: other}}');
     expect(changed).toMatchObject({ changed: true, warnings: [] });

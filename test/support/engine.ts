@@ -339,14 +339,14 @@ export class Bench {
   /** Starts an apply without waiting for it. */
   async start(agent: ScriptedAgent, modules: readonly string[], more: StartOptions = {}) {
     const { allowRemovals = null, confirmSecs = null, keepsSnapshot, putsBack } = more;
-    const sent = await this.engine.sources(more.sources ?? []);
+    const sent = await this.engine.sources(more.sources ?? [], ALICE.actor.id);
     const request = {
       ...(keepsSnapshot === undefined ? {} : { keepsSnapshot }),
       ...(putsBack === undefined ? {} : { putsBack }),
       nodeId: agent.nodeId,
       modules,
       sent,
-      oneOff: await this.engine.oneOff(more.values, sent),
+      oneOff: await this.engine.oneOff(more.values, sent, ALICE.actor.id),
       to: more.to ?? null,
       limits: { ...NO_LIMITS, allowRemovals, confirmSecs },
       expect: more.expect ?? null,
@@ -368,7 +368,7 @@ export class Bench {
     values: Parameters<Engine['oneOff']>[0] = null,
   ) {
     const nothing = () => undefined;
-    const oneOff = await this.engine.oneOff(values, []);
+    const oneOff = await this.engine.oneOff(values, [], ALICE.actor.id);
     const request = { nodeId: agent.nodeId, modules, oneOff, signal, onStarted: nothing, onResult: nothing };
     return this.while(this.engine.plans.plan(request, ALICE));
   }

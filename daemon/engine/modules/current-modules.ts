@@ -153,12 +153,13 @@ export class CurrentModules {
    * Parses texts that came with a request. Throws `invalid_module` with every mistake of the first invalid text, `file_not_found`,
    * or `invalid_body` for a duplicate name.
    */
-  async read(sources: readonly ModuleSource[]): Promise<readonly SentModule[]> {
+  async read(sources: readonly ModuleSource[], operatorId: string): Promise<readonly SentModule[]> {
     const modules = new Map<string, SentModule>();
     for (const { name, content, files, replaces } of sources) {
       if (modules.has(name)) throw new Fault('invalid_body', `/sources has the module "${name}" twice`);
       const sha256 = digestOf(content, files ?? {});
-      const { positions: _, ...prepared } = this.cached(sha256) ?? (await this.parse(name, content, files ?? {}));
+      const { positions: _, ...prepared } =
+        this.cached(sha256) ?? (await this.parse(name, content, files ?? {}, operatorId));
       requireName(name, prepared.definition);
       const base = replaces == null ? {} : { replaces: replaces === NO_REVISION ? null : replaces };
       modules.set(name, { name, sha256, stored: null, content, ...base, ...prepared });
@@ -208,9 +209,9 @@ export class CurrentModules {
     return this.prepare(sha256, row.definition);
   }
 
-  private async parse(name: string, content: string, digests: FileDigests): Promise<Prepared> {
+  private async parse(name: string, content: string, digests: FileDigests, operatorId: string): Promise<Prepared> {
     const files = await this.files.attach(digests);
-    const { definition, sha256 } = await checkUpload(this.parser, { name, content, files });
+    const { definition, sha256 } = await checkUpload(this.parser, { name, content, files, operatorId });
     return this.prepare(sha256, definition);
   }
 

@@ -120,7 +120,8 @@ export class ModuleService {
    */
   async upload({ name, content, replaces, ...upload }: Upload, context: RequestContext): Promise<Uploaded> {
     const files = await this.options.files.attach(upload.files ?? {});
-    const { definition, sha256, place, ...checked } = await checkUpload(this.options.parser, { name, content, files });
+    const sent = { name, content, files, operatorId: context.actor.id };
+    const { definition, sha256, place, ...checked } = await checkUpload(this.options.parser, sent);
     const uploaded = { uploaded_at: this.options.clock.now(), uploaded_by: context.actor.id };
     const own = [...checked.warnings, ...(await valueWarnings(this.options.db, definition, place))];
     let warnings: readonly Warning[] = own;

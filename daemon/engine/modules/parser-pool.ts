@@ -21,6 +21,8 @@ export interface ParserPoolOptions extends Pick<Core, 'logger'> {
   readonly threads?: number;
   /** Maximum number of texts that wait for a thread. */
   readonly waiting?: number;
+  /** Maximum number of those of one operator, so that none takes the places of all. */
+  readonly waitingOfOperator?: number;
   /** Heap limit of a thread, in megabytes. */
   readonly heap?: number;
   /** Idle time after which a thread ends to free its memory, in milliseconds. */
@@ -29,10 +31,19 @@ export interface ParserPoolOptions extends Pick<Core, 'logger'> {
   readonly timeoutMs?: number;
 }
 
-const STANDARD = { threads: 2, waiting: 64, heap: 512, idleAfter: 10_000, timeoutMs: 60_000 } as const;
+const STANDARD = {
+  threads: 2,
+  waiting: 64,
+  waitingOfOperator: 16,
+  heap: 512,
+  idleAfter: 10_000,
+  timeoutMs: 60_000,
+} as const;
 
 interface Job {
   readonly task: ParserTask;
+  /** Null for a text that no operator sent. */
+  readonly operatorId: string | null;
   readonly resolve: (answer: string) => void;
   readonly reject: (error: Error) => void;
 }
@@ -68,25 +79,28 @@ export class ParserPool implements TextParser, Service {
   }
 
   /** Parses a text. Throws `rate_limited` when too many texts wait, `shutting_down`, and an Error when the thread crashes. */
-  async parse(content: string, files: AttachedFiles = {}): Promise<ParsedText> {
-    return JSON.parse(await this.run({ what: 'module', content, files, pointers: null }));
+  async parse(content: string, files: AttachedFiles, operatorId: string | null): Promise<ParsedText> {
+    return JSON.parse(await this.run({ what: 'module', content, files, pointers: null }, operatorId));
   }
 
   /** Parses a value set. Throws the same errors as `parse`. */
-  async parseValues(content: string): Promise<ParsedValues> {
-    return JSON.parse(await this.run({ what: 'values', content, files: {}, pointers: null }));
+  async parseValues(content: string, operatorId: string | null): Promise<ParsedValues> {
+    return JSON.parse(await this.run({ what: 'values', content, files: {}, pointers: null }, operatorId));
   }
 
   /** Returns the positions of JSON pointers in a text. Throws the same errors as `parse`. */
   async locate(content: string, pointers: readonly string[]): Promise<readonly Position[]> {
-    return JSON.parse(await this.run({ what: 'module', content, files: {}, pointers }));
+    return JSON.parse(await this.run({ what: 'module', content, files: {}, pointers }, null));
   }
 
-  private run(task: ParserTask): Promise<string> {
+  private run(task: ParserTask, operatorId: string | null): Promise<string> {
     if (this.isStopped) throw stopping();
-    if (this.waiting.length >= this.options.waiting) throw tooMany();
+    const { waiting, waitingOfOperator } = this.options;
+    const own = operatorId === null ? 0 : this.waiting.filter((job) => job.operatorId === operatorId).length;
+    if (own >= waitingOfOperator) throw tooMany('too many modules of your operator');
+    if (this.waiting.length >= waiting) throw tooMany('too many modules');
     return new Promise((resolve, reject) => {
-      this.waiting.push({ task, resolve, reject });
+      this.waiting.push({ task, operatorId, resolve, reject });
       this.assign();
     });
   }
@@ -150,8 +164,8 @@ export class ParserPool implements TextParser, Service {
 
 const stopping = (): Fault => new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' });
 
-const tooMany = (): Fault =>
-  new Fault('rate_limited', 'too many modules are being read at the same time', {
+const tooMany = (what: string): Fault =>
+  new Fault('rate_limited', `${what} are being read at the same time`, {
     hint: 'try again in a moment',
     data: { retry_after: 5 },
   });

@@ -25,11 +25,12 @@ export interface ParsedValues {
   readonly diagnostics: readonly Diagnostic[];
 }
 
+/** Parses texts. One that waits for its turn counts for the operator who sent it; null for none. */
 export interface TextParser {
-  /** Parses a module. @param files those beside it [default: none] */
-  parse(content: string, files?: AttachedFiles): Promise<ParsedText>;
+  /** Parses a module. @param files those beside it */
+  parse(content: string, files: AttachedFiles, operatorId: string | null): Promise<ParsedText>;
   /** Parses a value set. */
-  parseValues(content: string): Promise<ParsedValues>;
+  parseValues(content: string, operatorId: string | null): Promise<ParsedValues>;
   /** Returns the positions in a text for JSON pointers into its definition. */
   locate(content: string, pointers: readonly string[]): Promise<readonly Position[]>;
 }
@@ -67,15 +68,23 @@ interface CheckedModule {
 export const digestOf = (content: string, files?: FileDigests): string =>
   createHash('sha256').update(identityText(content, files)).digest('hex');
 
+interface SentText {
+  readonly name: string;
+  readonly content: string;
+  readonly files: AttachedFiles;
+  /** Operator who sent the text; null for none. */
+  readonly operatorId: string | null;
+}
+
 /**
  * Parses a text. Throws `invalid_module` with every mistake, including a name that differs from the given one, and a file that the
  * module does not use.
  */
 export async function checkUpload(
   parser: TextParser,
-  { name, content, files }: { readonly name: string; readonly content: string; readonly files: AttachedFiles },
+  { name, content, files, operatorId }: SentText,
 ): Promise<CheckedModule> {
-  const { definition, diagnostics, name: place } = await parser.parse(content, files);
+  const { definition, diagnostics, name: place } = await parser.parse(content, files, operatorId);
   const found = diagnostics.map(({ severity, path, message, line, column }) => ({
     severity,
     detail: { path, message, line, column },

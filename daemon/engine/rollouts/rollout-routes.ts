@@ -87,13 +87,13 @@ const getRollout =
 async function plan({ rollouts, sources, oneOff }: RolloutServices, target: RolloutTarget, request: PlanRequest) {
   const { body, context, signal, stream } = request;
   const lines = stream === null ? null : new PlanLines(stream, body.progress === true);
-  const sent = await sources(body.sources ?? []);
+  const sent = await sources(body.sources ?? [], context.actor.id);
   const order = {
     target,
     modules: body.modules ?? [],
     pace: paceOf(body),
     sent,
-    oneOff: await oneOff(body.values, sent),
+    oneOff: await oneOff(body.values, sent, context.actor.id),
     signal,
   };
   const result = await rollouts.plan(order, context, lines);
@@ -103,12 +103,12 @@ async function plan({ rollouts, sources, oneOff }: RolloutServices, target: Roll
 
 async function apply({ rollouts, sources, oneOff }: RolloutServices, target: RolloutTarget, request: ApplyRequest) {
   const { body, context, signal, stream } = request;
-  const sent = await sources(body.sources ?? []);
+  const sent = await sources(body.sources ?? [], context.actor.id);
   const order = {
     target,
     modules: body.modules ?? [],
     sent,
-    oneOff: await oneOff(body.values, sent),
+    oneOff: await oneOff(body.values, sent, context.actor.id),
     pace: paceOf(body),
     limits: limitsOf(body),
     expect: body.expect ?? null,

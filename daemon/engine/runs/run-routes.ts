@@ -47,14 +47,14 @@ const planAgent =
     const write = (line: RunEvent) => {
       written = written.then(() => stream?.(line));
     };
-    const sent = await sources(body.sources ?? []);
+    const sent = await sources(body.sources ?? [], context.actor.id);
     const result = await plans.plan(
       {
         nodeId: params.node_id,
         modules: body.modules,
         to: body.to ?? null,
         sent,
-        oneOff: await oneOff(body.values, sent),
+        oneOff: await oneOff(body.values, sent, context.actor.id),
         signal,
         onStarted: () => write({ event: 'started', operation_id: null }),
         onResult: (resource) => write({ event: 'resource', resource }),
@@ -70,13 +70,13 @@ const applyAgent =
   ({ applies, operations, sources, oneOff }: RunServices): Handler<Routes['applyAgent']> =>
   async ({ params, body, context, signal, stream }) => {
     refuseBoth(body);
-    const sent = await sources(body.sources ?? []);
+    const sent = await sources(body.sources ?? [], context.actor.id);
     const { operation, ...remarks } = await applies.start(
       {
         nodeId: params.node_id,
         modules: body.modules,
         sent,
-        oneOff: await oneOff(body.values, sent),
+        oneOff: await oneOff(body.values, sent, context.actor.id),
         to: body.to ?? null,
         limits: limitsOf(body),
         expect: body.expect ?? null,

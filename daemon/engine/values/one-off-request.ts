@@ -37,6 +37,7 @@ type RequestedValues = { readonly [Member in keyof OneOffTexts]?: OneOffTexts[Me
 export type ReadOneOff = (
   requested: RequestedValues | null | undefined,
   sent: readonly SentModule[],
+  operatorId: string,
 ) => Promise<GivenOneOff | null>;
 
 /**
@@ -47,12 +48,13 @@ export async function readOneOffValues(
   { db, parser, current }: ReaderOptions,
   requested: RequestedValues | null | undefined,
   sent: readonly SentModule[],
+  operatorId: string,
 ): Promise<GivenOneOff | null> {
   const texts = { set: requested?.set ?? [], files: requested?.files ?? [] };
   if (texts.set.length + texts.files.length === 0) return null;
   const files: SetOfFile[] = [];
   for (const { name: path, content } of texts.files) {
-    const { set, diagnostics } = await parser.parseValues(content);
+    const { set, diagnostics } = await parser.parseValues(content, operatorId);
     const errors = diagnostics.filter(({ severity }) => severity === 'error');
     if (set === null || errors.length > 0) throw invalidValues(path, errors);
     files.push({ path, set });

@@ -85,17 +85,17 @@ export class ValueService {
   }
 
   /** Returns the current revision, or an older one that is still kept, also of a removed set. Throws `values_not_found`. */
-  async get(name: string, revision?: number | null): Promise<StoredValueSet> {
+  async get(name: string, revision: number | null, operatorId: string): Promise<StoredValueSet> {
     const { db, parser } = this.options;
     const current = await findValueSet(db, name);
-    if (current !== null && (revision == null || revision === current.revision))
+    if (current !== null && (revision === null || revision === current.revision))
       return { ...entryOf(current), content: current.content };
-    if (revision == null) throw await valuesNotFound(db, name);
+    if (revision === null) throw await valuesNotFound(db, name);
     const row = await findValueSetRevision(db, name, revision);
     if (row === null) throw await valuesNotFound(db, name, revision);
     const { content, sha256, uploaded_at, uploaded_by } = row;
     if (content === null || sha256 === null) throw removedRevision(name, revision);
-    const { set } = await parser.parseValues(content);
+    const { set } = await parser.parseValues(content, operatorId);
     return { ...entryOf({ name, revision, sha256, set, uploaded_at, uploaded_by }), content };
   }
 
@@ -111,10 +111,10 @@ export class ValueService {
    * Returns whom an upload would reach, or for null the removal. Throws `invalid_name`, `invalid_values`,
    * `values_conflict` and `values_not_found`.
    */
-  async preview(name: string, content: string | null): Promise<Preview> {
+  async preview(name: string, content: string | null, operatorId: string): Promise<Preview> {
     const { db } = this.options;
     const before = content === null ? await requireValueSet(db, name) : await findValueSet(db, name);
-    const checked = content === null ? null : await this.check({ name, content });
+    const checked = content === null ? null : await this.check({ name, content }, operatorId);
     if (checked !== null) await refuseSecondRank(db, name, checked.set);
     const agents = await this.reach(db, name, checked?.set ?? null);
     const sha256 = before?.sha256 ?? null;
@@ -129,7 +129,7 @@ export class ValueService {
   async upload(upload: Upload, context: RequestContext): Promise<ValueSetEntry & Omit<Preview, 'sha256'>> {
     const { clock, db, newId, uow } = this.options;
     const { name, content, replaces } = upload;
-    const { set, sha256, warnings } = await this.check(upload);
+    const { set, sha256, warnings } = await this.check(upload, context.actor.id);
     const isSame = (await findValueSet(db, name))?.sha256 === sha256;
     const agents = isSame ? [] : await this.reach(db, name, set);
     return uow.write(async (tx, emit) => {
@@ -185,10 +185,10 @@ export class ValueService {
     return explainValues(db, this.options, refuseUnapproved(await agentWithInputs(db, nodeId)), module);
   }
 
-  private async check({ name, content }: Upload): Promise<Checked> {
+  private async check({ name, content }: Upload, operatorId: string): Promise<Checked> {
     const { db, current, parser } = this.options;
     if (!isModuleName(name)) throw invalidName(name);
-    const { set, diagnostics } = await parser.parseValues(content);
+    const { set, diagnostics } = await parser.parseValues(content, operatorId);
     const problems = set === null ? [] : await checkValues(db, current, set);
     const found = [
       ...diagnostics.map(({ severity, path, message, line, column }) => ({
@@ -312,12 +312,12 @@ const entryOf = ({ name, revision, sha256, set, uploaded_at, uploaded_by }: Entr
 export const valueHandlers = (values: ValueService): HandlersFor<typeof valueRoutes> => ({
   listValueSets: async () => ({ status: 200, body: await values.list() }),
   uploadValueSet: async ({ body, context }) => ({ status: 201, body: await values.upload(body, context) }),
-  previewValueSet: async ({ params, body }) => ({
+  previewValueSet: async ({ params, body, context }) => ({
     status: 200,
-    body: await values.preview(params.name, body.content),
+    body: await values.preview(params.name, body.content, context.actor.id),
   }),
-  getValueSet: async ({ params, query }) => {
-    const body = await values.get(params.name, query.revision);
+  getValueSet: async ({ params, query, context }) => {
+    const body = await values.get(params.name, query.revision ?? null, context.actor.id);
     return { status: 200, ...tagged(body, contentOf(body)) };
   },
   listValueSetRevisions: async ({ params }) => ({
