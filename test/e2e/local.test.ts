@@ -13,7 +13,8 @@ import {
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
 import { isRoot, needs, place, run, succeeds } from '../support/agent.js';
-import { Sandbox, until } from '../support/orch.js';
+import { ORCH, Sandbox, until } from '../support/orch.js';
+import { Pty } from '../support/pty.js';
 
 let sandbox: Sandbox;
 let site: string;
@@ -144,6 +145,19 @@ describe('the loop on this machine', () => {
     expect((await orch('plan', ...args, '-f', other)).stderr).toContain('both hold the module "site"');
   });
 
+  it('warns of the text of a module in each run, as a run through an orchestrator does', async () => {
+    const script = `  - id: p\n    resource: {script: {program: sh, apply: "#!/usr/bin/env python3\\ntrue"}}\n`;
+    const path = module('site', script);
+    const stderr = expect.stringMatching(
+      /site.orch.yaml:\d+:\d+: the first line names "python3", but sh runs this text/,
+    );
+    for (const run of ['the first', 'a later']) {
+      expect(await orch('plan', '-f', path), run).toMatchObject({ status: 0, stderr });
+    }
+    expect(await orch('apply', '-f', path, '--yes')).toMatchObject({ status: 0, stderr });
+    expect(await orch('drift', '-f', path)).toMatchObject({ status: 0, stderr });
+  });
+
   it('checks a changed module again', async () => {
     const path = module('site', file('a', 'a\n'));
     await json('plan', '-f', path);
@@ -246,6 +260,28 @@ describe('what is no longer declared', () => {
     expect(left.stderr).toMatch(
       /hint: to keep what site declared, give its module too[\s\S]*to remove it, say how many/,
     );
+  });
+
+  it('goes after a yes to the question that names it, however much it is, and with fewer allowed nothing is asked', async () => {
+    const many = Array.from({ length: 11 }, (_, index) => file(`f${index}`, 'x\n'));
+    await json('apply', '-f', module('site', directory(), ...many), '--yes');
+    const path = module('site', directory());
+    const terminal = (...more: readonly string[]) => {
+      const words = [ORCH, 'apply', '--local', '--data-dir', data, '-f', path, ...more];
+      const pty = new Pty([process.execPath, ...words], { env: sandbox.env, cwd: sandbox.root, cols: 160, rows: 50 });
+      onTestFinished(() => pty.kill());
+      return pty;
+    };
+    const few = terminal('--allow-removals', '10');
+    const [said] = await few.shows(/this apply would remove|Apply it/);
+    expect(said).toBe('this apply would remove');
+    expect(await few.ended()).toBe(6);
+    expect(readdirSync(site)).toHaveLength(11);
+    const asked = terminal();
+    await asked.shows(/Apply it, with 11 removals\?/);
+    asked.write('y\r');
+    expect(await asked.ended(), asked.output).toBe(0);
+    expect(readdirSync(site)).toEqual([]);
   });
 
   it('is known after an apply that was killed', async () => {
@@ -441,6 +477,53 @@ describe('what is refused', () => {
     const ran = await sandbox.orch([...argv, ...(argv.includes('--local') ? ['--data-dir', data] : [])]);
     expect(ran.status).toBe(64);
     expect(ran.stderr).toMatch(message);
+  });
+
+  it('what the machine does not allow, with the reason', async () => {
+    mkdirSync(site);
+    symlinkSync('nowhere', `${site}/link`);
+    const path = module(
+      'site',
+      file('link/f', 'x'),
+      '  - resource: {file-unix: {path: /proc/sys/vm/swappiness-of-orch, content: x}}\n',
+      '  - id: probe\n    resource: {script: {program: sh, check: nosuchcommand --version, apply: "true"}}\n',
+    );
+    const reasons = async (verb: string, ...more: readonly string[]) => {
+      const { stdout } = await orch(verb, '-f', path, '-o', 'json', ...more);
+      return (JSON.parse(stdout) as RunResult).resources.map(({ error }) => error?.message ?? null);
+    };
+    const dangling = `${site}/link is a symlink to nowhere, which does not exist, so nothing can lie below it; make the target, or remove the link`;
+    const virtual = expect.stringContaining('files cannot be made in /proc/sys/vm, where the kernel keeps its own');
+    expect(await reasons('plan')).toEqual([dangling, virtual, null]);
+    expect(await reasons('apply', '--yes')).toEqual([
+      dangling,
+      virtual,
+      expect.stringMatching(
+        /^probe still differs after the change: its check ended with status 127.*nosuchcommand: not found/s,
+      ),
+    ]);
+  });
+
+  it.each([
+    [
+      'braces that no quotes hold',
+      'content: {{ x }}',
+      /put the value in quotes. orch writes its expressions as "\$\{\{ … \}\}"/,
+    ],
+    ['a blank that is none', 'content: x\n   \u00a0   mode: "0644"', /no-break space \(U\+00A0\)/],
+  ])('%s, with the mend', async (_, text, advice) => {
+    const path = module('site', `  - resource:\n      file-unix:\n        path: ${site}/f\n        ${text}\n`);
+    const refused = await orch('plan', '-f', path);
+    expect(refused.status).not.toBe(0);
+    expect(refused.stderr).toMatch(advice);
+  });
+
+  it('a merge of mappings, without a warning of the anchor that it uses', async () => {
+    const anchored = `  - resource:\n      file-unix: &b {path: ${site}/f, content: x}\n`;
+    const path = module('site', anchored, `  - resource:\n      file-unix:\n        <<: *b\n        path: ${site}/g\n`);
+    const refused = await orch('plan', '-f', path);
+    expect(refused.stderr).toContain('merge keys are not part of the module language');
+    expect(refused.stderr).not.toContain('no alias uses');
   });
 
   it('a module that is not for this machine, and a state that is damaged', async () => {

@@ -233,7 +233,7 @@ async function resolvedHere({ modules, words: set, content }: Given, facts: Loca
   const values = [write('mine.values.yaml', content)];
   const secret = () => ({ value: SECRET, tag: 'abcd' });
   const session = { facts, secret, machine: { dataDir: directory }, state: { applied: [] } };
-  return localDesired(session as unknown as LocalSession, { file, values, set });
+  return localDesired(session as unknown as LocalSession, { file, values, set }, () => undefined);
 }
 
 /** The orchestrator stores the modules and the value set, and plans with the values of `--set`. */
@@ -246,7 +246,7 @@ async function serverVerdict(bench: Bench, agent: ScriptedAgent, { modules, word
   const ofValues: Verdict[] = [];
   const keep = (error: unknown) => ofValues.push(refusal(error));
   await engine.values.upload({ name: 'mine', content }, ALICE).catch(keep);
-  await engine.oneOff({ set: [...set] }, []).catch(keep);
+  await engine.oneOff({ set: [...set] }, [], ALICE.actor.id).catch(keep);
   if (ofValues.length > 0) return merged(ofValues);
   agent.received.length = 0;
   const names = modules.map(({ name }) => name);

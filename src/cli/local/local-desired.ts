@@ -17,6 +17,7 @@ import { guardReason, removalGuardFault, removesSomething } from '../../resource
 import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { refuseLargeRun } from '../../resources/run-size.js';
+import type { Context } from '../context.js';
 import { readModuleFiles } from '../modules/find-modules.js';
 import type { Applied } from './believed-state-schema.js';
 import { findResolution, type KeptResolution, keepResolution } from './kept-modules.js';
@@ -40,18 +41,19 @@ export interface LocalDesired extends LocalContent {
 }
 
 /**
- * Resolves module files for this machine. Throws `usage` without files, `bad_request` for a run that is too large, and the
+ * Resolves module files for this machine, and prints the warnings of their validation. Throws `usage` without files, `bad_request` for a run that is too large, and the
  * faults of validation and resolution.
  */
 export async function localDesired(
   session: LocalSession,
   choice: Pick<LocalChoice, 'file' | 'values' | 'set'>,
+  warn: Context['warn'],
 ): Promise<LocalDesired> {
   if (choice.file.length === 0) {
     throw new Fault('usage', '--local needs module files', { hint: 'name them with -f FILE' });
   }
   const { secret, state } = session;
-  const { modules, resources, verify, warnings, notes, beside } = await resolveFiles(session, choice);
+  const { modules, resources, verify, warnings, notes, beside } = await resolveFiles(session, choice, warn);
   const removed = finish(noLongerDesired(state.applied, resourceKey, resources));
   refuseLargeRun(
     { resources, removals: removed },
@@ -84,27 +86,30 @@ interface ResolvedFiles extends KeptResolution {
 async function resolveFiles(
   { facts, secret, machine }: LocalSession,
   choice: Pick<LocalChoice, 'file' | 'values' | 'set'>,
+  warn: Context['warn'],
 ): Promise<ResolvedFiles> {
   const files = readModuleFiles(choice.file);
   const texts = readLocalTexts(choice);
   const input = { files, facts, values: texts };
   const kept = findResolution(machine.dataDir, input);
   if (kept !== null) return { ...kept, verify: [], warnings: [], notes: [] };
-  let hasSecrets = false;
-  const { read, resources, checks, warnings, notes } = await resolveModules(
-    await localModules(machine.dataDir, files),
-    {
-      texts,
-      agent: facts,
-      secret: (name) => {
-        hasSecrets = true;
-        return secret(name);
-      },
-    },
+  const given = await localModules(machine.dataDir, files);
+  const remarks = given.flatMap(({ path, diagnostics }) =>
+    diagnostics.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`),
   );
+  for (const remark of remarks) warn(remark);
+  let hasSecrets = false;
+  const { read, resources, checks, warnings, notes } = await resolveModules(given, {
+    texts,
+    agent: facts,
+    secret: (name) => {
+      hasSecrets = true;
+      return secret(name);
+    },
+  });
   const modules = read.map(({ name }) => name);
   // A kept resolution has no health checks, so that its form is that of earlier versions.
-  if (!hasSecrets && warnings.length + notes.length + checks.length === 0)
+  if (!hasSecrets && warnings.length + notes.length + checks.length + remarks.length === 0)
     keepResolution(machine.dataDir, input, { modules, resources, ...besideOf(read) });
   return {
     modules,

@@ -1,6 +1,6 @@
 /** The modules of a local run: kept ones, and parsed ones that are kept for later runs. The parser is loaded only if needed. */
 import { type CompiledModule, compileModule } from '../../language/compile-module.js';
-import type { Position } from '../../language/diagnostic.js';
+import type { Diagnostic, Position } from '../../language/diagnostic.js';
 import type { FileDigests } from '../../language/files-beside.js';
 import { type ModuleFile, refuseSameName } from '../modules/find-modules.js';
 import { findKept, keepModules } from './kept-modules.js';
@@ -10,6 +10,8 @@ export interface LocalModule extends ModuleFile {
   /** Files beside the module; absent for none. */
   readonly files: FileDigests | undefined;
   readonly compiled: CompiledModule;
+  /** Warnings of validation; none for a kept module. */
+  readonly diagnostics: readonly Diagnostic[];
   /** Returns the place of a JSON pointer; null for a kept module, whose text is not parsed. */
   readonly locate: ((pointer: string) => Position) | null;
 }
@@ -23,10 +25,15 @@ export async function localModules(dataDir: string, files: readonly ModuleFile[]
     const definition = kept.get(file);
     if (definition === undefined || definition === null) return parsedAt(parsed, file.path);
     const { name, files: beside } = definition;
-    return { ...file, name, files: beside, compiled: compileModule({ name, definition }), locate: null };
+    const compiled = compileModule({ name, definition });
+    return { ...file, name, files: beside, compiled, diagnostics: [], locate: null };
   });
   refuseSameName(read);
-  keepModules(dataDir, parsed);
+  // Each run says the warnings of a module, so one with warnings is parsed each time.
+  keepModules(
+    dataDir,
+    parsed.filter(({ diagnostics }) => diagnostics.length === 0),
+  );
   return read;
 }
 

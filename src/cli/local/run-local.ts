@@ -28,7 +28,7 @@ import { saveState, stateAfter } from './local-state.js';
 
 export const planLocal = (context: Context, choice: LocalChoice, detailed: boolean): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
-    const { runs } = await localPlan(context, session, await localDesired(session, choice));
+    const { runs } = await localPlan(context, session, await localDesired(session, choice, context.warn));
     return runOutcome(runs, { kind: 'plan', detailed, verbose: context.globals.verbose });
   });
 
@@ -63,7 +63,7 @@ export interface LocalApply extends LocalChoice {
 export const applyLocal = (context: Context, { detailed, allowRemovals, ...choice }: LocalApply): Promise<Outcome> =>
   withLocal(context, choice, async (session) => {
     const { verbose } = context.globals;
-    const desired = await localDesired(session, choice);
+    const desired = await localDesired(session, choice, context.warn);
     // A yes to the question covers the removals that it names.
     if (context.globals.yes || allowRemovals !== null) guardRemovals(session, desired, allowRemovals);
     const { missed, expect } = await confirm(context, session, desired);
@@ -175,7 +175,7 @@ async function toCompare(
   session: LocalSession,
   choice: LocalChoice,
 ): Promise<readonly DesiredResource[]> {
-  const wanted = choice.file.length === 0 ? [] : (await localDesired(session, choice)).resources;
+  const wanted = choice.file.length === 0 ? [] : (await localDesired(session, choice, context.warn)).resources;
   const byKey = new Map(wanted.map((resource) => [resourceKey(resource), resource]));
   return session.state.applied.flatMap((applied) => {
     const { module, kind, identity, id, name, body, taint } = applied;
