@@ -4,7 +4,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ApiClient } from '../../src/client/api-client.js';
 import { resolveConnection } from '../../src/client/connection.js';
 import { connect } from '../../src/client/http-api-client.js';
@@ -259,6 +259,17 @@ describe('a command on one agent', () => {
     const status = await new Promise((resolve) => child.on('close', resolve));
     expect([status, told]).toEqual([141, '']);
     await until(() => !isAlive(pidIn(text)), 'it is gone');
+  });
+
+  it('ends half a minute after its client was killed', { timeout: 180_000 }, async () => {
+    const run = start(['web-01', '--', 'sh', '-c', 'echo pid $$; exec sleep 3600']);
+    await until(() => pidIn(run.out()) > 0, 'it runs');
+    const pid = pidIn(run.out());
+    const { session_id: id } = await newest();
+    run.child.kill('SIGKILL');
+    await run.ended;
+    await vi.waitUntil(() => !isAlive(pid), { timeout: 150_000, interval: 200 });
+    expect(await sandbox.json<TerminalDetail>(['term', 'show', id])).toMatchObject({ status: 'closed' });
   });
 
   it('is recorded and audited', async () => {

@@ -164,6 +164,36 @@ function writeCertificate(directory: string): string {
   return createHash('sha256').update(spki).digest('hex');
 }
 
+/** Seconds after which the proxy cuts a silent connection: above the 15 s between two heartbeats, and far below a minute. */
+const CUT_SECS = 20;
+/** Seconds without anything to say. */
+const QUIET_SECS = 26;
+
+describe('behind a proxy that cuts silent connections', () => {
+  itNeeding('nginx')('an apply and a command without output end as they do without it', async () => {
+    const cutting = (site: string) => site.replaceAll(/(proxy_(?:read|send)_timeout) [^;]+;/g, `$1 ${CUT_SECS}s;`);
+    const changed = (site: string) => {
+      expect(cutting(site)).toContain(`proxy_read_timeout ${CUT_SECS}s;`);
+      return cutting(site);
+    };
+    const proxy: Proxy = (directory, ports) => nginx(directory, ports, changed);
+    const { sandbox } = await world({ proxy, path: '' });
+    const file = sandbox.path('quiet.orch.yaml');
+    const resource = { script: { program: 'sh', manages: 'quiet', apply: `sleep ${QUIET_SECS}` } };
+    writeFileSync(
+      file,
+      JSON.stringify({ name: 'quiet', supports: [{ platform: 'linux' }], resources: [{ resource }] }),
+    );
+    const command = ['sh', '-c', `sleep ${QUIET_SECS}; echo done`];
+    const [applied, ran] = await Promise.all([
+      sandbox.orch(['apply', 'web-01', '-f', file, '--yes']),
+      sandbox.orch(['exec', 'web-01', '--', ...command]),
+    ]);
+    expect(applied).toMatchObject({ status: 0, stdout: expect.stringContaining('Applied') });
+    expect(ran).toMatchObject({ status: 0, stdout: 'done\n' });
+  });
+});
+
 describe.each(PROXIES)('behind $name', ({ program, proxy, path }) => {
   itNeeding(program)('status, an apply line by line, the audit feed, a command and a terminal work', async () => {
     const { sandbox, url } = await world({ proxy, path });

@@ -1,8 +1,10 @@
 /** A store that is restored to an earlier state, and the agents that are ahead of it. */
 import { expect, it } from 'vitest';
 import { resetForNewEpoch } from '../../daemon/backup/new-epoch.js';
+import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
 import { findOperation } from '../../daemon/engine/operations/operation-store.js';
+import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { openStore } from '../support/database.js';
 import { ALICE, type Bench, openBench } from '../support/engine.js';
 import { StoreLab } from '../support/store-lab.js';
@@ -88,7 +90,36 @@ async function calm(bench: Bench): Promise<void> {
   await bench.rest();
 }
 
-it('halts what was under way and holds automatic applies until an operator resumes them, whatever is uploaded', async () => {
+it('halts a rollout that was under way, which goes on only when an operator resumes it', async () => {
+  const bench = await openBench();
+  const agents = [await bench.agent('1'), await bench.agent('2')];
+  await bench.upload('site', { '/a': 'x' });
+  for (const agent of agents) agent.diligent = false;
+  const target = { kind: 'selector', selector: 'platform=linux' } as const;
+  const pace = { ...DEFAULT_PACE, concurrency: 1 };
+  const order = { target, modules: ['site'], limits: NO_LIMITS, expect: null, pace };
+  const { id } = await bench.engine.rollouts.apply(order, ALICE);
+  await bench.settle();
+  const sent = () => agents.map(({ received }) => received.filter(({ type }) => type === 'run').length);
+  const both = sent();
+  expect(both.toSorted()).toEqual([0, 1]);
+  const copy = await copyOf(bench);
+
+  await putBack(bench, copy, true);
+  for (const agent of agents) {
+    agent.diligent = true;
+    agent.connect();
+  }
+  await calm(bench);
+  expect(await bench.engine.rollouts.get(id)).toMatchObject({ state: 'halted', reason: 'a backup was restored' });
+  expect(sent()).toEqual(both);
+  await bench.engine.rollouts.resume(id, ALICE);
+  await calm(bench);
+  expect((await bench.engine.rollouts.get(id)).state).not.toBe('halted');
+  expect(sent().toSorted()).toEqual([1, 1]);
+});
+
+it('holds automatic applies until an operator resumes them, whatever is uploaded', async () => {
   const bench = await openBench();
   await bench.upload('site', { '/a': 'old' });
   const agent = await bench.agent('a', { connected: false });

@@ -242,6 +242,27 @@ describeHosts(
         'lib.noarch none failed module_conflict',
       ]);
     });
+
+    it('are handed over under another name, and stay', async () => {
+      // The apply has installed it, so that it would be removed.
+      expect(fates(await local('apply', { rival: null }))).toEqual(['rival none unchanged']);
+      declared.delete('rival');
+      const respelled = { 'rival.noarch': null };
+      expect(fates(await local('plan', respelled))).toEqual(['rival.noarch none unchanged', 'rival release pending']);
+      expect(fates(await local('apply', respelled))).toEqual(['rival.noarch none unchanged', 'rival release changed']);
+      expect(await installed('rival')).toBe('rival-1.0-1.noarch');
+    });
+
+    it('take the place of packages that they obsolete', async () => {
+      // From then on dnf takes the new one for both names.
+      await repository.publish([{ name: 'heir', version: '1.0', head: ['Obsoletes: rival'] }]);
+      await sh('dnf -q makecache --refresh');
+      declared.delete('rival.noarch');
+      expect(fates(await local('plan', { heir: null }))).toEqual(['heir create pending', 'rival.noarch remove pending']);
+      // The transaction that installs it takes the other one away.
+      expect(fates(await local('apply', { heir: null }))).toEqual(['heir create changed', 'rival.noarch none unchanged']);
+      expect([await installed('rival'), await installed('heir')]).toEqual(['', 'heir-1.0-1.noarch']);
+    });
   },
   rpmTools,
 );
