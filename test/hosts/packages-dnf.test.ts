@@ -258,9 +258,15 @@ describeHosts(
       await repository.publish([{ name: 'heir', version: '1.0', head: ['Obsoletes: rival'] }]);
       await sh('dnf -q makecache --refresh');
       declared.delete('rival.noarch');
-      expect(fates(await local('plan', { heir: null }))).toEqual(['heir create pending', 'rival.noarch remove pending']);
+      expect(fates(await local('plan', { heir: null }))).toEqual([
+        'heir create pending',
+        'rival.noarch remove pending',
+      ]);
       // The transaction that installs it takes the other one away.
-      expect(fates(await local('apply', { heir: null }))).toEqual(['heir create changed', 'rival.noarch none unchanged']);
+      expect(fates(await local('apply', { heir: null }))).toEqual([
+        'heir create changed',
+        'rival.noarch none unchanged',
+      ]);
       expect([await installed('rival'), await installed('heir')]).toEqual(['', 'heir-1.0-1.noarch']);
     });
   },
