@@ -41,8 +41,8 @@ export interface LocalDesired extends LocalContent {
 }
 
 /**
- * Resolves module files for this machine, and prints the warnings of their validation. Throws `usage` without files, `bad_request` for a run that is too large, and the
- * faults of validation and resolution.
+ * Resolves module files for this machine, and prints the warnings of their validation. Throws `usage` without files,
+ * `bad_request` for a run that is too large, and the faults of validation and resolution.
  */
 export async function localDesired(
   session: LocalSession,
