@@ -176,6 +176,14 @@ const SERVICE: KeyAdvice = {
   notify: ' "restart_on" of the service names the ids of the resources whose change restarts it',
   requires: 'dependencies',
 };
+const OPENRC: KeyAdvice = {
+  ...SERVICE,
+  level: 'runlevel',
+  runlevels: 'runlevel',
+  exec_start: ' a file-unix in /etc/init.d is the script of the service',
+  command: ' a file-unix in /etc/init.d is the script of the service',
+  masked: ' "enabled: false" takes the service out of all runlevels',
+};
 const TIMER: KeyAdvice = {
   exec_start: 'command',
   exec: 'command',
@@ -331,6 +339,7 @@ const KINDS: readonly (readonly [RegExp, KeyAdvice])[] = [
   [/^package-/, PACKAGE],
   [/^repository-dnf$/, DNF_REPOSITORY],
   [/^repository-/, REPOSITORY],
+  [/^service-openrc$/, OPENRC],
   [/^service-/, SERVICE],
   [/^timer-/, TIMER],
   [/^user-/, USER],

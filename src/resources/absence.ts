@@ -24,6 +24,7 @@ import { packageWinget } from './package-winget.js';
 import type { PackageHave } from './packages/indexed-package.js';
 import { repositoryApt } from './repository-apt.js';
 import { repositoryDnf } from './repository-dnf.js';
+import { serviceOpenrc } from './service-openrc.js';
 import { serviceSystemd } from './service-systemd.js';
 import { unitAt } from './services/systemd-unit-file.js';
 import { settingName, settingUnix } from './setting-unix.js';
@@ -194,5 +195,6 @@ export const ABSENCES: readonly ResourceKind[] = [
   absent(packageChoco, 'name'),
   absent(packageWinget, 'name'),
   absent(serviceSystemd, 'name'),
+  absent(serviceOpenrc, 'name'),
   absent(timerSystemd, 'name', { check: () => [] }),
 ];

@@ -27,6 +27,7 @@ import { repositoryApt } from './repository-apt.js';
 import { repositoryDnf } from './repository-dnf.js';
 import { script } from './script.js';
 import { serviceLaunchd } from './service-launchd.js';
+import { serviceOpenrc } from './service-openrc.js';
 import { serviceSystemd } from './service-systemd.js';
 import { serviceWindows } from './service-windows.js';
 import { settingUnix } from './setting-unix.js';
@@ -75,6 +76,7 @@ export const MODULE_KINDS = byName([
   packageWinget,
   serviceSystemd,
   timerSystemd,
+  serviceOpenrc,
   script,
   serviceLaunchd,
 ]);

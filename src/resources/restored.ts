@@ -43,6 +43,7 @@ export const RESTORABLE_KINDS = [
   'alternatives-linux',
   'mount-linux',
   'service-systemd',
+  'service-openrc',
   'user-unix',
   'group-unix',
   'authorized-key-unix',

@@ -6,14 +6,21 @@ import { mustRun } from './command.js';
 
 const cache = '/var/cache/orch-test-hosts';
 const recipe = fileURLToPath(new URL('base-image.sh', import.meta.url));
-const packages = ['systemd', 'systemd-sysv', 'dbus', 'iproute2', 'iputils-ping', 'passwd', 'procps', 'apt'];
+/** The first process of a host, and what starts its services. */
+export type Init = 'systemd' | 'openrc';
+
+const inits: Readonly<Record<Init, readonly string[]>> = {
+  systemd: ['systemd', 'systemd-sysv', 'dbus'],
+  openrc: ['openrc', 'sysvinit-core'],
+};
+const packages = ['iproute2', 'iputils-ping', 'passwd', 'procps', 'apt'];
 /** The needs of a Node that is not from a package. */
 export const NODE_PACKAGES = ['libatomic1', 'libstdc++6'];
 
 /** Returns the path of the tree, building it first when this machine has none with these packages (about 15 s). */
-export async function baseImage(extraPackages: readonly string[] = []): Promise<string> {
+export async function baseImage(extraPackages: readonly string[] = [], init: Init = 'systemd'): Promise<string> {
   const suite = suiteOf(readFileSync('/etc/os-release', 'utf8'));
-  const include = [...new Set([...packages, ...extraPackages])].sort().join(',');
+  const include = [...new Set([...inits[init], ...packages, ...extraPackages])].sort().join(',');
   const key = createHash('sha256')
     .update(readFileSync(recipe))
     .update(`${suite} ${include}`)

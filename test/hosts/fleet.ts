@@ -1,7 +1,7 @@
 /** Boots a fleet of real Debian hosts on a bridge of their own, and clears it away. */
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { baseImage, NODE_PACKAGES } from './base-image.js';
+import { baseImage, type Init, NODE_PACKAGES } from './base-image.js';
 import { type Guard, startGuard } from './guard.js';
 import { type BootedHost, bootHost } from './host.js';
 import type { Bind } from './machine.js';
@@ -18,6 +18,8 @@ export interface FleetOptions {
   readonly project?: string | null;
   /** Capabilities of every host beyond those of a container. */
   readonly capabilities?: readonly string[];
+  /** What starts the services of every host [default: systemd]. */
+  readonly init?: Init;
 }
 
 export interface Fleet {
@@ -39,11 +41,13 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const binds = bindsOf(options);
   refuseBadNames(options.hosts);
   const isBare = options.project === null;
-  const base = await baseImage([...(isBare ? [] : NODE_PACKAGES), ...(options.packages ?? [])]);
+  const base = await baseImage([...(isBare ? [] : NODE_PACKAGES), ...(options.packages ?? [])], options.init);
   const guard = await startGuard();
   const addresses = options.hosts.map((name, index) => ({ name, address: `10.77.${guard.number}.${index + 10}` }));
-  const { capabilities = [] } = options;
-  const boots = addresses.map((_, index) => bootNth({ guard, base, isBare, binds, addresses, capabilities, index }));
+  const { capabilities = [], init = 'systemd' } = options;
+  const boots = addresses.map((_, index) =>
+    bootNth({ guard, base, isBare, binds, addresses, capabilities, init, index }),
+  );
   const settled = await Promise.allSettled(boots);
   const failed = settled.find((result) => result.status === 'rejected');
   if (failed !== undefined) {
@@ -60,10 +64,20 @@ interface NthHost {
   readonly binds: readonly Bind[];
   readonly addresses: readonly { readonly name: string; readonly address: string }[];
   readonly capabilities: readonly string[];
+  readonly init: Init;
   readonly index: number;
 }
 
-async function bootNth({ guard, base, isBare, binds, addresses, capabilities, index }: NthHost): Promise<BootedHost> {
+async function bootNth({
+  guard,
+  base,
+  isBare,
+  binds,
+  addresses,
+  capabilities,
+  init,
+  index,
+}: NthHost): Promise<BootedHost> {
   const { name = '', address = '' } = addresses[index] ?? {};
   const directory = `${guard.directory}/${name}`;
   mkdirSync(directory);
@@ -80,6 +94,7 @@ async function bootNth({ guard, base, isBare, binds, addresses, capabilities, in
       namespace,
       binds,
       consoleLog: `${directory}/console`,
+      init,
       ...(capabilities.length === 0 ? {} : { capabilities }),
     },
     { bridge: run, port: `${run}-${index}`, address, namespace },

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Init } from './base-image.js';
 import { inCgroup } from './cgroup.js';
 import { run } from './command.js';
 import { childrenOf, statusOf } from './processes.js';
@@ -25,6 +26,7 @@ export interface MachineSpec {
   readonly binds: readonly Bind[];
   /** Capabilities beyond those of a container, such as `CAP_NET_ADMIN`. */
   readonly capabilities?: readonly string[];
+  readonly init: Init;
 }
 
 export interface Machine {
@@ -38,7 +40,7 @@ export interface Machine {
 export const rebootStatus = 133;
 const bootLimitMs = 60_000;
 
-/** Resolves when systemd has finished starting (running or degraded); rejects with the console's last lines. */
+/** Resolves when the init system has finished starting (running or degraded); rejects with the console's last lines. */
 export async function bootMachine(spec: MachineSpec): Promise<Machine> {
   const console = openSync(spec.consoleLog, 'w');
   const [shell = '', ...argv] = inCgroup(spec.cgroup, nspawnArgv(spec));
@@ -52,7 +54,7 @@ export async function bootMachine(spec: MachineSpec): Promise<Machine> {
     over = true;
   });
   child.unref();
-  const initPid = await booted(child.pid ?? 0, () => over);
+  const initPid = await booted(child.pid ?? 0, spec.init, () => over);
   if (initPid !== null) return { initPid, cgroup: spec.cgroup, ended };
   throw new Error(`${spec.hostname} did not boot; the end of its console:\n${tail(spec.consoleLog)}`);
 }
@@ -72,19 +74,25 @@ function nspawnArgv(spec: MachineSpec): readonly string[] {
   ];
 }
 
-async function booted(nspawnPid: number, isOver: () => boolean): Promise<number | null> {
+async function booted(nspawnPid: number, init: Init, isOver: () => boolean): Promise<number | null> {
   const deadline = Date.now() + bootLimitMs;
   while (!isOver() && Date.now() < deadline) {
     const initPid = childrenOf(nspawnPid).find((pid) => /^NSpid:.*\t1$/m.test(statusOf(pid)));
-    if (initPid !== undefined && (await hasStarted(initPid))) return initPid;
+    if (initPid !== undefined && (await hasStarted(initPid, init))) return initPid;
     await sleep(50);
   }
   return null;
 }
 
-async function hasStarted(initPid: number): Promise<boolean> {
-  const { stdout } = await run(['nsenter', '--target', String(initPid), '--all', 'systemctl', 'is-system-running']);
-  return ['running', 'degraded'].includes(stdout.trim());
+/** Programs whose output tells that all services have been started. */
+const STATE: Readonly<Record<Init, readonly string[]>> = {
+  systemd: ['systemctl', 'is-system-running'],
+  openrc: ['sh', '-c', 'pgrep -x openrc >/dev/null || cat /run/openrc/softlevel'],
+};
+
+async function hasStarted(initPid: number, init: Init): Promise<boolean> {
+  const { stdout } = await run(['nsenter', '--target', String(initPid), '--all', ...STATE[init]]);
+  return ['running', 'degraded', 'default'].includes(stdout.trim());
 }
 
 function tail(path: string): string {

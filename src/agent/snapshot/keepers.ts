@@ -9,6 +9,7 @@ import { groupKeeper, keyFileKeeper, keyFileOf, userKeeper } from './account-kee
 import { checkoutKeeper } from './checkout-keeper.js';
 import type { Keeper } from './keeper.js';
 import { mountKeeper } from './mount-keeper.js';
+import { openrcKeeper } from './openrc-keeper.js';
 import type { SavedPath } from './saved-path.js';
 import { alternativesKeeper, isSystemKind, kernelModuleKeeper, SYSTEM_PARTS, systemKeeper } from './system-keeper.js';
 import { timerKeeper, unitKeeper } from './unit-keeper.js';
@@ -57,6 +58,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'alternatives-linux': alternativesKeeper as Keeper,
   'mount-linux': mountKeeper as Keeper,
   'service-systemd': unitKeeper as Keeper,
+  'service-openrc': openrcKeeper as Keeper,
   'timer-systemd': timerKeeper as Keeper,
   'user-unix': userKeeper as Keeper,
   'group-unix': groupKeeper as Keeper,

@@ -107,6 +107,11 @@ export const STARTERS = {
     supports: ['  - platform: linux', '    init_system: systemd'],
     fields: ['name: example', 'command: /usr/local/bin/example', 'on_calendar: "*-*-* 03:00"', 'persistent: true'],
   },
+  'service-openrc': {
+    platforms: ['linux'],
+    supports: ['  - platform: linux', '    init_system: openrc'],
+    fields: ['name: nginx', 'enabled: true', 'running: true'],
+  },
   'service-launchd': { platforms: ['macos'], fields: ['name: com.example.web', 'enabled: true', 'running: true'] },
   'file-windows': {
     platforms: WINDOWS,
