@@ -9,6 +9,7 @@ import type { UsedFiles } from './files-beside.js';
 import { belowResource } from './kind-choice.js';
 import type { KindSet } from './kind-set.js';
 import type { Located, LocatedMap, LocatedMember } from './located.js';
+import { readNames, readNamesInGroup, refuseNames } from './name-lists.js';
 import { readOutline } from './outline.js';
 import { quoted } from './printable.js';
 import { checkVerify } from './rules/checks.js';
@@ -79,14 +80,17 @@ export function checkModule(written: Located, { text, lines, kinds, mistakes, fi
 /** Reads short forms of entries, and corrects and reports slips with a clear intention, such as paths with `.` or a trailing slash. */
 function readLeniently(root: Located, reading: Reading): Located {
   const readVariant = (node: Located, path: string): Located =>
-    withPlainPath(readShortForm(node, path, reading), path, reading);
+    refuseNames(withPlainPath(readShortForm(node, path, reading), path, reading), path, reading);
   const readEntry = (node: Located, path: string): Located => {
     const entry = withPlainPath(readShortForm(node, path, reading), path, reading);
     return mapItems(entry, 'variants', path, readVariant);
   };
-  return mapItems(root, 'resources', '', (entry, path) =>
-    mapItems(readEntry(entry, path), 'resources', path, readEntry),
-  );
+  const readMember = (node: Located, path: string) => readNamesInGroup(readEntry(node, path), path, reading);
+  return mapItems(root, 'resources', '', (node, path) => {
+    const entry = readEntry(node, path);
+    const isGroup = entry.type === 'map' && entry.members.has('resources');
+    return isGroup ? flatMapItems(entry, 'resources', path, readMember) : readNames(entry, path, reading);
+  });
 }
 
 /** Rewrites `/etc/./web/` as `/etc/web`, so that equal paths compare equal. */
@@ -130,15 +134,23 @@ const withMember = (node: LocatedMap, name: string, member: LocatedMember): Loca
   members: new Map(node.members).set(name, member),
 });
 
-function mapItems(
+const mapItems = (
   node: Located,
   name: string,
   path: string,
   change: (item: Located, path: string) => Located,
+): Located => flatMapItems(node, name, path, (item, at) => [change(item, at)]);
+
+function flatMapItems(
+  node: Located,
+  name: string,
+  path: string,
+  change: (item: Located, path: string) => readonly Located[],
 ): Located {
   return mapMember(node, name, (list) => {
     if (list.type !== 'list') return list;
-    const items = list.items.map((item, index) => change(item, `${path}/${name}/${index}`));
-    return items.every((item, index) => item === list.items[index]) ? list : { ...list, items };
+    const items = list.items.flatMap((item, index) => change(item, `${path}/${name}/${index}`));
+    const isSame = items.length === list.items.length && items.every((item, index) => item === list.items[index]);
+    return isSame ? list : { ...list, items };
   });
 }

@@ -194,12 +194,23 @@ const MAX_DIAGNOSTICS = 1000;
 
 /** Converts mistakes into diagnostics in the order of their places. */
 export function diagnosticsOf(mistakes: readonly Mistake[], lines: TextLines): readonly Diagnostic[] {
-  const sorted = [...mistakes].sort((a, b) => a.start - b.start || order(a) - order(b));
+  const sorted = withoutRepeats(mistakes).sort((a, b) => a.start - b.start || order(a) - order(b));
   const shown = sorted.slice(0, MAX_DIAGNOSTICS).map((mistake) => diagnosticOf(mistake, lines));
   const next = sorted[MAX_DIAGNOSTICS];
   if (next === undefined) return shown;
   const message = `${sorted.length - MAX_DIAGNOSTICS} more mistakes follow`;
   return [...shown, diagnosticOf({ ...next, severity: 'error', code: 'too_many_mistakes', message, path: '' }, lines)];
+}
+
+/** Keeps the first of equal mistakes at one place, such as those in what the packages of a list share. */
+function withoutRepeats(mistakes: readonly Mistake[]): Mistake[] {
+  const first = new Map<string, Mistake>();
+  for (const mistake of mistakes) {
+    const { code, start, end, message } = mistake;
+    const key = `${code} ${start} ${end} ${message}`;
+    if (!first.has(key)) first.set(key, mistake);
+  }
+  return [...first.values()];
 }
 
 const order = ({ severity }: Mistake): number => (severity === 'error' ? 0 : 1);

@@ -23,6 +23,8 @@ export interface KnownKind {
   readonly sourced: boolean;
   /** True when `source` may name a directory beside the module, whose files come with it. */
   readonly treed: boolean;
+  /** True when `names` may list several in place of `name`. */
+  readonly listed: boolean;
 }
 
 export type KindSet = ReadonlyMap<string, KnownKind>;
@@ -54,6 +56,7 @@ function known(kind: ResourceKind): KnownKind {
     templated: members.has('template') && members.has('content'),
     sourced: members.has('source') && members.has('sha256'),
     treed: members.has('source') && members.has('file_mode'),
+    listed: kind.isListed === true,
   };
 }
 

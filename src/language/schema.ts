@@ -18,11 +18,15 @@ import {
   kindNames,
   kindSet,
 } from './kind-set.js';
+import { shapeOf } from './shape-schema.js';
 import { LIQUID } from './templates/template.js';
 import type { TreeLists } from './trees.js';
 
 /** Maximum resources in one module (`docs/protocols/limits.md`). */
 export const MAX_RESOURCES = 2000;
+
+/** Maximum names in one entry (`docs/protocols/limits.md`). */
+export const MAX_NAMES = 256;
 
 /** Maximum health checks in one module (`docs/protocols/limits.md`). */
 export const MAX_CHECKS = 100;
@@ -103,12 +107,27 @@ const choiceSchema = (kinds: Iterable<readonly [name: string, kind: Pick<KnownKi
     }),
   );
 
+/** Returns the kind with a schema that takes `names` in place of `name` where a module may list several, for editors. */
+function withNames({ schema, listed }: KnownKind): Pick<KnownKind, 'schema'> {
+  const { properties = {}, required = [] } = shapeOf(schema);
+  const { name } = properties;
+  if (!listed || name === undefined) return { schema };
+  const names = Type.Array(name, {
+    minItems: 1,
+    maxItems: MAX_NAMES,
+    description: 'Several in place of name: each is a resource of its own with the other fields',
+  });
+  const rest = required.filter((one) => one !== 'name');
+  const oneOf = [{ required: ['name'] }, { required: ['names'] }];
+  return { schema: { ...schema, properties: { ...properties, names }, required: rest, oneOf } as Type.TSchema };
+}
+
 /** Returns the schema of the value of `absent`, for editors. */
 const absentSchema = (kinds: KindSet) => ({
   ...choiceSchema(
     absenceNames(kinds).flatMap((name) => {
       const kind = kinds.get(absenceOf(name));
-      return kind === undefined ? [] : [[name, kind] as const];
+      return kind === undefined ? [] : [[name, withNames(kind)] as const];
     }),
   ),
   title: 'Absence',
@@ -308,7 +327,9 @@ export function moduleJsonSchema(kinds: KindSet = STANDARD_KINDS): object {
     }),
     $defs: JSON.parse(
       JSON.stringify({
-        choice: choiceSchema([...kinds].filter(([name]) => isKind(kinds, name))),
+        choice: choiceSchema(
+          [...kinds].flatMap(([name, kind]) => (isKind(kinds, name) ? [[name, withNames(kind)] as const] : [])),
+        ),
         absent: absentSchema(kinds),
         input,
       }),

@@ -56,6 +56,7 @@ function absent<B extends object, Have>(
     kind: absenceOf(kind.kind),
     absenceOf: kind,
     family: kind.family,
+    ...(kind.isListed !== undefined && { isListed: kind.isListed }),
     platforms: kind.platforms,
     schema: own.schema ?? closed({ [identity]: properties[identity] ?? Type.String(), ...members }),
     check: own.check ?? ((body) => kind.check(body)),

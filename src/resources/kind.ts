@@ -102,6 +102,8 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly family: Family;
   /** For an absence: the kind of which something is absent. */
   readonly absenceOf?: ResourceKind;
+  /** True when one entry may list several of them by `names`, each of which is a resource with its `name` [default: false]. */
+  readonly isListed?: boolean;
   /** Platforms on which this kind can be applied. */
   readonly platforms: readonly Host['platform'][];
   /** Schema of the body, closed against unknown keys. */

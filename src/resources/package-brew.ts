@@ -50,6 +50,7 @@ const step = (brew: Brew | null, verb: string, name: string): RunStep => ({
 export const packageBrew = defineResource<PackageBody, BrewHave>({
   kind: 'package-brew',
   family: 'package-brew',
+  isListed: true,
   platforms: ['macos'],
   schema: PackageBodySchema,
   check: (body) => checkPackage(body, NAME, ONE_WORD),

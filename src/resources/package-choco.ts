@@ -79,6 +79,7 @@ const choco = (verb: string, options: readonly string[], name: string): RunStep 
 export const packageChoco = defineResource<PackageBody, PackageFact>({
   kind: 'package-choco',
   family: 'package-choco',
+  isListed: true,
   platforms: ['windows'],
   schema: PackageBodySchema,
   check: (body) => checkPackage(body, NAME, VERSION),

@@ -53,6 +53,7 @@ const winget = (verb: string, name: string, more: readonly string[]): RunStep =>
 export const packageWinget = defineResource<PackageBody, PackageFact>({
   kind: 'package-winget',
   family: 'package-winget',
+  isListed: true,
   platforms: ['windows'],
   schema: PackageBodySchema,
   check: (body) => checkPackage(body, NAME, VERSION),

@@ -27,7 +27,8 @@ function collectIds({ outline, mistakes, lineOf }: RuleContext): ReadonlyMap<str
   for (const id of ids.sort((a, b) => a.start - b.start)) {
     const first = known.get(id.text);
     if (first === undefined) known.set(id.text, id);
-    else {
+    // The packages of one list share the id of their entry.
+    else if (first.start !== id.start) {
       const message = `id ${quoted(id.text)} is already used by the resource on line ${lineOf(first)}`;
       mistakes.error('duplicate_id', message, id.path, id);
     }
@@ -89,11 +90,12 @@ export function dependenciesOf({ entries }: Outline): Dependencies {
 function positionsOf({ entries }: Pick<Outline, 'entries'>): ReadonlyMap<string, readonly number[]> {
   const positions = new Map<string, number[]>();
   for (const [index, { id, group }] of entries.entries()) {
-    if (id !== null && !positions.has(id.text)) positions.set(id.text, [index]);
-    if (group?.id == null) continue;
-    const found = positions.get(group.id.text);
-    if (found === undefined) positions.set(group.id.text, [index]);
-    else found.push(index);
+    for (const name of new Set([id?.text, group?.id?.text])) {
+      if (name === undefined) continue;
+      const found = positions.get(name);
+      if (found === undefined) positions.set(name, [index]);
+      else found.push(index);
+    }
   }
   return positions;
 }

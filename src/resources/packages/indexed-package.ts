@@ -147,6 +147,7 @@ export const defineIndexedPackage = (manager: IndexedManager): ResourceKind<Pack
   defineResource<PackageBody, PackageHave>({
     kind: manager.kind,
     family: manager.kind,
+    isListed: true,
     platforms: ['linux'],
     schema: manager.holdStep === undefined ? PackageBodySchema : HeldPackageSchema,
     check: (body) => checkPackage(body, manager.name, manager.version),
