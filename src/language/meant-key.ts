@@ -126,6 +126,14 @@ const PACKAGE: KeyAdvice = {
   release: 'version',
   held: 'hold',
   pin: 'hold',
+  lock: 'hold',
+  file: 'source',
+  src: 'source',
+  path: 'source',
+  deb: 'source',
+  rpm: 'source',
+  checksum: 'sha256',
+  sha256sum: 'sha256',
 };
 const REPOSITORY: KeyAdvice = {
   repo: 'uris',

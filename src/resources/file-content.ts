@@ -26,23 +26,33 @@ export const contentFields = {
   ),
 };
 
-/** The fields on the link: `content` holds a filled template, and `sha256` belongs to `source` or `url`. */
-interface ContentBody {
-  readonly content?: string | null;
-  readonly template?: string | null;
+/** Fields on the link that name a file: `sha256` belongs to `source` or `url`. */
+interface FileFields {
   readonly source?: string | null;
   readonly url?: string | null;
   readonly sha256?: string | null;
 }
 
+/** The fields on the link: `content` holds a filled template. */
+interface ContentBody extends FileFields {
+  readonly content?: string | null;
+  readonly template?: string | null;
+}
+
 /** Returns why the fields cannot give the content of a file; empty when they can. */
 export function checkContent(body: ContentBody): readonly BodyProblem[] {
-  const { url, source, sha256 } = body;
   const [first, second] = (['content', 'template', 'source', 'url'] as const).filter((name) => body[name] != null);
-  const address = url == null ? null : problemOfUrl(url);
   return [
     ...checkText(body.content ?? ''),
     ...(second === undefined ? [] : [{ path: `/${second}`, message: `${first} and ${second} exclude each other` }]),
+    ...checkDownload(body),
+  ];
+}
+
+/** Returns why `url` and `sha256` name no download; empty when they do, or when both are absent. */
+export function checkDownload({ url, source, sha256 }: FileFields): readonly BodyProblem[] {
+  const address = url == null ? null : problemOfUrl(url);
+  return [
     ...(address === null ? [] : [{ path: '/url', message: address }]),
     ...(url != null && sha256 == null
       ? [{ path: '/url', message: 'url needs sha256, the SHA-256 of the file, as sha256sum prints it' }]
@@ -67,7 +77,7 @@ export function wantedContent(body: ContentBody): string | SourceFile | null {
 }
 
 /** Returns the file that a body takes as content; null for none. */
-export function wantedFile({ source, url, sha256 }: Omit<ContentBody, 'content' | 'template'>): SourceFile | null {
+export function wantedFile({ source, url, sha256 }: FileFields): SourceFile | null {
   if (sha256 == null) return null;
   if (url != null) return { source: url, sha256, url };
   return source == null ? null : { source, sha256 };
@@ -134,7 +144,8 @@ export function contentOfNew(want: string | SourceFile | null): Partial<ContentC
   return { changes: [{ field: 'content', before: null, after: nameOfSource(want) }] };
 }
 
-const nameOfSource = (want: SourceFile): string => `${want.source}, ${shortDigest(want)}`;
+/** Returns the name of a file with the beginning of its SHA-256, for plans. */
+export const nameOfSource = (want: SourceFile): string => `${want.source}, ${shortDigest(want)}`;
 
 /** Characters of a digest in a plan, enough to tell two versions of a file apart. */
 const SHOWN = 12;

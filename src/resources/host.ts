@@ -185,7 +185,7 @@ export interface RunStep {
   readonly isDeferred?: boolean;
 }
 
-/** A content that a command checks in a copy, whose path it gets for `%s`. */
+/** A content that a command checks or takes in a copy, whose path it gets for `%s`. */
 export interface CheckedFile {
   /** Path of the file that gets the content. The copy has its last part as name. */
   readonly path: string;
@@ -193,6 +193,8 @@ export interface CheckedFile {
   readonly owner: Principal;
   readonly group: Principal;
   readonly mode: number;
+  /** True for a copy on disk that no other user reaches, in place of one that other users may open by its name. */
+  readonly isPrivate?: boolean;
 }
 
 /** What was at paths before a change. */

@@ -4,8 +4,18 @@ import type { Host, Step } from './host.js';
 import type { Decision } from './kind.js';
 import { explainApt, judgeApt } from './packages/apt-explain.js';
 import { aptIndex } from './packages/apt-index.js';
-import { askDpkg, formatOf, isToReinstall, packagesOf, plainName, unanswered } from './packages/apt-installed.js';
+import {
+  architectureOf,
+  askDpkg,
+  formatOf,
+  isToReinstall,
+  packagesOf,
+  plainName,
+  unanswered,
+} from './packages/apt-installed.js';
 import { defineIndexedPackage, type PackageHave, type PackageRemoval } from './packages/indexed-package.js';
+import { wantedVersion } from './packages/package-body.js';
+import { DEB, fileStep } from './packages/package-file.js';
 
 /**
  * Answers every question in advance: configured files are kept, new ones come as their maintainer ships them. needrestart would
@@ -61,6 +71,11 @@ export const packageApt = defineIndexedPackage({
   install: ({ name }, version, installed) => {
     const command = installed?.version === version && installed && isToReinstall(installed) ? REINSTALL : INSTALL;
     return [{ do: 'run', command, items: [version === null ? name : `${name}=${version}`] }];
+  },
+  installFile: (want, file, installed) => {
+    const version = wantedVersion(want);
+    const wanted = { name: plainName(want.name), architecture: architectureOf(want.name), version, file };
+    return [fileStep(DEB, wanted, installed && isToReinstall(installed) ? REINSTALL : INSTALL)];
   },
   remove: (name) => [{ do: 'run', command: REMOVE, items: [name] }],
   keep: (name) => [{ do: 'run', command: MARK_MANUAL, items: [name] }],

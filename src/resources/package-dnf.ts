@@ -3,7 +3,9 @@
 import type { CommandRefusal } from './command.js';
 import { type Command, commandFailure, exitedWith, lastLines } from './command.js';
 import type { Host } from './host.js';
-import { dnf, dnfChange, dnfFailure, explainDnf, judgeDnf } from './packages/dnf-command.js';
+import type { ReadPurpose } from './kind.js';
+import { dnf, dnfChange, dnfFailure, dnfInstalled, explainDnf, judgeDnf } from './packages/dnf-command.js';
+import { type DnfHolds, dnfHoldStep, dnfHolds } from './packages/dnf-holds.js';
 import {
   defineIndexedPackage,
   type InstalledAnswer,
@@ -15,6 +17,8 @@ import {
   type PackageOffer,
   type PackageRemoval,
 } from './packages/indexed-package.js';
+import { wantedVersion } from './packages/package-body.js';
+import { fileStep, RPM } from './packages/package-file.js';
 import {
   askRpm,
   compareRpmVersions,
@@ -40,9 +44,16 @@ export const packageDnf = defineIndexedPackage({
     described: 'must be a version such as "1.24", "1.24-1.el9" or "2:1.24-1.el9"',
   },
   unhold: (name) => `dnf versionlock delete ${name}`,
+  holdStep: dnfHoldStep,
   matches: isRpmVersion,
   install: ({ name }, version) => [{ do: 'run', command: INSTALL, items: [itemOf(name, version)] }],
+  installFile: (want, file) => {
+    const { name } = want;
+    const wanted = { name: rpmName(name), architecture: rpmArchitecture(name), version: wantedVersion(want), file };
+    return [fileStep(RPM, wanted, INSTALL)];
+  },
   remove: (name) => [{ do: 'run', command: REMOVE, items: [name] }],
+  keep: (name) => [{ do: 'run', command: MARK, items: [name] }],
   askInstalled,
   thingsOf: rpmPackagesOf,
   conflictsOf,
@@ -81,18 +92,55 @@ async function conflictsOf(
 
 const TRIAL = ['dnf', '--assumeno', '-C', '--setopt=exit_on_lock=True', 'install', '--allowerasing'] as const;
 
-async function askInstalled(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal> {
+interface DnfInstalled extends InstalledAnswer {
+  readonly holds: DnfHolds;
+}
+
+async function askInstalled(
+  host: Host,
+  names: readonly string[],
+  purpose: ReadPurpose,
+): Promise<DnfInstalled | CommandRefusal> {
   const answer = await askRpm(host, names);
   if ('code' in answer) return answer;
   const { rows, native } = answer;
+  const automatic = purpose === 'removal' || rows.length === 0 ? NONE : await automaticPackages(host, rows);
+  const holds = dnfHolds(host);
   return {
+    holds,
+    ...(holds.cannotHold !== undefined && { cannotHold: holds.cannotHold }),
     native,
     stateOf: (name) => {
       const [version, ...others] = rpmVersions(name, rows, native);
-      return { isHeld: false, installed: version === undefined ? null : { version, others, fault: null } };
+      const isAutomatic = automatic.has(rpmName(name));
+      return {
+        isHeld: holds.isHeld(name),
+        installed: version === undefined ? null : { version, others, fault: null, isAutomatic },
+      };
     },
   };
 }
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Returns the names of the packages that `dnf autoremove` may remove; none if dnf does not say. */
+async function automaticPackages(host: Host, rows: readonly { readonly name: string }[]): Promise<ReadonlySet<string>> {
+  const names = new Set(rows.map(({ name }) => name));
+  const result = await host.run(dnfInstalled('repoquery', '--installed', '--qf', '%{name}|%{reason}\\n', ...names));
+  if (!exitedWith(result, 0) || result.truncated) return NONE;
+  const reasons = result.stdout.split('\n').map((line) => line.split('|'));
+  return new Set(reasons.flatMap(([name = '', reason = '']) => (/dependency/i.test(reason) ? [name] : [])));
+}
+
+/** Marks packages as wanted by the user; dnf 5 has another word for that. */
+const MARK: Command = {
+  argv: [
+    'sh',
+    '-c',
+    'case $(dnf --version 2>/dev/null) in *dnf5*) verb=user ;; *) verb=install ;; esac; exec dnf -y -q -C mark "$verb" "$@"',
+    'dnf',
+  ],
+};
 
 /** Makes the installed version the newest one when it is newer than every offered one. */
 function notOlder(offer: PackageOffer, installed: InstalledPackage | null): PackageOffer {
@@ -118,11 +166,13 @@ const REFRESH = dnf('-q', 'makecache', '--refresh');
 /** Has its own line end, because newer versions of dnf add none. */
 const FORMAT = '%{name}|%{evr}|%{arch}\\n';
 
-const query = (names: readonly string[]): Command =>
-  dnf('-q', '-C', 'repoquery', '--available', '--qf', FORMAT, ...new Set(names.map(rpmName)));
+/** Held packages are offered in other versions too, as a module may declare one. */
+const query = (names: readonly string[], { hidesVersions }: DnfHolds): Command => {
+  const shown = hidesVersions ? ['--disableplugin=versionlock'] : [];
+  return dnf('-q', '-C', ...shown, 'repoquery', '--available', '--qf', FORMAT, ...new Set(names.map(rpmName)));
+};
 
-/** @param native architecture of the machine */
-function dnfIndex(native: string): PackageIndex {
+function dnfIndex({ native, holds }: DnfInstalled): PackageIndex {
   return {
     look: LOOK,
     async refresh(host) {
@@ -130,7 +180,7 @@ function dnfIndex(native: string): PackageIndex {
       return exitedWith(result, 0) ? null : dnfFailure(result).message;
     },
     async offers(host, names) {
-      const result = await host.run(query(names));
+      const result = await host.run(query(names, holds));
       if (!exitedWith(result, 0)) {
         // A repository that was never read keeps dnf from answering for the others.
         if (/no cache for/.test(result.stderr)) return () => ({ ...NO_OFFER, why: lacking(result.stderr) });

@@ -51,12 +51,18 @@ describeHosts(
       text
         .replaceAll(/https:\/\/(downloads|packages)\.example\.net/g, `http://${fleet.gateway}:${vendor.port}`)
         .replaceAll(/(?<=key_sha256: )[0-9a-f]{64}/g, vendor.keySum)
-        .replaceAll(/(?<= sha256: )[0-9a-f]{64}/g, vendor.fileSum);
+        .replaceAll(/(?<= sha256: )[0-9a-f]{64}/g, vendor.fileSum)
+        .replaceAll(
+          /(\/(\w+_[0-9.]+\.deb)\n +sha256: )[0-9a-f]{64}/g,
+          (_, before, file) => before + vendor.packageSum(file),
+        );
 
     beforeAll(async () => {
       const names = ['git', 'tmux', 'rsync', 'telnetd', 'htop', 'apache2', 'agent-of-vendor'];
       const docker = ['5:27.3.1-1', '5:27.4.0-1'].map((version) => ({ name: 'docker-ce', version }));
-      vendor = await startVendor([...names.map((name) => ({ name, version: '1.0' })), ...docker], Buffer.from('hello'));
+      const collector = { name: 'collector', version: '1.8.2' };
+      const debs = [...names.map((name) => ({ name, version: '1.0' })), ...docker, collector];
+      vendor = await startVendor(debs, Buffer.from('hello'));
       fleet = await startFleet({
         hosts: ['everyday'],
         packages: EXAMPLE_PACKAGES,

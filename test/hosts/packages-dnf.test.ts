@@ -1,8 +1,10 @@
 /** Packages of dnf on a booted machine (a Debian with dnf and rpm), from a repository of the test. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ResourceResult } from '../../src/resources/result.js';
 import { until } from '../support/orch.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
+import { absent, type Body, entry, failures, LocalOrch } from './local-orch.js';
 import { fates, localPackages, versions } from './local-packages.js';
 import { describeHosts } from './requirements.js';
 import { type RpmRepository, rpmRepository, rpmTools } from './rpm-repository.js';
@@ -10,6 +12,7 @@ import { type RpmRepository, rpmRepository, rpmTools } from './rpm-repository.js
 const MANY = 50;
 const many = Array.from({ length: MANY }, (_, at) => `many-${at}`);
 
+const KEEP = entry('file-unix', { path: '/root/keep', content: '' });
 const CONF = '/etc/conffed.conf';
 
 /** Notes each call, and lets a test say how many seconds orch waits for the lock of dnf. */
@@ -71,9 +74,11 @@ describeHosts(
         ...many.map((name) => ({ name, version: '1.0' })),
       ]);
       const binds = [{ from: repository.directory, to: '/srv/rpms' }];
-      fleet = await startFleet({ hosts: ['web-02'], packages: ['dnf', 'rpm'], binds });
+      fleet = await startFleet({ hosts: ['web-02'], packages: ['dnf', 'dnf-plugins-core', 'rpm'], binds });
       host = fleet.host('web-02');
       await host.writeFile('/etc/yum.repos.d/test.repo', REPO);
+      // The plugins come together, and that of a repository of installed packages needs another program.
+      await host.writeFile('/etc/dnf/plugins/local.conf', '[main]\nenabled = false\n');
       for (const program of ['dnf', 'rpm', 'find', 'uname']) {
         await host.writeFile(`/usr/local/bin/${program}`, counting(program), '0755');
       }
@@ -233,6 +238,112 @@ describeHosts(
       expect(fates(await local('plan', { rival: null }))).toEqual(['tool remove pending', 'rival create pending']);
       expect(fates(await local('apply', { rival: null }))).toEqual(['tool remove changed', 'rival create changed']);
       expect(await installed('tool')).toBe('');
+    });
+
+    it('are marked as wanted by the user, so that they stay without the packages that brought them', async () => {
+      const orch = new LocalOrch(host, '/root/site.orch.yaml');
+      const lib = entry('package-dnf', { name: 'lib', version: 'installed' });
+      await sh('dnf -y install app');
+      await orch.declare(lib);
+      expect(await orch.differences()).toEqual([['lib', 'update', 'mark']]);
+      const [planned] = await orch.results('plan');
+      expect(planned?.changes).toEqual([{ field: 'mark', before: 'automatic', after: 'manual' }]);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await orch.differences()).toEqual([]);
+      await sh('dnf -y mark remove lib');
+      expect(await orch.differences('drift')).toEqual([['lib', 'update', 'mark']]);
+      expect(failures(await orch.apply())).toEqual({});
+      await sh('dnf -y remove app; dnf -y autoremove');
+      expect(await installed('lib')).toBe('lib-1.0-1.noarch');
+    });
+
+    it('are held in one version, which only a declared one or the end of the hold changes', async () => {
+      const orch = new LocalOrch(host, '/root/site.orch.yaml');
+      const held = (body: Body) => entry('package-dnf', { name: 'aged', ...body });
+      const applied = async (body: Body) => {
+        await orch.declare(held(body), KEEP);
+        const shown = ({ action, changes }: ResourceResult) =>
+          [action, ...changes.map(({ field, before, after }) => `${field} ${before} -> ${after}`)].join(', ');
+        const planned = (await orch.results('plan')).filter(({ kind }) => kind === 'package-dnf').map(shown);
+        const results = await orch.apply();
+        expect(failures(results)).toEqual({});
+        expect(results.filter(({ kind }) => kind === 'package-dnf').map(shown)).toEqual(planned);
+        expect(await orch.differences()).toEqual([]);
+        return planned;
+      };
+      const locks = () => sh('grep -v "^#" /etc/dnf/plugins/versionlock.list | grep .');
+      await sh('dnf -y remove aged');
+      expect(await applied({ version: '1:3.0-1', hold: true })).toEqual([
+        'create, version null -> 1:3.0-1, hold false -> true',
+      ]);
+      expect(await locks()).toBe('aged-1:3.0-1.*');
+      await sh('dnf -y upgrade');
+      expect(await installed('aged')).toBe('aged-3.0-1.noarch');
+      await sh('dnf versionlock delete aged');
+      expect(await orch.differences('drift')).toEqual([['aged', 'update', 'hold']]);
+      expect(await applied({ hold: true })).toEqual(['update, hold false -> true']);
+      expect(await applied({ version: '2:1.0-1', hold: true })).toEqual(['update, version 1:3.0-1 -> 2:1.0-1']);
+      expect(await locks()).toBe('aged-2:1.0-1.*');
+      await orch.declare(held({ version: '1:3.0-1' }), KEEP);
+      expect(failures(await orch.apply())).toEqual({
+        aged: 'package_held: aged is held on this machine, so it is left as it is; end that with: dnf versionlock delete aged',
+      });
+      expect(await applied({ version: '1:3.0-1', hold: false })).toEqual([
+        'update, version 2:1.0-1 -> 1:3.0-1, hold true -> false',
+      ]);
+      expect(await locks()).toBe('');
+      expect(await applied({ hold: true })).toEqual(['update, hold false -> true']);
+      await orch.declare(KEEP);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(`${await locks()}${await installed('aged')}`).toBe('');
+    });
+
+    it('are not held without the plugin of dnf 4, which is said before anything is changed', async () => {
+      const orch = new LocalOrch(host, '/root/site.orch.yaml');
+      await sh('mv /etc/dnf/plugins/versionlock.conf /root');
+      await orch.declare(entry('package-dnf', { name: 'aged', hold: true }), KEEP);
+      const why =
+        'command_missing: aged cannot be held: dnf 4 locks versions with a plugin, which this machine lacks; install python3-dnf-plugin-versionlock (on Debian dnf-plugins-core) before';
+      expect(failures(await orch.results('plan'))).toEqual({ aged: why });
+      expect(failures(await orch.apply())).toEqual({ aged: why });
+      expect(await installed('aged')).toBe('');
+      // An earlier change may bring the plugin.
+      const brings = entry('script', {
+        program: 'sh',
+        manages: 'plugin',
+        check: 'test -e /etc/dnf/plugins/versionlock.conf',
+        apply: 'mv /root/versionlock.conf /etc/dnf/plugins',
+      });
+      await orch.declare(brings, entry('package-dnf', { name: 'aged', hold: true }), KEEP);
+      expect(failures(await orch.results('plan'))).toEqual({});
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await sh('dnf -q versionlock list')).toContain('aged');
+      await orch.declare(KEEP);
+      expect(failures(await orch.apply())).toEqual({});
+    });
+
+    it('are named by a list, which is one transaction', async () => {
+      const orch = new LocalOrch(host, '/root/site.orch.yaml');
+      const names = ['many-0', 'many-1', 'many-2'];
+      await sh(`dnf -y remove ${names.join(' ')}; rm -f /root/calls`);
+      await orch.declare(entry('package-dnf', { names }), KEEP);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await sh('rpm -q many-0 many-1 many-2 | wc -l')).toBe('3');
+      expect((await sh('cat /root/calls')).split('\n').filter((call) => call === 'dnf')).toHaveLength(3);
+      await sh('rpm -e many-1');
+      expect(await orch.differences('drift')).toEqual([['many-1', 'create', 'version']]);
+      await orch.declare(absent('package-dnf', { names: ['many-0', 'many-1'] }), KEEP);
+      expect(failures(await orch.apply())).toEqual({});
+      expect(await sh('rpm -qa "many-0" "many-1" "many-2"')).toBe('');
+    });
+
+    it('are not changed by an ordinary user', async () => {
+      await sh('useradd -m eve');
+      const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
+      await eve.declare(entry('package-dnf', { name: 'mta' }));
+      expect(failures(await eve.apply())).toEqual({
+        mta: 'permission_denied: this user may not change the package mta; run the agent as root',
+      });
     });
 
     it('are one package with their architecture and without', async () => {

@@ -13,6 +13,8 @@ export interface Vendor {
   /** SHA-256 of what is served as `key.asc` and `gpg`, and of the file of any other name. */
   readonly keySum: string;
   readonly fileSum: string;
+  /** Returns the SHA-256 of a package, by the name of its file. */
+  readonly packageSum: (file: string) => string;
   readonly stop: () => Promise<void>;
 }
 
@@ -36,6 +38,7 @@ export async function startVendor(debs: readonly Deb[], file: Buffer): Promise<V
     port: typeof address === 'object' ? (address?.port ?? 0) : 0,
     keySum: sumOf(key.armoured),
     fileSum: sumOf(file),
+    packageSum: (name) => sumOf(readFileSync(join(repository.directory, name))),
     stop: async () => {
       server.close();
       repository.remove();

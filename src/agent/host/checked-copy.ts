@@ -17,17 +17,20 @@ interface CopyTools {
   readonly accounts: Accounts;
 }
 
-/** The copy has owner, group and mode of the file. It is in a directory that only this process's user can list. */
+/**
+ * The copy has owner, group and mode of the file. It is in a directory that only this process's user can list, and that is in
+ * memory unless the copy is private.
+ */
 export async function runOnCopy(command: Command, checked: CheckedFile, tools: CopyTools): Promise<CommandResult> {
   const { run, workplaces } = tools;
   let workplace: ScriptDirectory | null = null;
   try {
     let path: string;
     try {
-      workplace = workplaces.openForOthers();
+      workplace = checked.isPrivate === true ? workplaces.open() : workplaces.openForOthers();
       path = await copyInto(workplace, checked, tools);
     } catch (error) {
-      const refusal = refusalOf(error, `cannot write the copy of ${checked.path} that is checked`);
+      const refusal = refusalOf(error, `cannot write a copy of ${checked.path}`);
       return withoutOutput({ how: 'not-started', missing: false, ...refusal });
     }
     return await run({ ...command, argv: withFile(command.argv, path) });

@@ -5,6 +5,7 @@ import { type CommandResult, commandFailure, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { StepVerdict } from '../kind.js';
 import { askDpkg, plainName } from './apt-installed.js';
+import { unsuitableFile, versionOfFile } from './package-file.js';
 
 /** Judges one package after a failed run: a package with a failing script fails every later run of apt, which still does its work. */
 export async function judgeApt(host: Host, name: string, step: RunStep, result: CommandResult): Promise<StepVerdict> {
@@ -15,11 +16,17 @@ export async function judgeApt(host: Host, name: string, step: RunStep, result: 
   const isRemoval = verb === 'remove' || verb === 'purge';
   const isDone = isRemoval
     ? installed === null && (verb === 'remove' || isConfigured !== true)
-    : installed?.fault === null && (step.items ?? []).includes(`${name}=${installed.version}`);
+    : installed?.fault === null && isOf(step, name, installed.version);
   if (isDone) return 'done';
   return failuresOf(result).some(({ which }) => plainName(which) === plainName(name))
     ? explainApt(name, step, result)
     : 'undone';
+}
+
+/** True for a step that installs this version. */
+function isOf(step: RunStep, name: string, version: string): boolean {
+  const inFile = versionOfFile(step);
+  return inFile === null ? (step.items ?? []).includes(`${name}=${version}`) : inFile === '' || inFile === version;
 }
 
 type Say = (name: string, found: RegExpExecArray, result: CommandResult) => CommandRefusal;
@@ -55,14 +62,20 @@ const SIGNS: readonly (readonly [RegExp, Say])[] = [
 export function explainApt(name: string, step: RunStep, result: CommandResult): CommandRefusal {
   const failure = commandFailure(step.command, result);
   if (result.end.how !== 'exited') return failure;
+  const unsuitable = unsuitableFile(name, result);
+  if (unsuitable !== null) return unsuitable;
+  const stderr = result.stderr.replace(UNSANDBOXED, '');
   for (const [sign, say] of SIGNS) {
-    const found = sign.exec(result.stderr);
+    const found = sign.exec(stderr);
     if (found) return say(name, found, result);
   }
   const needs = /^The following packages have unmet dependencies:\n(?: .*\n?)+/m.exec(result.stdout)?.[0];
   if (needs !== undefined) return { code: 'command_failed', message: `apt cannot install ${name}: ${tidy(needs)}` };
   return scriptFailure(name, result) ?? failure;
 }
+
+/** The warning about a file that only root may read, which says that permission was denied. */
+const UNSANDBOXED = /^W: Download is performed unsandboxed.*$/gm;
 
 const notAllowed = (name: string): CommandRefusal => ({
   code: 'permission_denied',

@@ -2,7 +2,13 @@
 import { type Command, commandFailure, exitedWith } from '../command.js';
 import type { Host } from '../host.js';
 import { architectureOf, plainName, unanswered } from './apt-installed.js';
-import { MINUTES_OF_A_DAY, NO_OFFER, type PackageIndex, type PackageOffer } from './indexed-package.js';
+import {
+  type InstalledAnswer,
+  MINUTES_OF_A_DAY,
+  NO_OFFER,
+  type PackageIndex,
+  type PackageOffer,
+} from './indexed-package.js';
 
 /** File that apt's timer and Ubuntu's hooks touch after a successful refresh. */
 const STAMP = '/var/lib/apt/periodic/update-success-stamp';
@@ -35,8 +41,7 @@ const LOCKED = /Could not get lock|Unable to lock/;
 /** Without permission for the lock, apt reports it as held too, but waiting does not help. */
 const DENIED = /\(13: Permission denied\)/;
 
-/** @param native architecture of the machine */
-export const aptIndex = (native: string): PackageIndex => ({
+export const aptIndex = ({ native }: Pick<InstalledAnswer, 'native'>): PackageIndex => ({
   look: LOOK,
   refresh,
   async offers(host, names) {

@@ -4,23 +4,27 @@ import type { CommandRefusal } from '../command.js';
 import { type Command, type CommandResult, commandFailure, exitedWith, lastLines } from '../command.js';
 import type { Host, RunStep } from '../host.js';
 import type { StepVerdict } from '../kind.js';
-import { askRpm, rpmName, rpmVersions } from './rpm-installed.js';
+import { unsuitableFile, versionOfFile } from './package-file.js';
+import { askRpm, isRpmVersion, rpmName, rpmVersions } from './rpm-installed.js';
 
 const PATIENCE_SECS = 120;
 
 /**
- * Retries for the seconds of the first argument while the command ends with 200, dnf's status for a held lock; dnf itself waits
+ * Has no word for the path of a copy (`withFile`). Retries for the seconds of the first argument while the command ends with 200, dnf's status for a held lock; dnf itself waits
  * without limit or not at all. A failing package script, only a warning to dnf, becomes an error.
  */
-const WHEN_FREE = `end=$(($(date +%s) + $1))
+const WHEN_FREE = `left=$1
 shift
 while :; do
   said=$("$@" 2>&1 >&3)
   status=$?
-  [ "$status" -eq 200 ] && [ "$(date +%s)" -lt "$end" ] || break
+  [ "$status" -eq 200 ] && [ "$left" -gt 0 ] || break
   sleep 2
+  left=$((left - 2))
 done 3>&1
-printf '%s\\n' "$said" >&2
+cat >&2 <<END
+$said
+END
 case $said in
   *' scriptlet in rpm package '*) [ "$status" -ne 0 ] || status=1 ;;
 esac
@@ -47,6 +51,9 @@ export const dnf = (...args: readonly string[]): Command => ({
   timeoutSecs: 600,
 });
 
+/** Returns a command that reads installed packages, for which no repository is needed. */
+export const dnfInstalled = (...args: readonly string[]): Command => dnf('-q', '-C', '--disablerepo=*', ...args);
+
 /** Returns a command that changes packages and survives the end of the agent. */
 export const dnfChange = (verb: 'install' | 'remove'): Command => ({
   ...dnf('--setopt=clean_requirements_on_remove=False', verb),
@@ -64,6 +71,10 @@ export async function judgeDnf(host: Host, name: string, step: RunStep, result: 
   if ('code' in answer) return 'undone';
   const versions = rpmVersions(name, answer.rows, answer.native);
   if (isRemovalByDnf(step.command)) return versions.length === 0 ? 'done' : 'undone';
+  const inFile = versionOfFile(step);
+  if (inFile !== null) {
+    return versions.some((version) => inFile === '' || isRpmVersion(inFile, version)) ? 'done' : 'undone';
+  }
   const item = rpmName((step.items ?? [])[0] ?? '');
   return versions.some((version) => item === `${rpmName(name)}-${version}`) ? 'done' : 'undone';
 }
@@ -72,6 +83,13 @@ type Say = (name: string, found: RegExpExecArray) => CommandRefusal;
 
 /** Messages of dnf in standard error, with their meaning. */
 const SIGNS: readonly (readonly [RegExp, Say])[] = [
+  [
+    /superuser privileges|are you root\?|Permission denied/i,
+    (name) => ({
+      code: 'permission_denied',
+      message: `this user may not change the package ${name}; run the agent as root`,
+    }),
+  ],
   [
     /No match for argument: (\S+)/,
     (_name, [, which]) => ({
@@ -105,6 +123,8 @@ const SIGNS: readonly (readonly [RegExp, Say])[] = [
 export function explainDnf(name: string, result: CommandResult): CommandRefusal {
   const script = scriptFailure(name, result);
   if (script !== null) return script;
+  const unsuitable = unsuitableFile(name, result);
+  if (unsuitable !== null) return unsuitable;
   for (const [sign, say] of result.end.how === 'exited' ? SIGNS : []) {
     const found = sign.exec(result.stderr);
     if (found) return say(name, found);

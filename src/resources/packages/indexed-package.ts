@@ -1,6 +1,7 @@
 /** Packages of a manager that keeps an index of what it offers (apt, dnf): reads, refreshes the index, and plans. */
 import type { Command, CommandRefusal, CommandResult } from '../command.js';
-import type { Host, RunStep, Step } from '../host.js';
+import { nameOfSource, wantedFile } from '../file-content.js';
+import type { Host, RunStep, SourceFile, Step } from '../host.js';
 import {
   type Decision,
   defineResource,
@@ -15,37 +16,38 @@ import {
 import {
   agreedPackage,
   checkPackage,
-  HeldPackageSchema,
+  IndexedPackageSchema,
+  isFromFile,
   type PackageBody,
-  PackageBodySchema,
   type PackageText,
   takesAnyVersion,
   wantedVersion,
 } from './package-body.js';
 
 /** The parts in which the managers differ. */
-export interface IndexedManager {
+export interface IndexedManager<Answer extends InstalledAnswer = InstalledAnswer> {
   /** Both the kind and its family. */
   readonly kind: `package-${string}`;
   readonly name: PackageText;
   readonly version: PackageText;
   /** Returns the command line that ends the hold of a package. */
   unhold(name: string): string;
-  /** Returns the step that has the manager leave an installed package as it is, or ends that. Without it, bodies have no `hold`. */
-  holdStep?(name: string, isHeld: boolean): Step;
+  /** Returns the step that has the manager leave an installed package as it is, or ends that. */
+  holdStep(name: string, isHeld: boolean): Step;
   /** True when `version` satisfies the version that a body asks for. */
   matches(asked: string, version: string): boolean;
   install(want: PackageBody, version: string | null, installed: InstalledPackage | null): readonly Step[];
+  /** Installs the package of a file, and refuses one that is not the wanted one. */
+  installFile(want: PackageBody, file: SourceFile, installed: InstalledPackage | null): readonly Step[];
   remove(name: string): readonly Step[];
-  /** Marks an installed package as wanted for itself, for managers that remove packages which no other one needs. */
-  keep?(name: string): readonly Step[];
+  /** Marks an installed package as wanted for itself, because managers remove packages which no other one needs. */
+  keep(name: string): readonly Step[];
   thingsOf?(host: Host, names: readonly string[]): Promise<readonly (string | null)[]>;
   /** Returns the names of installed packages that the manager would remove for these, each a name and a wanted version or null. */
   conflictsOf?(host: Host, wants: readonly (readonly [string, string | null])[]): Promise<readonly string[]>;
-  /** Queries the installed packages, all names at once. */
-  askInstalled(host: Host, names: readonly string[]): Promise<InstalledAnswer | CommandRefusal>;
-  /** @param native architecture of the machine */
-  index(native: string): PackageIndex;
+  /** Queries the installed packages, all names at once; for a removal, not why they are installed. */
+  askInstalled(host: Host, names: readonly string[], purpose: ReadPurpose): Promise<Answer | CommandRefusal>;
+  index(installed: Answer): PackageIndex;
   /** Corrects an offer by what is installed. */
   corrected?(offer: PackageOffer, installed: InstalledPackage | null): PackageOffer;
   readonly removals: RemovalQueries;
@@ -74,6 +76,8 @@ export interface InstalledState {
 }
 
 export interface InstalledAnswer {
+  /** Why the manager cannot hold packages on this machine; absent where it can. */
+  readonly cannotHold?: string;
   /** The architecture of the machine; empty where nothing depends on it. */
   readonly native: string;
   /** Returns the state of a package by the name that a body gives. */
@@ -92,7 +96,7 @@ export interface PackageOffer {
 
 export const NO_OFFER: PackageOffer = { newest: null, versions: [] };
 
-export interface SeenPackage extends InstalledState {
+export interface SeenPackage extends InstalledState, Pick<InstalledAnswer, 'cannotHold'> {
   /** Null when the index was not asked. */
   readonly offer: PackageOffer | null;
   /** True when an apply refreshes the index before it relies on it. */
@@ -143,13 +147,15 @@ const BATCH = 256;
 const isSeen = (have: PackageHave): have is SeenPackage => !('refusal' in have);
 
 /** Defines the resource kind of a manager. */
-export const defineIndexedPackage = (manager: IndexedManager): ResourceKind<PackageBody, PackageHave> =>
+export const defineIndexedPackage = <Answer extends InstalledAnswer>(
+  manager: IndexedManager<Answer>,
+): ResourceKind<PackageBody, PackageHave> =>
   defineResource<PackageBody, PackageHave>({
     kind: manager.kind,
     family: manager.kind,
     isListed: true,
     platforms: ['linux'],
-    schema: manager.holdStep === undefined ? PackageBodySchema : HeldPackageSchema,
+    schema: IndexedPackageSchema,
     check: (body) => checkPackage(body, manager.name, manager.version),
     identity: ({ name }) => name,
     requires: () => [],
@@ -176,9 +182,13 @@ async function readPackages(
   purpose: ReadPurpose,
   manager: IndexedManager,
 ): Promise<readonly PackageHave[]> {
-  const answer = await manager.askInstalled(host, namesOf(wants));
+  const answer = await manager.askInstalled(host, namesOf(wants), purpose);
   if ('code' in answer) return wants.map(() => ({ refusal: answer }));
-  const packages = wants.map((want) => ({ want, state: answer.stateOf(want.name) }));
+  const { cannotHold } = answer;
+  const packages = wants.map((want) => ({
+    want,
+    state: { ...answer.stateOf(want.name), ...(cannotHold !== undefined && { cannotHold }) },
+  }));
   if (purpose === 'removal') {
     const there = packages.filter(({ state }) => state.installed !== null);
     const removals = await removalsOf(host, namesOf(there.map(({ want }) => want)), manager.removals);
@@ -187,7 +197,7 @@ async function readPackages(
   const open = packages.filter(({ want, state }) => purpose !== 'drift' && needsIndex(want, state.installed, manager));
   if (open.length === 0) return packages.map(({ state }) => ({ ...UNASKED, ...state }));
   const asked = open.map(({ want }) => want);
-  const index = await askIndex(host, asked, manager.index(answer.native), { purpose, manager });
+  const index = await askIndex(host, asked, manager.index(answer), { purpose, manager });
   return packages.map((one): PackageHave => {
     const { want, state } = one;
     if (!open.includes(one)) return { ...UNASKED, ...state };
@@ -213,7 +223,9 @@ async function obstaclesOf(
 ): Promise<readonly Obstacle[]> {
   const packages = removals.filter((one) => one.kind === kind);
   if (packages.length === 0 || conflictsOf === undefined) return [];
-  const asked = wants.map(({ body }) => [body.name, wantedVersion(body)] as const);
+  // What the package of a file conflicts with is known only from the file.
+  const asked = wants.flatMap(({ body }) => (isFromFile(body) ? [] : [[body.name, wantedVersion(body)] as const]));
+  if (asked.length === 0) return [];
   const names = new Set(await conflictsOf(host, asked));
   return packages.filter(({ identity }) => names.has(identity));
 }
@@ -241,6 +253,7 @@ function needsIndex(want: PackageBody, installed: InstalledPackage | null, { mat
 
 /** True when the index has no answer, so that a newer one may. */
 function isUnanswered(want: PackageBody, offer: PackageOffer, { matches }: IndexedManager): boolean {
+  if (isFromFile(want)) return false;
   const asked = wantedVersion(want);
   return asked === null ? offer.newest === null : !offer.versions.some((version) => matches(asked, version));
 }
@@ -292,24 +305,29 @@ function plan(want: PackageBody, have: PackageHave, context: PlanContext, manage
   if (!('version' in goal)) return { action: 'fail', ...goal };
   const { installed } = have;
   const changes = differences(installed, goal.version, manager, wantedVersion(want));
-  const keeping = installed?.isAutomatic === true ? (manager.keep?.(want.name) ?? []) : [];
+  const keeping = installed?.isAutomatic === true ? manager.keep(want.name) : [];
   const isInstalled = installed !== null && changes.length === 0;
   if (!isInstalled && have.isHeld && want.hold == null) return { action: 'fail', ...heldRefusal(want.name, manager) };
+  const cannotHold = want.hold === true && !have.isHeld ? have.cannotHold : undefined;
+  if (cannotHold !== undefined && !context.mayAppear) {
+    return { action: 'fail', code: 'command_missing', message: `${want.name} cannot be held: ${cannotHold}` };
+  }
+  const file = isInstalled ? null : wantedFile(want);
+  const install = () =>
+    file === null ? manager.install(want, goal.version, installed) : manager.installFile(want, file, installed);
   const hold = holdSteps(want, have.isHeld, isInstalled, manager);
-  const steps = [
-    ...hold.before,
-    ...(isInstalled ? [] : manager.install(want, goal.version, installed)),
-    ...keeping,
-    ...hold.after,
-  ];
+  const steps = [...hold.before, ...(isInstalled ? [] : install()), ...keeping, ...hold.after];
   if (steps.length === 0) return { action: 'none' };
   return {
     action: installed === null ? 'create' : 'update',
-    changes: [...changes, ...(keeping.length === 0 ? [] : [MARKED]), ...hold.changes],
+    changes: [...changes, ...comesFrom(file), ...(keeping.length === 0 ? [] : [MARKED]), ...hold.changes],
     steps,
     ...(isInstalled || goal.reason === undefined ? {} : { reason: goal.reason }),
   };
 }
+
+const comesFrom = (file: SourceFile | null): readonly FieldChange[] =>
+  file === null ? [] : [{ field: 'file', before: null, after: nameOfSource(file) }];
 
 /** A package that no other one needs is removed by the manager unless it was asked for itself. */
 const MARKED: FieldChange = { field: 'mark', before: 'automatic', after: 'manual' };
@@ -328,7 +346,7 @@ function holdSteps(
   isInstalled: boolean,
   { holdStep }: IndexedManager,
 ): HoldChange {
-  if (hold == null || holdStep === undefined) return { changes: [], before: [], after: [] };
+  if (hold == null) return { changes: [], before: [], after: [] };
   return {
     changes: hold === isHeld ? [] : [{ field: 'hold', before: String(isHeld), after: String(hold) }],
     before: isHeld && (!hold || !isInstalled) ? [holdStep(name, false)] : [],
@@ -347,13 +365,13 @@ function planRemoval(last: PackageBody, have: PackageHave, context: PlanContext,
   if (!isSeen(have)) return { action: 'fail', ...have.refusal };
   const { installed, isHeld, removal } = have;
   if (installed === null) return { action: 'none' };
-  const isOwnHold = isHeld && last.hold === true && manager.holdStep !== undefined;
+  const isOwnHold = isHeld && last.hold === true;
   if (isHeld && !isOwnHold) return { action: 'fail', ...heldRefusal(last.name, manager) };
   if (removal !== null && 'refusal' in removal) return { action: 'fail', ...removal.refusal };
   const takes = removal?.removes.filter((name) => !context.removes(manager.kind, name)) ?? [];
   const message = sideEffects(last.name, takes, removal?.installs ?? []);
   if (message !== null) return { action: 'fail', code: 'removal_refused', message };
-  const unhold = isOwnHold && manager.holdStep ? [manager.holdStep(last.name, false)] : [];
+  const unhold = isOwnHold ? [manager.holdStep(last.name, false)] : [];
   return { action: 'remove', changes: [], steps: [...unhold, ...manager.remove(last.name)] };
 }
 
@@ -369,7 +387,7 @@ function leftVersion(want: PackageBody, { installed }: SeenPackage, { memo }: Pl
 function versionFor(want: PackageBody, have: SeenPackage, context: PlanContext, manager: IndexedManager): Goal {
   const { installed, offer } = have;
   const asked = wantedVersion(want);
-  if (offer === null) return { version: asked ?? installed?.version ?? null };
+  if (offer === null || isFromFile(want)) return { version: asked ?? installed?.version ?? null };
   const found = asked === null ? offer.newest : (offer.versions.find((one) => manager.matches(asked, one)) ?? null);
   const stale = have.staleBecause === null ? {} : { reason: notRefreshed(have.staleBecause) };
   if (found !== null) return { version: found, ...stale, ...(asked === null ? unsettled(context) : {}) };

@@ -1,6 +1,7 @@
 /** The body of packages of all managers, and names that no manager mistakes for options. */
 import * as Type from 'typebox';
 import { closed, optional } from '../../kernel/schema.js';
+import { checkDownload } from '../file-content.js';
 import type { BodyProblem } from '../kind.js';
 
 const members = {
@@ -17,9 +18,25 @@ const members = {
 
 export const PackageBodySchema = closed(members);
 
-/** Of managers that can be ordered to leave a package as it is. */
-export const HeldPackageSchema = closed({
+/** Of managers that install files too, and that can be ordered to leave a package as it is. */
+export const IndexedPackageSchema = closed({
   ...members,
+  source: optional(
+    Type.String({ minLength: 1, description: 'File beside the module that holds the package in this `version`' }),
+  ),
+  url: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 2048,
+      description: 'Address that the machine downloads the package from, which has this `version`',
+    }),
+  ),
+  sha256: optional(
+    Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'The SHA-256 of the file at `url`, in 64 hex digits; orch adds that of `source`',
+    }),
+  ),
   hold: optional(
     Type.Boolean({
       description: 'True: its version stays, and no upgrade changes it; false: it is not held; null: not managed',
@@ -27,7 +44,7 @@ export const HeldPackageSchema = closed({
   ),
 });
 
-export type PackageBody = Type.Static<typeof PackageBodySchema> & Pick<Type.Static<typeof HeldPackageSchema>, 'hold'>;
+export type PackageBody = Type.Static<typeof IndexedPackageSchema>;
 
 /** Value of `version` with which any version will do. */
 const ANY = 'installed';
@@ -40,6 +57,9 @@ export const wantedVersion = ({ version }: PackageBody): string | null =>
 export const takesAnyVersion = (body: PackageBody): boolean =>
   body.version === ANY || (body.hold === true && wantedVersion(body) === null);
 
+/** True for a package that comes from a file in place of a repository. */
+export const isFromFile = ({ source, url }: PackageBody): boolean => source != null || url != null;
+
 /** Returns the body that fulfils both declarations of a package; null if none does. */
 export function agreedPackage(one: PackageBody, other: PackageBody): PackageBody | null {
   const hold = one.hold ?? other.hold;
@@ -47,8 +67,19 @@ export function agreedPackage(one: PackageBody, other: PackageBody): PackageBody
   const version = one.version === ANY ? other.version : one.version;
   const isAgreed =
     [one, other].some((body) => body.version === ANY) || (one.version ?? null) === (other.version ?? null);
-  if (!isAgreed) return null;
-  return { name: one.name, ...(version != null && { version }), ...(hold != null && { hold }) };
+  const file = agreedFile(one, other);
+  if (!isAgreed || file === null) return null;
+  return { name: one.name, ...(version != null && { version }), ...file, ...(hold != null && { hold }) };
+}
+
+/** Returns the file of both declarations, or of the only one that has one; null if they name different ones. */
+function agreedFile(one: PackageBody, other: PackageBody): Pick<PackageBody, 'source' | 'url' | 'sha256'> | null {
+  const [first, second] = [one, other].filter(isFromFile);
+  // Any version will do of a package from a file, and another declaration may want one that the file does not have.
+  const isOther = second === undefined && one.version !== other.version && first?.version === ANY;
+  if (isOther || (second !== undefined && second.sha256 !== first?.sha256)) return null;
+  const { source, url, sha256 } = first ?? {};
+  return { ...(source != null && { source }), ...(url != null && { url }), ...(sha256 != null && { sha256 }) };
 }
 
 /**
@@ -61,7 +92,20 @@ export function checkPackage(body: PackageBody, name: PackageText, version: Pack
   if (body.version != null && !version.pattern.test(body.version)) {
     problems.push({ path: '/version', message: `version ${version.described}` });
   }
-  return problems;
+  return [...problems, ...checkFile(body)];
+}
+
+/** Refuses a file without the version that it has, from which a plan tells without the file whether the package has to be installed. */
+function checkFile(body: PackageBody): readonly BodyProblem[] {
+  const field = body.url != null ? 'url' : 'source';
+  const wrong = (path: string, message: string) => [{ path, message }];
+  return [
+    ...(body.source != null && body.url != null ? wrong('/url', 'source and url exclude each other') : []),
+    ...checkDownload(body),
+    ...(isFromFile(body) && wantedVersion(body) === null && body.version !== ANY
+      ? wrong(`/${field}`, `${field} needs version, the version of the package in the file; version: installed for any`)
+      : []),
+  ];
 }
 
 /** A form of text, and its description after the name of the member. */
