@@ -4,7 +4,7 @@ import { until } from '../support/orch.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type Entry, entry, failures, LocalOrch } from './local-orch.js';
+import { absent, type Entry, entry, failures, LocalOrch } from './local-orch.js';
 import { fates, localPackages, versions } from './local-packages.js';
 import { describeHosts } from './requirements.js';
 
@@ -295,6 +295,49 @@ describeHosts(
       beforeEach(async () => {
         await run('apply');
         await sh(`rm -rf ${apart[1]}`);
+      });
+
+      it('are named by a list, which one command installs, and another one removes', async () => {
+        const list = (...names: readonly string[]) =>
+          entry('package-apt', { names, version: 'installed' }, { id: 'all' });
+        const after = entry('script', {
+          program: 'sh',
+          manages: 'after',
+          check: 'true',
+          apply: 'echo ran >>/root/after',
+          rerun_on: ['all'],
+        });
+        const calls = async () =>
+          (await sh('cat /root/calls; rm /root/calls')).split('\n').filter((one) => one === 'apt-get');
+        await sh('apt-get purge -y tool lib mta; rm -f /root/calls /root/after');
+        expect(await foretold(list('tool', 'lib', 'mta'), after)).toEqual([
+          'tool create changed',
+          'lib create changed',
+          'mta create changed',
+          'after run changed',
+        ]);
+        expect(await calls()).toHaveLength(1);
+        expect(await foretold(list('tool', 'lib', 'mta'), after)).toEqual([
+          'tool none unchanged',
+          'lib none unchanged',
+          'mta none unchanged',
+          'after none unchanged',
+        ]);
+        await sh('apt-get purge -y lib');
+        expect(await foretold(list('tool', 'lib', 'mta'), after)).toContain('lib create changed');
+        expect(await sh('cat /root/after')).toBe('ran\nran');
+        expect(await foretold(list('tool'), after)).toEqual([
+          'tool none unchanged',
+          'after run changed',
+          'lib remove changed',
+          'mta remove changed',
+        ]);
+        await orch().declare(absent('package-apt', { names: ['tool', 'lib'] }), after);
+        const gone = await orch().results('apply', ...apart, '--yes', '--allow-removals', '9');
+        expect(fates([...gone]).filter((fate) => fate.startsWith('tool'))).toContain('tool remove changed');
+        expect(`${await installed('tool')}${await installed('lib')}${await installed('mta')}`).not.toContain(
+          'installed',
+        );
       });
 
       it('take the place of packages that they conflict with, in one apply', async () => {
