@@ -242,8 +242,43 @@ describeHosts(
       expect(await installed('tool')).toBe('');
     });
 
+    it('are one package with their architecture and without', async () => {
+      const both = fates(await local('plan', { lib: null, 'lib.noarch': null }));
+      expect(both.filter((fate) => fate.startsWith('lib'))).toEqual([
+        'lib none failed module_conflict',
+        'lib.noarch none failed module_conflict',
+      ]);
+    });
+
+    it('are handed over under another name, and stay', async () => {
+      // The apply has installed it, so that it would be removed.
+      expect(fates(await local('apply', { rival: null }))).toEqual(['rival none unchanged']);
+      declared.delete('rival');
+      const respelled = { 'rival.noarch': null };
+      expect(fates(await local('plan', respelled))).toEqual(['rival.noarch none unchanged', 'rival release pending']);
+      expect(fates(await local('apply', respelled))).toEqual(['rival.noarch none unchanged', 'rival release changed']);
+      expect(await installed('rival')).toBe('rival-1.0-1.noarch');
+    });
+
+    it('take the place of packages that they obsolete', async () => {
+      // From then on dnf takes the new one for both names.
+      await repository.publish([{ name: 'heir', version: '1.0', head: ['Obsoletes: rival'] }]);
+      await sh('dnf -q makecache --refresh');
+      declared.delete('rival.noarch');
+      expect(fates(await local('plan', { heir: null }))).toEqual([
+        'heir create pending',
+        'rival.noarch remove pending',
+      ]);
+      // The transaction that installs it takes the other one away.
+      expect(fates(await local('apply', { heir: null }))).toEqual([
+        'heir create changed',
+        'rival.noarch none unchanged',
+      ]);
+      expect([await installed('rival'), await installed('heir')]).toEqual(['', 'heir-1.0-1.noarch']);
+    });
+
     it('begin anew', async () => {
-      await sh('dnf -y remove rival slow daemon aged worse lib; rm -rf /root/.local /var/lib/orch-local');
+      await sh('dnf -y remove rival heir slow daemon aged worse lib; rm -rf /root/.local /var/lib/orch-local');
       declared.clear();
     });
 
@@ -336,7 +371,7 @@ describeHosts(
       await orch.declare(entry('package-dnf', { names }), KEEP);
       expect(failures(await orch.apply())).toEqual({});
       expect(await sh('rpm -q many-0 many-1 many-2 | wc -l')).toBe('3');
-      expect((await sh('cat /root/calls')).split('\n').filter((call) => call === 'dnf')).toHaveLength(3);
+      expect((await sh('cat /root/calls')).split('\n').filter((call) => call === 'dnf')).toHaveLength(4);
       await sh('rpm -e many-1');
       expect(await orch.differences('drift')).toEqual([['many-1', 'create', 'version']]);
       await orch.declare(absent('package-dnf', { names: ['many-0', 'many-1'] }), KEEP);
@@ -351,41 +386,6 @@ describeHosts(
       expect(failures(await eve.apply())).toEqual({
         mta: 'permission_denied: this user may not change the package mta; run the agent as root',
       });
-    });
-
-    it('are one package with their architecture and without', async () => {
-      const both = fates(await local('plan', { lib: null, 'lib.noarch': null }));
-      expect(both.filter((fate) => fate.startsWith('lib'))).toEqual([
-        'lib none failed module_conflict',
-        'lib.noarch none failed module_conflict',
-      ]);
-    });
-
-    it('are handed over under another name, and stay', async () => {
-      // The apply has installed it, so that it would be removed.
-      expect(fates(await local('apply', { rival: null }))).toEqual(['rival none unchanged']);
-      declared.delete('rival');
-      const respelled = { 'rival.noarch': null };
-      expect(fates(await local('plan', respelled))).toEqual(['rival.noarch none unchanged', 'rival release pending']);
-      expect(fates(await local('apply', respelled))).toEqual(['rival.noarch none unchanged', 'rival release changed']);
-      expect(await installed('rival')).toBe('rival-1.0-1.noarch');
-    });
-
-    it('take the place of packages that they obsolete', async () => {
-      // From then on dnf takes the new one for both names.
-      await repository.publish([{ name: 'heir', version: '1.0', head: ['Obsoletes: rival'] }]);
-      await sh('dnf -q makecache --refresh');
-      declared.delete('rival.noarch');
-      expect(fates(await local('plan', { heir: null }))).toEqual([
-        'heir create pending',
-        'rival.noarch remove pending',
-      ]);
-      // The transaction that installs it takes the other one away.
-      expect(fates(await local('apply', { heir: null }))).toEqual([
-        'heir create changed',
-        'rival.noarch none unchanged',
-      ]);
-      expect([await installed('rival'), await installed('heir')]).toEqual(['', 'heir-1.0-1.noarch']);
     });
   },
   rpmTools,
