@@ -1,5 +1,7 @@
 /** Services of OpenRC on a booted Debian, which OpenRC starts in place of systemd. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Agent } from '../../src/contract/agents.js';
+import { until } from '../support/until.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
@@ -13,6 +15,7 @@ const config = (content: string) =>
 const SCRIPT = `#!/sbin/openrc-run
 command=/bin/sleep
 command_background=yes
+retry=TERM/5
 pidfile=/run/demo.pid
 extra_started_commands=reload
 start_pre() { echo start >>/run/demo.log; }
@@ -182,6 +185,44 @@ describeHosts('services of OpenRC on a booted machine', () => {
     expect(failures(await orch.apply())).toEqual(refused);
     await run('mv /run/openrc/away /run/openrc/softlevel');
     expect(await state()).toBe(stopped);
+  });
+
+  it('come back as they were from an apply that is not confirmed', async () => {
+    const orchAs = async (...args: readonly string[]) => host.run(['orch', ...args], { timeoutMs: 120_000 });
+    expect(await orchAs('operator', 'init')).toMatchObject({ status: 0 });
+    await run('(setsid orch serve </dev/null >/run/serve.log 2>&1 & echo $! >/run/serve.pid)');
+    await until(async () => (await orchAs('status')).stderr.includes('--tls-fingerprint'), 'the API answers');
+    const fingerprint = /--tls-fingerprint ([0-9a-f:]{64,})/.exec((await orchAs('status')).stderr)?.[1] ?? '';
+    const url = ['--url', 'https://127.0.0.1:4748', '--tls-fingerprint', fingerprint];
+    expect(await orchAs('profile', 'create', 'here', ...url)).toMatchObject({ status: 0 });
+    const { public_key: key } = JSON.parse((await orchAs('status', '-o', 'json')).stdout) as { public_key: string };
+    await run(
+      `(setsid orch agent connect 127.0.0.1:4747 --orchestrator-key ${key} </dev/null >/run/agent.log 2>&1 & echo $! >/run/agent.pid)`,
+    );
+    const agents = async () => JSON.parse((await orchAs('agents', 'list', '-o', 'json')).stdout) as readonly Agent[];
+    await until(async () => (await agents()).length === 1, 'the machine waits');
+    const node = (await agents())[0]?.node_id ?? '';
+    expect(await orchAs('agents', 'approve', node, '--name', 'here', '--yes')).toMatchObject({ status: 0 });
+    await until(async () => (await agents()).some(({ connected }) => connected), 'the agent is connected');
+
+    await host.writeFile('/etc/init.d/other', SCRIPT.replaceAll('demo', 'other'), '0755');
+    await host.writeFile('/etc/conf.d/other', 'command_args=2000\n');
+    await run('rc-update add demo boot; rc-service demo start');
+    const before = await state();
+    await orch.declare(
+      service({ enabled: false, running: false }),
+      entry('service-openrc', { name: 'other', enabled: true, running: true }),
+      entry('script', { program: 'sh', check: 'exit 1', apply: 'rc-service other status && exit 3' }, { id: 'fails' }),
+    );
+    const words = ['apply', 'here', '-f', '/root/site.orch.yaml', '--yes', '--confirm-within', '20s', '-o', 'json'];
+    const { stdout, stderr } = await orchAs(...words);
+    expect(stdout, stderr).not.toBe('');
+    expect(JSON.parse(stdout)).toMatchObject({ status: 'rolled_back', restored: { restored: 2, not_restored: 1 } });
+    expect(await state()).toBe(before);
+    expect(await run('rc-service --nocolor other status || true; ls /etc/runlevels/*/other 2>/dev/null || true')).toBe(
+      stopped,
+    );
+    await run('kill "$(cat /run/agent.pid)" "$(cat /run/serve.pid)"; rm /etc/init.d/other');
   });
 
   it('are those of root: an ordinary user is refused with the reason', async () => {
