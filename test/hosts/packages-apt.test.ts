@@ -309,6 +309,8 @@ describeHosts(
         });
         const calls = async () =>
           (await sh('cat /root/calls; rm /root/calls')).split('\n').filter((one) => one === 'apt-get');
+        // From here on the index is new.
+        await run('apply', apt('mta'));
         await sh('apt-get purge -y tool lib mta; rm -f /root/calls /root/after');
         expect(await foretold(list('tool', 'lib', 'mta'), after)).toEqual([
           'tool create changed',
@@ -328,11 +330,11 @@ describeHosts(
         expect(await sh('cat /root/after')).toBe('ran\nran');
         expect(await foretold(list('tool'), after)).toEqual([
           'tool none unchanged',
-          'after run changed',
-          'lib remove changed',
           'mta remove changed',
+          'lib remove changed',
+          'after run changed',
         ]);
-        await orch().declare(absent('package-apt', { names: ['tool', 'lib'] }), after);
+        await orch().declare(absent('package-apt', { names: ['tool', 'lib'] }, { id: 'all' }), after);
         const gone = await orch().results('apply', ...apart, '--yes', '--allow-removals', '9');
         expect(fates([...gone]).filter((fate) => fate.startsWith('tool'))).toContain('tool remove changed');
         expect(`${await installed('tool')}${await installed('lib')}${await installed('mta')}`).not.toContain(
