@@ -1,6 +1,7 @@
 /** Recordings with the real programs: what a command wrote is downloaded, searched and compared. */
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { TerminalDetail, TerminalMatch, TerminalSession } from '../../src/contract/terminal.js';
@@ -86,6 +87,27 @@ describe('the recording of a command', () => {
     expect(damaged.stderr).toBe(
       'orch: the compressed recording is damaged; restore the file from a backup of the host\n',
     );
+    for (const other of ['a tar file', '{"version":3}\n', '']) {
+      writeFileSync(file, gzipSync(other));
+      for (const format of ['raw', 'txt']) {
+        const refused = await sandbox.orch(['term', 'transcript', id, '--format', format]);
+        expect(refused).toMatchObject({ status: 1, stdout: '' });
+        expect(refused.stderr).toContain('this is not a recording: its first line is not an asciicast v2 header');
+      }
+      // The file itself, which is compared with the hash in the audit log.
+      const itself = await sandbox.orch(['term', 'transcript', id, '--format', 'cast']);
+      expect(itself).toMatchObject({
+        status: 1,
+        stdout: other,
+        stderr: expect.stringContaining('this is not what was recorded'),
+      });
+      const searched = await sandbox.orch(['term', 'grep', 'needle']);
+      expect(searched).toMatchObject({
+        status: 1,
+        stdout: expect.stringContaining('No matches'),
+        stderr: expect.stringContaining(id.slice(0, 12)),
+      });
+    }
   });
 
   it('that has to be there and cannot be made keeps the command from running; the log says which it was', async () => {

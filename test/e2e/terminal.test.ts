@@ -254,6 +254,21 @@ describe('orch term with the real programs', () => {
     expect(await watching.finished()).toEqual({ status: 5, restored: true });
   });
 
+  it('leaves a shell whose client was killed to the next one, with its screen and the right to type', async () => {
+    const killed = new Pty([process.execPath, ORCH, 'term', 'web-01'], { env: sandbox.env, cwd: sandbox.root });
+    onTestFinished(() => killed.kill());
+    await killed.shows(/[$#] $/);
+    killed.write("MEMORY=kept; echo on the scr''een\r");
+    await killed.displays(/^on the screen/);
+    const id = await newestSession();
+    process.kill(killed.pid, 'SIGKILL');
+    const next = term(['attach', id]);
+    await next.pty.displays(/^on the screen/);
+    next.line('echo $MEMORY; exit 6');
+    await next.pty.shows(/\nkept\r\n/);
+    expect(await next.finished()).toEqual({ status: 6, restored: true });
+  });
+
   it('leaves the cursor that a program has saved where it was, whatever is said in between', async () => {
     const first = await shell();
     const script = sandbox.path('saved.bash');

@@ -94,6 +94,10 @@ describe('a saved plan that has become stale', () => {
     const before = await automatic();
     const refused = await sandbox.orch(['apply', plan, '--yes']);
     expect(refused.status).toBe(6);
+    const { operations } = await sandbox.json<{ operations: Operation[] }>(['ops', 'list', '--limit', '1']);
+    const operation = await sandbox.json<Operation>(['ops', 'show', operations[0]?.operation_id ?? '']);
+    expect(operation).toMatchObject({ error: { code: 'plan_stale' } });
+    expect(operation).not.toHaveProperty('sources');
     expect(await revisions()).toHaveLength(1);
     expect((await sandbox.json<Agent[]>(['agents', 'list', '--standing', 'on_trial'])).length).toBe(0);
     // An apply of each machine comes after all that a stored revision would have caused.

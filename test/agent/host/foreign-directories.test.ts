@@ -4,12 +4,15 @@ import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
+  lchownSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
   statfsSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -136,12 +139,25 @@ describe('a directory with an access list for what is made in it', () => {
   it('gives nothing where the programs for access lists are missing either', async (context) => {
     needs(context, isRoot, 'root');
     const home = homeOf(EVE);
+    const at = (name: string) => join(home, name);
+    const dataDir = place();
+    makeSnapshotDirectory(dataDir);
+    writeFileSync(at('file'), 'secret', { mode: 0o640 });
+    mkdirSync(at('directory'), { mode: 0o750 });
+    symlinkSync('file', at('link'));
+    for (const name of ['file', 'directory', 'link']) lchownSync(at(name), 7, 8);
+    const saved = await new PathSaver({ dataDir }).save(['file', 'directory', 'link'].map(at));
+    for (const name of ['file', 'directory', 'link']) rmSync(at(name), { recursive: true });
     giveList(context, home);
     const program = `
-      const { AccessLists } = await import('${DIST}host/attributes.js');
       const { UnixHost } = await import('${DIST}host/this-host.js');
-      const steps = ${JSON.stringify([write(join(home, 'f'), 'x', { mode: 0o640 }), make(join(home, 'd'), 0o750)])};
-      console.log(JSON.stringify(await new UnixHost({ platform: 'linux' }).commit(steps)));`;
+      const { PathRestorer } = await import('${DIST}snapshot/path-restorer.js');
+      const steps = ${JSON.stringify([write(at('f'), 'x', { mode: 0o640 }), make(at('d'), 0o750)])};
+      const outcomes = await new UnixHost({ platform: 'linux' }).commit(steps);
+      for (const saved of ${JSON.stringify(saved)}) {
+        outcomes.push(await new PathRestorer({ dataDir: '${dataDir}' }).restore(saved));
+      }
+      console.log(JSON.stringify(outcomes));`;
     // Programs of the system that cannot be started.
     const none = join(place(), 'none');
     writeFileSync(none, '');
@@ -149,9 +165,11 @@ describe('a directory with an access list for what is made in it', () => {
     const node = [process.execPath, '--input-type=module', '-e', program];
     const { stdout, stderr } = run('unshare', '--mount', '--', 'sh', '-c', hide, none, ...node);
     expect(stderr).toBe('');
-    expect(JSON.parse(stdout)).toEqual([null, null]);
-    expect(listOf(join(home, 'f'))).toEqual(base(0o640));
-    expect(listOf(join(home, 'd'))).toEqual(base(0o750));
+    expect(JSON.parse(stdout)).toEqual([null, null, null, null, null]);
+    for (const name of ['f', 'file']) expect([name, listOf(at(name))]).toEqual([name, base(0o640)]);
+    for (const name of ['d', 'directory']) expect([name, listOf(at(name))]).toEqual([name, base(0o750)]);
+    for (const name of ['file', 'directory', 'link']) expect(lstatSync(at(name))).toMatchObject({ uid: 7, gid: 8 });
+    expect(readFileSync(at('file'), 'utf8')).toBe('secret');
   });
 });
 
