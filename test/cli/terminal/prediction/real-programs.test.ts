@@ -201,3 +201,33 @@ describe.each(['plain', 'nested'] as const)('keys that a program hides, %s', (ki
     600_000,
   );
 });
+
+describe('keys that a program hides behind a single one that it shows', () => {
+  itNeeding('bash', 'stty')('are never shown in the terminal that the agent sees', async () => {
+    const session = new Session(SHELLS.plain);
+    session.type("PS1='rea''dy> '\r");
+    await session.shows('ready> ');
+    // One process, whose terminal always has the same reader.
+    const reads = "const fs=require('fs'),b=Buffer.alloc(1),key=()=>fs.readSync(0,b);";
+    const script = `${reads}fs.writeSync(1,'beg'+'un\\\\n');key();fs.writeSync(1,'go? ');key();fs.writeSync(1,b);key();key();key();key()`;
+    session.type(`${EDITOR_SETTINGS}; ${process.execPath} -e "${script}"; stty sane; echo do''ne\r`);
+    await session.shows('begun\n');
+    // The agent has looked at a program that edits a line when the next key is typed.
+    const looked = () => sleep(6 * DELAY);
+    await looked();
+    session.type('q');
+    await session.shows('go? ');
+    await looked();
+    session.type('y');
+    await session.shows('go? y');
+    await looked();
+    for (const hidden of 'HJKL') {
+      session.type(hidden);
+      await looked();
+    }
+    await session.shows('done\n');
+    await session.stop();
+    const echoed = new Set(lettersOf(session.bytes().toString('latin1')));
+    expect(lettersOf(session.shown).filter((letter) => !echoed.has(letter))).toEqual([]);
+  });
+});
