@@ -13,6 +13,7 @@ import { Fingerprint } from './converge/fingerprint.js';
 import { HeldResults } from './converge/held-results.js';
 import { NO_NOTES } from './converge/ledger.js';
 import { refusalOf } from './converge/observations.js';
+import { refusalOfPurges } from './converge/purge-guard.js';
 import { type OnResults, Run, type RunOptions, yieldToEventLoop } from './converge/run.js';
 import type { Finding } from './converge/run-item.js';
 import { hasRemoved, secondPass } from './converge/second-pass.js';
@@ -44,6 +45,8 @@ export interface ApplyOptions extends RunOptions {
   readonly intend?: Intend | undefined;
   /** The `observed` of a plan; if it differs now, the apply is refused before anything is changed. */
   readonly expect?: string | null | undefined;
+  /** Maximum entries that purges may delete together [default: `MAX_UNASKED`]. */
+  readonly mayPurge?: number | undefined;
 }
 
 /** Resources examined between two checks of the signal. */
@@ -83,8 +86,8 @@ export async function apply(content: RunContent, host: Host, options: ApplyOptio
     const message = 'the machine is no longer as the plan saw it, so nothing was changed';
     return { end: 'refused', results: [], error: { code: 'plan_stale', message } };
   }
-  const missing = await bringFiles(content, host, options);
-  if (missing !== null) return { end: 'refused', results: [], error: missing };
+  const refusal = (await refusalOfPurges(content, host, options)) ?? (await bringFiles(content, host, options));
+  if (refusal !== null) return { end: 'refused', results: [], error: refusal };
   const results: RunItem[] = [];
   const passOn: OnResults = async (items, notes) => {
     results.push(...items);

@@ -31,6 +31,8 @@ interface LocalApplyOptions extends LocalRunOptions {
   readonly files: ReadonlyMap<string, string>;
   /** `observed` hash of a plan; the apply is refused if the machine has changed since. */
   readonly expect: string | null;
+  /** Maximum entries that purges may delete together. */
+  readonly mayPurge: number;
   /** Called before the first change is announced. The apply ends without it when this throws. */
   readonly beforeChanges: () => void;
 }

@@ -30,6 +30,10 @@ const TREE: KeyAdvice = {
   directory_mode: 'mode',
   dir_mode: 'mode',
   filemode: 'file_mode',
+  exclusive: 'purge',
+  clean: 'purge',
+  delete: 'purge',
+  force: ' "purge: true" deletes what nothing declares in the directory',
 };
 const FILE: KeyAdvice = {
   ...DIRECTORY,

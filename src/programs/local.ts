@@ -36,6 +36,8 @@ export interface LocalOptions {
 }
 
 interface LocalApplyOptions extends LocalOptions {
+  /** Maximum entries that purges may delete together. */
+  readonly mayPurge: number;
   readonly operationId: string;
   /** Paths on this machine of the files beside modules, by SHA-256 in hex. */
   readonly files: ReadonlyMap<string, string>;

@@ -1,10 +1,12 @@
 /** `directory-unix`: a directory with its owner, group and mode. */
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
+import { WITH_CONTENT } from './absence-name.js';
 import { type PathFact, READ_BATCH } from './host.js';
 import { type BodyProblem, type Decision, defineResource } from './kind.js';
 import { findMissingParents, parentsField } from './missing-parents.js';
 import { afterRemovals } from './path-room.js';
+import { checkPurge, findUndeclared, type PurgeFact, purgeChanges, purgeSteps } from './purge.js';
 import {
   checkUnixPath,
   compareMetadata,
@@ -35,26 +37,42 @@ const schema = closed({
         'Quoted octal mode of the files from `source`, "0644" by default; programs may also be run by those who may read them',
     }),
   ),
+  purge: optional(
+    Type.Boolean({
+      description: 'true: what no module declares in the directory is deleted, also in directories in it',
+    }),
+  ),
 });
 
 type DirectoryBody = Type.Static<typeof schema>;
+
+/** `purge` is present for a directory that is to be purged. */
+type DirectoryHave = PathFact & { readonly purge?: PurgeFact };
 
 const NEW_MODE = '0755';
 /** Files in a directory that a setgid directory holds get the group of both. */
 const SETGID_MODE = '2755';
 
-export const directoryUnix = defineResource<DirectoryBody, PathFact>({
+export const directoryUnix = defineResource<DirectoryBody, DirectoryHave>({
   kind: 'directory-unix',
   family: 'path',
   platforms: ['linux', 'macos'],
   schema,
-  check: (body) => [...checkUnixPath(body), ...checkFileMode(body)],
+  check: (body) => [...checkUnixPath(body), ...checkFileMode(body), ...checkPurge(body)],
   identity: (body) => body.path,
   requires: holdersOfUnixPath,
   above: aboveUnixPath,
   batch: READ_BATCH,
-  read: (host, wants, purpose) =>
-    host.observe(wants.map((want) => ({ path: want.path, content: false, entries: purpose === 'removal' }))),
+  read(host, wants, purpose, near) {
+    const isListed = (want: DirectoryBody) => purpose === 'removal' || want.purge === true;
+    const facts = host.observe(wants.map((want) => ({ path: want.path, content: false, entries: isListed(want) })));
+    if (near === undefined || purpose === 'removal') return facts;
+    return facts.map((fact, at) => {
+      const want = wants[at];
+      if (fact.type !== 'directory' || want?.purge !== true) return fact;
+      return { ...fact, purge: findUndeclared(host, want.path, fact.entries, near) };
+    });
+  },
   exists: (have) => have.type !== 'absent',
 
   plan(want, found, context): Decision {
@@ -90,15 +108,19 @@ export const directoryUnix = defineResource<DirectoryBody, PathFact>({
       case 'directory': {
         const metadata = compareMetadata(want, have, context);
         if ('code' in metadata) return { action: 'fail', ...metadata };
-        if (metadata.changes.length === 0) return { action: 'none' };
+        const { undeclared = [], refusal: unpurged = null } = (want.purge === true ? found.purge : undefined) ?? {};
+        if (unpurged !== null) return { action: 'fail', ...unpurged };
+        const changes = [...metadata.changes, ...purgeChanges(want.path, undeclared ?? [])];
+        const purge = purgeSteps(undeclared ?? []);
+        if (changes.length === 0) return { action: 'none' };
+        const isDeep = undeclared?.some(({ isDirectory }) => isDirectory) === true;
+        const reason = isDeep ? { reason: `${WITH_CONTENT}s directories` } : {};
+        if (metadata.changes.length === 0) return { action: 'update', changes, steps: purge, ...reason };
         const refusal = unsafeTakeover(want.path, have, metadata, context);
         if (refusal) return { action: 'fail', ...refusal };
         const mode = want.mode == null ? null : parseMode(want.mode);
-        return {
-          action: 'update',
-          changes: metadata.changes,
-          steps: [{ do: 'set-metadata', path: want.path, expect: 'directory', owner, group, mode }],
-        };
+        const step = { do: 'set-metadata', path: want.path, expect: 'directory', owner, group, mode } as const;
+        return { action: 'update', changes, steps: [step, ...purge], ...reason };
       }
     }
   },

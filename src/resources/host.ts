@@ -255,6 +255,8 @@ export interface Host {
   ): Extract<CommandEnd, { readonly how: 'not-started' }> | null;
   /** Returns why a step cannot be done as the file systems are mounted now; null when that does not keep it from being done. */
   obstacle?(step: FileStep): StepOutcome;
+  /** Paths of the agent itself: its program, its settings and its data. */
+  readonly ownPaths?: readonly string[];
   /** Name of the service of systemd that this process runs in; null or absent for none. */
   readonly ownService?: string | null;
   /**

@@ -97,6 +97,16 @@ export const MODULE_FAMILIES: ReadonlySet<Family> = new Set(['script']);
 /** The purpose of an observation. Only `apply` may refresh caches of the machine, such as a package index. */
 export type ReadPurpose = 'plan' | 'apply' | 'drift' | 'removal';
 
+/** What the resources of a run have to do with paths that none of them names. */
+export interface Surroundings {
+  /** True for a path that a resource names, or that a removal of the run takes. */
+  isDeclared(path: string): boolean;
+  /** True for a directory in which such a path lies, and for a directory that a removal of the run takes. */
+  isOnTheWay(path: string, isLink: boolean): boolean;
+  /** True for a directory in which the agent itself lies. */
+  holdsAgent(path: string): boolean;
+}
+
 export interface ResourceKind<B extends object = Body, Have = unknown> {
   readonly kind: string;
   readonly family: Family;
@@ -139,8 +149,13 @@ export interface ResourceKind<B extends object = Body, Have = unknown> {
    * change.
    */
   readonly queried?: boolean;
-  /** Observes all wanted resources of this kind at once, in order; a removal may read more than a plan. */
-  read(host: Host, wants: readonly B[], purpose: ReadPurpose): readonly Have[] | Promise<readonly Have[]>;
+  /** Observes all wanted resources of this kind at once, in order; a removal may read more than a plan. Only purges look at `near`. */
+  read(
+    host: Host,
+    wants: readonly B[],
+    purpose: ReadPurpose,
+    near?: Surroundings,
+  ): readonly Have[] | Promise<readonly Have[]>;
   /**
    * Returns for each body a text that is equal for two bodies of the family if they are the same thing on this machine, such as a
    * unit and its alias; null where the identity alone tells. Paths need none (`Host.locator`).

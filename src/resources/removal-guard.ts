@@ -3,6 +3,9 @@ import { Fault } from '../kernel/fault.js';
 import { CATALOGUE } from './catalogue.js';
 import type { Removal } from './desired.js';
 
+/** Default of the number of removals that an apply may make without consent. */
+export const MAX_UNASKED = 10;
+
 /** A managed resource that is no longer desired. */
 interface GuardedRemoval {
   /** True when it is removed from the machine; false when it is released. */

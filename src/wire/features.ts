@@ -7,6 +7,7 @@
 export const FEATURE_PURPOSES = {
   verify: 'run the health checks of modules',
   files: 'take the content of files beside modules',
+  purge: 'delete what nothing declares in a directory',
   confirm: 'undo an apply by itself, or runs on a system on which it cannot',
 } as const;
 

@@ -254,6 +254,8 @@ const run = closed({
   short_results: optional(Type.Boolean()),
   /** Health checks to run after the resources; sent only to agents with the feature `verify`. */
   verify: optional(Type.Array(DesiredCheckSchema, { maxItems: MAX_RUN_CHECKS })),
+  /** Applies only: maximum entries that purges may delete together. Needs the feature `purge`. */
+  may_purge: optional(Type.Integer({ minimum: 0 })),
   /** Applies only: undo the apply unless it succeeds and is confirmed within this time. Needs the feature `confirm`. */
   confirm_secs: optional(Type.Integer({ ...CONFIRM_SECS })),
   /** Applies only: keep what the apply replaces until the agent's next apply. Needs the feature `confirm`. */

@@ -159,6 +159,21 @@ describe('a module with a file', () => {
   });
 });
 
+describe('a purge', () => {
+  it('reaches only agents that can make it', async () => {
+    const bench = await openBench();
+    const content = 'name: site\nsupports: [{}]\nresources:\n  - directory-unix: {path: /srv/www, purge: true}\n';
+    await bench.engine.modules.upload({ name: 'site', content }, ALICE);
+    const old = await bench.agent('a', { connected: false });
+    old.features = ['verify', 'confirm', 'files'];
+    old.connect();
+    await bench.settle();
+    for (const work of [() => bench.apply(old, ['site']), () => bench.plan(old, ['site'])]) {
+      expect(await rejection(work())).toMatchObject({ code: 'agent_too_old', data: { feature: 'purge' } });
+    }
+  });
+});
+
 describe('a file', () => {
   it('stays while a revision names it, and goes a week after the last name', async () => {
     const bench = await openBench();

@@ -216,6 +216,34 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
     await nothingIsLeft();
   });
 
+  it('brings back the files and links that a purge deletes, which needs consent, and names what stays gone', async () => {
+    await sh(`mkdir -p /srv/purged/full && cd /srv/purged && echo a >a && chgrp adm a && chmod 640 a && ln -s a link
+      touch full/f && seq -f f%g 12 | xargs touch`);
+    const all = () => sh('cd /srv/purged && find . -maxdepth 1 ! -name full -printf "%p %u %g %m %l\\n" | sort; cat a');
+    const before = await all();
+    await declare(
+      entry('directory-unix', { path: '/srv/purged', purge: true }),
+      script('test -z "$(ls -A /srv/purged)" && exit 3'),
+    );
+    const planned = await json<RunResult>('plan', 'web-01', '-f', '/root/site.orch.yaml');
+    expect(planned.refusals).toMatchObject([{ code: 'removal_guard', allow_removals: 15 }]);
+    const { stdout } = await orch('apply', 'web-01', '-f', '/root/site.orch.yaml', '--yes', '-o', 'json');
+    expect((JSON.parse(stdout) as RunResult).error).toMatchObject({
+      code: 'removal_guard',
+      message: expect.stringContaining('this apply would delete 15 entries that nothing declares from /srv/purged'),
+    });
+    expect(await all()).toBe(before);
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect(run.status).toBe('rolled_back');
+    expect(run.restored?.resources.filter(({ reason }) => reason !== null)).toEqual([
+      { kind: 'directory-unix', identity: '/srv/purged/full', reason: 'what was in the directory stays gone' },
+      { kind: 'script', identity: 'a step', reason: 'what a script has done cannot be undone' },
+    ]);
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+  });
+
   it('brings back links and files of which it changed parts, also several of one file', async () => {
     await sh(`printf 'k=1\\r\\nold\\r\\nend' >/etc/parts; chown daemon:adm /etc/parts; chmod 640 /etc/parts
       ln -s a /srv/moved; ln -s b /srv/gone; echo precious | tee /srv/replaced /srv/replaced-too >/srv/kept; touch -d 2020-01-01 /etc/parts`);

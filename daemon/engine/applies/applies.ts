@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { RunResult } from '../../../src/contract/runs.js';
 import { Fault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
+import { isPurge } from '../../../src/resources/purge.js';
 import type { Core } from '../../core/core.js';
 import type { RequestContext } from '../../core/domain-event.js';
 import type { Queryable } from '../../database/schema.js';
@@ -127,6 +128,9 @@ export class Applies {
       const dispatch = runContent(desired);
       if (desired.verify.length > 0) sessions.require(agent, 'verify');
       if (desired.encoded.files.length > 0) sessions.require(agent, 'files');
+      const purges = desired.resources.some(isPurge);
+      if (purges) sessions.require(agent, 'purge');
+      const mayPurge = purges ? guard.mayPurge(limits.allowRemovals) : null;
       const expect = request.expect === null ? null : expectedObservation(request.expect, desired.encoded.sha256);
       const tried = await triedSources(db, agent.row.trial_operation_id);
       const { outsideWindow } = limits;
@@ -143,7 +147,7 @@ export class Applies {
         texts: sent,
         oneOff,
       };
-      const operation = await lanes.enter(agent.nodeId, () => this.begin(order, context, lease));
+      const operation = await lanes.enter(agent.nodeId, () => this.begin(order, context, lease, mayPurge));
       const { warnings, notes } = desired;
       return { operation, warnings, notes, endsTrial: endedTrial(tried, sources) };
     } catch (error) {
@@ -181,11 +185,13 @@ export class Applies {
     order: Omit<NewOperation, 'isSentAtOnce'>,
     context: RequestContext,
     lease: ApplyLease,
+    mayPurge: number | null,
   ): Promise<LiveOperation> {
     const { sessions, live, records, driver, logger } = this.options;
     const { nodeId } = order.agent;
     const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
     const operation = await records.create({ ...order, isSentAtOnce }, context);
+    operation.mayPurge = mayPurge;
     // The commit of a large run blocks for a while, and so does its dispatch: yield in between.
     await setImmediate();
     driver.adopt(operation, lease);

@@ -4,6 +4,7 @@ import type { RunResult } from '../../../src/contract/runs.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { isFault } from '../../../src/kernel/fault.js';
 import { pendingChecks } from '../../../src/resources/checks/check.js';
+import { isPurge } from '../../../src/resources/purge.js';
 import { type ResourceResult, summarize } from '../../../src/resources/result.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
@@ -88,6 +89,7 @@ export class Plans {
           : await desiredSets.earlier(db, now, to);
       if (request.isOfRollout !== true) refuseUnconcerned(now, desired, oneOff);
       if (desired.encoded.files.length > 0) sessions.require(agent, 'files');
+      if (desired.resources.some(isPurge)) sessions.require(agent, 'purge');
       const noted = changedSecretNotes(
         secretsOfRows(desired.managed),
         new Map(Object.entries(desired.content.secrets)),
@@ -104,7 +106,7 @@ export class Plans {
         tried,
         to === null ? sent : await triedSources(db, typeof to === 'string' ? to : null),
       );
-      const refusals = await this.refusals(now, desired);
+      const refusals = await this.refusals(now, desired, observed.results);
       return planResult({ agent, desired, endsTrial, refusals, observed, startedAt, finishedAt: clock.now() });
     });
   }
@@ -124,11 +126,16 @@ export class Plans {
   }
 
   /** Returns why an apply without consent would be refused now, so that a caller knows it before it asks. */
-  private async refusals(agent: AgentWithInputs, desired: DesiredSet): Promise<readonly Refusal[]> {
+  private async refusals(
+    agent: AgentWithInputs,
+    desired: DesiredSet,
+    results: readonly ResourceResult[],
+  ): Promise<readonly Refusal[]> {
     const { guard, windows } = this.options;
     const checks = [
       async () => refuseOutsideWindow(windows, desired.matching),
       async () => guard.check(agent, desired, null),
+      async () => guard.checkPurges(results),
     ];
     const found: Refusal[] = [];
     for (const check of checks) {

@@ -1,7 +1,9 @@
 /** Refuses an apply that would remove more than its operator probably means. */
 import { NOTHING } from '../../../src/contract/run-targets.js';
+import { purgedBy, purgedByAll, purgeGuardFault } from '../../../src/resources/purge.js';
 import { guardReason, removalGuardFault, removesSomething } from '../../../src/resources/removal-guard.js';
 import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
+import type { ResourceResult } from '../../../src/resources/result.js';
 import type { Core } from '../../core/core.js';
 import type { CurrentAssignments } from '../assignments/assignment-store.js';
 import { removalCauses } from '../assignments/removal-causes.js';
@@ -22,6 +24,23 @@ export class RemovalGuard {
 
   constructor(options: RemovalGuardOptions) {
     this.options = options;
+  }
+
+  /** Returns how many entries the purges of an apply may delete. @param allowed as for `check` */
+  mayPurge(allowed: number | null): number {
+    return Math.max(this.options.limit(), allowed ?? 0);
+  }
+
+  /** Throws `removal_guard` when the planned results delete more by purges than an apply without consent may. */
+  checkPurges(results: readonly ResourceResult[]): void {
+    const limit = this.mayPurge(null);
+    const count = purgedByAll(results);
+    if (count <= limit) return;
+    throw purgeGuardFault(
+      count,
+      limit,
+      results.flatMap((result) => (purgedBy(result) > 0 ? [result.identity] : [])),
+    );
   }
 
   /**

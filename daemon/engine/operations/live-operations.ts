@@ -1,7 +1,9 @@
 /** Applies held in memory: those in progress, and interrupted ones whose agent still reports. */
+
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { ItemOutcome } from '../../../src/resources/believed-state.js';
 import type { CheckReport, CheckResult } from '../../../src/resources/checks/check.js';
+import { isPurge } from '../../../src/resources/purge.js';
 import type { Restored } from '../../../src/resources/restored.js';
 import { type ResourceResult, type Summary, summarize } from '../../../src/resources/result.js';
 import { countResults, type ItemResult, isUnchanged, type Unchanged } from '../../../src/resources/run-results.js';
@@ -140,6 +142,8 @@ export class LiveOperation {
   isKept = false;
   /** The agent's report of a restore. */
   restored: Restored | null = null;
+  /** Maximum entries that purges may delete; null for the agent's default, also after a restart of the orchestrator. */
+  mayPurge: number | null = null;
   /** True while the current state is not saved in the store. */
   unsaved = false;
   /** Position from which results were last requested again; null when none are outstanding. */
@@ -244,6 +248,11 @@ export class LiveOperation {
     return this.content.verify.length > 0;
   }
 
+  /** True if a resource deletes what nothing declares. */
+  get purges(): boolean {
+    return this.content.resources.some(isPurge);
+  }
+
   /** True when the agent needs the feature `files`. */
   get takesFiles(): boolean {
     return this.content.resources.some((one) => sourceOf(one) !== null);
@@ -272,6 +281,7 @@ export class LiveOperation {
       short_results: true,
       ...(expect === null ? {} : { expect }),
       ...orderOf(this.facts),
+      ...(this.mayPurge === null ? {} : { may_purge: this.mayPurge }),
     } as const;
     return cutRun(head, this.dispatch, { size: this.size });
   }

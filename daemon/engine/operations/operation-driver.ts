@@ -127,9 +127,10 @@ export class OperationDriver {
    * Returns a feature without which the agent would carry the run out only in part, and which it lacks: it may have been
    * replaced by an older one. Null for none.
    */
-  private missingFeature({ hasChecks, takesFiles, nodeId }: LiveOperation): AgentFeature | null {
+  private missingFeature({ hasChecks, takesFiles, purges, nodeId }: LiveOperation): AgentFeature | null {
     const { sessions } = this.options;
     if (hasChecks && sessions.can(nodeId, 'verify') !== true) return 'verify';
+    if (purges && sessions.can(nodeId, 'purge') !== true) return 'purge';
     return takesFiles && sessions.can(nodeId, 'files') !== true ? 'files' : null;
   }
 

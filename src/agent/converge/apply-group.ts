@@ -1,7 +1,8 @@
 /** Applies one group of resources: announces the changes, makes them, observes again, and reports the result of each. */
 import { canonicalJson } from '../../kernel/json.js';
 import type { CommandResult } from '../../resources/command.js';
-import type { RunStep, Step } from '../../resources/host.js';
+import type { FileStep, RunStep, Step } from '../../resources/host.js';
+import { isPurge } from '../../resources/purge.js';
 import type { RunItem } from '../../wire/messages.js';
 import { withChecksInPlace } from './checks-in-place.js';
 import type { Change, Examined, Pending } from './examined.js';
@@ -18,8 +19,12 @@ export interface Intent {
   readonly existed: boolean;
 }
 
-/** Called before anything is changed. The intents and the ledger's entries must be on the disk when it returns. */
-export type Intend = (intents: readonly Intent[], precautions: Precautions) => void | Promise<void>;
+/** Called before anything is changed, with the steps by which purges delete. The intents and the ledger's entries must be on the disk when it returns. */
+export type Intend = (
+  intents: readonly Intent[],
+  precautions: Precautions,
+  purges: readonly FileStep[],
+) => void | Promise<void>;
 
 export async function applyGroup(run: Run, group: readonly Target[], intend: Intend | undefined): Promise<void> {
   const since = run.now();
@@ -31,10 +36,11 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
       action: change.action,
       existed,
     }));
-    await intend?.(intents, {
+    const precautions = {
       owed: run.ledgerUpdates.owedBy(pendings),
       memos: run.ledgerUpdates.memosBefore(pendings),
-    });
+    };
+    await intend?.(intents, precautions, pendings.flatMap(purgesOf));
     await run.prepareChange(pendings, group);
   }
   const fates = await changeAll(run, pendings);
@@ -45,6 +51,12 @@ export async function applyGroup(run: Run, group: readonly Target[], intend: Int
   for (const { index } of deferring) run.deferring.add(index);
   await run.report(findings, since, () => notesAfter(run, findings, { fates, deferring }));
 }
+
+/** Returns the steps by which a resource deletes what nothing declares. */
+const purgesOf = ({ target, change }: Pending): readonly FileStep[] =>
+  isPurge(target.source)
+    ? change.steps.flatMap((step) => (step.do === 'remove-file' || step.do === 'remove-tree' ? [step] : []))
+    : [];
 
 /** The outcome of the steps of one resource. */
 interface Fate extends Remains {

@@ -2,7 +2,9 @@
 
 import { Fault, type FaultCode, messageOf } from '../../kernel/fault.js';
 import type { Host } from '../../resources/host.js';
-import type { Body, ReadPurpose, ResourceKind } from '../../resources/kind.js';
+import type { Body, ReadPurpose, ResourceKind, Surroundings } from '../../resources/kind.js';
+import { isPurge } from '../../resources/purge.js';
+import { DeclaredPaths } from './declared-paths.js';
 import { isRemoval, type KnownTarget, type Refusal, type Target } from './target.js';
 
 export type Observation =
@@ -28,7 +30,7 @@ export class Observations {
   async of(targets: readonly Target[]): Promise<ReadonlyMap<number, Observation>> {
     const found = new Map<number, Observation>();
     for (const [kind, wanted] of byKind(targets)) {
-      const seen = kind.queried ? await this.query(kind, wanted) : await readAll(kind, wanted, this.host, this.purpose);
+      const seen = kind.queried ? await this.query(kind, wanted) : await this.readAll(kind, wanted, this.purpose);
       for (const { index } of wanted) {
         const observation = seen.get(index) ?? missing(kind);
         found.set(index, observation);
@@ -42,7 +44,7 @@ export class Observations {
   async before(targets: readonly Target[]): Promise<ReadonlyMap<number, Observation>> {
     const found = new Map<number, Observation>();
     for (const [kind, wanted] of byKind(targets)) {
-      for (const [index, seen] of await readAll(kind, wanted, this.host, 'drift')) found.set(index, seen);
+      for (const [index, seen] of await this.readAll(kind, wanted, 'drift')) found.set(index, seen);
     }
     return found;
   }
@@ -65,8 +67,24 @@ export class Observations {
     const all = this.all.filter(
       (target): target is KnownTarget => target.kind === kind && isRemoval(target.source) === isRemovals,
     );
-    for (const [index, seen] of await readAll(kind, all, this.host, this.purpose)) this.queried.set(index, seen);
+    for (const [index, seen] of await this.readAll(kind, all, this.purpose)) this.queried.set(index, seen);
     return this.queried;
+  }
+
+  private async readAll(
+    kind: ResourceKind,
+    targets: readonly KnownTarget[],
+    purpose: ReadPurpose,
+  ): Promise<ReadonlyMap<number, Observation>> {
+    const found = new Map<number, Observation>();
+    const [first] = targets;
+    const why = first !== undefined && isRemoval(first.source) ? 'removal' : purpose;
+    const near = targets.some(({ source }) => isPurge(source)) ? new DeclaredPaths(this.host, this.all) : undefined;
+    for (const batch of batches(targets, kind.batch ?? targets.length)) {
+      const observations = await readTogether(kind, batch, this.host, { purpose: why, near });
+      for (const [at, { index }] of batch.entries()) found.set(index, observations[at] ?? missing(kind));
+    }
+    return found;
   }
 }
 
@@ -82,29 +100,13 @@ function byKind(targets: readonly Target[]): ReadonlyMap<ResourceKind, readonly 
   return kinds;
 }
 
-async function readAll(
-  kind: ResourceKind,
-  targets: readonly KnownTarget[],
-  host: Host,
-  purpose: ReadPurpose,
-): Promise<ReadonlyMap<number, Observation>> {
-  const found = new Map<number, Observation>();
-  const [first] = targets;
-  const why = first !== undefined && isRemoval(first.source) ? 'removal' : purpose;
-  for (const batch of batches(targets, kind.batch ?? targets.length)) {
-    const observations = await readTogether(kind, batch, host, why);
-    for (const [at, { index }] of batch.entries()) found.set(index, observations[at] ?? missing(kind));
-  }
-  return found;
-}
-
 async function readTogether(
   kind: ResourceKind,
   batch: readonly KnownTarget[],
   host: Host,
-  purpose: ReadPurpose,
+  { purpose, near }: { readonly purpose: ReadPurpose; readonly near: Surroundings | undefined },
 ): Promise<readonly Observation[]> {
-  const read = async (bodies: readonly Body[]) => await kind.read(host, bodies, purpose);
+  const read = async (bodies: readonly Body[]) => await kind.read(host, bodies, purpose, near);
   try {
     const haves = await read(batch.map(({ source }) => source.body));
     return haves.map((have) => ({ have, refusal: null }));
@@ -112,7 +114,7 @@ async function readTogether(
     if (batch.length === 1) return [{ have: null, refusal: refusalOf(error, 'observe_failed') }];
   }
   const alone: Observation[] = [];
-  for (const target of batch) alone.push(...(await readTogether(kind, [target], host, purpose)));
+  for (const target of batch) alone.push(...(await readTogether(kind, [target], host, { purpose, near })));
   return alone;
 }
 

@@ -5,6 +5,7 @@ import { Fault } from '../../kernel/fault.js';
 import type { Origin } from '../../resources/desired.js';
 import type { Accounts, Host, RunStep } from '../../resources/host.js';
 import type { Decision, ReadPurpose } from '../../resources/kind.js';
+import { isPurge } from '../../resources/purge.js';
 import { secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
@@ -243,7 +244,10 @@ export class Run {
       if ('pending' in examined) {
         const { makes = [], steps } = examined.pending.change;
         this.scope.noteMade(target, makes);
-        if (this.options.purpose === 'plan') this.scope.noteWritten(steps);
+        if (this.options.purpose === 'plan') {
+          this.scope.noteWritten(steps);
+          if (isPurge(target.source)) this.scope.noteDeleted(steps);
+        }
       }
       if (removesIt(target) && isGone(examined)) this.scope.noteRemoved(target);
       return examined;

@@ -108,6 +108,13 @@ export class Scope {
     if (kind.absenceOf) this.absent.add(keyOf(kind.family, source.identity));
   }
 
+  /** Records what the steps of a purge delete. */
+  noteDeleted(steps: readonly Step[]): void {
+    for (const step of steps) {
+      if (step.do === 'remove-file' || step.do === 'remove-tree') this.removed.add(keyOf('path', step.path));
+    }
+  }
+
   /** True for a removal of something that an absence before it takes. */
   isTaken({ kind, source }: Target): boolean {
     return (

@@ -30,6 +30,7 @@ interface ApplyRunOptions {
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly expect: string | null;
+  readonly mayPurge: number | undefined;
   /** True to report unchanged results in short. */
   readonly isShort: boolean;
   /** Called before the end is reported. */
@@ -95,17 +96,18 @@ export class ApplyRun {
   }
 
   private apply(snapshot: Snapshot | null): Promise<Outcome> {
-    const { run, journal, createHost, clock, signal, expect, undoing } = this.options;
+    const { run, journal, createHost, clock, signal, expect, mayPurge, undoing } = this.options;
     const targets = targetsOf(run.content, createHost(signal).platform, journal);
     return apply(run.content, createHost(signal), {
       clock,
       signal,
       expect,
+      mayPurge,
       ledger: journal,
       runId: run.id,
       outputShownBy: `orch ops output ${run.id}`,
-      intend: async (intents, precautions) => {
-        if (snapshot !== null) await undoing.save(snapshot, doomedOf(targets, intents));
+      intend: async (intents, precautions, purges) => {
+        if (snapshot !== null) await undoing.save(snapshot, doomedOf(targets, intents), purges);
         journal.intend(run.id, intents, precautions);
         this.flush();
       },

@@ -175,6 +175,7 @@ export class Engine implements RunEngine {
       undoing,
       signal,
       expect: head.expect ?? null,
+      mayPurge: head.may_purge ?? undefined,
       isShort: head.short_results === true,
       onEnded: () => this.active.delete(run.id),
       report: (...reports) => this.report(...reports),

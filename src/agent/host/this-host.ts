@@ -40,6 +40,9 @@ import { observeWindows } from './windows-observe.js';
 import { runOnWindows } from './windows-run.js';
 import { type ToNative, WindowsWalk } from './windows-walk.js';
 
+/** The settings of the agent. */
+const AGENT_CONFIG = '/etc/orch/agent.yaml';
+
 export interface ThisHostOptions {
   /** Aborted when the run is cancelled or the agent stops; the reason tells which. */
   readonly signal?: AbortSignal | undefined;
@@ -100,6 +103,11 @@ export class UnixHost implements Host {
 
   accounts(): Accounts {
     return this.accountSource.read();
+  }
+
+  get ownPaths(): readonly string[] {
+    const [, script = process.execPath] = process.argv;
+    return [process.execPath, script, AGENT_CONFIG, ...(this.dataDir === undefined ? [] : [`${this.dataDir}/journal`])];
   }
 
   observe(requests: readonly ObserveRequest[]): readonly PathFact[] {

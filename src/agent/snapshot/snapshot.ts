@@ -1,5 +1,7 @@
 /** The snapshot of one apply: saves what is about to be changed, and moves from state to state durably. */
-import type { Host } from '../../resources/host.js';
+import { directoryUnix } from '../../resources/directory-unix.js';
+import { fileUnix } from '../../resources/file-unix.js';
+import type { FileStep, Host } from '../../resources/host.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { Target } from '../converge/target.js';
 import type { BootTime } from './boot-time.js';
@@ -71,6 +73,25 @@ export class Snapshot {
     for (const { target } of fresh) this.known.add(target.key);
   }
 
+  /** Saves the files and links that purges delete. What is in directories that they delete stays gone. Throws as `save`. */
+  async savePurged(steps: readonly FileStep[]): Promise<void> {
+    const fresh = steps.filter(({ path }) => !this.known.has(purgeKey(path)));
+    if (fresh.length === 0) return;
+    const paths = fresh.flatMap((step) => (step.do === 'remove-file' ? [step.path] : []));
+    this.tools.paths.requireRoom(paths);
+    const states = await this.tools.paths.save(paths);
+    const saved = new Map(paths.map((path, at) => [path, states[at] ?? 'it was not saved'] as const));
+    const items = fresh.map(({ path }): SavedItem => {
+      const state = saved.get(path) ?? 'what was in the directory stays gone';
+      const isSaved = typeof state !== 'string';
+      const kind = saved.has(path) ? fileUnix.kind : directoryUnix.kind;
+      const rest = isSaved ? { saved: state, reason: null } : { saved: null, reason: state.slice(0, 1_024) };
+      return { kind, identity: path, key: purgeKey(path), action: 'remove', ...rest };
+    });
+    this.write({ items: [...this.current.items, ...items] });
+    for (const { path } of fresh) this.known.add(purgeKey(path));
+  }
+
   awaitUntil(deadline: BootTime, checks: SnapshotRecord['checks']): void {
     this.write({ state: 'awaiting', deadline, checks });
   }
@@ -114,6 +135,8 @@ export class Snapshot {
     this.current = next;
   }
 }
+
+const purgeKey = (path: string): string => `purge\0${path}`;
 
 function byKind(doomed: readonly Doomed[]): ReadonlyMap<string, readonly Doomed[]> {
   const kinds = new Map<string, Doomed[]>();

@@ -1,7 +1,8 @@
 /** Applies that can be undone: saves what they replace, waits for the confirmation, and restores everything without one. */
+
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import type { Logger } from '../../kernel/logger.js';
-import type { Host } from '../../resources/host.js';
+import type { FileStep, Host } from '../../resources/host.js';
 import type { Restored } from '../../resources/restored.js';
 import type { RunEnd } from '../../wire/messages.js';
 import type { Refusal } from '../converge/target.js';
@@ -107,9 +108,10 @@ export class Undoing {
   }
 
   /** Saves what is about to be changed, and starts the guard before the first change. Throws as `Snapshot.save`, and `service_failed`. */
-  async save(snapshot: Snapshot, doomed: readonly Doomed[]): Promise<void> {
+  async save(snapshot: Snapshot, doomed: readonly Doomed[], purges: readonly FileStep[] = []): Promise<void> {
     const { dataDir, guard } = this.options;
     await snapshot.save(doomed);
+    await snapshot.savePurged(purges);
     const { confirm_secs, items } = snapshot.record;
     if (this.isGuarded || confirm_secs === null || items.length === 0) return;
     await guard.start(dataDir);

@@ -13,7 +13,7 @@ import { noLongerDesired } from '../../resources/believed-state.js';
 import type { DesiredCheck } from '../../resources/checks/check.js';
 import type { ResourceAddress } from '../../resources/kind.js';
 import { withRemovalTriggers } from '../../resources/listeners.js';
-import { guardReason, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
+import { guardReason, MAX_UNASKED, removalGuardFault, removesSomething } from '../../resources/removal-guard.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import type { ResourceResult } from '../../resources/result.js';
 import { refuseLargeRun } from '../../resources/run-size.js';
@@ -196,9 +196,6 @@ function resolved<T>(resolve: () => T): T {
   }
 }
 
-/** Default of the orchestrator's setting `removal_guard`. */
-const LIMIT = 10;
-
 /** Applies the removal guard. Without assignments each module counts as named in the request. Throws `removal_guard`. */
 export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesired, allowed: number | null): void {
   const named = new Set(desired.modules);
@@ -212,7 +209,7 @@ export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesi
       byFacts: false,
     })),
     managed: state.applied.length,
-    limit: LIMIT,
+    limit: MAX_UNASKED,
     allowed,
   });
   if (reason === null) return;
@@ -226,7 +223,7 @@ export function guardRemovals({ state, agent }: LocalSession, desired: LocalDesi
   throw removalGuardFault({
     reason,
     agent: agent.name ?? '',
-    limit: LIMIT,
+    limit: MAX_UNASKED,
     removals: removed.filter(removesSomething).map(({ module, kind, identity }) => ({
       module,
       kind,

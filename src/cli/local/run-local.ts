@@ -9,6 +9,8 @@ import type { LocalItem, LocalOutcome } from '../../programs/local.js';
 import { CATALOGUE } from '../../resources/catalogue.js';
 import { checkResults, pendingChecks } from '../../resources/checks/check.js';
 import type { DesiredResource } from '../../resources/desired.js';
+import { purgedByAll } from '../../resources/purge.js';
+import { MAX_UNASKED } from '../../resources/removal-guard.js';
 import { resourceKey } from '../../resources/resource-key.js';
 import { summarize } from '../../resources/result.js';
 import { maskResource } from '../../resources/tainted-body.js';
@@ -66,31 +68,34 @@ export const applyLocal = (context: Context, { detailed, allowRemovals, ...choic
     const desired = await localDesired(session, choice, context.warn);
     // A yes to the question covers the removals that it names.
     if (context.globals.yes || allowRemovals !== null) guardRemovals(session, desired, allowRemovals);
-    const { missed, expect } = await confirm(context, session, desired);
+    const { missed, expect, purged } = await confirm(context, session, desired);
+    const mayPurge = Math.max(MAX_UNASKED, allowRemovals ?? purged);
     if (missed.length > 0) return runOutcome(missed, { kind: 'apply', detailed, verbose });
     const { agent } = session;
     const progress = createRunProgress(context, 'apply', 1);
     const tell: Order['tell'] = (result) => progress.resource(agent, result);
-    const runs = [{ agent, result: await applyTo(context, session, { desired, expect, tell }) }];
+    const runs = [{ agent, result: await applyTo(context, session, { desired, expect, mayPurge, tell }) }];
     return runOutcome(runs, { kind: 'apply', detailed, verbose });
   });
 
 /** Plans and asks for consent; skips both with `--yes`. */
 async function confirm(context: Context, session: LocalSession, desired: LocalDesired) {
-  if (context.globals.yes) return { missed: [], expect: null };
+  if (context.globals.yes) return { missed: [], expect: null, purged: 0 };
   const { runs, observed } = await localPlan(context, session, desired);
   const { missed } = await consentTo(context, runs);
-  return { missed, expect: observed };
+  const purged = runs.flatMap((run) => ('result' in run ? run.result.resources : []));
+  return { missed, expect: observed, purged: purgedByAll(purged) };
 }
 
 interface Order {
   readonly desired: LocalDesired;
   readonly expect: string | null;
+  readonly mayPurge: number;
   tell(result: Extract<AgentRun, { readonly result: unknown }>['result']['resources'][number]): void;
 }
 
 /** Applies and stores what was done, however it ended. Throws `plan_stale` if the machine has changed since the plan. */
-async function applyTo(context: Context, session: LocalSession, { desired, expect, tell }: Order) {
+async function applyTo(context: Context, session: LocalSession, { desired, expect, mayPurge, tell }: Order) {
   const { clock, signal } = context;
   const { machine, engine, state, existed } = session;
   const operationId = newOperationId(session);
@@ -98,6 +103,7 @@ async function applyTo(context: Context, session: LocalSession, { desired, expec
   const outcome = await engine.apply(desired, {
     signal,
     expect,
+    mayPurge,
     operationId,
     files: placesOf(desired),
     // The key in the state made the masks that the journal is about to hold.

@@ -5,6 +5,7 @@ import type { DriftResource } from '../../contract/runs.js';
 import type { Declaration } from '../../language/declarations.js';
 import { hasExpression } from '../../language/expression.js';
 import { OPEN } from '../../language/parse-expression.js';
+import { UNDECLARED } from '../../resources/purge.js';
 
 /** The edited text, or why a person has to do it. */
 type Edit = { readonly text: string } | { readonly why: string };
@@ -21,6 +22,9 @@ export function adoptResource(
     return { why: 'it is missing on the machine: remove it from the module, or apply it' };
   if (resource.action === 'remove') {
     return { why: 'it is there on the machine: take its "absent" out of the module, or apply it' };
+  }
+  if (resource.changes.some(({ field }) => field === UNDECLARED)) {
+    return { why: 'it holds what nothing declares: declare that, or apply the module' };
   }
   if (resource.changes.length === 0) return { why: resource.reason ?? 'no field of it differs' };
   let edited = text;

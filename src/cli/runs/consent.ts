@@ -1,5 +1,7 @@
 /** Consent to an apply: shows the plans, and asks before anything is changed. */
+
 import { Fault, isFaultCode } from '../../kernel/fault.js';
+import { purgedBy } from '../../resources/purge.js';
 import type { Context } from '../context.js';
 import { agentName, count, formatDuration } from '../format.js';
 import { resourceName } from '../render/plan-lines.js';
@@ -121,6 +123,16 @@ export function questionFor(changing: readonly Planned[]): string {
       .filter(({ action, status }) => action === 'remove' && status === 'pending')
       .map((resource) => `  - ${resourceName(resource)}${changing.length === 1 ? '' : ` on ${agentName(agent)}`}`),
   );
-  if (removals.length === 0) return `Apply this to ${whom}?`;
-  return `${[`This removes from ${whom}:`, ...removals].join('\n')}\nApply it, with ${count(removals.length, 'removal')}?`;
+  const purges = changing.flatMap(({ agent, result }) =>
+    result.resources
+      .filter((resource) => purgedBy(resource) > 0)
+      .map((resource) => {
+        const where = changing.length === 1 ? '' : ` on ${agentName(agent)}`;
+        const names = resource.changes.find(({ field }) => field === 'deleted')?.before ?? '';
+        return `  - in ${resource.identity}${where}, what nothing declares: ${names}`;
+      }),
+  );
+  if (removals.length === 0 && purges.length === 0) return `Apply this to ${whom}?`;
+  if (removals.length === 0) return `${[`This deletes from ${whom}:`, ...purges].join('\n')}\nApply it?`;
+  return `${[`This removes from ${whom}:`, ...removals, ...purges].join('\n')}\nApply it, with ${count(removals.length, 'removal')}?`;
 }
