@@ -309,6 +309,7 @@ describeHosts(
         });
         const calls = async () =>
           (await sh('cat /root/calls; rm /root/calls')).split('\n').filter((one) => one === 'apt-get');
+        await sh('apt-get purge -y mta');
         // From here on the index is new.
         await run('apply', apt('mta'));
         await sh('apt-get purge -y tool lib mta; rm -f /root/calls /root/after');
