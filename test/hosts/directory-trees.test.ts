@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const tree = (path: string, body: Body = {}, more: Omit<Entry, 'resource'> = {}) =>
@@ -14,27 +14,8 @@ describeHosts('directories beside a module on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
   /** Why the module cannot be planned. */
   const problem = async () => (JSON.parse((await orch.run('plan')).stderr) as { readonly detail: string }).detail;
-  /** Applies, and expects what the plan has said. */
-  const actionsOf = async (...entries: readonly Entry[]) => {
-    await orch.declare(...entries);
-    const shown = (results: Awaited<ReturnType<LocalOrch['results']>>) =>
-      results.map(({ identity, action }) => `${identity} ${action}`).sort();
-    const planned = shown(await orch.results('plan'));
-    const results = await orch.apply();
-    expect(failures(results)).toEqual({});
-    expect(shown(results)).toEqual(planned);
-    return planned.filter((one) => !one.endsWith(' none'));
-  };
 
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['trees'] });
@@ -59,7 +40,7 @@ describeHosts('directories beside a module on a booted machine', () => {
 
   it('are made as the plan says, with owners and modes, and once', async () => {
     const site = tree('/srv/www', { owner: 'www', mode: '0750', file_mode: '0640' });
-    expect(await actionsOf(site)).toEqual(all.map((name) => `/srv/www${name} create`).sort());
+    expect(await orch.doneBy(site)).toEqual(all.map((name) => `/srv/www${name} create`).sort());
     expect(await run(listing)).toBe(
       [
         './.hidden -rw-r----- www:root',
@@ -74,12 +55,12 @@ describeHosts('directories beside a module on a booted machine', () => {
     expect(await run('cmp "/srv/www/with blank" "/root/files/site/with blank" && stat -c "%U %a" /srv/www')).toBe(
       'www 750',
     );
-    expect(await actionsOf(site)).toEqual([]);
-    await isSettled();
+    expect(await orch.doneBy(site)).toEqual([]);
+    await orch.isSettled();
   });
 
   it('are repaired after changes by hand, and leave other files alone', async () => {
-    expect(await applied(tree('/srv/www'))).toEqual({});
+    expect(await orch.applied(tree('/srv/www'))).toEqual({});
     await run('cd /srv/www && echo mine >index.html && chmod 644 run && rm -r css empty && echo other >other');
     const drifted = [
       ['/srv/www/css', 'create', 'mode'],
@@ -91,11 +72,11 @@ describeHosts('directories beside a module on a booted machine', () => {
     expect((await orch.differences('drift')).map(([identity]) => identity).sort()).toEqual(
       drifted.map(([identity]) => identity),
     );
-    expect(await applied(tree('/srv/www'))).toEqual({});
+    expect(await orch.applied(tree('/srv/www'))).toEqual({});
     expect(await run('cd /srv/www && cat index.html css/a.css other && stat -c %a run')).toBe(
       'hello\nbody\nother\n755',
     );
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('follow the directory of the module, with its triggers, and go with it', async () => {
@@ -107,9 +88,9 @@ describeHosts('directories beside a module on a booted machine', () => {
       rerun_on: ['site'],
     });
     const site = [tree('/srv/www', {}, { id: 'site' }), note];
-    expect(await applied(...site)).toEqual({});
+    expect(await orch.applied(...site)).toEqual({});
     await run('cd /root/files/site && rm -r css && chmod 644 run && rm index.html && mkdir index.html && echo x >new');
-    expect(await actionsOf(...site)).toEqual(
+    expect(await orch.doneBy(...site)).toEqual(
       [
         '/srv/www/css remove',
         '/srv/www/css/a.css remove',
@@ -123,9 +104,9 @@ describeHosts('directories beside a module on a booted machine', () => {
     expect(await run('ls -A /srv/www; cat /root/told')).toBe(
       '.hidden\nempty\nindex.html\nnew\nrun\nwith blank\ntold\ntold',
     );
-    expect(await actionsOf(...site)).toEqual([]);
+    expect(await orch.doneBy(...site)).toEqual([]);
     await run('echo mine >/srv/www/mine');
-    expect(await applied(file('/root/kept', { content: '' }))).toEqual({});
+    expect(await orch.applied(file('/root/kept', { content: '' }))).toEqual({});
     expect(await run('ls -A /srv/www')).toBe('mine');
   });
 
@@ -160,7 +141,7 @@ describeHosts('directories beside a module on a booted machine', () => {
   });
 
   it('lead nowhere else when their owner puts links in their place', async () => {
-    expect(await applied(tree('/srv/www', { owner: 'eve' }))).toEqual({});
+    expect(await orch.applied(tree('/srv/www', { owner: 'eve' }))).toEqual({});
     await run(`mkdir -p /srv/vault && echo secret >/srv/vault/a.css && chmod 600 /srv/vault/a.css
       cd /srv/www && rm -r css index.html && runuser -u eve -- ln -s /srv/vault css
       runuser -u eve -- ln -s /srv/vault/a.css index.html`);

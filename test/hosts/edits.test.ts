@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const CONF = '/etc/app/conf';
@@ -15,14 +15,6 @@ describeHosts('parts of files on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
   const write = (text: string, path = CONF) => host.writeFile(path, text);
   const content = (path = CONF) => run(`cat ${path}; printf .`);
 
@@ -79,12 +71,12 @@ describeHosts('parts of files on a booted machine', () => {
     const inode = await run(`stat -c %i ${CONF}`);
     expect(failures(await orch.apply())).toEqual({});
     expect(await run(`stat -c %i ${CONF}`)).toBe(inode);
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('are repaired after a change by hand, which stays as far as it is not theirs', async () => {
     await write('Port 22\n[main]\nworkers=1\n');
-    expect(await applied(...all())).toEqual({});
+    expect(await orch.applied(...all())).toEqual({});
     await run(`sed -i -e 's/^workers=4/workers=9/' -e '/^b$/d' -e '/^last$/d' -e '1i mine' ${CONF}`);
     expect(await orch.differences('drift')).toEqual([
       [`${CONF}: limits`, 'update', 'content'],
@@ -93,13 +85,13 @@ describeHosts('parts of files on a booted machine', () => {
     ]);
     expect(failures(await orch.apply())).toEqual({});
     expect(await content()).toMatch(/^mine\nPort 2222\n\[main\]\nworkers=4\nfirst\n/);
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('take only themselves away, and leave what was there before them', async () => {
     const before = 'kept\nPort 22\n[main]\nworkers=1\n';
     await write(before);
-    expect(await applied(line({ line: 'kept' }), ...all())).toEqual({});
+    expect(await orch.applied(line({ line: 'kept' }), ...all())).toEqual({});
     await run(`echo mine >>${CONF}`);
     await orch.declare();
     await orch.declare(entry('file-unix', { path: '/etc/app/other', content: '' }));
@@ -115,7 +107,7 @@ describeHosts('parts of files on a booted machine', () => {
       [`${CONF}: last`]: 'remove',
     });
     expect(await content()).toBe('kept\nPort 2222\n[main]\nworkers=4\n\n[new]\nmine\n.');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('are absent where the module says so, whoever put them there', async () => {
@@ -130,15 +122,15 @@ describeHosts('parts of files on a booted machine', () => {
     expect((await orch.differences()).map(([, action]) => action)).toEqual(['remove', 'remove', 'remove', 'remove']);
     expect(failures(await orch.apply())).toEqual({});
     expect(await content()).toBe('keep\n.');
-    await isSettled();
+    await orch.isSettled();
     await run(`echo old >>${CONF}`);
     expect(await orch.differences('drift')).toEqual([[`${CONF}: old`, 'remove', '']]);
     await run(`rm ${CONF}`);
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('come into a file of the same plan, and make one only where the module says so', async () => {
-    expect(await applied(line({ line: 'x' }))).toEqual({
+    expect(await orch.applied(line({ line: 'x' }))).toEqual({
       [`${CONF}: x`]: `file_missing: ${CONF} does not exist; "create: true" makes it, or declare what brings it before this`,
     });
     await orch.declare(
@@ -160,7 +152,7 @@ describeHosts('parts of files on a booted machine', () => {
         `cat ${CONF} /etc/app/new/file; stat -c '%U %a' ${CONF} /etc/app/new/file; . /etc/app/new/file 2>/dev/null || true`,
       ),
     ).toBe("x\ny\nA='a b'\neve 600\nroot 644");
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('are checked on a copy or in place, each by itself, and leave the file as it was when they fail', async () => {
@@ -168,7 +160,7 @@ describeHosts('parts of files on a booted machine', () => {
     await run(`chmod 640 ${CONF}`);
     const check = { validate: `sh -c '! grep -n bad %s'` };
     const inPlace = { validate: `sh -c '! grep -n worse ${CONF}'` };
-    const found = await applied(
+    const found = await orch.applied(
       line({ line: 'good', ...check }),
       line({ line: 'bad', ...check }),
       block({ name: 'b', content: 'worse\n', ...inPlace }),
@@ -179,9 +171,12 @@ describeHosts('parts of files on a booted machine', () => {
     expect(found).toEqual({ [`${CONF}: bad`]: failure('3:bad'), [`${CONF}: b`]: failure('4:worse') });
     expect(await run(`cat ${CONF}; stat -c %a ${CONF}; ls -A /etc/app`)).toBe('a\ngood\nk=1\n640\nconf');
     expect(
-      await applied(line({ line: 'good', ...check }), setting({ format: 'env', key: 'k', value: '1', ...inPlace })),
+      await orch.applied(
+        line({ line: 'good', ...check }),
+        setting({ format: 'env', key: 'k', value: '1', ...inPlace }),
+      ),
     ).toEqual({});
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('fire triggers once, and none when nothing changes', async () => {
@@ -197,8 +192,8 @@ describeHosts('parts of files on a booted machine', () => {
         rerun_on: ['b', 'c'],
       }),
     ];
-    expect(await applied(...both)).toEqual({});
-    expect(await applied(...both)).toEqual({});
+    expect(await orch.applied(...both)).toEqual({});
+    expect(await orch.applied(...both)).toEqual({});
     expect(await run('cat /etc/app/ran')).toBe('ran');
   });
 
@@ -206,7 +201,7 @@ describeHosts('parts of files on a booted machine', () => {
     await write('secret\n', '/etc/app/target');
     await run(`ln -s target /etc/app/link; mkfifo /etc/app/pipe; printf 'a\\377b\\n' >/etc/app/binary; head -c 1100000 /dev/zero | tr '\\0' 'x' >/etc/app/big
       printf 'k=1\\nk=2\\n' >/etc/app/twice; printf '# BEGIN orch b\\n' >/etc/app/open; mkdir /etc/app/dir; head -c 1048570 /dev/zero | tr '\\0' '\\n' >/etc/app/full`);
-    const found = await applied(
+    const found = await orch.applied(
       ...['link', 'pipe', 'binary', 'big', 'dir', 'full'].map((name) =>
         line({ path: `/etc/app/${name}`, line: 'a long line' }),
       ),

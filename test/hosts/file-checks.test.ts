@@ -29,14 +29,6 @@ describeHosts('checks of files on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly Entry[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
   const look = () =>
     run(
       `cd ${DIR} && find . | sort | while read f; do stat -c '%n %U %G %a' $f; test ! -f $f || cat $f; test -L $f || stat -c %Y $f; done`,
@@ -89,13 +81,17 @@ describeHosts('checks of files on a booted machine', () => {
     expect(await run('ls /tmp/told 2>&1 || true')).toContain('No such file');
     await isClean();
     expect(
-      await applied(file('a', 'good\n', copied, { id: 'a' }), file('b', 'x\n', {}, { depends_on: ['a'] }), note('a')),
+      await orch.applied(
+        file('a', 'good\n', copied, { id: 'a' }),
+        file('b', 'x\n', {}, { depends_on: ['a'] }),
+        note('a'),
+      ),
     ).toEqual({});
     expect(await run(`cat ${DIR}/a ${DIR}/b /tmp/told; stat -c '%U:%G %a' ${DIR}/a; tail -1 /tmp/seen`)).toBe(
       'good\nx\ntold\neve:daemon 640\neve:daemon 640',
     );
     const looks = await run('wc -l </tmp/seen');
-    await isSettled();
+    await orch.isSettled();
     expect(await run('wc -l </tmp/seen')).toBe(looks);
     await run(`echo mine >${DIR}/a`);
     expect(await orch.differences('drift')).toEqual([[`${DIR}/a`, 'update', 'content']]);
@@ -105,9 +101,9 @@ describeHosts('checks of files on a booted machine', () => {
 
   it('on a copy get no name that a shell would run', async () => {
     const path = `${DIR}/$(touch pwned);'x.conf`;
-    expect(await applied(file(path, 'good\n', { validate: "sh -c 'cd /tmp; check-copy %s'", mode: '0600' }))).toEqual(
-      {},
-    );
+    expect(
+      await orch.applied(file(path, 'good\n', { validate: "sh -c 'cd /tmp; check-copy %s'", mode: '0600' })),
+    ).toEqual({});
     expect(await run('ls /tmp/pwned 2>&1 || true; sed "s/.*orch-[^/]*//" /tmp/names; cat /tmp/seen')).toBe(
       "ls: cannot access '/tmp/pwned': No such file or directory\n/__touch_pwned___x.conf\nroot:root 600",
     );
@@ -115,7 +111,7 @@ describeHosts('checks of files on a booted machine', () => {
 
   it('fail where the program is missing', async () => {
     expect(
-      await applied(
+      await orch.applied(
         file('a', 'x', { validate: 'no-such-program %s' }),
         file('b', 'x', { validate: 'no-such-program' }),
       ),
@@ -140,25 +136,25 @@ describeHosts('checks of files on a booted machine', () => {
     expect(failures(done)).toEqual({});
     expect(done.map(({ identity, action }) => `${identity} ${action}`).sort()).toEqual(planned);
     expect(await run('cat /tmp/ran /tmp/told')).toBe('ran\ntold');
-    await isSettled();
+    await orch.isSettled();
     await run(`rm ${DIR}/two; sed -i s/two/three/ ${DIR}/one`);
     expect(await orch.differences('drift')).toHaveLength(2);
     expect(failures(await orch.apply())).toEqual({});
     expect(await run('cat /tmp/ran /tmp/told')).toBe('ran\nran\ntold\ntold');
-    await isSettled();
+    await orch.isSettled();
     await isClean();
   });
 
   it('in their places run for each step of the order where others come between the files', async () => {
     expect(
-      await applied(
+      await orch.applied(
         file('one', 'def one\n', whole, { id: 'one' }),
         file('between', 'x\n', {}, { id: 'between', depends_on: ['one'] }),
         file('two', 'use one\n', whole, { depends_on: ['between'] }),
       ),
     ).toEqual({});
     expect(await run('cat /tmp/ran')).toBe('ran\nran');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('in their places bring everything back when they fail: contents, owners, modes, links, times and absence', async () => {
@@ -176,7 +172,7 @@ describeHosts('checks of files on a booted machine', () => {
     ];
     const failure = (name: string) =>
       `command_failed: ${DIR}/${name} is as before, because validate failed: check-whole ended with status 1: no one`;
-    expect(await applied(...bad)).toEqual({
+    expect(await orch.applied(...bad)).toEqual({
       [`${DIR}/one`]: failure('one'),
       [`${DIR}/link`]: failure('link'),
       [`${DIR}/new/dir/two`]: failure('new/dir/two'),
@@ -192,10 +188,12 @@ describeHosts('checks of files on a booted machine', () => {
   it('in their places bring the others back when one file cannot be written', async () => {
     await run(`mkdir ${DIR}/full && mount -t tmpfs -o size=64k none ${DIR}/full`);
     try {
-      expect(await applied(file('one', 'def one\n', whole), file('full/two', 'x'.repeat(100_000), whole))).toEqual({
-        [`${DIR}/one`]: `dependency_failed: ${DIR}/one is as before, because ${DIR}/full/two, which is checked together with it, failed`,
-        [`${DIR}/full/two`]: expect.stringMatching(/^disk_full: /),
-      });
+      expect(await orch.applied(file('one', 'def one\n', whole), file('full/two', 'x'.repeat(100_000), whole))).toEqual(
+        {
+          [`${DIR}/one`]: `dependency_failed: ${DIR}/one is as before, because ${DIR}/full/two, which is checked together with it, failed`,
+          [`${DIR}/full/two`]: expect.stringMatching(/^disk_full: /),
+        },
+      );
       expect(await run(`ls ${DIR} ${DIR}/full; ls /tmp/ran 2>&1 || true`)).toContain(
         `${DIR}:\nfull\n\n${DIR}/full:\nls:`,
       );
@@ -217,7 +215,7 @@ describeHosts('checks of files on a booted machine', () => {
     expect([result?.action, result?.reason]).toEqual(['update', 'its check has not succeeded']);
     expect(failures(await orch.apply())).toEqual({});
     expect(await run('cat /tmp/ran')).toBe('ran\nran');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('run for an ordinary user in files of that user', async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const CONF = '/etc/app/conf';
@@ -15,22 +15,6 @@ describeHosts('contents of files on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
-  const actionsOf = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    const planned = (await orch.results('plan')).map(({ identity, action }) => `${identity} ${action}`).sort();
-    const results = await orch.apply();
-    expect(failures(results)).toEqual({});
-    expect(results.map(({ identity, action }) => `${identity} ${action}`).sort()).toEqual(planned);
-    return planned;
-  };
 
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['contents'] });
@@ -55,12 +39,12 @@ describeHosts('contents of files on a booted machine', () => {
       apply: 'echo ran >>/root/ran',
       rerun_on: ['once'],
     });
-    expect(await actionsOf(once({ mode: '0640' }, { id: 'once' }), note)).toEqual([`${CONF} create`, 'note run']);
+    expect(await orch.actionsOf(once({ mode: '0640' }, { id: 'once' }), note)).toEqual([`${CONF} create`, 'note run']);
     expect(await run(`cat ${CONF} /root/ran; stat -c %a ${CONF}`)).toBe('first\nran\n640');
-    await isSettled();
+    await orch.isSettled();
     await run(`echo mine >${CONF}`);
-    await isSettled();
-    expect(await actionsOf(once({ mode: '0640', content: 'second\n' }, { id: 'once' }), note)).toEqual([
+    await orch.isSettled();
+    expect(await orch.actionsOf(once({ mode: '0640', content: 'second\n' }, { id: 'once' }), note)).toEqual([
       `${CONF} none`,
       'note none',
     ]);
@@ -76,30 +60,36 @@ describeHosts('contents of files on a booted machine', () => {
   });
 
   it('goes with the module only as it was written', async () => {
-    expect(await actionsOf(once(), other)).toContain(`${CONF} create`);
-    expect(await actionsOf(other)).toContain(`${CONF} remove`);
-    expect(await actionsOf(once(), other)).toContain(`${CONF} create`);
+    expect(await orch.actionsOf(once(), other)).toContain(`${CONF} create`);
+    expect(await orch.actionsOf(other)).toContain(`${CONF} remove`);
+    expect(await orch.actionsOf(once(), other)).toContain(`${CONF} create`);
     await run(`echo mine >>${CONF}`);
-    expect(await actionsOf(other)).toContain(`${CONF} release`);
+    expect(await orch.actionsOf(other)).toContain(`${CONF} release`);
     expect(await run(`cat ${CONF}`)).toBe('first\nmine');
-    expect(await actionsOf(once(), other)).toContain(`${CONF} none`);
-    expect(await actionsOf(other)).toContain(`${CONF} release`);
+    expect(await orch.actionsOf(once(), other)).toContain(`${CONF} none`);
+    expect(await orch.actionsOf(other)).toContain(`${CONF} release`);
     expect(await run(`cat ${CONF}`)).toBe('first\nmine');
   });
 
   it('takes lines of others, with which it also goes', async () => {
     const line = entry('line-unix', { path: CONF, line: 'second' });
-    expect(await actionsOf(once(), line, other)).toContain(`${CONF}: second create`);
+    expect(await orch.actionsOf(once(), line, other)).toContain(`${CONF}: second create`);
     expect(await run(`cat ${CONF}`)).toBe('first\nsecond');
-    await isSettled();
-    expect(await actionsOf(other)).toEqual([`${CONF} remove`, `${CONF}: second remove`, '/etc/app/other none'].sort());
+    await orch.isSettled();
+    expect(await orch.actionsOf(other)).toEqual(
+      [`${CONF} remove`, `${CONF}: second remove`, '/etc/app/other none'].sort(),
+    );
     expect(await run('ls /etc/app')).toBe('other');
   });
 
   it('comes in no place of a link, a directory or a pipe', async () => {
     await run('cd /etc/app && ln -s conf link && mkdir dir && mkfifo pipe');
     expect(
-      await applied(once({ path: '/etc/app/link' }), once({ path: '/etc/app/dir' }), once({ path: '/etc/app/pipe' })),
+      await orch.applied(
+        once({ path: '/etc/app/link' }),
+        once({ path: '/etc/app/dir' }),
+        once({ path: '/etc/app/pipe' }),
+      ),
     ).toEqual({
       '/etc/app/link':
         'wrong_type: /etc/app/link is a symlink to conf, not a file; declare the path of its target instead, or leave out only_if_missing to replace the link with a file',

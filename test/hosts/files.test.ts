@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../support/orch.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const file = (path: string, body: Body = {}) => entry('file-unix', { path, ...body });
@@ -29,10 +29,6 @@ describeHosts('files and directories on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly Entry[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
 
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['files'] });
@@ -53,14 +49,17 @@ describeHosts('files and directories on a booted machine', () => {
     it('has owner, group and every bit of the mode, also when only the owner changes', async () => {
       const tool = { content: '#!/bin/sh\n', group: 'audio', mode: '6755' };
       expect(
-        await applied(
+        await orch.applied(
           file('/srv/site/tool', { ...tool, owner: 'olaf' }),
           directory('/srv/site/open', { mode: '1777' }),
         ),
       ).toEqual({});
       expect(await run('stat -c %U:%G:%a /srv/site/tool /srv/site/open')).toBe('olaf:audio:6755\nroot:root:1777');
       expect(
-        await applied(file('/srv/site/tool', { ...tool, owner: 'eve' }), directory('/srv/site/open', { mode: '2750' })),
+        await orch.applied(
+          file('/srv/site/tool', { ...tool, owner: 'eve' }),
+          directory('/srv/site/open', { mode: '2750' }),
+        ),
       ).toEqual({});
       expect(await run('stat -c %U:%G:%a /srv/site/tool /srv/site/open')).toBe('eve:audio:6755\nroot:root:2750');
       await run('chmod u-s /srv/site/tool && chmod g-s /srv/site/open');
@@ -83,7 +82,7 @@ describeHosts('files and directories on a booted machine', () => {
       };
       await run(`head -c 3000000 /dev/urandom >/srv/site/binary; printf 'a\\0b' >/srv/site/blank`);
       const entries = Object.entries(texts).map(([name, content]) => file(`/srv/site/${name}`, { content }));
-      expect(await applied(...entries)).toEqual({});
+      expect(await orch.applied(...entries)).toEqual({});
       for (const [name, content] of Object.entries(texts))
         expect(await host.readFile(`/srv/site/${name}`)).toBe(content);
       expect(await orch.differences()).toEqual([]);
@@ -99,7 +98,7 @@ describeHosts('files and directories on a booted machine', () => {
       await run('echo old >/srv/site/f && ln /srv/site/f /srv/site/other');
       const reader = await host.spawn(['sh', '-c', 'exec 3</srv/site/f; echo open; read go; cat <&3']);
       await reader.said(/open/);
-      expect(await applied(file('/srv/site/f', { content: 'new\n' }))).toEqual({});
+      expect(await orch.applied(file('/srv/site/f', { content: 'new\n' }))).toEqual({});
       reader.write('go\n');
       expect((await reader.ended).stdout).toBe('open\nold\n');
       expect(await run('cat /srv/site/f /srv/site/other')).toBe('new\nold');
@@ -110,11 +109,11 @@ describeHosts('files and directories on a booted machine', () => {
       await run(`echo old >/srv/site/f && chmod 640 /srv/site/f
         echo 'a+ /srv/site/f - - - - u:olaf:r' >/run/acl.conf && systemd-tmpfiles --create /run/acl.conf`);
       expect(await run('runuser -u olaf -- cat /srv/site/f')).toBe('old');
-      expect(await applied(file('/srv/site/f', { content: 'new\n' }))).toEqual({});
+      expect(await orch.applied(file('/srv/site/f', { content: 'new\n' }))).toEqual({});
       expect(await run('runuser -u olaf -- cat /srv/site/f; runuser -u eve -- cat /srv/site/f 2>&1 || true')).toMatch(
         /^new\n.*Permission denied$/,
       );
-      expect(await applied(file('/srv/site/f', { content: 'secret\n', mode: '0600' }))).toEqual({});
+      expect(await orch.applied(file('/srv/site/f', { content: 'secret\n', mode: '0600' }))).toEqual({});
       expect(await run('runuser -u olaf -- cat /srv/site/f 2>&1 || true')).toContain('Permission denied');
     });
   });
@@ -126,7 +125,7 @@ describeHosts('files and directories on a booted machine', () => {
       mount --bind source bound/f && echo plain >plain && ln -s /etc/passwd link`);
     try {
       const content = 'x'.repeat(100_000);
-      const found = await applied(
+      const found = await orch.applied(
         file('/srv/site/full/f', { content }),
         file('/srv/site/still/f', { content: 'new\n' }),
         file('/srv/site/bound/f', { content: 'new\n' }),
@@ -192,7 +191,7 @@ describeHosts('files and directories on a booted machine', () => {
       ['root:root:755', 'root:root:755', 'root:root:755', 'eve:root:755', 'eve:eve:755', 'eve:eve:755'].join('\n'),
     );
     expect(await orch.differences()).toEqual([]);
-    expect(await applied(file('/srv/site/other'))).toEqual({});
+    expect(await orch.applied(file('/srv/site/other'))).toEqual({});
     expect(await run('cd /srv && find site eve -type f; find site eve -type d | sort')).toBe(
       'site/other\neve\neve/.config\neve/.config/app\nsite\nsite/a\nsite/a/b\nsite/a/c\nsite/p\nsite/p/q',
     );
@@ -201,7 +200,10 @@ describeHosts('files and directories on a booted machine', () => {
   it('says that a file is immutable, and leaves it', async (context) => {
     const { status } = await host.run(['sh', '-c', 'echo old >/srv/site/f && chattr +i /srv/site/f']);
     if (status !== 0) context.skip('the file system of this machine knows no immutable files');
-    const found = await applied(file('/srv/site/f', { content: 'new\n' }), file('/srv/site/g', { content: 'g\n' }));
+    const found = await orch.applied(
+      file('/srv/site/f', { content: 'new\n' }),
+      file('/srv/site/g', { content: 'g\n' }),
+    );
     expect(found['/srv/site/f']).toMatch(/^immutable: .*lsattr/);
     expect(await run('cat /srv/site/f /srv/site/g; chattr -i /srv/site/f')).toBe('old\ng');
     expect(failures(await orch.apply())).toEqual({});
@@ -248,7 +250,7 @@ describeHosts('files and directories on a booted machine', () => {
       await run(
         `cd /srv/eve/www && runuser -u eve -- ln -s /srv/vault/f0 f0 && runuser -u eve -- ln -s /srv/vault sub`,
       );
-      const found = await applied(
+      const found = await orch.applied(
         file('/srv/eve/www/f0', { content: 'new\n' }),
         file('/srv/eve/www/sub/f1', { content: 'new\n', mode: '0666' }),
       );
@@ -266,7 +268,7 @@ describeHosts('files and directories on a booted machine', () => {
     it("is another name of root's file", async () => {
       // As an attacker could where the kernel does not protect hard links.
       await run('ln /srv/vault/f0 /srv/eve/www/f0 && ln /srv/vault/f1 /srv/eve/www/f1');
-      const found = await applied(
+      const found = await orch.applied(
         file('/srv/eve/www/f0', { mode: '0666' }),
         file('/srv/eve/www/f1', { content: 'new\n', owner: 'eve' }),
       );
@@ -314,7 +316,7 @@ describeHosts('files and directories on a booted machine', () => {
       expect(await run('stat -c %U:%G:%a /srv/eve/app /srv/site/app /srv/site/d')).toBe(
         'eve:eve:6777\nroot:eve:755\neve:audio:775',
       );
-      expect(await applied(file('/srv/eve/app', { owner: 'root', content: 'ours\n' }))).toEqual({});
+      expect(await orch.applied(file('/srv/eve/app', { owner: 'root', content: 'ours\n' }))).toEqual({});
       expect(await run('stat -c %U:%a /srv/eve/app; cat /srv/eve/app')).toBe('root:755\nours');
       expect(await orch.differences()).toEqual([]);
     });
@@ -322,9 +324,9 @@ describeHosts('files and directories on a booted machine', () => {
     it('is not handed to another user, nor opened, when it was moved there', async () => {
       await run(`cd /srv/eve && echo root >theirs && chmod 600 theirs && runuser -u eve -- mv theirs box/f
         mkdir box/d && echo root >box/d/f && chmod 700 box/d`);
-      const found = await applied(file(`${ours}/f`, { owner: 'eve' }), directory(`${ours}/d`, { owner: 'eve' }));
+      const found = await orch.applied(file(`${ours}/f`, { owner: 'eve' }), directory(`${ours}/d`, { owner: 'eve' }));
       expect(Object.values(found).map((why) => why.split(':')[0])).toEqual(['unsafe_path', 'unsafe_path']);
-      expect(await applied(file(`${ours}/f`, { mode: '0644' }))).toEqual({
+      expect(await orch.applied(file(`${ours}/f`, { mode: '0644' }))).toEqual({
         [`${ours}/f`]: expect.stringMatching(/^unsafe_path: .* so its mode is not changed/),
       });
       expect(await run(`stat -c %U:%a ${ours}/f ${ours}/d`)).toBe('root:600\nroot:700');
@@ -431,7 +433,7 @@ describeHosts('files and directories on a booted machine', () => {
     const content = (letter: string) => `${letter.repeat(20_000)}\n`;
     const entries = (letter: string) =>
       Array.from({ length: 40 }, (_, n) => file(`/srv/site/f${n}`, { content: content(letter) }));
-    expect(await applied(...entries('a'))).toEqual({});
+    expect(await orch.applied(...entries('a'))).toEqual({});
     await orch.declare(...entries('b'));
     const killed = await host.spawn(['orch', 'apply', '--local', '--yes', '-f', '/root/site.orch.yaml']);
     await until(

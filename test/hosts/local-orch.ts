@@ -1,4 +1,5 @@
 /** `orch plan|apply|drift --local` in a host, as root or as another user, with the results as data. */
+import { expect } from 'vitest';
 import type { DriftDetail, RunResult } from '../../src/contract/runs.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import type { Outcome } from './command.js';
@@ -63,12 +64,58 @@ export class LocalOrch {
     return this.results('apply', '--yes', '--allow-removals', '1000');
   }
 
+  /** Declares and applies the entries. Returns what has failed. */
+  async applied(...entries: readonly (Entry | AbsentEntry)[]): Promise<Readonly<Record<string, string>>> {
+    await this.declare(...entries);
+    return failures(await this.apply());
+  }
+
+  /** Declares and applies the entries, and expects what the plan has said. Returns all identities with their actions. */
+  async actionsOf(...entries: readonly (Entry | AbsentEntry)[]): Promise<readonly string[]> {
+    await this.declare(...entries);
+    const planned = actionsIn(await this.results('plan'));
+    const results = await this.apply();
+    expect(failures(results)).toEqual({});
+    expect(actionsIn(results)).toEqual(planned);
+    return planned;
+  }
+
+  /** As `actionsOf`, without what stays as it is. */
+  async doneBy(...entries: readonly (Entry | AbsentEntry)[]): Promise<readonly string[]> {
+    return (await this.actionsOf(...entries)).filter((one) => !one.endsWith(' none'));
+  }
+
+  /** Declares and applies the entries, and expects the changes that the plan has said. Returns them. */
+  async appliedAsPlanned(...entries: readonly (Entry | AbsentEntry)[]): Promise<readonly Difference[]> {
+    await this.declare(...entries);
+    const planned = await this.differences();
+    const results = await this.apply();
+    expect(differencesIn(results)).toEqual(planned);
+    expect(failures(results)).toEqual({});
+    return planned;
+  }
+
+  /** Expects that a plan and a drift check find nothing to do. */
+  async isSettled(): Promise<void> {
+    expect(await this.differences()).toEqual([]);
+    expect(await this.differences('drift')).toEqual([]);
+  }
+
   /** Identity, action and the fields that differ, of everything that is not as it should be. */
-  async differences(verb: 'plan' | 'drift' = 'plan'): Promise<readonly (readonly [string, string, string])[]> {
-    const found = (await this.results(verb)).filter(({ status }) => status !== 'unchanged');
-    return found.map(({ identity, action, changes }) => [identity, action, changes.map(({ field }) => field).join()]);
+  async differences(verb: 'plan' | 'drift' = 'plan'): Promise<readonly Difference[]> {
+    return differencesIn(await this.results(verb));
   }
 }
+
+type Difference = readonly [identity: string, action: string, fields: string];
+
+const differencesIn = (results: readonly ResourceResult[]): readonly Difference[] =>
+  results
+    .filter(({ status }) => status !== 'unchanged')
+    .map(({ identity, action, changes }) => [identity, action, changes.map(({ field }) => field).join()]);
+
+const actionsIn = (results: readonly ResourceResult[]): readonly string[] =>
+  results.map(({ identity, action }) => `${identity} ${action}`).sort();
 
 /** Code and message of what has failed, by identity. */
 export const failures = (results: readonly ResourceResult[]): Readonly<Record<string, string>> =>

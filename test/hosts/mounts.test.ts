@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const mount = (body: Body, more: Omit<Entry, 'resource'> = {}) => entry('mount-linux', body, more);
@@ -25,26 +25,6 @@ describeHosts('mounts of a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  /** Applies after a plan, which has to show the same. */
-  const appliedAsPlanned = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    const planned = await orch.differences();
-    const results = await orch.apply();
-    const done = results.filter(({ status }) => status !== 'unchanged');
-    expect(
-      done.map(({ identity, action, changes }) => [identity, action, changes.map(({ field }) => field).join()]),
-    ).toEqual(planned);
-    expect(failures(results)).toEqual({});
-    return planned;
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
   const fstab = () => run('cat /etc/fstab');
   const shown = (path: string, fields = 'FSTYPE,SOURCE,VFS-OPTIONS') =>
     run(`findmnt -rn --mountpoint ${path} -o ${fields} || true`);
@@ -69,7 +49,7 @@ describeHosts('mounts of a booted machine', () => {
   });
 
   it('come now and at the next start, change by a remount that keeps what is in them, and are repaired', async () => {
-    expect(await appliedAsPlanned(cache(['size=8m', 'nosuid', 'nodev']))).toEqual([
+    expect(await orch.appliedAsPlanned(cache(['size=8m', 'nosuid', 'nodev']))).toEqual([
       ['/srv/cache', 'create', 'mounted,at_boot'],
     ]);
     expect(await shown('/srv/cache')).toBe('tmpfs tmpfs rw,nosuid,nodev,relatime');
@@ -80,7 +60,7 @@ describeHosts('mounts of a booted machine', () => {
       await run('systemctl show -P What,Where srv-cache.mount | sort; systemctl is-active srv-cache.mount'),
     ).toContain('active');
     expect(await run('systemctl show -P SourcePath srv-cache.mount')).toBe('/etc/fstab');
-    await isSettled();
+    await orch.isSettled();
     await run('echo kept >/srv/cache/file');
 
     // By hand: other options, and another line.
@@ -92,16 +72,16 @@ describeHosts('mounts of a booted machine', () => {
     await run("sed -i 's/size=8m/size=9m/' /etc/fstab");
     expect(await orch.differences('drift')).toEqual([['/srv/cache', 'update', 'at_boot']]);
     expect(failures(await orch.apply())).toEqual({});
-    await isSettled();
+    await orch.isSettled();
 
     // Another value of the module.
-    expect(await appliedAsPlanned(cache(['size=16m', 'noexec', 'ro'], { pass: 0 }))).toEqual([
+    expect(await orch.appliedAsPlanned(cache(['size=16m', 'noexec', 'ro'], { pass: 0 }))).toEqual([
       ['/srv/cache', 'update', 'options,at_boot'],
     ]);
     expect(await shown('/srv/cache')).toBe('tmpfs tmpfs ro,noexec,relatime');
     expect(await shown('/srv/cache', 'SIZE')).toBe('16M');
     expect(await run('cat /srv/cache/file')).toBe('kept');
-    await isSettled();
+    await orch.isSettled();
 
     // By hand: unmounted; unmounted and something else mounted.
     await run('umount /srv/cache');
@@ -111,40 +91,40 @@ describeHosts('mounts of a booted machine', () => {
     expect(await orch.differences('drift')).toEqual([['/srv/cache', 'update', 'type']]);
     expect(failures(await orch.apply())).toEqual({});
     expect(await shown('/srv/cache')).toBe('tmpfs tmpfs ro,noexec,relatime');
-    await isSettled();
+    await orch.isSettled();
 
     // It goes with its line, and nothing else does.
-    expect(await applied(entry('file-unix', { path: '/etc/kept', content: '' }))).toEqual({});
+    expect(await orch.applied(entry('file-unix', { path: '/etc/kept', content: '' }))).toEqual({});
     expect(await shown('/srv/cache')).toBe('');
     expect(await fstab()).toBe(FSTAB);
     expect(await run('ls -A /srv/cache; systemctl show -P LoadState srv-cache.mount')).toBe('not-found');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('hold over a start of the machine', async () => {
     await run('mkdir -p "/srv/with space/in it" && echo here >"/srv/with space/in it/file"');
     const entries = [cache(['size=8m'], { path: '/srv/a b' }), bind('/srv/with space/in it', ['bind', 'ro'])];
-    expect((await appliedAsPlanned(...entries)).map(([path]) => path)).toEqual(['/srv/a b', '/srv/shown']);
+    expect((await orch.appliedAsPlanned(...entries)).map(([path]) => path)).toEqual(['/srv/a b', '/srv/shown']);
     expect(await fstab()).toBe(
       `${FSTAB}\ntmpfs /srv/a\\040b tmpfs size=8m 0 0\n/srv/with\\040space/in\\040it /srv/shown none bind,ro 0 0`,
     );
     expect(await shown('/srv/shown', 'VFS-OPTIONS')).toBe('ro,relatime');
-    await isSettled();
+    await orch.isSettled();
     await host.reboot();
     expect(await run('cat /srv/shown/file; findmnt -rn -o FSTYPE --mountpoint "/srv/a b"')).toBe('here\ntmpfs');
-    await isSettled();
-    expect(await applied()).toEqual({});
+    await orch.isSettled();
+    expect(await orch.applied()).toEqual({});
     expect(await fstab()).toBe(FSTAB);
     await run('rmdir "/srv/a b" && rm -r "/srv/with space"');
   });
 
   it('show other directories, and are mounted anew where another one is wanted', async () => {
     await run('mkdir -p /srv/one /srv/two && echo one >/srv/one/file && echo two >/srv/two/file');
-    expect(await appliedAsPlanned(bind('/srv/one'))).toEqual([['/srv/shown', 'create', 'mounted,at_boot']]);
-    await isSettled();
-    expect(await appliedAsPlanned(bind('/srv/two'))).toEqual([['/srv/shown', 'update', 'source,at_boot']]);
+    expect(await orch.appliedAsPlanned(bind('/srv/one'))).toEqual([['/srv/shown', 'create', 'mounted,at_boot']]);
+    await orch.isSettled();
+    expect(await orch.appliedAsPlanned(bind('/srv/two'))).toEqual([['/srv/shown', 'update', 'source,at_boot']]);
     expect(await run('cat /srv/shown/file; findmnt -rn --mountpoint /srv/shown | wc -l')).toBe('two\n1');
-    await isSettled();
+    await orch.isSettled();
     await run('umount /srv/shown && mount --bind /srv/one /srv/shown');
     expect(await orch.differences('drift')).toEqual([['/srv/shown', 'update', 'source']]);
     expect(failures(await orch.apply())).toEqual({});
@@ -158,20 +138,20 @@ describeHosts('mounts of a booted machine', () => {
     await orch.declare(absent('mount-linux', { path: '/srv/shown' }));
     expect((await orch.apply())[0]?.error).toEqual({ code: 'busy', message: inUse });
     expect(await fstab()).toBe(before);
-    expect(await applied()).toEqual({ '/srv/shown': `busy: ${inUse}` });
-    expect(await applied(bind('/srv/one'))).toEqual({ '/srv/shown': `busy: ${inUse}` });
+    expect(await orch.applied()).toEqual({ '/srv/shown': `busy: ${inUse}` });
+    expect(await orch.applied(bind('/srv/one'))).toEqual({ '/srv/shown': `busy: ${inUse}` });
     expect(await fstab()).toBe(before);
     expect(await run('cat /srv/shown/file')).toBe('two');
     await run('pid=$(cat /run/user-of-mount); kill "$pid"; while [ -d "/proc/$pid" ]; do sleep 0.1; done');
 
     // Something else is mounted there by hand when the module no longer names it.
     await run('umount /srv/shown && mount --bind /srv/one /srv/shown');
-    expect(await applied()).toEqual({});
+    expect(await orch.applied()).toEqual({});
     expect(await run('cat /srv/shown/file')).toBe('one');
     expect(await fstab()).toBe(FSTAB);
-    expect(await applied(absent('mount-linux', { path: '/srv/shown' }))).toEqual({});
+    expect(await orch.applied(absent('mount-linux', { path: '/srv/shown' }))).toEqual({});
     expect(await run('ls -A /srv/shown')).toBe('');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('are made before what lies in them, which waits where a mount fails', async () => {
@@ -179,7 +159,7 @@ describeHosts('mounts of a booted machine', () => {
     const inner = mount({ path: '/srv/cache/inner', source: 'tmpfs', type: 'tmpfs' });
     const owned = entry('directory-unix', { path: '/srv/cache', mode: '0750' });
     await run('mkdir /srv/cache');
-    expect((await appliedAsPlanned(cache(['size=8m']), owned, inner, inside)).map(([path]) => path)).toEqual([
+    expect((await orch.appliedAsPlanned(cache(['size=8m']), owned, inner, inside)).map(([path]) => path)).toEqual([
       '/srv/cache',
       '/srv/cache',
       '/srv/cache/inner',
@@ -188,8 +168,8 @@ describeHosts('mounts of a booted machine', () => {
     expect(await run('findmnt -rn -o TARGET -T /srv/cache/inner/deep/file; stat -c %a /srv/cache')).toBe(
       '/srv/cache/inner\n750',
     );
-    await isSettled();
-    expect(await applied()).toEqual({});
+    await orch.isSettled();
+    expect(await orch.applied()).toEqual({});
     expect(await run('ls -A /srv/cache')).toBe('');
 
     // A directory that is declared first goes last.
@@ -197,12 +177,12 @@ describeHosts('mounts of a booted machine', () => {
       entry('directory-unix', { path: '/srv/shown' }, { id: 'place' }),
       mount({ path: '/srv/shown', source: 'tmpfs', type: 'tmpfs' }, { depends_on: ['place'] }),
     ];
-    await appliedAsPlanned(...before);
-    await isSettled();
-    expect(await applied()).toEqual({});
+    await orch.appliedAsPlanned(...before);
+    await orch.isSettled();
+    expect(await orch.applied()).toEqual({});
     expect(await run('ls -d /srv/shown 2>/dev/null || true')).toBe('');
 
-    const wrong = await applied(cache(['size=8m', 'nothing=1']), inside);
+    const wrong = await orch.applied(cache(['size=8m', 'nothing=1']), inside);
     expect(wrong).toMatchObject({
       '/srv/cache': expect.stringMatching(/^value_unknown: tmpfs cannot be mounted as tmpfs with these options; /),
       '/srv/cache/inner/deep/file': expect.stringMatching(/^dependency_failed: /),
@@ -212,22 +192,22 @@ describeHosts('mounts of a booted machine', () => {
   });
 
   it('stay only in the file, or are absent', async () => {
-    expect(await appliedAsPlanned(cache(['noauto']))).toEqual([['/srv/cache', 'create', 'at_boot']]);
+    expect(await orch.appliedAsPlanned(cache(['noauto']))).toEqual([['/srv/cache', 'create', 'at_boot']]);
     expect(await fstab()).toBe(`${FSTAB}\ntmpfs /srv/cache tmpfs noauto 0 0`);
     await run('mkdir /srv/cache && mount /srv/cache');
-    await isSettled();
-    expect(await appliedAsPlanned(cache(['noauto'], { mounted: false }))).toEqual([
+    await orch.isSettled();
+    expect(await orch.appliedAsPlanned(cache(['noauto'], { mounted: false }))).toEqual([
       ['/srv/cache', 'update', 'mounted'],
     ]);
     expect(await shown('/srv/cache')).toBe('');
-    await isSettled();
-    expect(await applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
+    await orch.isSettled();
+    expect(await orch.applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
     expect(await fstab()).toBe(FSTAB);
     await run('mount -t tmpfs one /srv/cache; mount -t tmpfs two /srv/cache; echo "x /srv/cache/ auto" >>/etc/fstab');
-    expect(await applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
+    expect(await orch.applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
     expect(await shown('/srv/cache')).toBe('');
     expect(await fstab()).toBe(`${FSTAB}\n`.trimEnd());
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('come from an image, by its path and as a device', async () => {
@@ -236,17 +216,17 @@ describeHosts('mounts of a booted machine', () => {
       truncate -s 8M /srv/image && mkfs.ext4 -q /srv/image`);
     const image = (options: readonly string[]) =>
       mount({ path: '/srv/cache', source: '/srv/image', type: 'ext4', options });
-    await appliedAsPlanned(image(['loop', 'noatime']));
+    await orch.appliedAsPlanned(image(['loop', 'noatime']));
     expect(await shown('/srv/cache', 'FSTYPE,VFS-OPTIONS')).toBe('ext4 rw,noatime');
-    await isSettled();
+    await orch.isSettled();
     await run('echo kept >/srv/cache/file');
     // The kernel keeps noatime in a remount that does not name the access times.
-    await appliedAsPlanned(image(['loop', 'nodev']));
+    await orch.appliedAsPlanned(image(['loop', 'nodev']));
     expect(await shown('/srv/cache', 'FSTYPE,VFS-OPTIONS')).toBe('ext4 rw,nodev,relatime');
     expect(await run('cat /srv/cache/file')).toBe('kept');
-    await isSettled();
-    await appliedAsPlanned(image(['loop', 'nodev', 'errors=remount-ro']));
-    await isSettled();
+    await orch.isSettled();
+    await orch.appliedAsPlanned(image(['loop', 'nodev', 'errors=remount-ro']));
+    await orch.isSettled();
     const [dropped] = await (async () => {
       await orch.declare(image(['loop', 'nodev']));
       return orch.apply();
@@ -255,8 +235,8 @@ describeHosts('mounts of a booted machine', () => {
       status: 'changed',
       reason: 'errors=remount-ro holds until /srv/cache is unmounted and mounted anew',
     });
-    await isSettled();
-    const wrong = await applied(image(['loop', 'nodev', 'nothing=1']));
+    await orch.isSettled();
+    const wrong = await orch.applied(image(['loop', 'nodev', 'nothing=1']));
     expect(wrong).toEqual({
       '/srv/cache': expect.stringMatching(
         /^value_unknown: the file system does not take these options while it is mounted; correct them, or unmount \/srv\/cache and apply again/,
@@ -267,13 +247,13 @@ describeHosts('mounts of a booted machine', () => {
     );
     // The same file system as a device.
     const device = await shown('/srv/cache', 'SOURCE');
-    await appliedAsPlanned(mount({ path: '/srv/cache', source: device, type: 'auto', options: ['nodev'] }));
+    await orch.appliedAsPlanned(mount({ path: '/srv/cache', source: device, type: 'auto', options: ['nodev'] }));
     expect(await run('cat /srv/cache/file')).toBe('kept');
-    await isSettled();
-    expect(await applied(mount({ path: '/srv/cache', source: device, type: 'xfs' }))).toEqual({
+    await orch.isSettled();
+    expect(await orch.applied(mount({ path: '/srv/cache', source: device, type: 'xfs' }))).toEqual({
       '/srv/cache': expect.stringMatching(/^(value_unknown|file_missing|command_failed): /),
     });
-    expect(await applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
+    expect(await orch.applied(absent('mount-linux', { path: '/srv/cache' }))).toEqual({});
     await run('rm /srv/image');
   });
 
@@ -281,10 +261,10 @@ describeHosts('mounts of a booted machine', () => {
     await run('mkdir /srv/cache && mount -t tmpfs -o size=8m tmpfs /srv/cache');
     await run("printf '\\ntmpfs\\t/srv/cache/\\ttmpfs\\tsize=8m\\n' >>/etc/fstab");
     const before = await fstab();
-    expect(await applied(cache(['size=8m']))).toEqual({});
+    expect(await orch.applied(cache(['size=8m']))).toEqual({});
     expect(await fstab()).toBe(before);
-    await isSettled();
-    expect(await applied()).toEqual({});
+    await orch.isSettled();
+    expect(await orch.applied()).toEqual({});
     expect(await fstab()).toBe(before);
     expect(await shown('/srv/cache')).toBe('tmpfs tmpfs rw,relatime');
   });
@@ -330,10 +310,10 @@ describeHosts('mounts of a booted machine', () => {
     expect(failures(await orch.apply())).toEqual(refused);
     expect(await fstab()).toBe(FSTAB);
     await run('mkdir /home/eve/mine/dir');
-    expect(await applied(at('/srv/five', '/home/eve/mine/dir', 'none', { options: ['bind'] }))).toEqual({
+    expect(await orch.applied(at('/srv/five', '/home/eve/mine/dir', 'none', { options: ['bind'] }))).toEqual({
       '/srv/five': expect.stringMatching(/^unsafe_path: \/home\/eve\/mine belongs to eve/),
     });
-    expect(await applied(at('/srv/eight', 'nas:/x', 'nfs'))).toEqual({
+    expect(await orch.applied(at('/srv/eight', 'nas:/x', 'nfs'))).toEqual({
       '/srv/eight': expect.stringMatching(
         /^value_unknown: .*; correct the type, or install the package that brings it$/,
       ),
@@ -341,26 +321,26 @@ describeHosts('mounts of a booted machine', () => {
     expect(await fstab()).toBe(FSTAB);
 
     // Over a directory that holds something, where the module says so.
-    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({});
+    expect(await orch.applied(cache(['size=8m'], { non_empty: true }))).toEqual({});
     expect(await run('ls -A /srv/cache')).toBe('');
-    await isSettled();
-    expect(await applied()).toEqual({});
+    await orch.isSettled();
+    expect(await orch.applied()).toEqual({});
     expect(await run('ls -A /srv/cache')).toBe('held');
 
     await run('printf "\\na /srv/cache tmpfs\\nb /srv/cache tmpfs\\n" >>/etc/fstab');
-    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({
+    expect(await orch.applied(cache(['size=8m'], { non_empty: true }))).toEqual({
       '/srv/cache': 'content_unsuitable: lines 7 and 8 of /etc/fstab are both for /srv/cache; take all but one out',
     });
     await run('mv /etc/fstab /etc/fstab.real && ln -s fstab.real /etc/fstab');
-    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({
+    expect(await orch.applied(cache(['size=8m'], { non_empty: true }))).toEqual({
       '/srv/cache': expect.stringMatching(/^wrong_type: \/etc\/fstab is a symlink to fstab\.real/),
     });
     await run('rm /etc/fstab.real /etc/fstab');
-    expect(await applied(cache(['size=8m'], { non_empty: true }))).toEqual({});
+    expect(await orch.applied(cache(['size=8m'], { non_empty: true }))).toEqual({});
     expect(await run('stat -c "%a %U" /etc/fstab; cat /etc/fstab')).toBe(
       '644 root\ntmpfs /srv/cache tmpfs size=8m 0 0',
     );
-    expect(await applied()).toEqual({});
+    expect(await orch.applied()).toEqual({});
   });
 
   it('are those of root: an ordinary user is refused with the reason', async () => {

@@ -4,7 +4,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import { until } from '../support/until.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const service = (body: Body, more: Omit<Entry, 'resource'> = {}) =>
@@ -28,25 +28,6 @@ describeHosts('services of OpenRC on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const appliedAsPlanned = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    const planned = await orch.differences();
-    const results = await orch.apply();
-    const done = results.filter(({ status }) => status !== 'unchanged');
-    expect(
-      done.map(({ identity, action, changes }) => [identity, action, changes.map(({ field }) => field).join()]),
-    ).toEqual(planned);
-    expect(failures(results)).toEqual({});
-    return planned;
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
   const state = () =>
     run('rc-service --nocolor demo status 2>&1 || true; ls -d /etc/runlevels/*/demo 2>/dev/null || true');
   const log = () => run('cat /run/demo.log 2>/dev/null; rm -f /run/demo.log');
@@ -94,38 +75,38 @@ describeHosts('services of OpenRC on a booted machine', () => {
   });
 
   it('start now and in their runlevel, are repaired, stop, and stay when they were there before', async () => {
-    expect(await appliedAsPlanned(service({ enabled: true, running: true }))).toEqual([
+    expect(await orch.appliedAsPlanned(service({ enabled: true, running: true }))).toEqual([
       ['demo', 'update', 'enabled,running'],
     ]);
     expect(await state()).toBe(`${running}\n/etc/runlevels/default/demo`);
-    await isSettled();
+    await orch.isSettled();
     await run('rc-service demo stop; rc-update del demo default');
     expect(await orch.differences('drift')).toEqual([['demo', 'update', 'enabled,running']]);
     expect(failures(await orch.apply())).toEqual({});
     expect(await state()).toBe(`${running}\n/etc/runlevels/default/demo`);
     // Another runlevel comes beside the one that it has.
-    expect(await appliedAsPlanned(service({ enabled: true, runlevel: 'boot', running: false }))).toEqual([
+    expect(await orch.appliedAsPlanned(service({ enabled: true, runlevel: 'boot', running: false }))).toEqual([
       ['demo', 'update', 'enabled,running'],
     ]);
     expect(await state()).toBe(`${stopped}\n/etc/runlevels/boot/demo\n/etc/runlevels/default/demo`);
-    await isSettled();
-    expect(await appliedAsPlanned(service({ enabled: false }))).toEqual([['demo', 'update', 'enabled']]);
+    await orch.isSettled();
+    expect(await orch.appliedAsPlanned(service({ enabled: false }))).toEqual([['demo', 'update', 'enabled']]);
     expect(await state()).toBe(stopped);
-    expect(await applied(service({ enabled: true, running: true }))).toEqual({});
-    expect(await applied()).toEqual({});
+    expect(await orch.applied(service({ enabled: true, running: true }))).toEqual({});
+    expect(await orch.applied()).toEqual({});
     expect(await state()).toBe(`${running}\n/etc/runlevels/default/demo`);
-    expect(await appliedAsPlanned(absent('service-openrc', { name: 'demo' }))).toEqual([['demo', 'remove', '']]);
+    expect(await orch.appliedAsPlanned(absent('service-openrc', { name: 'demo' }))).toEqual([['demo', 'remove', '']]);
     expect(await state()).toBe(stopped);
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('come with their script and go with it', async () => {
     await run('rm /etc/init.d/demo');
     const script = entry('file-unix', { path: '/etc/init.d/demo', content: SCRIPT, mode: '0755' }, { id: 'script' });
     const started = service({ enabled: true, running: true, restart_on: ['script'] }, { depends_on: ['script'] });
-    expect((await appliedAsPlanned(script, started)).map(([name]) => name)).toEqual(['/etc/init.d/demo', 'demo']);
-    await isSettled();
-    expect(await applied()).toEqual({});
+    expect((await orch.appliedAsPlanned(script, started)).map(([name]) => name)).toEqual(['/etc/init.d/demo', 'demo']);
+    await orch.isSettled();
+    expect(await orch.applied()).toEqual({});
     expect(
       await run('ls /etc/init.d/demo /etc/runlevels/*/demo 2>/dev/null; pgrep -fx "/bin/sleep 1000" || true'),
     ).toBe('');
@@ -133,27 +114,27 @@ describeHosts('services of OpenRC on a booted machine', () => {
 
   it('are restarted and reloaded by triggers, once, and only while they run', async () => {
     const all = (content: string, body: Body) => [config(content), service({ running: true, ...body })];
-    expect(await applied(...all('1001', { restart_on: ['config'] }))).toEqual({});
+    expect(await orch.applied(...all('1001', { restart_on: ['config'] }))).toEqual({});
     expect(await log()).toBe('start');
-    expect(await appliedAsPlanned(...all('1002', { restart_on: ['config'] }))).toEqual([
+    expect(await orch.appliedAsPlanned(...all('1002', { restart_on: ['config'] }))).toEqual([
       ['/etc/conf.d/demo', 'update', 'content'],
       ['demo', 'restart', ''],
     ]);
     expect(await log()).toBe('start');
     expect(await run('pgrep -fx "/bin/sleep 1002" | wc -l')).toBe('1');
-    await isSettled();
-    expect(await appliedAsPlanned(...all('1003', { reload_on: ['config'] }))).toMatchObject([
+    await orch.isSettled();
+    expect(await orch.appliedAsPlanned(...all('1003', { reload_on: ['config'] }))).toMatchObject([
       {},
       ['demo', 'reload', ''],
     ]);
     expect(await log()).toBe('reload');
     await host.writeFile('/etc/init.d/demo', UNRELOADABLE, '0755');
-    expect(await appliedAsPlanned(...all('1004', { reload_on: ['config'] }))).toMatchObject([
+    expect(await orch.appliedAsPlanned(...all('1004', { reload_on: ['config'] }))).toMatchObject([
       {},
       ['demo', 'restart', ''],
     ]);
     await run('rc-service demo stop');
-    expect(await appliedAsPlanned(config('1005'), service({ restart_on: ['config'] }))).toEqual([
+    expect(await orch.appliedAsPlanned(config('1005'), service({ restart_on: ['config'] }))).toEqual([
       ['/etc/conf.d/demo', 'update', 'content'],
     ]);
     expect(await state()).toBe(stopped);
@@ -165,13 +146,13 @@ describeHosts('services of OpenRC on a booted machine', () => {
       SCRIPT.replace('start_pre() {', 'start_pre() { eerror "the port is taken"; return 1;'),
       '0755',
     );
-    expect(await applied(service({ running: true }))).toEqual({
+    expect(await orch.applied(service({ running: true }))).toEqual({
       demo: expect.stringMatching(/^service_failed: demo could not be started: [\s\S]*the port is taken/),
     });
-    expect(await applied(service({ enabled: true, runlevel: 'nowhere' }))).toEqual({
+    expect(await orch.applied(service({ enabled: true, runlevel: 'nowhere' }))).toEqual({
       demo: expect.stringMatching(/^value_unknown: this machine has no runlevel nowhere; it has [a-z, ]*default/),
     });
-    expect(await applied(entry('service-openrc', { name: 'nothing', running: true }))).toEqual({
+    expect(await orch.applied(entry('service-openrc', { name: 'nothing', running: true }))).toEqual({
       nothing:
         'unit_missing: there is no /etc/init.d/nothing on this machine; declare the package or the file that brings it before',
     });

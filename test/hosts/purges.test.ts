@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const CONF = '/etc/app/conf.d';
@@ -15,25 +15,6 @@ describeHosts('purges on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
-  /** Applies, and expects what the plan has said. */
-  const actionsOf = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    const shown = (results: Awaited<ReturnType<LocalOrch['results']>>) =>
-      results.map(({ identity, action }) => `${identity} ${action}`).sort();
-    const planned = shown(await orch.results('plan'));
-    const results = await orch.apply();
-    expect(failures(results)).toEqual({});
-    expect(shown(results)).toEqual(planned);
-    return planned.filter((one) => !one.endsWith(' none'));
-  };
   const left = (path = CONF) => run(`cd ${path} && find . -mindepth 1 | sort`);
 
   beforeAll(async () => {
@@ -68,7 +49,7 @@ describeHosts('purges on a booted machine', () => {
       { field: 'undeclared', before: '4', after: '0' },
       { field: 'deleted', before: '.hidden, link, old.conf, old.d/', after: null },
     ]);
-    expect(await actionsOf(...all)).toEqual([
+    expect(await orch.doneBy(...all)).toEqual([
       `${CONF} update`,
       `${CONF}/keep update`,
       `${CONF}/new create`,
@@ -76,20 +57,20 @@ describeHosts('purges on a booted machine', () => {
     ]);
     expect(await left()).toBe('./keep\n./new');
     expect(await run('cat /root/told; test -s /etc/passwd')).toBe('told');
-    expect(await actionsOf(...all)).toEqual([]);
-    await isSettled();
+    expect(await orch.doneBy(...all)).toEqual([]);
+    await orch.isSettled();
     await run(`echo x >${CONF}/again`);
     expect(await orch.differences('drift')).toEqual([[CONF, 'update', 'undeclared,deleted']]);
-    expect(await actionsOf(...all)).toEqual([`${CONF} update`, 'note run']);
+    expect(await orch.doneBy(...all)).toEqual([`${CONF} update`, 'note run']);
     expect(await run('cat /root/told')).toBe('told\ntold');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('spare what any kind declares, however the path is written, and the content of declared directories', async () => {
     await run(`mkdir -p ${CONF}/way/inner ${CONF}/data && echo x >${CONF}/way/inner/other && echo x >${CONF}/way/gone
       echo x >${CONF}/data/precious; ln -s ${CONF} /srv/app/alias; echo 'a = 1' >${CONF}/part.ini`);
     expect(
-      await applied(
+      await orch.applied(
         purge(),
         file('/srv/app/alias/keep'),
         file(`${CONF}/way/inner/mine`),
@@ -102,31 +83,33 @@ describeHosts('purges on a booted machine', () => {
     expect(await left()).toBe(
       './data\n./data/precious\n./keep\n./part.ini\n./to\n./way\n./way/inner\n./way/inner/mine',
     );
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('count what goes with the module once, and delete what was released', async () => {
-    expect(await applied(purge(), file(`${CONF}/keep`), file(`${CONF}/made`), file(`${CONF}/sub/made`))).toEqual({});
+    expect(await orch.applied(purge(), file(`${CONF}/keep`), file(`${CONF}/made`), file(`${CONF}/sub/made`))).toEqual(
+      {},
+    );
     await run(`echo x >${CONF}/sub/other`);
     // `keep` was there before, so it is released, and nothing declares it then.
-    expect(await actionsOf(purge())).toEqual([
+    expect(await orch.doneBy(purge())).toEqual([
       `${CONF} update`,
       `${CONF}/keep release`,
       `${CONF}/made remove`,
       `${CONF}/sub/made remove`,
     ]);
-    expect(await actionsOf(purge())).toEqual([`${CONF} update`]);
+    expect(await orch.doneBy(purge())).toEqual([`${CONF} update`]);
     expect(await left()).toBe('');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('go together with a directory beside the module, in its directories too', async () => {
     await run(`mkdir -p /root/files/site/css && echo a >/root/files/site/css/a.css; mkdir -p /srv/app/www/css/x /srv/app/www/y
       echo b >/srv/app/www/css/b.css; echo c >/srv/app/www/c`);
     const site = purge('/srv/app/www', { source: 'files/site' });
-    expect(await applied(site)).toEqual({});
+    expect(await orch.applied(site)).toEqual({});
     expect(await left('/srv/app/www')).toBe('./css\n./css/a.css');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('need consent for many, which is asked for before anything is changed', async () => {
@@ -146,20 +129,22 @@ describeHosts('purges on a booted machine', () => {
   it('cross no mount, and leave sockets and the agent alone', async () => {
     await run(`mkdir -p ${CONF}/mounted ${CONF}/on && mount -t tmpfs none ${CONF}/mounted && echo x >${CONF}/mounted/f
       mount -t tmpfs none ${CONF}/on && echo x >${CONF}/on/f`);
-    expect((await applied(purge(), file(`${CONF}/on/mine`)))[CONF]).toContain(
+    expect((await orch.applied(purge(), file(`${CONF}/on/mine`)))[CONF]).toContain(
       `removal_refused: something is mounted at ${CONF}/mounted`,
     );
     await run(`cat ${CONF}/mounted/f && umount ${CONF}/mounted`);
-    expect(await applied(purge(), file(`${CONF}/on/mine`))).toEqual({});
+    expect(await orch.applied(purge(), file(`${CONF}/on/mine`))).toEqual({});
     expect(await left()).toBe('./on\n./on/f\n./on/mine');
     await run(`umount ${CONF}/on; mkfifo ${CONF}/pipe`);
-    expect(await applied(purge())).toMatchObject({
+    expect(await orch.applied(purge())).toMatchObject({
       [CONF]: `removal_refused: ${CONF}/pipe is a fifo, and a purge deletes files, links and directories only; remove it by hand`,
     });
     await run(`rm ${CONF}/pipe; cd ${CONF} && touch "$(printf 'a\\377')"`);
-    expect((await applied(purge()))[CONF]).toContain('has a name that is not UTF-8; rename it, or remove it by hand');
+    expect((await orch.applied(purge()))[CONF]).toContain(
+      'has a name that is not UTF-8; rename it, or remove it by hand',
+    );
     await run(`rm ${CONF}/a*; cd ${CONF} && seq -f f%g 1001 | xargs touch`);
-    expect((await applied(purge()))[CONF]).toContain(`${CONF} holds more than 1000 entries`);
+    expect((await orch.applied(purge()))[CONF]).toContain(`${CONF} holds more than 1000 entries`);
   });
 
   it('are of an ordinary user, who purges no other directory', async () => {
@@ -184,7 +169,7 @@ describeHosts('purges on a booted machine', () => {
       '-c',
       'cd /srv/app/www; while [ ! -e /tmp/enough ]; do mkdir d; touch d/precious; rm -r d; ln -s /srv/vault d; rm d; done 2>/dev/null',
     ]);
-    for (let round = 0; round < 10; round += 1) await applied(purge('/srv/app/www', { owner: 'eve' }));
+    for (let round = 0; round < 10; round += 1) await orch.applied(purge('/srv/app/www', { owner: 'eve' }));
     await run('touch /tmp/enough');
     await attack.ended;
     expect(await run('ls /srv/vault')).toBe('precious');

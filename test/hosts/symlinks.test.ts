@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const link = (path: string, target: string, body: Body = {}, more: Omit<Entry, 'resource'> = {}) =>
@@ -14,14 +14,6 @@ describeHosts('links on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
 
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['links'] });
@@ -65,7 +57,7 @@ describeHosts('links on a booted machine', () => {
       'releases/1\n/nowhere\neve:root',
     );
     expect(await run('cat /srv/app/releases/1/version /root/moved')).toBe('1\nmoved');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('are repaired after a change by hand, and moved without a gap', async () => {
@@ -76,32 +68,32 @@ describeHosts('links on a booted machine', () => {
         ['/srv/new/way/dangling', 'create', 'target,owner'],
       ]),
     );
-    expect(await applied(link('/srv/app/current', 'releases/2'), link('/srv/new/way/dangling', '/nowhere'))).toEqual(
-      {},
-    );
+    expect(
+      await orch.applied(link('/srv/app/current', 'releases/2'), link('/srv/new/way/dangling', '/nowhere')),
+    ).toEqual({});
     expect(await run('readlink /srv/app/current; ls -A /srv/app')).toBe('releases/2\ncurrent\nreleases');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('take the place of a file only where the module says so, and never that of a directory', async () => {
     await forget();
     await run('echo precious >/srv/app/file && mkdir -p /srv/app/directory');
-    expect(await applied(link('/srv/app/file', 'x'), link('/srv/app/directory', 'x', { replace: true }))).toEqual({
+    expect(await orch.applied(link('/srv/app/file', 'x'), link('/srv/app/directory', 'x', { replace: true }))).toEqual({
       '/srv/app/file': 'wrong_type: /srv/app/file is a file, not a link; "replace: true" puts the link in its place',
       '/srv/app/directory':
         'wrong_type: /srv/app/directory is a directory, not a link, and a link never takes its place; remove it by hand, or declare another path',
     });
     expect(await run('cat /srv/app/file; test -d /srv/app/directory')).toBe('precious');
-    expect(await applied(link('/srv/app/file', 'x', { replace: true }))).toEqual({});
+    expect(await orch.applied(link('/srv/app/file', 'x', { replace: true }))).toEqual({});
     expect(await run('readlink /srv/app/file')).toBe('x');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('go when they are no longer declared, and stay where they are no longer links', async () => {
     await forget();
-    expect(await applied(link('/srv/app/one', 'a'), link('/srv/app/two', 'b'), link('/srv/app/three', 'c'))).toEqual(
-      {},
-    );
+    expect(
+      await orch.applied(link('/srv/app/one', 'a'), link('/srv/app/two', 'b'), link('/srv/app/three', 'c')),
+    ).toEqual({});
     await run('rm /srv/app/two && echo mine >/srv/app/two && ln -sfn elsewhere /srv/app/three');
     const done = await orch.declare(file('/srv/app/kept', { content: '' })).then(() => orch.apply());
     expect(failures(done)).toEqual({});
@@ -109,24 +101,24 @@ describeHosts('links on a booted machine', () => {
       done.flatMap(({ kind, identity, action }) => (kind === 'symlink-unix' ? [`${identity} ${action}`] : [])).sort(),
     ).toEqual(['/srv/app/one remove', '/srv/app/three remove', '/srv/app/two release']);
     expect(await run('ls -A /srv/app; cat /srv/app/two')).toBe('current\ndirectory\nfile\nkept\nreleases\ntwo\nmine');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('give way to a file and a directory of the same path, and come in their place', async () => {
-    expect(await applied(link('/srv/app/swap', 'a'))).toEqual({});
-    expect(await applied(file('/srv/app/swap', { content: 'a file\n' }))).toEqual({});
-    expect(await applied(link('/srv/app/swap', 'a'))).toEqual({});
-    expect(await applied(entry('directory-unix', { path: '/srv/app/swap' }))).toEqual({});
-    expect(await applied(link('/srv/app/swap', 'a'))).toEqual({});
+    expect(await orch.applied(link('/srv/app/swap', 'a'))).toEqual({});
+    expect(await orch.applied(file('/srv/app/swap', { content: 'a file\n' }))).toEqual({});
+    expect(await orch.applied(link('/srv/app/swap', 'a'))).toEqual({});
+    expect(await orch.applied(entry('directory-unix', { path: '/srv/app/swap' }))).toEqual({});
+    expect(await orch.applied(link('/srv/app/swap', 'a'))).toEqual({});
     expect(await run('readlink /srv/app/swap')).toBe('a');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('are absent where the module says so, and a file is not taken for one', async () => {
     await forget();
     await run('ln -s /etc /srv/app/old; echo x >/srv/app/text');
     expect(
-      await applied(
+      await orch.applied(
         absent('symlink-unix', { path: '/srv/app/old' }),
         absent('symlink-unix', { path: '/srv/app/text' }),
       ),

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const kept = entry('file-unix', { path: '/etc/kept', content: '' });
@@ -12,14 +12,6 @@ describeHosts('choices of the system on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly Entry[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
 
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['choices'], packages: ['locales'], capabilities: ['CAP_SYS_ADMIN'] });
@@ -48,14 +40,14 @@ describeHosts('choices of the system on a booted machine', () => {
     expect(await run('. /etc/default/locale; export LANG; locale charmap; LC_ALL=$LANG date -d 2026-01-06 +%A')).toBe(
       'UTF-8\nDienstag',
     );
-    await isSettled();
+    await orch.isSettled();
     await run("sed -i 's/^LANG=.*/LANG=C/' /etc/default/locale");
     expect(await orch.differences('drift')).toEqual([['system', 'update', 'lang']]);
     expect(failures(await orch.apply())).toEqual({});
-    expect(await applied(locale({ lang: 'xx_XX.UTF-8' }))).toEqual({
+    expect(await orch.applied(locale({ lang: 'xx_XX.UTF-8' }))).toEqual({
       system: 'value_unknown: /etc/locale.gen lists no locale xx_XX.UTF-8; correct the name, or add its line there',
     });
-    expect(await applied(kept)).toEqual({});
+    expect(await orch.applied(kept)).toEqual({});
     expect(await run('grep LANG= /etc/default/locale')).toBe('LANG=de_DE.UTF-8');
     const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
     await eve.declare(locale({ lang: 'C.UTF-8' }));
@@ -70,17 +62,17 @@ describeHosts('choices of the system on a booted machine', () => {
     expect(await orch.differences()).toEqual([['tool', 'create', 'path,mode']]);
     expect(failures(await orch.apply())).toEqual({});
     expect(await run('tool')).toBe('a');
-    await isSettled();
+    await orch.isSettled();
     await run('update-alternatives --auto tool');
     expect(await orch.differences('drift')).toEqual([['tool', 'create', 'path,mode']]);
     expect(failures(await orch.apply())).toEqual({});
-    expect(await applied(tool('/opt/c'), entry('alternatives-linux', { name: 'none', path: '/opt/c' }))).toEqual({
+    expect(await orch.applied(tool('/opt/c'), entry('alternatives-linux', { name: 'none', path: '/opt/c' }))).toEqual({
       tool: 'value_unknown: /opt/c is no alternative for tool, which are /opt/a, /opt/b; correct the path, or declare the package that brings it before',
       none: 'value_unknown: this machine has no alternatives for none; correct the name, or declare the package that brings them before',
     });
-    expect(await applied(kept)).toEqual({});
+    expect(await orch.applied(kept)).toEqual({});
     expect(await run('tool; update-alternatives --query tool | grep Status')).toBe('b\nStatus: auto');
-    await isSettled();
+    await orch.isSettled();
     const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
     await eve.declare(tool('/opt/a'));
     expect(failures(await eve.apply())).toEqual({
@@ -91,14 +83,14 @@ describeHosts('choices of the system on a booted machine', () => {
 
   it('keep a choice that was made by hand before', async () => {
     await run('update-alternatives --set tool /opt/a');
-    expect(await applied(entry('alternatives-linux', { name: 'tool', path: '/opt/b' }), kept)).toEqual({});
-    expect(await applied(kept)).toEqual({});
+    expect(await orch.applied(entry('alternatives-linux', { name: 'tool', path: '/opt/b' }), kept)).toEqual({});
+    expect(await orch.applied(kept)).toEqual({});
     expect(await run('tool; update-alternatives --query tool | grep Status')).toBe('b\nStatus: manual');
   });
 
   it('load a module now and at each start, with its options', async () => {
     const module = (body: Body) => entry('kernel-module-linux', body);
-    expect(await applied(module({ name: 'dummy' }))).toEqual({
+    expect(await orch.applied(module({ name: 'dummy' }))).toEqual({
       dummy: 'command_missing: modprobe is not installed on this machine',
     });
     expect(await run('ls /etc/modules-load.d/orch-dummy.conf 2>/dev/null; true')).toBe('');
@@ -117,24 +109,24 @@ describeHosts('choices of the system on a booted machine', () => {
     expect(await run('tail -qn 1 /sys/module/dummy/options /etc/modules-load.d/orch-*')).toBe(
       'options dummy numdummies=2\nbr_netfilter\ndummy',
     );
-    await isSettled();
+    await orch.isSettled();
     await run('rm -r /sys/module/dummy; echo x >/etc/modules-load.d/orch-br_netfilter.conf');
     expect(await orch.differences('drift')).toEqual([
       ['dummy', 'update', 'loaded'],
       ['br_netfilter', 'update', 'at_boot'],
     ]);
     expect(failures(await orch.apply())).toEqual({});
-    await isSettled();
-    expect(await applied(module({ name: 'nothing' }), module({ name: 'fixed' }))).toMatchObject({
+    await orch.isSettled();
+    expect(await orch.applied(module({ name: 'nothing' }), module({ name: 'fixed' }))).toMatchObject({
       nothing:
         'value_unknown: the kernel of this machine has no module nothing; correct the name, or install the package that brings it',
       fixed:
         'permission_denied: the kernel lets no module be loaded here, as in a container or without root; load fixed on the host',
     });
-    expect(await applied(kept)).toEqual({});
+    expect(await orch.applied(kept)).toEqual({});
     expect(await run('ls /sys/module; ls /etc/modules-load.d /etc/modprobe.d | grep orch; true')).toBe(
       'br_netfilter\ndummy',
     );
-    await isSettled();
+    await orch.isSettled();
   });
 });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
-import { type AbsentEntry, absent, type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
+import { absent, type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const FORWARD = '/proc/sys/net/ipv4/ip_forward';
@@ -15,14 +15,6 @@ describeHosts('settings of the system on a booted machine', () => {
   let host: BootedHost;
   let orch: LocalOrch;
   const run = (script: string) => sh(host, script);
-  const applied = async (...entries: readonly (Entry | AbsentEntry)[]) => {
-    await orch.declare(...entries);
-    return failures(await orch.apply());
-  };
-  const isSettled = async () => {
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
-  };
 
   beforeAll(async () => {
     fleet = await startFleet({ hosts: ['system'], packages: ['tzdata'], capabilities: ['CAP_SYS_ADMIN'] });
@@ -51,9 +43,9 @@ describeHosts('settings of the system on a booted machine', () => {
     expect(failures(await orch.apply())).toEqual(expected);
     expect(await run(`cat /etc/hostname; ls ${FILE} 2>/dev/null; true`)).toBe('system');
     // A value that the kernel has already needs only the file.
-    expect(await applied(sysctl('net.ipv4.ip_forward', 0))).toEqual({});
+    expect(await orch.applied(sysctl('net.ipv4.ip_forward', 0))).toEqual({});
     expect(await run(`tail -n 1 ${FILE}`)).toBe('net.ipv4.ip_forward = 0');
-    await isSettled();
+    await orch.isSettled();
     await run(`rm ${FILE} && mount -o remount,rw /proc/sys`);
   });
 
@@ -73,7 +65,7 @@ describeHosts('settings of the system on a booted machine', () => {
         '# Managed by orch: what is changed here by hand will be undone.\nnet.ipv4.tcp_rmem = 4096 131072 4194304',
       ].join('\n'),
     );
-    await isSettled();
+    await orch.isSettled();
     // A start of the machine does this; another file says something else.
     await run(`echo net.ipv4.ip_forward=0 >/etc/sysctl.conf; echo 0 >${FORWARD}; /lib/systemd/systemd-sysctl`);
     expect(await run(`cat ${FORWARD}`)).toBe('1');
@@ -83,14 +75,14 @@ describeHosts('settings of the system on a booted machine', () => {
       ['net.ipv4.tcp_rmem', 'update', 'at_boot'],
     ]);
     expect(failures(await orch.apply())).toEqual({});
-    await isSettled();
-    expect(await applied(entry('file-unix', { path: '/etc/kept', content: '' }))).toEqual({});
+    await orch.isSettled();
+    expect(await orch.applied(entry('file-unix', { path: '/etc/kept', content: '' }))).toEqual({});
     expect(await run(`cat ${FORWARD}; ls -A /etc/sysctl.d`)).toBe('1\n99-sysctl.conf\nREADME.sysctl');
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('of the kernel say why they cannot be set', async () => {
-    const found = await applied(
+    const found = await orch.applied(
       sysctl('net.ipv4.nothing', 1),
       sysctl('net.ipv4', 1),
       sysctl('net.ipv4.tcp_congestion_control', 'nothing'),
@@ -113,19 +105,19 @@ describeHosts('settings of the system on a booted machine', () => {
     const named = entry('hostname-linux', { name: 'web-01.example.net' });
     await orch.declare(named);
     expect(await orch.differences()).toEqual([['/etc/hostname', 'update', 'name,at_boot']]);
-    expect(await applied(named)).toEqual({});
+    expect(await orch.applied(named)).toEqual({});
     expect(await run('hostname; cat /etc/hostname; hostnamectl --static 2>/dev/null || cat /etc/hostname')).toBe(
       'web-01.example.net\nweb-01.example.net\nweb-01.example.net',
     );
-    await isSettled();
+    await orch.isSettled();
     await run('echo other >/proc/sys/kernel/hostname');
     expect(await orch.differences('drift')).toEqual([['/etc/hostname', 'update', 'name']]);
     expect(failures(await orch.apply())).toEqual({});
-    expect(await applied(entry('file-unix', { path: '/etc/kept', content: '' }))).toEqual({});
+    expect(await orch.applied(entry('file-unix', { path: '/etc/kept', content: '' }))).toEqual({});
     expect(await run('hostname')).toBe('web-01.example.net');
-    expect(await applied(named, entry('file-unix', { path: '/etc/hostname', content: 'x' })).catch(String)).toContain(
-      'Error',
-    );
+    expect(
+      await orch.applied(named, entry('file-unix', { path: '/etc/hostname', content: 'x' })).catch(String),
+    ).toContain('Error');
   });
 
   it('set the time zone, which programs see at once', async () => {
@@ -136,12 +128,12 @@ describeHosts('settings of the system on a booted machine', () => {
     expect(await run('date +%z; cat /etc/timezone; readlink /etc/localtime')).toBe(
       '+0530\nAsia/Kolkata\n/usr/share/zoneinfo/Asia/Kolkata',
     );
-    await isSettled();
+    await orch.isSettled();
     await run('rm /etc/timezone /etc/localtime && cp /usr/share/zoneinfo/Etc/UTC /etc/localtime');
     expect(await orch.differences('drift')).toEqual([['/etc/localtime', 'update', 'name']]);
     expect(failures(await orch.apply())).toEqual({});
     expect(await run('date +%z; ls /etc/timezone 2>/dev/null; true')).toBe('+0530');
-    expect(await applied(zone('Mars/Olympus'))).toEqual({
+    expect(await orch.applied(zone('Mars/Olympus'))).toEqual({
       '/etc/localtime':
         'value_unknown: there is no time zone Mars/Olympus in /usr/share/zoneinfo/; correct the name, or install the package tzdata before',
     });
@@ -163,18 +155,18 @@ describeHosts('settings of the system on a booted machine', () => {
     expect(await run('getent ahostsv4 db | head -n 1; getent hosts cache')).toMatch(
       /^10\.9\.0\.5 +STREAM db\.example\.net\n10\.9\.0\.6 +cache$/,
     );
-    await isSettled();
+    await orch.isSettled();
     await run("sed -i -e 's/10.9.0.6/10.9.0.7/' /etc/hosts; echo '10.9.0.9 old cache2 # kept' >>/etc/hosts");
     expect(await orch.differences('drift')).toEqual([['/etc/hosts: cache', 'update', 'addresses']]);
     expect(failures(await orch.apply())).toEqual({});
-    expect(await applied(hosts({ name: 'cache2', addresses: ['10.9.0.8'] }))).toMatchObject({
+    expect(await orch.applied(hosts({ name: 'cache2', addresses: ['10.9.0.8'] }))).toMatchObject({
       '/etc/hosts: cache2': expect.stringMatching(
         /^content_unsuitable: cache2 is a further name of another host on line \d+ of/,
       ),
     });
-    expect(await applied(absent('host-entry-unix', { name: 'cache2' }))).toEqual({});
+    expect(await orch.applied(absent('host-entry-unix', { name: 'cache2' }))).toEqual({});
     expect(await run('cat /etc/hosts')).toBe(`${before}\n10.9.0.9 old # kept`);
-    await isSettled();
+    await orch.isSettled();
   });
 
   it('are those of root: an ordinary user is refused with the reason', async () => {
