@@ -159,6 +159,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   account_not_local: entry(500, 'Account not local'),
   script_failed: entry(500, 'Script failed'),
   local_changes: entry(500, 'Local changes'),
+  archive_refused: entry(500, 'Archive refused'),
   unsupported_on_platform: entry(500, 'Unsupported on this platform'),
   invalid_filter: entry(400, 'Invalid filter'),
   invalid_cursor: entry(400, 'Invalid cursor'),

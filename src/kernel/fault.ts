@@ -211,6 +211,7 @@ const FAULT_CODES = [
   'account_not_local',
   'script_failed',
   'local_changes',
+  'archive_refused',
   'unsupported_on_platform',
   // audit
   'invalid_filter',

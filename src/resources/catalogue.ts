@@ -1,6 +1,7 @@
 /** The catalogue of all resource kinds. */
 import { ABSENCES } from './absence.js';
 import { alternativesLinux } from './alternatives-linux.js';
+import { archiveUnix } from './archive-unix.js';
 import { authorizedKeyUnix } from './authorized-key-unix.js';
 import { blockUnix } from './block-unix.js';
 import { cronUnix } from './cron-unix.js';
@@ -49,6 +50,7 @@ export const MODULE_KINDS = byName([
   lineUnix,
   blockUnix,
   settingUnix,
+  archiveUnix,
   gitUnix,
   hostEntryUnix,
   sysctlLinux,

@@ -150,4 +150,4 @@ export const nameOfSource = (want: SourceFile): string => `${want.source}, ${sho
 /** Characters of a digest in a plan, enough to tell two versions of a file apart. */
 const SHOWN = 12;
 
-const shortDigest = ({ sha256 }: { readonly sha256: string }): string => `SHA-256 ${sha256.slice(0, SHOWN)}…`;
+export const shortDigest = ({ sha256 }: { readonly sha256: string }): string => `SHA-256 ${sha256.slice(0, SHOWN)}…`;

@@ -3,6 +3,7 @@
  * use a fake one with recorded facts.
  */
 import type { FaultCode } from '../kernel/fault.js';
+import type { ArchiveReading, UnpackedFact, UnpackedRequest } from './archive/unpacked.js';
 import type { Command, CommandEnd, CommandResult } from './command.js';
 
 /** The object at a path. A link at the last component is never followed; for ancestors see `docs/protocols/apply.md`. */
@@ -159,7 +160,31 @@ export type FileStep =
     }
   /** Removes a directory with everything in it that is on its file system. */
   | { readonly do: 'remove-tree'; readonly path: string }
-  | { readonly do: 'remove-directory'; readonly path: string };
+  | { readonly do: 'remove-directory'; readonly path: string }
+  | ({
+      /**
+       * Unpacks an archive into a directory and removes what an earlier archive has left there. All of the archive is checked before
+       * anything changes, and a failure puts back what was there.
+       */
+      readonly do: 'unpack';
+      readonly path: string;
+      readonly content: SourceFile;
+      readonly owner: Principal;
+      readonly group: Principal;
+      /** True to replace files and links that were not unpacked here. */
+      readonly replace: boolean;
+      /** Paths in the directory that belong to other resources. */
+      readonly spares: readonly string[];
+      readonly parents?: boolean;
+    } & ArchiveReading)
+  | {
+      /** Removes what was unpacked into a directory and has not changed, and the directory if it was made for that. */
+      readonly do: 'remove-unpacked';
+      readonly path: string;
+      readonly spares: readonly string[];
+      /** True when the directory stays, even empty. */
+      readonly keepsDirectory: boolean;
+    };
 
 /** A program run that changes the machine. */
 export interface RunStep {
@@ -225,6 +250,12 @@ export interface Accounts {
 
 export type Ownership = Pick<Metadata, 'uid' | 'gid'>;
 
+/** Paths that an unpacking may change. */
+export interface ChangedPaths {
+  readonly paths: readonly string[];
+  readonly record: string;
+}
+
 /** Time and size of an object in the file system. */
 export interface FileStamp {
   readonly isDirectory: boolean;
@@ -272,6 +303,16 @@ export interface Host {
    * exists, else by its nearest existing ancestor and the rest. A host without it knows each path by its text alone.
    */
   locator?(): (path: string) => string;
+  /** Compares directories with the archives that were unpacked into them, in the order of the requests. */
+  unpacked?(requests: readonly UnpackedRequest[]): readonly UnpackedFact[];
+  /**
+   * Returns the paths that an unpacking may change in a directory, without the directory, and the path of the record of it. Rejects
+   * with the Fault of an archive that is refused. @param archive null for a removal
+   */
+  unpackedPaths?(
+    path: string,
+    archive: (ArchiveReading & { readonly content: SourceFile }) | null,
+  ): Promise<ChangedPaths>;
   /** Returns when the object at a path was last changed; null where there is none, or where the path may not be followed. */
   stamp?(path: string): FileStamp | null;
   /** Removes temporary files that a dead run left beside these paths. */

@@ -49,6 +49,7 @@ export const RESTORABLE_KINDS = [
   'authorized-key-unix',
   'cron-unix',
   'git-unix',
+  'archive-unix',
   'repository-apt',
   'repository-dnf',
   'timer-systemd',

@@ -611,6 +611,10 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'A checkout of git holds changes or commits that are nowhere else, so it was left as it is.',
     mend: 'Commit and push them, or undo them, and apply again.',
   },
+  archive_refused: {
+    cause: 'An archive is damaged or too large, or has entries that are not unpacked. Nothing was changed.',
+    mend: 'The message names the entry. [`archive-unix`](kinds/archive-unix.md#archives-that-are-refused) lists what is refused.',
+  },
   unsupported_on_platform: {
     cause: 'The resource or the command does not exist on this platform.',
     mend: 'Use a [variant](modules.md#variants) for this platform, or narrow `supports`.',

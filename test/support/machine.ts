@@ -218,6 +218,9 @@ export class FakeFiles {
       case 'remove-tree':
         for (const path of [...this.nodes.keys()]) if (path.startsWith(`${step.path}/`)) this.nodes.delete(path);
         return this.remove(step.path, node?.type === 'directory');
+      case 'unpack':
+      case 'remove-unpacked':
+        throw new Error('archives are unpacked on real machines only');
     }
   }
 

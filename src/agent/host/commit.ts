@@ -5,6 +5,9 @@ import { promisify } from 'node:util';
 import { assertNever, Fault, systemCodeOf } from '../../kernel/fault.js';
 import type { Accounts, FileStep, StepOutcome } from '../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
+import { removeUnpacked } from './archive/remove-unpacked.js';
+import { unpack } from './archive/unpack.js';
+import type { UnpackedRecords } from './archive/unpacked-records.js';
 import { type AccessLists, keepAttributes } from './attributes.js';
 import {
   type MadeParent,
@@ -31,6 +34,9 @@ interface Machine {
   readonly lists: AccessLists;
   /** Files beside modules, which steps take as content. */
   readonly files: BroughtFiles;
+  /** What was unpacked from archives. */
+  readonly records: UnpackedRecords;
+  readonly signal: AbortSignal | undefined;
 }
 
 const sync = promisify(fsync);
@@ -42,6 +48,7 @@ export async function commit(steps: readonly FileStep[], machine: Machine): Prom
   try {
     const tasks = steps.map((step) => new Task(step, missing.get(step) ?? null));
     group.makeRooms(steps);
+    for (const task of tasks) await carryOutArchive(task, machine);
     for (const task of tasks) task.attempt(() => group.stage(task));
     await group.prepare(tasks);
     for (const task of tasks) task.attempt(() => group.perform(task));
@@ -50,6 +57,19 @@ export async function commit(steps: readonly FileStep[], machine: Machine): Prom
     return tasks.map((task) => task.outcome);
   } finally {
     group.close();
+  }
+}
+
+/** Carries out a step with an archive, which makes its changes durable itself. */
+async function carryOutArchive(task: Task, machine: Machine): Promise<void> {
+  const { step } = task;
+  if (task.outcome !== null) return;
+  try {
+    if (step.do === 'unpack') await unpack(step, machine);
+    else if (step.do === 'remove-unpacked') removeUnpacked(step, machine);
+  } catch (error) {
+    machine.signal?.throwIfAborted();
+    task.fail(error);
   }
 }
 
@@ -132,6 +152,7 @@ class Group {
 
   perform(task: Task): void {
     const { step } = task;
+    if (step.do === 'unpack' || step.do === 'remove-unpacked') return;
     const spot = this.spotOf(step);
     task.directory = spot.directory;
     switch (step.do) {

@@ -9,6 +9,14 @@ interface Mount {
   readonly isReadOnly: boolean;
 }
 
+/** Steps that keep the entry of their path in the directory above. */
+const KEEP_ENTRY: ReadonlySet<FileStep['do']> = new Set([
+  'set-metadata',
+  'make-directory',
+  'unpack',
+  'remove-unpacked',
+]);
+
 export class Mounts {
   private readonly mounts: ReadonlyMap<string, Mount>;
 
@@ -31,8 +39,7 @@ export class Mounts {
     const place = realPlace(step.path);
     const isMounted = this.mounts.has(place);
     // A directory's owner and mode are those of what is mounted on it; everything else needs the entry in the directory above.
-    if (isMounted && step.do !== 'set-metadata' && step.do !== 'make-directory')
-      return refusalOfStep(failure('EBUSY'), step);
+    if (isMounted && !KEEP_ENTRY.has(step.do)) return refusalOfStep(failure('EBUSY'), step);
     if (step.do === 'remove-tree') {
       const mounted = this.within(place);
       if (mounted !== null) {

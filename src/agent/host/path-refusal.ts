@@ -60,6 +60,8 @@ const DOING: Readonly<Record<FileStep['do'], string>> = {
   'remove-file': 'remove',
   'remove-directory': 'remove',
   'remove-tree': 'remove',
+  unpack: 'unpack an archive into',
+  'remove-unpacked': 'remove what was unpacked into',
 };
 
 /** Returns the refusal for an error that a step ended with. */

@@ -51,7 +51,7 @@ export class BroughtFiles {
   async bringFor(steps: readonly FileStep[]): Promise<ReadonlyMap<FileStep, StepOutcome>> {
     const refusals = new Map<FileStep, StepOutcome>();
     for (const step of steps) {
-      if (step.do !== 'write-file' || typeof step.content === 'string') continue;
+      if (!('content' in step) || typeof step.content === 'string') continue;
       try {
         await this.bring([step.content]);
       } catch (error) {
@@ -69,12 +69,34 @@ export class BroughtFiles {
       return;
     }
     const { sha256 } = content;
-    const path = this.paths.get(sha256);
+    if (copy(this.pathOf(content), descriptor) === sha256) return;
+    throw this.damaged(content);
+  }
+
+  /** Opens a file that was brought at its beginning; the caller closes it. Throws `content_unavailable` if its SHA-256 is another one. */
+  open(content: SourceFile): number {
+    const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0);
+    const path = this.pathOf(content);
+    const read = openSync(path, flags);
+    try {
+      if (digestOf(read, Buffer.allocUnsafe(CHUNK)) !== content.sha256) throw this.damaged(content);
+    } finally {
+      closeSync(read);
+    }
+    // Only the agent can change the file meanwhile.
+    return openSync(path, flags);
+  }
+
+  private pathOf(content: SourceFile): string {
+    const path = this.paths.get(content.sha256);
     if (path === undefined) throw new Fault('content_unavailable', `${nameOf(content)} is not here`);
-    if (copy(path, descriptor) === sha256) return;
-    // A damaged copy must not be taken again.
-    this.paths.delete(sha256);
-    throw new Fault('content_unavailable', `${nameOf(content)} has changed while it was copied`);
+    return path;
+  }
+
+  /** A damaged copy must not be taken again. */
+  private damaged(content: SourceFile): Fault {
+    this.paths.delete(content.sha256);
+    return new Fault('content_unavailable', `${nameOf(content)} has changed while it was copied`);
   }
 }
 
@@ -85,21 +107,31 @@ const nameOf = ({ url, source }: SourceFile): string =>
 function copy(path: string, to: number): string | null {
   const from = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
   try {
-    return digestOf(from, Buffer.allocUnsafe(CHUNK), (bytes) => {
-      for (let written = 0; written < bytes.length; ) written += writeSync(to, bytes, written);
+    return digestOf(from, Buffer.allocUnsafe(CHUNK), {
+      pass: (bytes) => {
+        for (let written = 0; written < bytes.length; ) written += writeSync(to, bytes, written);
+      },
     });
   } finally {
     closeSync(from);
   }
 }
 
-/**
- * Reads an open file to its end. Returns the SHA-256 in hex; null for a file of more than `MAX_DOWNLOAD_BYTES`.
- * @param pass called with each part, which it must not keep
- */
-export function digestOf(descriptor: number, buffer: Buffer, pass?: (bytes: Buffer) => void): string | null {
+interface DigestOptions {
+  /** Called with each part, which it must not keep. */
+  readonly pass?: (bytes: Buffer) => void;
+  /** Maximum bytes of the file [default: `MAX_DOWNLOAD_BYTES`]. */
+  readonly maxBytes?: number;
+}
+
+/** Reads an open file to its end. Returns the SHA-256 in hex; null for a file of more than `maxBytes`. */
+export function digestOf(
+  descriptor: number,
+  buffer: Buffer,
+  { pass, maxBytes = MAX_DOWNLOAD_BYTES }: DigestOptions = {},
+): string | null {
   const hash = createHash('sha256');
-  for (let total = 0; total <= MAX_DOWNLOAD_BYTES; ) {
+  for (let total = 0; total <= maxBytes; ) {
     const bytes = buffer.subarray(0, readSync(descriptor, buffer, 0, buffer.length, null));
     if (bytes.length === 0) return hash.digest('hex');
     hash.update(bytes);

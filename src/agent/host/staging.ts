@@ -116,6 +116,12 @@ export class Staging {
     return this.keep(new Staged(at));
   }
 
+  /** Returns a place for something that makes way; what is there in the end is removed. */
+  reserve(destination: Destination): Staged {
+    refuseVirtual(destination);
+    return this.keep(new Staged(this.placeIn(this.room(destination), destination)));
+  }
+
   /** Removes what was not moved, and the rooms. Nothing can be made afterwards. */
   clear(): void {
     for (const one of this.staged.splice(0)) one.discard();
@@ -190,7 +196,7 @@ export class Staging {
 }
 
 /** Something new that is not in its place yet. */
-class Staged {
+export class Staged {
   private readonly at: string;
   private isMoved = false;
   protected isDiscarded = false;
@@ -226,16 +232,23 @@ class Staged {
 }
 
 export class StagedFileEntry extends Staged {
-  /** Closed by `discard`. */
+  /** Closed by `close` and `discard`. */
   readonly descriptor: number;
+  private isClosed = false;
 
   constructor(at: string, descriptor: number) {
     super(at);
     this.descriptor = descriptor;
   }
 
+  /** Closes a finished file before it is moved, where many are made. Safe to call twice. */
+  close(): void {
+    if (!this.isClosed) closeSync(this.descriptor);
+    this.isClosed = true;
+  }
+
   override discard(): void {
-    if (!this.isDiscarded) closeSync(this.descriptor);
+    this.close();
     super.discard();
   }
 }

@@ -1,8 +1,10 @@
 /** The real Hosts of Linux, macOS and Windows. Each run needs a new one: a Host remembers which directories it has tidied. */
 import { Fault } from '../../kernel/fault.js';
+import type { UnpackedFact, UnpackedRequest } from '../../resources/archive/unpacked.js';
 import type { Command, CommandResult } from '../../resources/command.js';
 import type {
   Accounts,
+  ChangedPaths,
   CheckedFile,
   FileStamp,
   FileStep,
@@ -17,6 +19,9 @@ import { parentOf, problemOfUnixPath } from '../../resources/unix/unix-path.js';
 import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../resources/windows/windows-path.js';
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
+import { lookAtUnpacked } from './archive/compare-entry.js';
+import { entriesOfArchive } from './archive/unpack.js';
+import { isReadingOf, UnpackedRecords } from './archive/unpacked-records.js';
 import { AccessLists } from './attributes.js';
 import { runOnCopy } from './checked-copy.js';
 import { commit } from './commit.js';
@@ -85,6 +90,7 @@ export class UnixHost implements Host {
   private readonly held: HeldPrograms | undefined;
   private readonly files: BroughtFiles;
   private readonly dataDir: string | undefined;
+  private readonly records: UnpackedRecords;
   /** Read once between two commands. */
   private mounts: Mounts | null = null;
 
@@ -93,6 +99,7 @@ export class UnixHost implements Host {
     this.accountSource = platform === 'macos' ? new MacAccountRecords() : new AccountFiles();
     this.reach = reach ?? bestReach();
     this.dataDir = dataDir;
+    this.records = new UnpackedRecords(dataDir);
     this.workplaces = new ScriptDirectories(dataDir);
     this.lists = new AccessLists(this.workplaces);
     this.scriptTimeoutSecs = scriptTimeoutSecs ?? AGENT_DEFAULTS.script_timeout;
@@ -162,8 +169,23 @@ export class UnixHost implements Host {
   }
 
   commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
-    const { temporaries, reach, lists, files } = this;
-    return commit(steps, { accounts: this.accounts(), temporaries, reach, lists, files });
+    const { temporaries, reach, lists, files, records, signal } = this;
+    return commit(steps, { accounts: this.accounts(), temporaries, reach, lists, files, records, signal });
+  }
+
+  unpacked(requests: readonly UnpackedRequest[]): readonly UnpackedFact[] {
+    const { temporaries, reach, lists, records } = this;
+    return lookAtUnpacked(requests, { accounts: this.accounts(), temporaries, reach, lists, records });
+  }
+
+  async unpackedPaths(...[path, archive]: Parameters<NonNullable<Host['unpackedPaths']>>): Promise<ChangedPaths> {
+    const { files, records, signal } = this;
+    const record = records.read(path);
+    const isKnown = archive !== null && record?.isComplete === true && isReadingOf(record, archive);
+    if (archive !== null && !isKnown) await files.bring([archive.content]);
+    const wanted = archive === null || isKnown ? [] : await entriesOfArchive({ path, ...archive }, { files, signal });
+    const inside = new Set([...(record?.entries ?? []), ...wanted].map((entry) => `${path}/${entry.path}`));
+    return { paths: [path, ...[...inside].sort()], record: records.pathOf(path) };
   }
 
   bring(wanted: readonly SourceFile[]): Promise<void> {

@@ -67,6 +67,9 @@ async function perform(step: FileStep, walk: WindowsWalk, machine: WindowsMachin
       return removeDirectory(at);
     case 'remove-tree':
       throw new Fault('unsupported_on_platform', `${step.path} is removed only when it is empty`);
+    case 'unpack':
+    case 'remove-unpacked':
+      throw new Fault('unsupported_on_platform', `${step.path}: archives are unpacked on Linux and macOS only`);
     default:
       assertNever(step);
   }

@@ -6,6 +6,7 @@ import { isRestorable, type RestorableKind, whyNotRestorable } from '../../resou
 import { timerUnits } from '../../resources/services/systemd-timer-plan.js';
 import { unitPath } from '../../resources/services/systemd-unit-file.js';
 import { groupKeeper, keyFileKeeper, keyFileOf, userKeeper } from './account-keeper.js';
+import { archiveKeeper } from './archive-keeper.js';
 import { checkoutKeeper } from './checkout-keeper.js';
 import type { Keeper } from './keeper.js';
 import { mountKeeper } from './mount-keeper.js';
@@ -65,6 +66,7 @@ const KEEPERS: Readonly<Record<RestorableKind, Keeper>> = {
   'authorized-key-unix': keyFileKeeper as Keeper,
   'cron-unix': cronKeeper as Keeper,
   'git-unix': checkoutKeeper as Keeper,
+  'archive-unix': archiveKeeper as Keeper,
   'repository-apt': systemKeeper('repository-apt') as Keeper,
   'repository-dnf': systemKeeper('repository-dnf') as Keeper,
 };

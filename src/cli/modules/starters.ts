@@ -32,6 +32,15 @@ export const STARTERS = {
     fields: ['name: example', 'content: |', `  # Managed by orch on \${{ agent.name }}.`],
   },
   'setting-unix': { platforms: UNIX, hasPath: true, fields: ['format: ini', 'key: example', 'value: "true"'] },
+  'archive-unix': {
+    platforms: UNIX,
+    fields: [
+      'path: /opt/app',
+      'url: https://example.net/app-1.0.tar.gz',
+      'sha256: 2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824',
+      'strip: 1',
+    ],
+  },
   'git-unix': {
     platforms: UNIX,
     fields: ['path: /srv/app', 'url: https://example.net/app.git', 'revision: v1.0'],
