@@ -18,12 +18,7 @@ const schema = closed({
   source,
   url,
   sha256,
-  format: optional(
-    Type.Union(
-      ARCHIVE_FORMATS.map((format) => Type.Literal(format)),
-      { description: 'Format of the archive, if its name does not tell it' },
-    ),
-  ),
+  format: optional(Type.Enum(ARCHIVE_FORMATS, { description: 'Format of the archive, if its name does not tell it' })),
   strip: optional(
     Type.Integer({ minimum: 0, maximum: MAX_STRIP, description: 'Leading components that each name loses (0)' }),
   ),

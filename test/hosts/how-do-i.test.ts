@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunResult } from '../../src/contract/runs.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { type Answer, answers, nameOf } from '../support/answers.js';
+import { tarGzOf } from '../support/archives.js';
 import { changed, EXAMPLE_PACKAGES, failed } from './example-host.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
@@ -16,6 +17,7 @@ const ONLY_PLANNED: Readonly<Record<string, string>> = {
   'load a kernel module': 'a container loads no module',
   'mount a disk': 'a container has no disk',
   'network share': 'the host reaches no server of files',
+  'git repository': 'the host reaches no repository, and its git is a package without content',
   GRUB: 'a container has no boot loader',
   'apt use a proxy': 'the host reaches no proxy, and the other answers install packages',
 };
@@ -62,7 +64,8 @@ describeHosts(
       const docker = ['5:27.3.1-1', '5:27.4.0-1'].map((version) => ({ name: 'docker-ce', version }));
       const collector = { name: 'collector', version: '1.8.2' };
       const debs = [...names.map((name) => ({ name, version: '1.0' })), ...docker, collector];
-      vendor = await startVendor(debs, Buffer.from('hello'));
+      const tarball = tarGzOf({ name: 'exporter/exporter', mode: 0o755, content: '#!/bin/sh\n' });
+      vendor = await startVendor(debs, tarball);
       fleet = await startFleet({
         hosts: ['everyday'],
         packages: EXAMPLE_PACKAGES,
@@ -104,9 +107,11 @@ describeHosts(
         '/etc/fstab: /swapfile none swap sw 0 0 create',
         '/etc/share.cred create',
         '/srv/backup create',
+        '/srv/checkout create',
         '/srv/data create',
         '/srv/share create',
         'br_netfilter create',
+        'git create',
         'menu of GRUB run',
         'swap run',
         'use of the swap file run',

@@ -1,5 +1,6 @@
 /** A machine of recorded facts: answers what it was given, remembers its orders, changes nothing. */
-import type { Command, CommandResult } from '../../src/resources/command.js';
+import type { UnpackedFact, UnpackedRequest } from '../../src/resources/archive/unpacked.js';
+import type { Command, CommandEnd, CommandResult } from '../../src/resources/command.js';
 import type { Accounts, FileStep, Host, ObserveRequest, PathFact, StepOutcome } from '../../src/resources/host.js';
 
 export interface Facts {
@@ -10,6 +11,10 @@ export interface Facts {
   readonly paths?: Readonly<Record<string, PathFact>>;
   /** The output of commands, by their arguments with spaces in between; a command that is not here fails the test. */
   readonly commands?: Readonly<Record<string, Recorded>>;
+  /** Archives that were unpacked, by their directories. */
+  readonly unpacked?: Readonly<Record<string, UnpackedFact>>;
+  /** Programs that are not installed, for kinds that look for them without running them. */
+  readonly lacks?: readonly string[];
 }
 
 /** The observed end of a command: its standard output when it ended with 0, or all of it. */
@@ -44,6 +49,15 @@ export class FakeHost implements Host {
   observe(requests: readonly ObserveRequest[]): readonly PathFact[] {
     this.observed.push(...requests);
     return requests.map(({ path }) => this.facts.paths?.[path] ?? { type: 'absent', parent: 'directory' });
+  }
+
+  unpacked(requests: readonly UnpackedRequest[]): readonly UnpackedFact[] {
+    return requests.map(({ path }) => this.facts.unpacked?.[path] ?? null);
+  }
+
+  unstartable({ argv: [program] }: Pick<Command, 'argv'>): Extract<CommandEnd, { how: 'not-started' }> | null {
+    if (this.facts.lacks?.includes(program) !== true) return null;
+    return { how: 'not-started', missing: true, message: `there is no ${program}` };
   }
 
   async commit(steps: readonly FileStep[]): Promise<readonly StepOutcome[]> {
