@@ -34,13 +34,58 @@ export interface OpenArchive {
 /** Rejects with `archive_refused`, with `command_missing` without a needed program, and with what `reader` throws. */
 export async function readArchive(archive: OpenArchive, reader: ArchiveReader): Promise<void> {
   const meter = new Meter(fstatSync(archive.descriptor).size);
-  if (archive.format === 'zip') return readZip(archive.descriptor, meter, reader);
+  const own = new OwnReader(reader);
+  try {
+    await (archive.format === 'zip' ? readZip(archive.descriptor, meter, own) : readPacked(archive, meter, own));
+  } catch (error) {
+    // A full disk says nothing about the archive.
+    if (own.failure !== null) throw own.failure.error;
+    throw isFault(error) ? error : refused(`it is no ${archive.format} that can be read: ${messageOf(error)}`, error);
+  }
+}
+
+/** Remembers what the reader throws, which the libraries would pass on as a mistake of the archive. */
+class OwnReader implements ArchiveReader {
+  private readonly reader: ArchiveReader;
+  failure: { readonly error: unknown } | null = null;
+
+  constructor(reader: ArchiveReader) {
+    this.reader = reader;
+  }
+
+  entry(raw: RawEntry): ContentSink | null {
+    const sink = this.attempt(() => this.reader.entry(raw));
+    if (sink === null) return null;
+    return {
+      write: (bytes) => this.attempt(() => sink.write(bytes)),
+      end: () => this.attempt(() => sink.end()),
+    };
+  }
+
+  async pause(): Promise<void> {
+    try {
+      await this.reader.pause();
+    } catch (error) {
+      this.failure ??= { error };
+      throw error;
+    }
+  }
+
+  private attempt<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      this.failure ??= { error };
+      throw error;
+    }
+  }
+}
+
+async function readPacked(archive: OpenArchive, meter: Meter, reader: ArchiveReader): Promise<void> {
   const stream = open(archive);
   try {
     await readTar(stream.pieces, meter, reader);
     await stream.ended();
-  } catch (error) {
-    throw isFault(error) ? error : refused(`it is no ${archive.format}: ${messageOf(error)}`, error);
   } finally {
     stream.close();
   }
@@ -237,14 +282,10 @@ const ZIP_TYPES: ReadonlyMap<number, RawEntry['type']> = new Map([
 ]);
 
 async function readZip(descriptor: number, meter: Meter, reader: ArchiveReader): Promise<void> {
-  try {
-    const zip = await fromFdPromise(descriptor, { lazyEntries: true, autoClose: false, strictFileNames: true });
-    for await (const entry of zip.eachEntry()) {
-      await readZipEntry(zip, entry, meter, reader);
-      await reader.pause();
-    }
-  } catch (error) {
-    throw isFault(error) ? error : refused(`it is no zip that can be unpacked: ${messageOf(error)}`, error);
+  const zip = await fromFdPromise(descriptor, { lazyEntries: true, autoClose: false, strictFileNames: true });
+  for await (const entry of zip.eachEntry()) {
+    await readZipEntry(zip, entry, meter, reader);
+    await reader.pause();
   }
 }
 

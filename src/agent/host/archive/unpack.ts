@@ -14,7 +14,6 @@ import {
   linkSync,
   renameSync,
   rmdirSync,
-  type Stats,
   unlinkSync,
   writeSync,
 } from 'node:fs';
@@ -313,8 +312,10 @@ class Unpacking {
     records.write({ ...after, isComplete: false, entries: this.allEntries(after) });
     try {
       if (isRootMissing) this.makeRoot();
-      else if (this.before?.isMade) this.repairRoot();
       this.change();
+      // The inner ones first: nothing is reached through a directory that belongs to another user by then.
+      for (const entry of this.directories.toReversed()) this.repairDirectory(entry);
+      if (!isRootMissing && this.before?.isMade) this.repairRoot();
       this.syncTouched();
       records.write(after);
     } catch (error) {
@@ -411,61 +412,57 @@ class Unpacking {
 
   /** Gives the directory that was made for the archive its owner and mode again. */
   private repairRoot(): void {
-    const { path, owner, group } = this.step;
+    const { path } = this.step;
     const root = this.places.directory('');
     if (root === null) return;
-    const entry = { type: 'directory', path: '.', mode: ROOT_MODE, isMade: true } as const;
-    if (compareEntry({ directory: root, at: root.at, stats: root.stats }, entry, this.declaredOwners()) === null)
-      return;
     const { walk } = this.places.way;
     const { held: directory } = reached(walk.directory(parentOf(path)), parentOf(path));
     const at = `${directory.at}${path.slice(path.lastIndexOf('/'))}`;
-    const spot = { directory, at, exposureOf: (stats: Stats) => walk.exposureOf(directory, stats) };
+    this.repair({ directory, at, stats: root.stats }, path, ROOT_MODE);
+  }
+
+  /** Gives a directory that was made for the former archive its owner and mode again. */
+  private repairDirectory({ path, mode }: Extract<TreeEntry, { type: 'directory' }>): void {
+    const former = this.former.get(path);
+    if (former?.type !== 'directory' || !former.isMade) return;
+    this.repair(this.needed(path), `${this.step.path}/${path}`, mode);
+  }
+
+  private repair(place: TreePlace, path: string, mode: number): void {
+    const wanted = { type: 'directory', path, mode, isMade: true } as const;
+    if (compareEntry(place, wanted, this.declaredOwners()) === null) return;
+    const { directory, at } = place;
+    const { walk } = this.places.way;
+    const { owner, group } = this.step;
     const changed = setMetadata(
-      { do: 'set-metadata', path, expect: 'directory', owner, group, mode: ROOT_MODE },
-      spot,
+      { do: 'set-metadata', path, expect: 'directory', owner, group, mode },
+      { directory, at, exposureOf: (stats) => walk.exposureOf(directory, stats) },
       this.tools,
     );
-    if (changed !== null) closeSync(changed);
+    if (changed !== null) {
+      fsyncSync(changed);
+      closeSync(changed);
+    }
     this.places.renew();
   }
 
-  /** Makes a directory; one that was made for the former archive gets its owner and mode again, and others keep theirs. */
+  /** Makes a directory that is not there. */
   private makeDirectory(entry: Extract<TreeEntry, { type: 'directory' }>): void {
     const { path, mode } = entry;
     const place = this.needed(path);
-    if (place.stats === null) {
-      const full = `${this.step.path}/${path}`;
-      const { staging } = this.places.way;
-      const descriptor = makeOwned({ directory: place.directory, path: full }, place.at, staging, () => ({
-        ...this.owners,
-        mode,
-      }));
-      closeSync(descriptor);
-      this.places.way.walk.forget(full);
-      this.touch(path);
-      this.undo.push(() => {
-        this.places.renew();
-        const there = this.places.place(path);
-        if (there?.stats) rmdirSync(there.at);
-      });
-      return;
-    }
-    const former = this.former.get(path);
-    if (former?.type !== 'directory' || !former.isMade) return;
-    if (compareEntry(place, { ...entry, isMade: true }, this.declaredOwners()) === null) return;
-    const { directory, at } = place;
-    const exposureOf = (stats: Stats) => this.places.way.walk.exposureOf(directory, stats);
-    const spot = { directory, at, exposureOf };
-    const { owner, group } = this.step;
-    const changed = setMetadata(
-      { do: 'set-metadata', path: `${this.step.path}/${path}`, expect: 'directory', owner, group, mode },
-      spot,
-      this.tools,
-    );
-    if (changed !== null) closeSync(changed);
-    this.places.renew();
-    this.touched.add(path);
+    if (place.stats !== null) return;
+    const full = `${this.step.path}/${path}`;
+    const { walk, staging } = this.places.way;
+    const destination = { directory: place.directory, path: full };
+    const descriptor = makeOwned(destination, place.at, staging, () => ({ ...this.owners, mode }));
+    closeSync(descriptor);
+    walk.forget(full);
+    this.touch(path);
+    this.undo.push(() => {
+      this.places.renew();
+      const there = this.places.place(path);
+      if (there?.stats) rmdirSync(there.at);
+    });
   }
 
   /** The owners that differences count for. */
