@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
+import { tarOf } from '../support/archives.js';
 import { until } from '../support/orch.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
@@ -289,6 +290,31 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
       checkout('/srv/checkout'),
       checkout('/srv/made/new/checkout'),
       script('test -d /srv/made/new/checkout/.git && exit 3'),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toContain('apply ended with status 3');
+    expect({ status: run.status, left: run.restored?.not_restored }).toEqual({ status: 'rolled_back', left: 1 });
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+  });
+
+  it('brings back what an archive has replaced and removed, and what was unpacked before', async () => {
+    const file = (name: string, content: string) => ({ name, content });
+    const one = tarOf(file('a/x', '1'), file('b', '1'), { name: 'l', type: 'SymbolicLink', target: 'b' });
+    await control.writeFile('/root/one.tar', one);
+    await control.writeFile('/root/two.tar', tarOf(file('c/d/y', '2'), file('a', '2'), file('b', '2')));
+    const archive = (path: string, source: string) => entry('archive-unix', { path, source });
+    await declare(archive('/srv/unpacked', 'one.tar'));
+    expect((await apply('60s')).run.status).toBe('succeeded');
+    await sh('echo changed >/srv/unpacked/b; chmod 600 /srv/unpacked/b; echo mine >/srv/unpacked/mine');
+    const all = () =>
+      sh(`cd /srv/unpacked && find . -printf '%p %M %u %l\\n' | sort; cat b a/x mine; ls -d /srv/fresh 2>&1
+      cat /var/lib/orch-agent/unpacked/*`);
+    const before = await all();
+    await declare(
+      archive('/srv/unpacked', 'two.tar'),
+      archive('/srv/fresh/new', 'one.tar'),
+      script('test -f /srv/unpacked/c/d/y && test -f /srv/unpacked/a && test -f /srv/fresh/new/b && exit 3'),
     );
     const { run } = await apply('20s');
     expect(failures(run)).toContain('apply ended with status 3');
