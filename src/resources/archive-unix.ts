@@ -2,7 +2,13 @@
 import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { ARCHIVE_FORMATS, type ArchiveFormat, DECOMPRESSORS, formatOfName } from './archive/format.js';
-import { type ArchiveReading, MAX_STRIP, type Unpacked, type UnpackedFact } from './archive/unpacked.js';
+import {
+  type ArchiveReading,
+  MAX_STRIP,
+  refusalOfOwner,
+  type Unpacked,
+  type UnpackedFact,
+} from './archive/unpacked.js';
 import { type CommandEnd, type CommandRefusal, commandFailure } from './command.js';
 import { checkContent, contentFields, nameOfSource, shortDigest, wantedFile } from './file-content.js';
 import type { PathFact, SourceFile } from './host.js';
@@ -247,6 +253,5 @@ function ownerInTheWay(
   const { own } = accounts;
   const wanted = owner == null ? own.uid : accounts.uid(owner);
   if (uid === 0 || uid === own.uid || wanted === undefined || uid === wanted) return null;
-  const name = accounts.userName(uid);
-  return `${path} belongs to ${name}, so what is unpacked there has to belong to ${name} too; declare it as "owner", or another path`;
+  return refusalOfOwner(path, accounts.userName(uid));
 }

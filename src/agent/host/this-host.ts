@@ -20,7 +20,7 @@ import { parentOfWindowsPath, problemOfWindowsPath, windowsPath } from '../../re
 import { AGENT_DEFAULTS } from '../../settings/agent.js';
 import { AccountFiles, MacAccountRecords } from './accounts.js';
 import { lookAtUnpacked } from './archive/compare-entry.js';
-import { entriesOfArchive } from './archive/unpack.js';
+import { entriesOfArchive } from './archive/staged-archive.js';
 import { isReadingOf, UnpackedRecords } from './archive/unpacked-records.js';
 import { AccessLists } from './attributes.js';
 import { runOnCopy } from './checked-copy.js';

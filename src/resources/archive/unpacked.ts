@@ -1,5 +1,4 @@
 /** What a machine knows of an archive that was unpacked into a directory, and how the directory differs from it. */
-import type { Principal } from '../host.js';
 import type { ArchiveFormat } from './format.js';
 
 /** How an archive becomes a tree of files. */
@@ -12,8 +11,9 @@ export interface ArchiveReading {
 export interface UnpackedRequest {
   /** The directory. */
   readonly path: string;
-  readonly owner: Principal;
-  readonly group: Principal;
+  /** Name or digits; null for any. */
+  readonly owner: string | null;
+  readonly group: string | null;
 }
 
 /** The difference of one file, directory or link from the archive. `unreachable`: it cannot be looked at. */
@@ -34,13 +34,21 @@ export interface Unpacked extends ArchiveReading {
 /** Null for a directory into which nothing was unpacked; a text says why the record of it cannot be read. */
 export type UnpackedFact = Unpacked | string | null;
 
+/** Returns why an archive is not unpacked into a directory of another user, through which no way of root leads. */
+export const refusalOfOwner = (path: string, owner: string): string =>
+  `${path} belongs to ${owner}, so what is unpacked there has to belong to ${owner} too; declare it as "owner", or another path`;
+
 /** Maximum entries of an archive, with the directories that its names imply. */
 export const MAX_ARCHIVE_ENTRIES = 50_000;
 /** Maximum bytes of the contents of an archive. */
 export const MAX_UNPACKED_BYTES = 4 * 1024 ** 3;
 /** Maximum ratio of the unpacked bytes to those of the archive, beyond `FREE_UNPACKED_BYTES`. */
-export const MAX_UNPACKED_RATIO = 200;
-export const FREE_UNPACKED_BYTES = 64 * 1024 ** 2;
+const MAX_UNPACKED_RATIO = 200;
+const FREE_UNPACKED_BYTES = 64 * 1024 ** 2;
+/** Returns the maximum bytes that an archive of a size may unpack to. */
+export const mostUnpacked = (archiveSize: number): number =>
+  Math.min(MAX_UNPACKED_BYTES, Math.max(FREE_UNPACKED_BYTES, archiveSize * MAX_UNPACKED_RATIO));
+
 /** Maximum components of a name in an archive. */
 export const MAX_ARCHIVE_DEPTH = 64;
 /** Maximum of `strip`. */

@@ -223,6 +223,11 @@ describe('an archive is refused before anything changes', () => {
     expect(await site.unpack(bomb, { format: 'tar.gz' })).toEqual(
       refusal(`it unpacks to more than ${64 * 1024 ** 2} bytes, far more than its own size`),
     );
+    const names = Array.from({ length: 70 }, (_, at): TarEntry => ({ name: `n${at}`, type: 'Link', target: 'a' }));
+    const copies = tarOf({ name: 'a', content: Buffer.alloc(1024 ** 2) }, ...names);
+    expect(await site.unpack(gzipSync(copies), { format: 'tar.gz' })).toEqual(
+      refusal(`it unpacks to more than ${64 * 1024 ** 2} bytes, far more than its own size`),
+    );
     const many = tarOf(
       ...Array.from({ length: 50_001 }, (_, at): TarEntry => ({ name: `d${at}/`, type: 'Directory' })),
     );

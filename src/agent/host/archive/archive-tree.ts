@@ -44,8 +44,6 @@ interface TreeOptions {
 export class ArchiveTree {
   private readonly options: TreeOptions;
   private readonly known = new Map<string, TreeEntry>();
-  /** Directories that only the names of other entries imply. */
-  private readonly implied = new Set<string>();
   private readonly folded = new Map<string, string>();
   private seen = 0;
 
@@ -72,7 +70,6 @@ export class ArchiveTree {
     }
     this.imply(path, raw.name);
     this.put(entry);
-    this.implied.delete(path);
     return entry;
   }
 
@@ -106,10 +103,8 @@ export class ArchiveTree {
     for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) {
       const above = path.slice(0, at);
       const there = this.known.get(above);
-      if (there === undefined) {
-        this.put({ type: 'directory', path: above, mode: NEW_DIRECTORY });
-        this.implied.add(above);
-      } else if (there.type !== 'directory') {
+      if (there === undefined) this.put({ type: 'directory', path: above, mode: NEW_DIRECTORY });
+      else if (there.type !== 'directory') {
         throw refused(`${shown(name)} lies below ${shown(above)}, which is a ${there.type} of the archive`);
       }
     }

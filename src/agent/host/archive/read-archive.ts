@@ -8,9 +8,9 @@ import { Parser } from 'tar/parse';
 import { fromFdPromise, type Entry as ZipEntry, type ZipFile } from 'yauzl';
 import { Fault, isFault, messageOf } from '../../../kernel/fault.js';
 import { type ArchiveFormat, DECOMPRESSORS } from '../../../resources/archive/format.js';
-import { FREE_UNPACKED_BYTES, MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO } from '../../../resources/archive/unpacked.js';
 import { environmentOf, findProgram } from '../launch.js';
 import { type RawEntry, refused } from './archive-tree.js';
+import { UnpackedMeter } from './unpacked-meter.js';
 
 /** Takes the content of one file. */
 export interface ContentSink {
@@ -33,7 +33,7 @@ export interface OpenArchive {
 
 /** Rejects with `archive_refused`, with `command_missing` without a needed program, and with what `reader` throws. */
 export async function readArchive(archive: OpenArchive, reader: ArchiveReader): Promise<void> {
-  const meter = new Meter(fstatSync(archive.descriptor).size);
+  const meter = new UnpackedMeter(fstatSync(archive.descriptor).size);
   const own = new OwnReader(reader);
   try {
     await (archive.format === 'zip' ? readZip(archive.descriptor, meter, own) : readPacked(archive, meter, own));
@@ -81,30 +81,13 @@ class OwnReader implements ArchiveReader {
   }
 }
 
-async function readPacked(archive: OpenArchive, meter: Meter, reader: ArchiveReader): Promise<void> {
+async function readPacked(archive: OpenArchive, meter: UnpackedMeter, reader: ArchiveReader): Promise<void> {
   const stream = open(archive);
   try {
     await readTar(stream.pieces, meter, reader);
     await stream.ended();
   } finally {
     stream.close();
-  }
-}
-
-/** Counts unpacked bytes, and refuses what is too large for the archive that it comes from. */
-class Meter {
-  private readonly most: number;
-  private count = 0;
-
-  constructor(archiveSize: number) {
-    this.most = Math.min(MAX_UNPACKED_BYTES, Math.max(FREE_UNPACKED_BYTES, archiveSize * MAX_UNPACKED_RATIO));
-  }
-
-  add(bytes: number): void {
-    this.count += bytes;
-    if (this.count <= this.most) return;
-    const isRatio = this.most < MAX_UNPACKED_BYTES;
-    throw refused(`it unpacks to more than ${this.most} bytes${isRatio ? ', far more than its own size' : ''}`);
   }
 }
 
@@ -192,7 +175,7 @@ const TAR_TYPES: Readonly<Record<string, RawEntry['type']>> = {
 const BLOCK = 512;
 
 /** Everything that the parser tells comes from within `write` and `end`, so the first mistake is thrown after each of them. */
-async function readTar(pieces: AsyncIterable<Buffer>, meter: Meter, reader: ArchiveReader): Promise<void> {
+async function readTar(pieces: AsyncIterable<Buffer>, meter: UnpackedMeter, reader: ArchiveReader): Promise<void> {
   let mistake: unknown = null;
   const attempt = (work: () => void): void => {
     if (mistake !== null) return;
@@ -281,7 +264,7 @@ const ZIP_TYPES: ReadonlyMap<number, RawEntry['type']> = new Map([
   [0o140000, 'socket'],
 ]);
 
-async function readZip(descriptor: number, meter: Meter, reader: ArchiveReader): Promise<void> {
+async function readZip(descriptor: number, meter: UnpackedMeter, reader: ArchiveReader): Promise<void> {
   const zip = await fromFdPromise(descriptor, { lazyEntries: true, autoClose: false, strictFileNames: true });
   for await (const entry of zip.eachEntry()) {
     await readZipEntry(zip, entry, meter, reader);
@@ -289,7 +272,7 @@ async function readZip(descriptor: number, meter: Meter, reader: ArchiveReader):
   }
 }
 
-async function readZipEntry(zip: ZipFile, entry: ZipEntry, meter: Meter, reader: ArchiveReader): Promise<void> {
+async function readZipEntry(zip: ZipFile, entry: ZipEntry, meter: UnpackedMeter, reader: ArchiveReader): Promise<void> {
   const { fileName: name } = entry;
   if (entry.isEncrypted()) throw refused(`${JSON.stringify(name)} is encrypted`);
   const attributes = WITH_MODES.includes(entry.versionMadeBy >>> 8) ? entry.externalFileAttributes >>> 16 : 0;

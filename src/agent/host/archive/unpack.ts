@@ -2,24 +2,10 @@
  * Unpacks an archive into a directory. All of it is written to a private directory beside its place and checked first. Then the files
  * are moved to their places, and whatever fails puts back what was there.
  */
-import { createHash, type Hash } from 'node:crypto';
-import {
-  closeSync,
-  copyFileSync,
-  fchmodSync,
-  fchownSync,
-  fsync,
-  fsyncSync,
-  lchownSync,
-  linkSync,
-  renameSync,
-  rmdirSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
-import { promisify } from 'node:util';
+import { closeSync, fsyncSync, linkSync, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { syncDirectory } from '../../../disk/durable.js';
 import { Fault, messageOf, systemCodeOf } from '../../../kernel/fault.js';
+import { refusalOfOwner } from '../../../resources/archive/unpacked.js';
 import type { Accounts, FileStep, Ownership } from '../../../resources/host.js';
 import { parentOf, problemOfUnixPath } from '../../../resources/unix/unix-path.js';
 import { isUnprivileged } from '../../../resources/unix/unix-permissions.js';
@@ -28,10 +14,10 @@ import { ownersOf } from '../ownership.js';
 import { reached } from '../path-refusal.js';
 import { SafeWalk } from '../safe-walk.js';
 import type { BroughtFiles } from '../source-files.js';
-import { type Destination, type Staged, type StagedFileEntry, Staging } from '../staging.js';
-import { ArchiveTree, type RawEntry, refused, type TreeEntry } from './archive-tree.js';
+import { type Destination, type Staged, Staging } from '../staging.js';
+import type { TreeEntry } from './archive-tree.js';
 import { compareEntry, hasContent, ROOT_MODE } from './compare-entry.js';
-import type { ArchiveReader, ContentSink, OpenArchive } from './read-archive.js';
+import { type Ready, StagedArchive } from './staged-archive.js';
 import { type PlaceTools, type TreePlace, TreePlaces } from './tree-places.js';
 import type { UnpackedEntry, UnpackedRecord, UnpackedRecords } from './unpacked-records.js';
 
@@ -43,11 +29,6 @@ export interface UnpackTools extends PlaceTools {
   readonly records: UnpackedRecords;
   readonly signal: AbortSignal | undefined;
 }
-
-/** Files that are written to the disk at the same time. */
-const SYNCED_TOGETHER = 64;
-
-const sync = promisify(fsync);
 
 /** Rejects with the Fault or the error of the system that says why nothing was changed. */
 export async function unpack(step: UnpackStep, tools: UnpackTools): Promise<void> {
@@ -61,50 +42,6 @@ export async function unpack(step: UnpackStep, tools: UnpackTools): Promise<void
   }
 }
 
-/** Returns the entries of an archive. Rejects like `unpack` for one that is refused. */
-export async function entriesOfArchive(
-  { path, content, format, strip }: Pick<UnpackStep, 'path' | 'content' | 'format' | 'strip'>,
-  { files, signal }: Pick<UnpackTools, 'files' | 'signal'>,
-): Promise<readonly TreeEntry[]> {
-  const tree = treeFor(path, strip);
-  const descriptor = files.open(content);
-  try {
-    const pause = async () => signal?.throwIfAborted();
-    const entry = (raw: RawEntry) => {
-      if (raw.type === 'hard link') tree.linkedFile(raw);
-      tree.add(raw);
-      return null;
-    };
-    await readNamed(content.source, { descriptor, format }, { entry, pause });
-    return tree.entries();
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
-const treeFor = (directory: string, strip: number): ArchiveTree =>
-  new ArchiveTree({ directory, strip, ignoresCase: process.platform === 'darwin' });
-
-/** Reads an archive, and adds its name to the refusal of it. */
-async function readNamed(source: string, archive: OpenArchive, reader: ArchiveReader): Promise<void> {
-  // Most agents never unpack anything.
-  const { readArchive } = await import('./read-archive.js');
-  try {
-    await readArchive(archive, reader);
-  } catch (error) {
-    if (!(error instanceof Fault)) throw error;
-    const { code, message } = error;
-    const refusal = code === 'archive_refused' ? `${source} is refused: ${message}` : `${source}: ${message}`;
-    throw new Fault(code, `${refusal}; nothing was changed`, { cause: error });
-  }
-}
-
-/** A file or link of the archive that waits beside its place. */
-interface Ready {
-  readonly staged: Staged;
-  readonly entry: Exclude<UnpackedEntry, { type: 'directory' }>;
-}
-
 class Unpacking {
   private readonly step: UnpackStep;
   private readonly tools: UnpackTools;
@@ -116,8 +53,7 @@ class Unpacking {
   private readonly before: UnpackedRecord | null;
   private readonly former: ReadonlyMap<string, UnpackedEntry>;
   /** Files and links of the archive by path. */
-  private readonly ready = new Map<string, Ready>();
-  private readonly syncing: Promise<void>[] = [];
+  private ready: ReadonlyMap<string, Ready> = new Map();
   private directories: readonly Extract<TreeEntry, { type: 'directory' }>[] = [];
   private room: Destination | null = null;
   /** Undoes what was moved, last first. */
@@ -139,32 +75,15 @@ class Unpacking {
 
   /** Writes everything to a private directory beside its place. */
   async stage(): Promise<void> {
-    const { path, content, format, strip } = this.step;
-    const { files, signal } = this.tools;
+    const { path } = this.step;
     const problem = problemOfUnixPath(path);
     if (problem !== null) throw new Fault('unsafe_path', `${path} ${problem}`);
-    this.room = this.findRoom();
-    const tree = treeFor(path, strip);
-    const descriptor = files.open(content);
-    const pause = async () => {
-      signal?.throwIfAborted();
-      if (this.syncing.length >= SYNCED_TOGETHER) await this.synced();
-    };
-    try {
-      const entry = (raw: RawEntry) => this.take(tree, raw);
-      await readNamed(content.source, { descriptor, format }, { entry, pause });
-      await this.synced();
-    } finally {
-      // Nothing may be closed while it is written to the disk.
-      await Promise.allSettled(this.syncing.splice(0));
-      closeSync(descriptor);
-    }
-    const entries = tree.entries();
-    if (entries.length === 0) {
-      const stripped = strip === 0 ? 'it is empty' : `nothing is left of it without ${strip} leading components`;
-      throw refused(`${content.source} is refused: ${stripped}; nothing was changed`);
-    }
-    this.directories = entries.filter((entry) => entry.type === 'directory');
+    const room = this.findRoom();
+    this.room = room;
+    const archive = new StagedArchive({ staging: this.staging, room, owners: this.owners });
+    this.ready = archive.ready;
+    await archive.stage(this.step, this.tools);
+    this.directories = archive.directories;
   }
 
   /** Returns the nearest directory that is there, in which everything waits. */
@@ -177,65 +96,10 @@ class Unpacking {
       const { held } = reached(place, at);
       const { own, userName } = this.tools.accounts;
       if (isUnprivileged(held.stats.uid, own) && held.stats.uid !== this.owners.uid) {
-        const name = userName(held.stats.uid);
-        const message = `${at} belongs to ${name}, so what is unpacked there has to belong to ${name} too; declare it as "owner", or another path`;
-        throw new Fault('unsafe_path', message);
+        throw new Fault('unsafe_path', refusalOfOwner(at, userName(held.stats.uid)));
       }
       return { directory: held, path: `${at === '/' ? '' : at}/archive` };
     }
-  }
-
-  private take(tree: ArchiveTree, raw: RawEntry): ContentSink | null {
-    const linked = raw.type === 'hard link' ? tree.linkedFile(raw) : null;
-    const entry = tree.add(raw);
-    if (entry === null || entry.type === 'directory') return null;
-    if (entry.type === 'link') {
-      const staged = this.staging.link(this.destination(), entry.target);
-      lchownSync(staged.place, this.owners.uid, this.owners.gid);
-      this.ready.set(entry.path, { staged, entry });
-      return null;
-    }
-    if (linked === null) return this.fileSink(entry);
-    this.copy(linked, entry);
-    return null;
-  }
-
-  private fileSink(entry: Extract<TreeEntry, { type: 'file' }>): ContentSink {
-    const staged = this.staging.file(this.destination());
-    const hash: Hash = createHash('sha256');
-    let size = 0;
-    return {
-      write: (bytes) => {
-        hash.update(bytes);
-        size += bytes.length;
-        for (let written = 0; written < bytes.length; ) written += writeSync(staged.descriptor, bytes, written);
-      },
-      end: () => this.finish(staged, { ...entry, size, sha256: hash.digest('hex') }),
-    };
-  }
-
-  /** Another name of a file becomes a file of its own. */
-  private copy(from: string, entry: Extract<TreeEntry, { type: 'file' }>): void {
-    const original = this.ready.get(from);
-    if (original?.entry.type !== 'file') throw new Error('the file of the hard link is not there');
-    const staged = this.staging.file(this.destination());
-    copyFileSync(original.staged.place, staged.place);
-    const { size, sha256 } = original.entry;
-    this.finish(staged, { ...entry, size, sha256 });
-  }
-
-  private finish(staged: StagedFileEntry, entry: Extract<UnpackedEntry, { type: 'file' }>): void {
-    const { descriptor } = staged;
-    fchownSync(descriptor, this.owners.uid, this.owners.gid);
-    fchmodSync(descriptor, entry.mode);
-    this.ready.set(entry.path, { staged, entry });
-    this.syncing.push(sync(descriptor).finally(() => staged.close()));
-  }
-
-  private async synced(): Promise<void> {
-    const outcomes = await Promise.allSettled(this.syncing.splice(0));
-    const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
   }
 
   private destination(): Destination {
