@@ -104,7 +104,7 @@ const WRONG: readonly object[] = [
 ];
 
 const TEMPLATES = [
-  { id: 'names', engine: 'liquid', content: '{% for n in inputs.names %}{{ n.key }}{% endfor %}' },
+  { id: 'names', engine: 'liquid', content: '{% for n in inputs.names %}{{ n }}{% endfor %}' },
   { id: 'tags', engine: 'liquid', content: '{{ tags.env }}' },
 ];
 
@@ -168,7 +168,7 @@ const sets = fc.subarray<string>(
 );
 
 interface Given {
-  readonly modules: readonly { readonly name: string }[];
+  readonly modules: readonly { readonly name: string; readonly [member: string]: unknown }[];
   /** Values of `--set`. */
   readonly words: readonly string[];
   /** A value set: of `--values` here, stored there. */
@@ -186,6 +186,18 @@ const given: fc.Arbitrary<Given> = fc
     words: entries.includes(NO_SET) ? [] : all,
     content: entries.length === 0 ? 'values: []' : ['values:', ...entries.map((one) => `  - ${one}`)].join('\n'),
   }));
+
+/** The place of a group that is repeated is not that of a resource. */
+const SAME_ELEMENTS: Given = {
+  modules: [
+    {
+      ...{ name: 'web', supports: [{}], inputs: INPUTS },
+      resources: [{ for_each: 'inputs.names', resources: [resource(`/${print('each.key')}`, '')] }],
+    },
+  ],
+  words: ['web:needed=given', 'web:names=["x", "x"]'],
+  content: 'values: []',
+};
 
 /** Resources and warnings, or the mistakes of the stage that refuses. */
 interface Verdict {
@@ -304,7 +316,7 @@ it('gives the same resources, warnings and mistakes', { timeout: 300_000 }, asyn
       seen.add(local.code);
       expect(local).toEqual(await serverVerdict(bench, agent, one));
     }),
-    { numRuns: 100 },
+    { numRuns: 100, examples: [[SAME_ELEMENTS, 0]] },
   );
   // Each stage has accepted and refused something.
   expect([...seen]).toEqual(expect.arrayContaining(['', 'invalid_module', 'invalid_values', 'input_missing']));

@@ -301,7 +301,9 @@ async function withPlaces(
       located.push({ ...module, positions: null });
       continue;
     }
-    const pointers = [...module.compiled.resources.map(({ path }) => path), ...own.map(({ path }) => path)];
+    const { resources, entries } = module.compiled;
+    const groups = entries.flatMap(({ repetition }) => (repetition === null ? [] : [repetition.path]));
+    const pointers = [...resources.map(({ path }) => path), ...groups, ...own.map(({ path }) => path)];
     const positions = await locate(module, pointers);
     const placeOf = (pointer: string): string => `line ${positions.get(pointer)?.line ?? 1}`;
     located.push({ name: module.name, compiled: { ...module.compiled, placeOf }, positions });
