@@ -62,16 +62,13 @@ export async function inWorkers<T>(
 /** Maximum time between two turns of the event loop, in milliseconds, if no single step takes longer. */
 const SLICE_MS = 4;
 
-/** Turns of the event loop after each slice: a request takes several, and would wait for a slice before each of them. */
-const TURNS = 4;
-
 /** Runs the steps to their end and yields to the event loop after each slice. Must not be called within a transaction. */
 export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   for (let began = performance.now(); ; ) {
     const step = steps.next();
     if (step.done) return step.value;
     if (performance.now() - began < SLICE_MS) continue;
-    for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
+    await setImmediate();
     began = performance.now();
   }
 }
