@@ -321,6 +321,9 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
     expect({ status: run.status, left: run.restored?.not_restored }).toEqual({ status: 'rolled_back', left: 1 });
     expect(await all()).toBe(before);
     await nothingIsLeft();
+    await declare();
+    expect((await apply('60s')).run.status).toBe('succeeded');
+    await sh('rm -r /srv/unpacked');
   });
 
   it('brings back settings of the kernel and of the system', async () => {
