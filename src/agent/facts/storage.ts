@@ -1,6 +1,6 @@
 /** The disks of this machine, and its mounted file systems. */
 import { FACT_LIMITS, type PartedAttributes } from '../../kernel/facts.js';
-import { unescapeOctal } from '../../resources/mounts/octal.js';
+import { unescapeOctal } from '../../resources/mounts/mount-table.js';
 import type { MachineFiles } from './machine-files.js';
 
 /** Sizes of a file system in bytes; null if it cannot be asked. */

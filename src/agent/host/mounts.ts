@@ -2,7 +2,7 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { FileStep, StepOutcome } from '../../resources/host.js';
-import { unescapeOctal } from '../../resources/mounts/octal.js';
+import { unescapeOctal } from '../../resources/mounts/mount-table.js';
 import { refusalOfStep } from './path-refusal.js';
 
 interface Mount {

@@ -1,6 +1,6 @@
 /** Lines of /etc/fstab. Only the line of one mount point is changed; every other byte stays. */
 import { insertAt, lineNumbers, positionsOf, replaceRange, type TextLines, withoutLines } from '../edits/text-lines.js';
-import { escapeOctal, unescapeOctal } from './octal.js';
+import { unescapeOctal } from './mount-table.js';
 
 export const FSTAB = '/etc/fstab';
 
@@ -69,3 +69,6 @@ export function putEntry(entry: FstabEntry, lines: TextLines): TextLines {
 /** Takes the lines of a mount point out; the same object when there is none. */
 export const takeEntry = (path: string, lines: TextLines): TextLines =>
   withoutLines(lines, (text) => parseLine(text)?.entry.path === path);
+
+const escapeOctal = (text: string): string =>
+  text.replaceAll(/[ \t\n\\#]/g, (one) => `\\${one.charCodeAt(0).toString(8).padStart(3, '0')}`);

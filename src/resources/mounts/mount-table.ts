@@ -1,5 +1,4 @@
 /** The mounts of a process as `/proc/self/mountinfo` lists them. */
-import { unescapeOctal } from './octal.js';
 
 export const MOUNT_TABLE = '/proc/self/mountinfo';
 
@@ -50,3 +49,7 @@ export function mountHolding(table: readonly MountEntry[], path: string): MountE
   }
   return found;
 }
+
+/** Returns a field of /etc/fstab or of the kernel's mount tables, which have blanks and backslashes as octal numbers. */
+export const unescapeOctal = (text: string): string =>
+  text.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
