@@ -363,20 +363,20 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
   });
 
   it('brings mounts back, and /etc/fstab as it was', async () => {
-    await sh(`mkdir -p /srv/kept /srv/shown /srv/gone && echo kept >/srv/kept/file && mount -t tmpfs -o size=8m,noatime,nosuid tmpfs /srv/gone
-      mount --bind -o ro /srv/kept /srv/shown
-      printf '# static\\ntmpfs /srv/gone tmpfs size=8m 0 0' >/etc/fstab && echo kept >/srv/gone/file`);
+    await sh(`mkdir -p /mnt/kept /mnt/shown /mnt/gone && echo kept >/mnt/kept/file && mount -t tmpfs -o size=8m,noatime,nosuid tmpfs /mnt/gone
+      mount --bind -o ro /mnt/kept /mnt/shown
+      printf '# static\\ntmpfs /mnt/gone tmpfs size=8m 0 0' >/etc/fstab && echo kept >/mnt/gone/file`);
     const all = () =>
       sh(
-        'cat /etc/fstab /srv/gone/file /srv/shown/file; findmnt -rn -o TARGET,SOURCE,VFS-OPTIONS,SIZE | grep /srv/; ls /srv',
+        'cat /etc/fstab /mnt/gone/file /mnt/shown/file; findmnt -rn -o TARGET,SOURCE,VFS-OPTIONS,SIZE | grep /mnt/; ls /mnt',
       );
     const before = await all();
     await declare(
-      entry('mount-linux', { path: '/srv/gone', source: 'tmpfs', type: 'tmpfs', options: ['size=16m', 'noexec'] }),
-      entry('mount-linux', { path: '/srv/new/place', source: 'tmpfs', type: 'tmpfs' }),
-      absent('mount-linux', { path: '/srv/shown' }),
+      entry('mount-linux', { path: '/mnt/gone', source: 'tmpfs', type: 'tmpfs', options: ['size=16m', 'noexec'] }),
+      entry('mount-linux', { path: '/mnt/new/place', source: 'tmpfs', type: 'tmpfs' }),
+      absent('mount-linux', { path: '/mnt/shown' }),
       script(
-        'mountpoint -q /srv/new/place && ! mountpoint -q /srv/shown && findmnt -O noexec /srv/gone >/dev/null && exit 3',
+        'mountpoint -q /mnt/new/place && ! mountpoint -q /mnt/shown && findmnt -O noexec /mnt/gone >/dev/null && exit 3',
       ),
     );
     const { run } = await apply('20s');
@@ -384,7 +384,7 @@ echo secret >/etc/left; chgrp adm /etc/left; chmod 640 /etc/left; ln -s left /et
     expect(run.restored).toMatchObject({ restored: 3, not_restored: 1 });
     expect(await all()).toBe(before);
     await nothingIsLeft();
-    await sh('umount /srv/gone /srv/shown');
+    await sh('umount /mnt/gone /mnt/shown');
   });
 
   it('brings the hash and the keys of users back, and entries of cron', async () => {
