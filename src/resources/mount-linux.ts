@@ -76,7 +76,7 @@ interface MountHave {
   readonly fstab: PathFact;
   /** The mounts at the path, the last of which counts; a text says why they are not known. */
   readonly entries: readonly MountEntry[] | CommandRefusal;
-  /** What is at the path where nothing is mounted; null where something is, because a lost server holds up the caller. */
+  /** Entry at the path; null for a mounted path, because looking at the mount of a lost server would block the agent. */
   readonly place: PathFact | null;
   readonly source: FoundSource;
   /** True when the last mount has the wanted source. */
@@ -238,7 +238,7 @@ const entryOf = (want: AnyMount): FstabEntry => ({
   pass: want.pass ?? 0,
 });
 
-/** What is done to the running machine. */
+/** Changes to the running machine, without those to /etc/fstab. */
 interface Live {
   readonly changes: readonly FieldChange[];
   readonly unmounts: readonly Step[];

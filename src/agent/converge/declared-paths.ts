@@ -40,7 +40,7 @@ export class DeclaredPaths implements Surroundings {
 
   private add({ kind, source }: Target): void {
     const isGone = isRemoval(source);
-    // What is released stays, and is then declared by nothing.
+    // A released path stays on the machine, but no module declares it any longer.
     if (isGone && source.origin !== 'created') return;
     const isDirectory = source.kind.startsWith('directory-');
     for (const path of pathsOf({ kind, source } as Target)) {

@@ -54,7 +54,7 @@ async function restoreMount({ path, place, entry, bound }: SavedMount, { host, p
     if (failure !== null) return failure;
   }
   if (entry === null) return place === null ? null : paths.restore(place);
-  if (entry.root !== '/' && bound === null) return `the directory that was mounted at ${path} is not known any more`;
+  if (entry.root !== '/' && bound === null) return `orch no longer knows which directory was mounted at ${path}`;
   const failure = await run(host, mountArgs(entry, bound, []));
   if (failure !== null) return failure;
   return IN_MEMORY.test(entry.type) ? `${path} is mounted again, and what it held in memory is gone` : null;

@@ -73,7 +73,7 @@ export class Snapshot {
     for (const { target } of fresh) this.known.add(target.key);
   }
 
-  /** Saves the files and links that purges delete. What is in directories that they delete stays gone. Throws as `save`. */
+  /** Saves the files and links that purges delete, but not the content of directories that they delete. Throws as `save`. */
   async savePurged(steps: readonly FileStep[]): Promise<void> {
     const fresh = steps.filter(({ path }) => !this.known.has(purgeKey(path)));
     if (fresh.length === 0) return;

@@ -3,7 +3,12 @@
  * hold twice: the names in an archive are not trusted, even if its SHA-256 is the declared one.
  */
 import { Fault } from '../../../kernel/fault.js';
-import { MAX_ARCHIVE_DEPTH, MAX_ARCHIVE_ENTRIES } from '../../../resources/archive/unpacked.js';
+import {
+  MAX_ARCHIVE_DEPTH,
+  MAX_ARCHIVE_ENTRIES,
+  MAX_UNPACKED_BYTES,
+  mostUnpacked,
+} from '../../../resources/archive/unpacked.js';
 import { problemOfUnixPath } from '../../../resources/unix/unix-path.js';
 
 /** An entry as the archive has it. */
@@ -168,3 +173,22 @@ const shown = (text: string): string => {
 
 /** The Fault of an archive that is not unpacked. @param why completes "the archive is refused: …" */
 export const refused = (why: string, cause?: unknown): Fault => new Fault('archive_refused', why, { cause });
+
+/** Counts unpacked bytes, and refuses more than the archive may have. */
+export class UnpackedMeter {
+  private readonly most: number;
+  private count = 0;
+
+  /** @param archiveSize bytes of the archive */
+  constructor(archiveSize: number) {
+    this.most = mostUnpacked(archiveSize);
+  }
+
+  /** Throws `archive_refused` beyond the maximum. */
+  add(bytes: number): void {
+    this.count += bytes;
+    if (this.count <= this.most) return;
+    const isRatio = this.most < MAX_UNPACKED_BYTES;
+    throw refused(`it unpacks to more than ${this.most} bytes${isRatio ? ', far more than its own size' : ''}`);
+  }
+}

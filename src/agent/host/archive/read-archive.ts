@@ -9,8 +9,7 @@ import { fromFdPromise, type Entry as ZipEntry, type ZipFile } from 'yauzl';
 import { Fault, isFault, messageOf } from '../../../kernel/fault.js';
 import { type ArchiveFormat, DECOMPRESSORS } from '../../../resources/archive/format.js';
 import { environmentOf, findProgram } from '../launch.js';
-import { type RawEntry, refused } from './archive-tree.js';
-import { UnpackedMeter } from './unpacked-meter.js';
+import { type RawEntry, refused, UnpackedMeter } from './archive-tree.js';
 
 /** Takes the content of one file. */
 export interface ContentSink {

@@ -22,7 +22,7 @@ export function removeUnpacked(
   const spared = new Set(spares);
   const touched = new Set<string>();
   try {
-    // What is in a directory goes before the directory.
+    // Removes the content of a directory before the directory.
     for (const entry of record.entries.toReversed()) {
       if (spared.has(entry.path) || !removeEntry(places, entry)) continue;
       touched.add(entry.path.includes('/') ? entry.path.slice(0, entry.path.lastIndexOf('/')) : '');

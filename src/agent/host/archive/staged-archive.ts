@@ -6,9 +6,8 @@ import { Fault } from '../../../kernel/fault.js';
 import type { FileStep, Ownership } from '../../../resources/host.js';
 import type { BroughtFiles } from '../source-files.js';
 import type { Destination, Staged, StagedFileEntry, Staging } from '../staging.js';
-import { ArchiveTree, type RawEntry, refused, type TreeEntry } from './archive-tree.js';
+import { ArchiveTree, type RawEntry, refused, type TreeEntry, UnpackedMeter } from './archive-tree.js';
 import type { ArchiveReader, ContentSink, OpenArchive } from './read-archive.js';
-import { UnpackedMeter } from './unpacked-meter.js';
 import type { UnpackedEntry } from './unpacked-records.js';
 
 type ArchiveStep = Pick<Extract<FileStep, { do: 'unpack' }>, 'path' | 'content' | 'format' | 'strip'>;

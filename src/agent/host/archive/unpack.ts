@@ -227,7 +227,7 @@ class Unpacking {
       for (const path of paths) if (goes.delete(path)) this.setAside(path);
     };
     const isDirectory = new Set(this.directories.map(({ path }) => path));
-    // What is in the way of something of another type goes first, and all else once the new files are there.
+    // Removes first the entries whose place gets another type, and the others once the new files are there.
     remove([...isDirectory]);
     const replaced = this.formerDirectories().filter((path) => this.ready.has(path));
     for (const path of replaced) {
