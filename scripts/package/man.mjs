@@ -20,7 +20,7 @@ const section = (title, rows) =>
 /**
  * Returns the man page of each command and the one of `orch` itself.
  *
- * @param {{commands: object, help: object, options: object}} modules the built modules `cli/commands/index`, `cli/commands/help`
+ * @param {{commands: object, help: object, options: object}} modules the built modules `cli/commands/index`, `cli/help/syntax`
  *   and `cli/global-options`
  * @param {{version: string, date: string}} about version, and date of the page as `2026-11-23`
  * @returns {Promise<ReadonlyMap<string, string>>} the pages by file name, such as `orch-agents-list.1`

@@ -88,7 +88,7 @@ function bundle({ root, library, hostRuntime, cpu }) {
 
 async function commandModules(root) {
   const [commands, help, options] = await Promise.all(
-    ['commands/index', 'commands/help', 'global-options'].map((name) => import(join(root, `dist/src/cli/${name}.js`))),
+    ['commands/index', 'help/syntax', 'global-options'].map((name) => import(join(root, `dist/src/cli/${name}.js`))),
   );
   return { commands, help, options };
 }

@@ -17,7 +17,7 @@ export type RawInput = Readonly<Record<string, readonly string[]>>;
 interface CommandSpec<A extends Arguments, O extends Options> {
   /** Whole command lines, the most typical one first. The help begins with them. */
   readonly examples: readonly [string, ...string[]];
-  /** Lines of the help after the options; the summary stands in the index. */
+  /** Text of the help after the options. A line that does not end a sentence continues in the next one; the summary stands in the index. */
   readonly detail?: readonly string[];
   /** Arguments in the order of the command line. */
   readonly args?: A;

@@ -21,7 +21,7 @@ export async function dispatch(options: CliOptions): Promise<number> {
     const found = findCommand(argv);
     if (asksVersion(found)) return await (await printer()).show(versionOutcome);
     if (asksHelp(found.rest) || isBare(found)) {
-      return await (await printer()).show({ view: await helpFor(found) }, { paged: true });
+      return await (await printer()).show({ view: await helpFor(found, stdout) }, { paged: true });
     }
     if (found.kind === 'group') throw noSuchCommand(found);
     return await execute(options, found);
@@ -49,10 +49,11 @@ const asksVersion = (found: Found): boolean =>
 
 const isBare = (found: Found): boolean => found.kind === 'group' && found.path === '' && found.rest.length === 0;
 
-async function helpFor(found: Found): Promise<View> {
-  const help = await import('./commands/help.js');
-  if (found.kind === 'group') return help.groupHelp(found.path);
-  return found.group === null ? help.commandHelp(found.entry) : help.groupHelp(found.group);
+async function helpFor(found: Found, stdout: CliOptions['stdout']): Promise<View> {
+  const [pages, { helpWidth }] = await Promise.all([import('./help/pages.js'), import('./help/wrap.js')]);
+  const width = helpWidth(stdout);
+  if (found.kind === 'group') return pages.groupHelp(found.path, width);
+  return found.group === null ? pages.commandHelp(found.entry, width) : pages.groupHelp(found.group, width);
 }
 
 function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' }>): Fault {

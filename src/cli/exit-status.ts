@@ -81,7 +81,7 @@ export const EXIT_PRECEDENCE: readonly string[] = [
   '1. An interrupt (129, 130, 143) counts before everything else.',
   '2. Wrong usage (64) is found before anything is sent.',
   '3. A failure of the command itself counts before the results of agents: 4, 6, 69, 124 or 1. With one named agent its',
-  '   failure is that of the command.',
+  'failure is that of the command.',
   '4. With several agents: if all of them failed in the same way, the status of that failure.',
   '5. 3 if any of them failed in another way than by being offline.',
   '6. 2 if any has changes, with --detailed-exitcode, even if others are offline.',

@@ -1,10 +1,10 @@
 /** Every command is complete: it loads, explains itself, and its help names all it takes. */
 import { describe, expect, it } from 'vitest';
-import { TOPICS } from '../../src/cli/commands/help.js';
 import { COMMANDS, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
 import { entryOf, findCommand, wordsBelow } from '../../src/cli/find-command.js';
-import { GLOBAL_OPTIONS, optionsBeside } from '../../src/cli/global-options.js';
-import { flagOf } from '../../src/cli/options.js';
+import { GLOBAL_OPTIONS } from '../../src/cli/global-options.js';
+import { TOPICS } from '../../src/cli/help/topics.js';
+import { flagOf, type Option } from '../../src/cli/options.js';
 import { parseInput } from '../../src/cli/parse-input.js';
 import { runOrch } from '../support/cli.js';
 
@@ -25,21 +25,30 @@ describe.each(COMMANDS.map((entry) => [entry.path, entry] as const))('orch %s', 
     const command = await entry.load();
     const { stdout, status } = await runOrch([...path.split(' '), '--help']);
     expect(status).toBe(0);
-    expect(stdout.startsWith(`$ ${command.examples[0]}\n`)).toBe(true);
-    const all = { ...command.options, ...optionsBeside(command) };
-    for (const [key, option] of Object.entries(all)) {
-      expect(option.summary.length).toBeGreaterThan(8);
-      // A value that may be left out follows an equals sign, because a word behind the flag is an argument.
-      const value = option.bare === null ? ` ${option.placeholder}` : `[=${option.placeholder}]`;
-      const flag = `${flagOf(key, option)}${option.placeholder === null ? '' : value}`;
-      expect(
-        stdout.split('\n').filter((line) => new RegExp(`^ {2}.{4}${flag.replace(/[[\]]/g, '\\$&')} `).test(line)),
-      ).toHaveLength(1);
-    }
+    expect(stdout.startsWith(`orch ${path}: `)).toBe(true);
+    for (const [key, option] of Object.entries(command.options)) expect(timesExplained(key, option, stdout)).toBe(1);
+    expect(stdout).toContain('orch help options');
     for (const argument of Object.values(command.args)) expect(stdout).toContain(`  ${argument.placeholder}  `);
     const shorts = Object.values({ ...GLOBAL_OPTIONS, ...command.options }).flatMap(({ short }) => short ?? []);
     expect(new Set(shorts).size).toBe(shorts.length);
     expect(Object.keys(command.options).filter((key) => key in GLOBAL_OPTIONS)).toEqual([]);
+  });
+});
+
+/** Returns how often a page explains an option, on a line that begins with its flags. */
+function timesExplained(key: string, option: Option<unknown>, page: string): number {
+  expect(option.summary.length).toBeGreaterThan(8);
+  // A value that may be left out follows an equals sign, because a word behind the flag is an argument.
+  const value = option.bare === null ? ` ${option.placeholder}` : `[=${option.placeholder}]`;
+  const flag = `${flagOf(key, option)}${option.placeholder === null ? '' : value}`;
+  const pattern = new RegExp(`^ {2}.{4}${flag.replace(/[[\]]/g, '\\$&')}( |$)`);
+  return page.split('\n').filter((line) => pattern.test(line)).length;
+}
+
+describe('orch help options', () => {
+  it('explains each common option once', async () => {
+    const { stdout } = await runOrch(['help', 'options']);
+    for (const [key, option] of Object.entries(GLOBAL_OPTIONS)) expect(timesExplained(key, option, stdout)).toBe(1);
   });
 });
 

@@ -1,13 +1,17 @@
 /** The reference of the command line, docs/cli.md and docs/cli/, made from the definitions of the commands. */
-import { accessOf, optionSummary, optionSyntax, TOPICS, usageOf } from '../../src/cli/commands/help.js';
 import { COMMANDS, type CommandEntry, GROUPS, SECTIONS } from '../../src/cli/commands/index.js';
 import type { Command } from '../../src/cli/define-command.js';
 import { CONNECTION_OPTIONS, CONSENT_OPTIONS, OUTPUT_OPTIONS } from '../../src/cli/global-options.js';
+import { accessOf, optionSummary, optionSyntax, usageOf } from '../../src/cli/help/syntax.js';
+import { TOPICS } from '../../src/cli/help/topics.js';
 import { flagOf, type Options } from '../../src/cli/options.js';
 import { loadPaint } from '../../src/cli/render/paint.js';
 import { renderView } from '../../src/cli/render/render-view.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
 import { flagOf as settingFlag } from '../../src/settings/setting.js';
+
+/** Columns of the topics in docs/cli.md. */
+const PAGE_WIDTH = 100;
 
 /** Returns the pages by path: docs/cli.md lists all commands, and each command has a page of its own. */
 export async function cliPages(): Promise<ReadonlyMap<string, string>> {
@@ -25,8 +29,9 @@ export async function cliPages(): Promise<ReadonlyMap<string, string>> {
     standard === undefined ? [] : `\`orch ${path}\` is \`orch ${path} ${standard}\``,
   );
   const paint = await loadPaint(false);
-  const topics = TOPICS.map(({ name, view }) => {
-    const text = renderView(view(), { paint, wide: true, columns: null }).join('\n');
+  // The tables above contain the common options.
+  const topics = TOPICS.filter(({ name }) => name !== 'options').map(({ name, view }) => {
+    const text = renderView(view(PAGE_WIDTH), { paint, wide: true, columns: null }).join('\n');
     return `### \`orch help ${name}\`\n\n${block(text)}`;
   });
   const index = `# The \`orch\` command
@@ -76,6 +81,8 @@ function commandPage(entry: CommandEntry, command: Command): string {
   return `${[
     `# \`orch ${path}\``,
     `${prose(capitalized(summary))}.`,
+    block(examples.join('\n')),
+    '## Usage',
     block(usageOf(path, command)),
     ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
     ...(Object.keys(options).length === 0 ? [] : [optionTable(options)]),
@@ -83,8 +90,6 @@ function commandPage(entry: CommandEntry, command: Command): string {
     'The [common options](../cli.md#common-options) come in addition.',
     ...(detail.length === 0 ? [] : [prose(detail.join('\n'))]),
     ...(access === null ? [] : [access]),
-    ...(examples.length === 1 ? ['Example:'] : ['Examples:']),
-    block(examples.join('\n')),
     ...(siblings.length === 0
       ? []
       : [`See also ${siblings.map((other) => `[\`orch ${other.path}\`](${fileOf(other)})`).join(', ')}.`]),

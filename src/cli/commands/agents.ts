@@ -164,7 +164,7 @@ export const rejectAgent = defineCommand({
 export const removeAgent = defineCommand({
   examples: ['orch agents remove web-01', 'orch agents remove --status rejected'],
   detail: [
-    'Removes the record of a rejected agent. Reject it first: orch agents reject NODE',
+    'Removes the record of a rejected agent. Reject it first: orch agents reject NODE.',
     'With --selector or --status it leaves out the agents that are not rejected.',
   ],
   access: 'operator',

@@ -174,7 +174,7 @@ async function valueCandidates(context: Context, wanted: Wanted): Promise<readon
 async function helpCandidates(path: string): Promise<readonly Candidate[]> {
   const words = wordsBelow(path).map((word) => describeWord(path === '' ? word : `${path} ${word}`, word));
   if (path !== '') return words;
-  const { TOPICS } = await import('./help.js');
+  const { TOPICS } = await import('../help/topics.js');
   return [...words, ...TOPICS.map(({ name, summary }) => ({ word: name, summary }))];
 }
 
