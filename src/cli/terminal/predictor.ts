@@ -69,8 +69,6 @@ export class Predictor {
   private col = 0;
   /** Input offset after the last key. */
   private end = 0;
-  /** Input offset before the first key of the line. */
-  private start = 0;
   private given = NONE;
   private settled = NONE;
   /** Characters by column that the program has echoed in the line. */
@@ -94,17 +92,12 @@ export class Predictor {
    * @param end input offset after them
    */
   type(keys: string, end: number, view: LineView): void {
-    const characters = [...keys];
     let at = end - Buffer.byteLength(keys);
-    for (const character of characters) {
-      const isSynchronized = !this.isWaiting;
-      const start = at;
+    for (const character of keys) {
       at += Buffer.byteLength(character);
-      if (this.isBlocked && isSynchronized) this.isBlocked = false;
-      if (!this.isBlocked && this.line === null) {
-        if (isSynchronized && view.isPredictable) this.begin(start, view);
-        else this.block();
-      }
+      if (!this.isWaiting) this.isBlocked = false;
+      // While input is in flight, a line is forgotten only together with a block.
+      if (!this.isBlocked && this.line === null) this.begin(view);
       this.end = at;
       if (!this.isBlocked && !this.predict(character, at, view)) this.block();
     }
@@ -123,7 +116,7 @@ export class Predictor {
     this.settled = Math.max(this.settled, settled);
     this.readsKeys = reading === 'keys';
     if (!this.readsKeys) this.block();
-    else if (readKeys && before >= this.start) this.witness(before);
+    else if (readKeys) this.witness(before);
     this.compare(view);
   }
 
@@ -156,8 +149,7 @@ export class Predictor {
     return cells.length === 0 && this.col === view.col ? null : { cells, cursor: this.col };
   }
 
-  private begin(start: number, view: LineView): void {
-    this.start = start;
+  private begin(view: LineView): void {
     this.line = view.line;
     this.origin = view.col;
     this.col = view.col;

@@ -71,6 +71,37 @@ describe('the echo of what is typed', () => {
     await relay.ended();
   });
 
+  itNeeding('bash', 'stty')('is taken as edited only with all settings of a line editor', async () => {
+    const agent = await AgentEnd.start();
+    const { relay } = agent.open();
+    relay.type("exec bash --norc --noprofile +o emacs\nPS1=''; printf be''gun\n");
+    await relay.shows('begun');
+    const settings = [
+      { more: '', reading: 'keys' },
+      { more: 'icrnl inlcr', reading: 'keys' },
+      // Enter comes as ^J, as when a program reads single keys.
+      { more: 'icrnl', reading: 'unknown' },
+      { more: 'echo', reading: 'unknown' },
+      // As `ssh` sets its terminal.
+      { more: '-isig', reading: 'unknown' },
+      { more: '-opost', reading: 'unknown' },
+      { more: 'icanon', reading: 'hidden' },
+      { more: 'icanon echo', reading: 'lines' },
+    ];
+    for (const [index, { more, reading }] of settings.entries()) {
+      // The terminal stays as it is set until the key arrives.
+      relay.type(
+        `stty -icanon -echo -icrnl isig opost ${more}; printf s''et${index}; head -c1 >/dev/null; stty sane; printf e''nd${index}\n`,
+      );
+      await relay.shows(`set${index}`);
+      expect([more, (await settled(relay)).reading]).toEqual([more, reading]);
+      relay.type('\n');
+      await relay.shows(`end${index}`);
+    }
+    relay.type('exit\n');
+    await relay.ended();
+  });
+
   itNeeding('stty')('is told once more after a new socket, and only of input that is settled', async () => {
     const agent = await AgentEnd.start();
     const { relay } = agent.open();
