@@ -1,5 +1,5 @@
 /** The endpoint of one route: access check, input, handler and answer. */
-import type { RouteSpec } from '../../src/contract/route.js';
+import { deprecationHeaders, type RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import {
   type Authenticate,
@@ -41,10 +41,12 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
   const runHandler = runner(route, handler, options);
   const bodyBytes =
     route.access === 'public' ? limits.publicBodyBytes : Math.max(limits.bodyBytes, route.bodyBytes ?? 0);
+  const announced = Object.entries(deprecationHeaders(route.deprecated));
   return {
     route,
     serve: async (exchange, params) => {
       const { request, response, requestId } = exchange;
+      for (const [name, value] of announced) response.setHeader(name, value);
       await admit(exchange);
       const hasBody = route.method !== 'GET' && announcesBody(request.headers);
       const body = hasBody ? await readBytes(request, bodyBytes) : NOTHING;

@@ -49,6 +49,7 @@ export function navigationOf(root, pages) {
           .map((name) => `guides/${name}`),
         'terminal.md',
         'upgrading.md',
+        'compatibility.md',
         'backup.md',
         'scale-out.md',
         'sizing.md',

@@ -37,19 +37,40 @@ import {
   RunStatusSchema,
 } from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
-import { ProblemSchema, StringMap } from './shapes.js';
+import { ProblemSchema } from './shapes.js';
 import { StatusSchema } from './status.js';
 
 export type WriteSchema = (schema: TSchema) => JsonObject;
 
 interface SchemaWriter {
-  /** Returns a reference for a named schema, and any other schema itself. */
-  readonly write: WriteSchema;
+  /** Writes a schema of requests: a reference for a named schema, and any other schema itself. */
+  readonly request: WriteSchema;
+  /** Writes a schema of answers, which may have further members. */
+  readonly answer: WriteSchema;
   /** Returns the definitions of all named schemas, for `components`. */
   definitions(): JsonObject;
 }
 
-export function schemaWriter(named: Readonly<Record<string, TSchema>>): SchemaWriter {
+export interface NamedSchemas {
+  readonly requests: Readonly<Record<string, TSchema>>;
+  readonly answers: Readonly<Record<string, TSchema>>;
+}
+
+/**
+ * Requests refuse unknown members, so that a misspelled one is noticed. Answers are open: a client must ignore members
+ * that it does not know, because a later release adds some.
+ */
+export function schemaWriter({ requests, answers }: NamedSchemas): SchemaWriter {
+  const request = sideWriter(requests, { isOpen: false });
+  const answer = sideWriter(answers, { isOpen: true });
+  return {
+    request: request.write,
+    answer: answer.write,
+    definitions: () => ({ ...answer.definitions(), ...request.definitions() }),
+  };
+}
+
+function sideWriter(named: Readonly<Record<string, TSchema>>, { isOpen }: { readonly isOpen: boolean }) {
   const names = new Map<unknown, string>(Object.entries(named).map(([name, schema]) => [schema, name]));
   const copy = (value: unknown): JsonValue => {
     const name = names.get(value);
@@ -61,16 +82,21 @@ export function schemaWriter(named: Readonly<Record<string, TSchema>>): SchemaWr
     return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
   };
   const copyMembers = (value: object): JsonObject => ({
-    ...Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)])),
+    ...Object.fromEntries(
+      Object.entries(value)
+        .filter(([key, member]) => !(isOpen && key === 'additionalProperties' && member === false))
+        .map(([key, member]) => [key, copy(member)]),
+    ),
     ...formatOf(value),
     ...typeOf(value),
   });
   return {
-    write: (schema) => {
+    write: (schema: TSchema): JsonObject => {
       const name = names.get(schema);
       return name === undefined ? copyMembers(schema) : { $ref: `#/components/schemas/${name}` };
     },
-    definitions: () => Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, copyMembers(schema)])),
+    definitions: (): JsonObject =>
+      Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, copyMembers(schema)])),
   };
 }
 
@@ -93,8 +119,11 @@ function typeOf(schema: { readonly type?: unknown; readonly enum?: unknown }): J
   return isOfText && schema.type === undefined ? { type: 'string' } : {};
 }
 
-/** Named schemas of the OpenAPI document. A route refers to one by using the same object. */
-export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
+/** Named schemas of requests. A route refers to one by using the same object. */
+export const REQUEST_SCHEMAS: Readonly<Record<string, TSchema>> = { OneOffRequest: OneOffRequestSchema };
+
+/** Named schemas of answers. */
+export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Agent: AgentSchema,
   Assignment: AssignmentSchema,
   AssignmentDetail: AssignmentDetailSchema,
@@ -112,7 +141,6 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   FieldChange: FieldChangeSchema,
   Module: ModuleSchema,
   ModuleEntry: ModuleEntrySchema,
-  OneOffRequest: OneOffRequestSchema,
   OneOffValues: OneOffValuesSchema,
   Operation: OperationSchema,
   OperationDetail: OperationDetailSchema,
@@ -137,7 +165,6 @@ export const COMPONENT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Secret: SecretSchema,
   SecretUsage: SecretUsageSchema,
   State: StateSchema,
-  StringMap,
   Status: StatusSchema,
   Summary: SummarySchema,
   Warning: WarningSchema,

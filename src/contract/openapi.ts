@@ -4,8 +4,14 @@ import type { FaultCode } from '../kernel/fault.js';
 import { canonicalJson, type JsonObject } from '../kernel/json.js';
 import { API_BASE } from './contract.js';
 import { FAULTS, generalFaults } from './faults.js';
-import { COMPONENT_SCHEMAS, schemaWriter, type WriteSchema } from './openapi-schema.js';
-import { type Access, type RouteSpec, takesIfMatch } from './route.js';
+import {
+  ANSWER_SCHEMAS,
+  type NamedSchemas,
+  REQUEST_SCHEMAS,
+  schemaWriter,
+  type WriteSchema,
+} from './openapi-schema.js';
+import { type Access, deprecationHeaders, deprecationText, type RouteSpec, takesIfMatch } from './route.js';
 import { ProblemSchema } from './shapes.js';
 
 interface OpenApiOptions {
@@ -16,7 +22,8 @@ interface OpenApiOptions {
 const DESCRIPTION = `Manages a fleet of agents. Log in with \`POST ${API_BASE}/auth/challenge\` and \`POST ${API_BASE}/auth/verify\`, \
 then send the token as \`Authorization: Bearer TOKEN\`. Failures are problem documents (RFC 9457) with a stable \`code\`. \
 Times are Unix seconds (UTC) where they are integers and RFC 3339 where they are strings. A member that may be left out may \
-be null, which means the same. Every answer has an \`X-Request-Id\`.`;
+be null, which means the same. Every answer has an \`X-Request-Id\`. Requests with unknown members are refused; answers may \
+have further members, which a client has to ignore.`;
 
 const SECURITY = {
   bearer: {
@@ -31,12 +38,12 @@ export function openApiDocument(
   { version }: OpenApiOptions,
 ): JsonObject {
   const routes = Object.values(contract);
-  const schemas = schemaWriter({ ...COMPONENT_SCHEMAS, ...bodiesOf(routes) });
+  const schemas = schemaWriter(namedSchemas(routes));
   const problems = new SharedResponses();
   const paths: Record<string, Record<string, JsonObject>> = {};
   for (const route of routes) {
     const path = API_BASE + route.path;
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, schemas.write, problems) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: describeOperation(route, schemas, problems) };
   }
   return {
     openapi: '3.1.0',
@@ -58,27 +65,33 @@ export function openApiDocument(
   };
 }
 
-/** Names unnamed bodies after their operation, so that generated clients have types for them. */
-function bodiesOf(routes: readonly RouteSpec[]): Readonly<Record<string, TSchema>> {
-  const known = new Set(Object.values(COMPONENT_SCHEMAS));
-  const named: Record<string, TSchema> = {};
-  const add = (name: string, schema: TSchema | null | undefined) => {
-    if (!schema || known.has(schema)) return;
-    known.add(schema);
+/** Names bodies that have no name after their operation, so that generated clients have types for them. */
+function namedSchemas(routes: readonly RouteSpec[]): NamedSchemas {
+  const requests = namer(REQUEST_SCHEMAS);
+  const answers = namer(ANSWER_SCHEMAS);
+  for (const route of routes) {
+    const name = pascalCase(route.id);
+    requests.add(`${name}Request`, route.body);
+    if (route.mediaType === undefined) {
+      const [first, ...others] = Object.entries(route.answers);
+      answers.add(`${name}Response`, first?.[1]);
+      for (const [status, schema] of others) answers.add(`${name}Response${status}`, schema);
+    }
+    answers.add(`${name}Line`, route.stream);
+    answers.add(`${name}Event`, route.events);
+  }
+  return { requests: requests.named, answers: answers.named };
+}
+
+function namer(known: Readonly<Record<string, TSchema>>) {
+  const named: Record<string, TSchema> = { ...known };
+  const seen = new Set(Object.values(known));
+  const add = (name: string, schema: TSchema | null | undefined): void => {
+    if (!schema || seen.has(schema)) return;
+    seen.add(schema);
     named[name] = schema;
   };
-  for (const { id, answers, body, events, mediaType, stream } of routes) {
-    const name = pascalCase(id);
-    add(`${name}Request`, body);
-    if (mediaType === undefined) {
-      const [first, ...others] = Object.entries(answers);
-      add(`${name}Response`, first?.[1]);
-      for (const [status, schema] of others) add(`${name}Response${status}`, schema);
-    }
-    add(`${name}Line`, stream);
-    add(`${name}Event`, events);
-  }
-  return named;
+  return { named, add };
 }
 
 const WHO: Readonly<Record<Access, string>> = {
@@ -97,19 +110,28 @@ const STATUS_TEXT: Readonly<Record<string, string>> = {
 
 const LINES = { type: 'string', description: 'One JSON value a line, each with the schema in `x-line`' };
 
-function describeOperation(route: RouteSpec, write: WriteSchema, shared: SharedResponses): JsonObject {
-  const parameters = parametersOf(route, write);
+interface Writers {
+  readonly request: WriteSchema;
+  readonly answer: WriteSchema;
+}
+
+function describeOperation(route: RouteSpec, { request, answer }: Writers, shared: SharedResponses): JsonObject {
+  const parameters = parametersOf(route, request);
   return {
     operationId: route.id,
     summary: route.summary,
-    description: WHO[route.access],
+    description: descriptionOf(route),
+    ...(route.deprecated ? { deprecated: true } : {}),
     tags: [route.tag],
     security: route.access === 'public' ? [] : [{ bearer: [] }],
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(route.body ? { requestBody: bodyOf(route, route.body, write) } : {}),
-    responses: { ...answersOf(route, write), ...problemsOf(route, write, shared) },
+    ...(route.body ? { requestBody: bodyOf(route, route.body, request) } : {}),
+    responses: { ...answersOf(route, answer), ...problemsOf(route, answer, shared) },
   };
 }
+
+const descriptionOf = ({ access, deprecated }: RouteSpec): string =>
+  [WHO[access], ...(deprecated ? [deprecationText(deprecated)] : [])].join('\n\n');
 
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
@@ -155,6 +177,7 @@ function parametersOf(
       name,
       in: 'query',
       required: requiredOf(query).includes(name),
+      ...(isDeprecated(schema) ? { deprecated: true } : {}),
       schema: write(withoutNull(schema)),
     })),
     ...(method !== 'GET' && access !== 'public' ? [secretAnswer ? ONE_TIME_KEY : IDEMPOTENCY_KEY] : []),
@@ -210,6 +233,8 @@ interface ObjectSchema {
 const membersOf = (schema: ObjectSchema | undefined): Readonly<Record<string, TSchema>> => schema?.properties ?? {};
 
 const requiredOf = (schema: ObjectSchema | undefined): readonly string[] => schema?.required ?? [];
+
+const isDeprecated = (schema: { readonly deprecated?: unknown }): boolean => schema.deprecated === true;
 
 /** Removes null from a parameter's schema: in a URL, null means an absent parameter. */
 function withoutNull(schema: TSchema): TSchema {
@@ -296,21 +321,35 @@ const COMPONENT_HEADERS: JsonObject = {
 
 const reference = (name: string): JsonObject => ({ $ref: `#/components/headers/${name}` });
 
-const ALWAYS: JsonObject = { 'X-Request-Id': reference('RequestId') };
+const DEPRECATION_HEADERS: Readonly<Record<string, string>> = {
+  Deprecation: 'Moment since which the operation is deprecated: `@` and Unix seconds (RFC 9745)',
+  Sunset: 'Earliest moment at which the operation goes away (RFC 8594)',
+};
+
+/** Headers of every answer of a route. */
+const general = ({ deprecated }: Pick<RouteSpec, 'deprecated'>): JsonObject => ({
+  'X-Request-Id': reference('RequestId'),
+  ...Object.fromEntries(
+    Object.keys(deprecationHeaders(deprecated)).map((name) => [
+      name,
+      { description: DEPRECATION_HEADERS[name] ?? name, schema: text },
+    ]),
+  ),
+});
 
 const replayed = ({ access, method }: Pick<RouteSpec, 'access' | 'method'>): JsonObject =>
   method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {};
 
 /** Returns the headers of a successful answer. */
-const headersOfAnswer = ({ access, answers, method, headers = {}, tagged }: RouteSpec): JsonObject => ({
-  ...ALWAYS,
+const headersOfAnswer = ({ access, answers, deprecated, method, headers = {}, tagged }: RouteSpec): JsonObject => ({
+  ...general({ deprecated }),
   ...(tagged && !(204 in answers) ? { ETag: reference('EntityTag') } : {}),
   ...replayed({ access, method }),
   ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),
 });
 
 const headersOfProblem = (route: RouteSpec, status: number): JsonObject => ({
-  ...ALWAYS,
+  ...general(route),
   // Answers of 500 and above are not stored for their idempotency key.
   ...(status < 500 ? replayed(route) : {}),
   ...(status === 401 ? { 'WWW-Authenticate': reference('Challenge') } : {}),

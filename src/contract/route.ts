@@ -7,10 +7,22 @@ export type Access = 'public' | 'viewer' | 'operator' | 'admin';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
+/** Announces that a later release takes a route away. */
+export interface Deprecation {
+  /** Day of the first release that announces it, as `YYYY-MM-DD`. */
+  readonly since: string;
+  /** Earliest day of the release without the route, as `YYYY-MM-DD`. */
+  readonly sunset: string;
+  /** The replacement, as a sentence: ``Use `listAgents` with `name`.`` */
+  readonly instead: string;
+}
+
 export interface RouteSpec {
   /** Name for the client and `operationId` in the OpenAPI document, in camelCase. */
   readonly id: string;
   readonly summary: string;
+  /** Marks the operation in the OpenAPI document and each of its answers. */
+  readonly deprecated?: Deprecation;
   readonly tag: string;
   readonly method: Method;
   /** Path below `/api/v1`, with parameters in braces. */
@@ -52,6 +64,19 @@ export interface RouteSpec {
 /** Returns true for a route that replaces or deletes what has an ETag. */
 export const takesIfMatch = ({ method, tagged }: { readonly method: string; readonly tagged?: boolean }): boolean =>
   tagged === true && (method === 'PUT' || method === 'DELETE');
+
+const dayOf = (date: string): Date => new Date(`${date}T00:00:00Z`);
+
+/** Returns `Deprecation` (RFC 9745) and `Sunset` (RFC 8594); none for a route that stays. */
+export function deprecationHeaders(deprecated: Deprecation | undefined): Readonly<Record<string, string>> {
+  if (deprecated === undefined) return {};
+  const { since, sunset } = deprecated;
+  return { Deprecation: `@${dayOf(since).getTime() / 1000}`, Sunset: dayOf(sunset).toUTCString() };
+}
+
+/** Returns the sentence for the description of an operation. */
+export const deprecationText = ({ since, sunset, instead }: Deprecation): string =>
+  `Deprecated since ${since}; it stays until ${sunset} at least. ${instead}`;
 
 /** Declares a route and keeps its literal types. */
 export const route = <const R extends RouteSpec>(spec: R): R => spec;

@@ -65,7 +65,7 @@ export class DescribedApi {
 
   constructor(document: OpenApi) {
     this.document = document;
-    this.ajv.addSchema(document, 'api');
+    this.ajv.addSchema(withoutFurtherMembers(document), 'api');
     const all = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item).map(([method, object]) => this.describe(method, path, this.withResponses(object))),
     );
@@ -163,6 +163,23 @@ export class DescribedApi {
     if (validate(value)) return [];
     return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
   }
+}
+
+/** Answers are open for later releases. This one gives no member that it does not describe, except in problem documents. */
+function withoutFurtherMembers(document: OpenApi): object {
+  const close = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(close);
+    if (typeof value !== 'object' || value === null) return value;
+    const members = Object.fromEntries(Object.entries(value).map(([key, member]) => [key, close(member)]));
+    const isObject = members.type === 'object' && typeof members.properties === 'object';
+    return isObject && !('additionalProperties' in members) ? { ...members, additionalProperties: false } : members;
+  };
+  const { components } = document;
+  const schemas = Object.entries(components.schemas).map(([name, one]) => [
+    name,
+    name === 'Problem' ? one : close(one),
+  ]);
+  return { ...document, components: { ...components, schemas: Object.fromEntries(schemas) } };
 }
 
 /** References of the document as references to it from elsewhere. */

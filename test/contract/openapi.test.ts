@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { API_BASE, CONTRACT } from '../../src/contract/contract.js';
 import { FAULTS, generalFaults } from '../../src/contract/faults.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
-import { COMPONENT_SCHEMAS } from '../../src/contract/openapi-schema.js';
+import { ANSWER_SCHEMAS, REQUEST_SCHEMAS } from '../../src/contract/openapi-schema.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { ProblemSchema } from '../../src/contract/shapes.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
@@ -74,6 +74,12 @@ const resolve = (reference: string): unknown =>
     .split('/')
     .reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], document);
 
+/** The value with every reference in it replaced by what it leads to. */
+const reached = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value ?? null), (_, member) =>
+    typeof member?.$ref === 'string' ? reached(resolve(member.$ref)) : member,
+  );
+
 describe('the OpenAPI document', () => {
   it('has the form of OpenAPI 3.1', () => {
     expect(Object.keys(document).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers', 'tags']);
@@ -109,7 +115,9 @@ describe('the OpenAPI document', () => {
     const used = new Set(references.map(([, value]) => String(value.$ref).split('/').at(-1)));
     expect(Object.keys(document.components.schemas).filter((name) => !used.has(name))).toEqual([]);
     expect(Object.keys(document.components.responses).filter((name) => !used.has(name))).toEqual([]);
-    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(Object.keys(COMPONENT_SCHEMAS)));
+    expect(Object.keys(document.components.schemas)).toEqual(
+      expect.arrayContaining(Object.keys({ ...ANSWER_SCHEMAS, ...REQUEST_SCHEMAS })),
+    );
   });
 
   it('has a name for every body, and each error answer once', () => {
@@ -129,6 +137,23 @@ describe('the OpenAPI document', () => {
     const answers = Object.values(document.components.responses).map((one) => JSON.stringify(one));
     expect(new Set(answers).size).toBe(answers.length);
     expect(text.length).toBeLessThan(365_000);
+  });
+
+  it('refuses unknown members of requests, and lets answers have further ones', () => {
+    const closedIn = (from: unknown): readonly string[] =>
+      [...objects(reached(from))]
+        .filter(([, { additionalProperties }]) => additionalProperties === false)
+        .map(([way]) => way);
+    for (const { operation } of operations) {
+      expect(closedIn(operation.responses), operation.operationId).toEqual([]);
+      const open = [...objects(reached(operation.requestBody))].filter(
+        ([, schema]) => typeof schema.properties === 'object' && schema.additionalProperties !== false,
+      );
+      expect(
+        open.map(([way]) => way),
+        operation.operationId,
+      ).toEqual([]);
+    }
   });
 
   it('says how wide every integer is, and what a string is where it is more than text', () => {

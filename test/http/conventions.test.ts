@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { openApiDocument } from '../../src/contract/openapi.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isUlid } from '../../src/kernel/ids.js';
-import { send, startTiny, tlsFiles } from '../support/http.js';
+import { send, startTiny, TINY, tlsFiles } from '../support/http.js';
 
 describe('every answer', () => {
   it('carries the id of the request, is not cached and is open to no other site', async () => {
@@ -28,6 +29,24 @@ describe('every answer', () => {
         expect(answer.json.detail).not.toBe('');
       } else expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
     }
+  });
+
+  it('of a deprecated operation says so, and until when it stays', async () => {
+    const api = await startTiny();
+    for (const token of ['viewer', null]) {
+      const { headers } = await send(api, 'GET', '/api/v1/dump', { token });
+      expect(headers).toMatchObject({ deprecation: '@1772323200', sunset: 'Tue, 01 Dec 2026 00:00:00 GMT' });
+    }
+    expect((await send(api, 'GET', '/api/v1/ping')).headers).not.toHaveProperty('deprecation');
+    const { paths } = JSON.parse(JSON.stringify(openApiDocument(TINY, { version: '1.0.0' })));
+    expect(paths['/api/v1/dump'].get).toMatchObject({
+      deprecated: true,
+      description: expect.stringContaining(
+        'Deprecated since 2026-03-01; it stays until 2026-12-01 at least. Use `listItems`.',
+      ),
+      responses: { 200: { headers: { Deprecation: {}, Sunset: {} } }, 404: { $ref: expect.any(String) } },
+    });
+    expect(paths['/api/v1/items'].get).not.toHaveProperty('deprecated');
   });
 
   it('comes over TLS 1.2 and up with the fingerprint that the server tells', async () => {

@@ -224,7 +224,8 @@ export const TINY = {
   }),
   dumpItems: route({
     id: 'dumpItems',
-    summary: 'no JSON, in pieces',
+    summary: 'no JSON, in pieces, and deprecated',
+    deprecated: { since: '2026-03-01', sunset: '2026-12-01', instead: 'Use `listItems`.' },
     tag: 'tiny',
     method: 'GET',
     path: '/dump',
