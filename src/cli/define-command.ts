@@ -4,7 +4,7 @@ import { Fault } from '../kernel/fault.js';
 import type { Context } from './context.js';
 import type { ExtraFormat } from './options.js';
 import { flagOf, type LiveValue, type Option, type Options } from './options.js';
-import type { Outcomes } from './outcome.js';
+import type { Column, Outcomes } from './outcome.js';
 
 type ValueOf<S> = S extends Argument<infer T> ? T : S extends Option<infer T> ? T : never;
 type Values<A extends Arguments, O extends Options> = { readonly [K in keyof A]: ValueOf<A[K]> } & {
@@ -30,6 +30,8 @@ interface CommandSpec<A extends Arguments, O extends Options> {
   readonly consent?: boolean;
   /** True if it handles SIGINT and SIGTERM itself. */
   readonly ownsSignals?: boolean;
+  /** Columns of the table that it prints, for `--sort` and `--columns`. */
+  readonly columns?: readonly Column[];
   /** Output formats beside the common ones. */
   readonly formats?: readonly ExtraFormat[];
   /** Exit status when orch itself fails, to tell that from the status of the program it runs. Wrong usage keeps 64. */
@@ -46,6 +48,7 @@ export interface Command {
   readonly connection: boolean;
   readonly consent: boolean;
   readonly ownsSignals: boolean;
+  readonly columns: readonly Column[];
   readonly formats: readonly ExtraFormat[];
   readonly failureStatus: number | null;
   /** Parses the values and runs the handler. Throws `usage` for an invalid value. */
@@ -62,6 +65,7 @@ export function defineCommand<
     access,
     consent = false,
     ownsSignals = false,
+    columns = [],
     formats = [],
     failureStatus = null,
   } = spec;
@@ -77,6 +81,7 @@ export function defineCommand<
     connection,
     consent,
     ownsSignals,
+    columns,
     formats,
     failureStatus,
     execute: async (context, raw) => spec.run(context, readInput<A, O>(args, options, raw)),

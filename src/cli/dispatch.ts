@@ -108,7 +108,7 @@ export async function execute(
 ): Promise<number> {
   const command = await found.entry.load();
   const raw = await parseInput(found.entry.path, command, found.rest);
-  const globals = readGlobals(raw, command.formats);
+  const globals = readGlobals(raw, command);
   const printer = await createPrinter({ ...options, globals });
   const interrupts = command.ownsSignals ? null : watchInterrupts(options.interrupts);
   const session = createContext({ ...options, globals, printer, interrupts });
@@ -138,6 +138,11 @@ async function print(outcomes: Outcomes, { context }: Session, printer: Printer)
   }
   let status: number = EXIT.done;
   for await (const outcome of outcomes) {
+    if (context.globals.arrangement?.sort && !outcome.watched) {
+      throw new Fault('usage', '--sort needs the whole list, and this one comes page by page', {
+        hint: 'give --limit N in place of --all',
+      });
+    }
     context.progress.end();
     status = await printer.show(outcome);
     if (printer.closed) break;

@@ -1,6 +1,6 @@
 /** Formats single values for people. */
 import type { Agent } from '../contract/agents.js';
-import { type Span, styled } from './outcome.js';
+import { type Span, styled, type TableCell } from './outcome.js';
 
 export const NONE: Span = styled('dim', '-');
 
@@ -8,13 +8,41 @@ export const NONE: Span = styled('dim', '-');
 export const formatTime = (seconds: number | null): string =>
   seconds ? new Date(seconds * 1000).toISOString().replace('.000Z', 'Z') : '';
 
+export type TimeCell = (seconds: number | null) => TableCell;
+
+/** Returns how a table shows times: `3 min ago`, `in 2 h`, and with `-o wide` the time itself. `now` is Unix milliseconds. */
+export const timeCells =
+  (now: number, { output }: { readonly output: string }): TimeCell =>
+  (seconds) => {
+    if (!seconds) return NONE;
+    const text = output === 'wide' ? formatTime(seconds) : formatDistance(seconds, now);
+    return { text, order: seconds };
+  };
+
+/** Returns how long something took as a cell of a table; the sign for none while it goes on. Times are Unix seconds. */
+export function tookCell(span: { readonly started_at: number; readonly finished_at: number | null }): TableCell {
+  if (span.finished_at === null) return NONE;
+  const seconds = Math.max(0, span.finished_at - span.started_at);
+  return { text: formatDuration(seconds), order: seconds };
+}
+
+/** Formats a time as `3 min ago` or `in 2 h`. `seconds` is Unix seconds, `now` Unix milliseconds. */
+export function formatDistance(seconds: number, now: number): string {
+  const ahead = seconds - Math.floor(now / 1000);
+  return ahead <= 0 ? formatAge(seconds, now) : `in ${roughly(ahead)}`;
+}
+
 /** Formats the age of a time as `3 min ago`. `seconds` is Unix seconds, `now` Unix milliseconds. */
 export function formatAge(seconds: number | null, now: number): string {
   if (!seconds) return '';
-  const age = Math.max(0, Math.floor(now / 1000) - seconds);
-  if (age < 60) return `${age} s ago`;
-  if (age < 3600) return `${Math.floor(age / 60)} min ago`;
-  return age < 172_800 ? `${Math.floor(age / 3600)} h ago` : `${Math.floor(age / 86_400)} d ago`;
+  return `${roughly(Math.max(0, Math.floor(now / 1000) - seconds))} ago`;
+}
+
+/** Formats seconds in their largest unit: `40 s`, `3 min`, `47 h`, `2 d`. */
+function roughly(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }
 
 /** Returns the text, or the sign for none if it is empty. */

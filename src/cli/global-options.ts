@@ -3,6 +3,8 @@
 import { Fault } from '../kernel/fault.js';
 import { API_PORT } from '../kernel/ports.js';
 import { type ExtraFormat, flag, flagOf, listWords, negativeFlag, type Option, type Options, text } from './options.js';
+import type { Column } from './outcome.js';
+import { type Arrangement, tableOptions } from './table-options.js';
 
 const OUTPUT_FORMATS = ['table', 'json', 'yaml', 'wide', 'name'] as const;
 const JSONPATH = 'jsonpath=';
@@ -76,9 +78,11 @@ export const GLOBAL_OPTIONS = { ...OUTPUT_OPTIONS, ...CONNECTION_OPTIONS, ...CON
 export const optionsBeside = (command: {
   readonly connection: boolean;
   readonly consent: boolean;
+  readonly columns?: readonly Column[];
   readonly formats?: readonly ExtraFormat[];
 }): Options => ({
   ...(command.consent ? CONSENT_OPTIONS : {}),
+  ...(tableOptions(command.columns ?? []) ?? {}),
   ...OUTPUT_OPTIONS,
   output: outputOption(command.formats ?? []),
   ...(command.connection ? CONNECTION_OPTIONS : {}),
@@ -105,12 +109,17 @@ export interface Globals {
   /** Empty for the only key of the ssh-agent. */
   readonly sshAgent: string | undefined;
   readonly allowUnboundLogin: boolean;
+  /** How the operator wants the table of the command; null for the usual way. */
+  readonly arrangement: Arrangement | null;
 }
 
-/** Parses the global options. `formats` are the extra formats of the command. Throws `usage`. */
+/** Parses the global options, and those of the table of a command. Throws `usage`. */
 export function readGlobals(
   raw: Readonly<Record<string, readonly string[]>>,
-  formats: readonly ExtraFormat[] = [],
+  {
+    formats = [],
+    columns = [],
+  }: { readonly formats?: readonly ExtraFormat[]; readonly columns?: readonly Column[] } = {},
 ): Globals {
   const given = (key: keyof typeof GLOBAL_OPTIONS) => raw[key] ?? [];
   const output = outputOption(formats);
@@ -118,8 +127,9 @@ export function readGlobals(
   const isQuiet = quiet.parse(given('quiet'), '--quiet');
   const chosen = output.parse(given('output'), '--output');
   const isJson = json.parse(given('json'), '--json');
+  const format = isJson ? 'json' : (chosen?.format ?? (isQuiet ? 'name' : 'table'));
   return {
-    output: isJson ? 'json' : (chosen?.format ?? (isQuiet ? 'name' : 'table')),
+    output: format,
     outputFrom: isJson ? '--json' : chosen !== undefined ? '--output' : isQuiet ? '--quiet' : null,
     expression: isJson ? null : (chosen?.expression ?? null),
     quiet: isQuiet,
@@ -134,8 +144,31 @@ export function readGlobals(
     keyFile: texts.keyFile.parse(given('keyFile'), '--key-file'),
     sshAgent: texts.sshAgent.parse(given('sshAgent'), '--ssh-agent'),
     allowUnboundLogin: allowUnboundLogin.parse(given('allowUnboundLogin'), '--allow-unbound-login'),
+    arrangement: readArrangement(raw, { columns, format }),
   };
 }
+
+/** Throws `usage`. */
+function readArrangement(
+  raw: Readonly<Record<string, readonly string[]>>,
+  { columns, format }: { readonly columns: readonly Column[]; readonly format: OutputFormat },
+): Arrangement | null {
+  const options = tableOptions(columns);
+  if (options === null) return null;
+  const sort = options.sort.parse(raw.sort ?? [], '--sort');
+  const shown = options.columns.parse(raw.columns ?? [], '--columns');
+  if (sort === null && shown.length === 0) return null;
+  const isArranged = format === 'table' || format === 'wide' || (format === 'name' && shown.length === 0);
+  if (!isArranged) {
+    const [flag] = [...(shown.length > 0 ? ['--columns'] : []), '--sort'];
+    throw new Fault('usage', `${flag} arranges tables, so it does not go with -o ${format}`);
+  }
+  return { sort, columns: shown.length === 0 ? null : shown };
+}
+
+/** Returns whether a table shows columns that are otherwise left out, so that their cells have to be made. */
+export const showsWideColumns = ({ output, arrangement }: Pick<Globals, 'output' | 'arrangement'>): boolean =>
+  output === 'wide' || (arrangement !== null && (arrangement.columns !== null || arrangement.sort !== null));
 
 /** Returns how many words a global option takes, 1 or 2; 0 if the word is not one. */
 export function globalOptionLength(word: string): 0 | 1 | 2 {

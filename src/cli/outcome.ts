@@ -29,6 +29,9 @@ export type Style = 'strong' | 'dim' | 'good' | 'bad' | 'warn' | 'accent' | 'sel
 export type Span = string | { readonly text: string; readonly style: Style };
 export type Line = Span | readonly Span[];
 
+/** A cell of a table. `order` sorts texts that do not sort by themselves, such as ages and sizes. */
+export type TableCell = Span | { readonly text: string; readonly style?: Style; readonly order: number };
+
 export interface Column {
   readonly title: string;
   /** True if shown only with `-o wide`. */
@@ -36,16 +39,23 @@ export interface Column {
   /** True if never truncated, as for identifiers that people copy. */
   readonly whole?: boolean;
   readonly right?: boolean;
+  /**
+   * Order in which a narrow terminal gives up the columns that say least, 1 first, before it cuts the others short.
+   * Absent for columns that stay as long as they fit.
+   */
+  readonly spare?: number;
 }
 
 export interface TableView {
   readonly kind: 'table';
   readonly columns: readonly Column[];
-  readonly rows: readonly (readonly Span[])[];
+  readonly rows: readonly (readonly TableCell[])[];
   /** Sentence that replaces an empty table. */
   readonly empty: string;
   /** False for a later page, which needs no titles. */
   readonly titles?: boolean;
+  /** True if the operator chose the columns, so that none is dropped. */
+  readonly chosen?: boolean;
 }
 
 export interface FieldsView {

@@ -5,6 +5,7 @@ import { nearest } from '../language/nearest.js';
 import type { Argument, Command, RawInput } from './define-command.js';
 import { GLOBAL_OPTIONS } from './global-options.js';
 import { flagOf, type Option, type Options } from './options.js';
+import { tableOptions } from './table-options.js';
 
 /**
  * Returns the words of each argument and option by key, global options included.
@@ -13,7 +14,12 @@ import { flagOf, type Option, type Options } from './options.js';
 export async function parseInput(path: string, command: Command, words: readonly string[]): Promise<RawInput> {
   const commander = await import('commander');
   const { yes, ...globals } = GLOBAL_OPTIONS;
-  const options: Options = { ...globals, ...(command.consent ? { yes } : {}), ...command.options };
+  const options: Options = {
+    ...globals,
+    ...(command.consent ? { yes } : {}),
+    ...(tableOptions(command.columns) ?? {}),
+    ...command.options,
+  };
   const parser = new commander.Command(path)
     .exitOverride()
     .helpOption(false)

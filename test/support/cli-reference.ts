@@ -7,6 +7,7 @@ import { TOPICS } from '../../src/cli/help/topics.js';
 import { flagOf, type Options } from '../../src/cli/options.js';
 import { loadPaint } from '../../src/cli/render/paint.js';
 import { renderView } from '../../src/cli/render/render-view.js';
+import { tableOptions } from '../../src/cli/table-options.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
 import { flagOf as settingFlag } from '../../src/settings/setting.js';
 
@@ -74,6 +75,7 @@ function commandPage(entry: CommandEntry, command: Command): string {
   const options = Object.fromEntries(
     Object.entries(command.options).filter(([key, option]) => !SETTING_FLAGS.has(flagOf(key, option))),
   );
+  const shown = { ...options, ...tableOptions(command.columns) };
   const isComplete = Object.keys(options).length === Object.keys(command.options).length;
   const rows = Object.values(args).map((one) => [`\`${one.placeholder}\``, one.summary] as const);
   const access = accessOf(command);
@@ -85,7 +87,7 @@ function commandPage(entry: CommandEntry, command: Command): string {
     '## Usage',
     block(usageOf(path, command)),
     ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
-    ...(Object.keys(options).length === 0 ? [] : [optionTable(options)]),
+    ...(Object.keys(shown).length === 0 ? [] : [optionTable(shown)]),
     ...(isComplete ? [] : ['Each setting in [configuration.md](../configuration.md) is an option too.']),
     'The [common options](../cli.md#common-options) come in addition.',
     ...(detail.length === 0 ? [] : [prose(detail.join('\n'))]),

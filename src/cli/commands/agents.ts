@@ -8,14 +8,15 @@ import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { defineCommand, optionalArgument, optionalList } from '../define-command.js';
-import { agentHandle, agentName, count, formatTags, formatTime } from '../format.js';
+import { agentHandle, agentName, count, formatTags, formatTime, timeCells } from '../format.js';
+import { showsWideColumns } from '../global-options.js';
 import { allAgents } from '../list-pages.js';
 import { type AgentCondition, conditionOption, meetsAny } from '../nodes/agent-conditions.js';
-import { agentDetails, agentTable } from '../nodes/agent-view.js';
+import { AGENT_COLUMNS, agentDetails, agentTable } from '../nodes/agent-view.js';
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
 import { choice, flag, text } from '../options.js';
-import { fields, type Line, lines, linesOf, type Outcome, type View } from '../outcome.js';
+import { type Column, fields, type Line, lines, linesOf, type Outcome, type View } from '../outcome.js';
 import { parseTag } from '../tag-arguments.js';
 import { watchList, watchOption } from '../watch-list.js';
 
@@ -32,6 +33,7 @@ export const listAgents = defineCommand({
     'in_sync, unmanaged) are those of approved agents.',
   ],
   access: 'viewer',
+  columns: AGENT_COLUMNS,
   options: {
     status: conditionOption,
     standing: choice('STANDING', STANDINGS, 'only agents of this standing; the same as --status STANDING'),
@@ -56,7 +58,7 @@ export const listAgents = defineCommand({
     }
     const conditions: readonly AgentCondition[] = offline ? ['offline'] : status;
     const api = await context.api();
-    const read = async ({ signal, globals }: Context): Promise<Outcome> => {
+    const read = async ({ signal, globals, clock }: Context): Promise<Outcome> => {
       const query = { status: statusOf(conditions), standing, filter, signal };
       const [all, { version }] = await Promise.all([allAgents(api, query), api.call('getStatus', { signal })]);
       const agents = all.filter((agent) => meetsAny(agent, conditions));
@@ -65,7 +67,13 @@ export const listAgents = defineCommand({
         body: agents,
         records: agents,
         names: agents.map(agentHandle),
-        view: agentTable(agents, { wide: globals.output === 'wide', version, filtered }),
+        view: agentTable(agents, {
+          wide: showsWideColumns(globals),
+          fullIds: globals.output === 'wide' || globals.arrangement?.columns != null,
+          timeOf: timeCells(clock.now(), globals),
+          version,
+          filtered,
+        }),
       };
     };
     return watch ? watchList(context, api, { read, category: 'agent' }) : read(context);
@@ -317,10 +325,13 @@ async function changeTags(
   return { body: changed, names: changed.map(agentHandle), view: changedLines(changed, tagsLine) };
 }
 
+const TAG_COLUMNS: readonly Column[] = [{ title: 'TAG', whole: true }, { title: 'VALUES' }];
+
 /** `orch tags`. */
 export const listTags = defineCommand({
   examples: ['orch tags'],
   access: 'viewer',
+  columns: TAG_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const body = await api.call('listTags', { signal: context.signal });
@@ -330,7 +341,7 @@ export const listTags = defineCommand({
       names: keys,
       view: {
         kind: 'table',
-        columns: [{ title: 'TAG', whole: true }, { title: 'VALUES' }],
+        columns: TAG_COLUMNS,
         rows: keys.map((key) => [key, (body.tags[key] ?? []).filter((value) => value !== '').join(', ')]),
         empty: 'No agent has a tag. Put one on with: orch agents tag NODE role=web',
       },

@@ -3,9 +3,10 @@ import type { Assignment } from '../../contract/assignments.js';
 import { ASSIGNMENT_MODES, type AssignmentMode } from '../../kernel/assignment-modes.js';
 import { Fault } from '../../kernel/fault.js';
 import { argument, defineCommand } from '../define-command.js';
-import { agentHandle, count, formatTime, textOrNone } from '../format.js';
+import { agentHandle, count, formatTime, type TimeCell, textOrNone, timeCells } from '../format.js';
 import { choice, list, requiredText, text } from '../options.js';
 import {
+  type Column,
   type FieldsView,
   fields,
   headed,
@@ -28,24 +29,20 @@ export const assignmentOptions = {
   mode: choice('MODE', ASSIGNMENT_MODES, 'when the orchestrator applies by itself'),
 } as const;
 
-export const assignmentTable = (assignments: readonly Assignment[], nameOf: NameOfOperator): TableView => ({
+export const assignmentTable = (
+  assignments: readonly Assignment[],
+  nameOf: NameOfOperator,
+  timeOf: TimeCell,
+): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'ASSIGNMENT', whole: true },
-    { title: 'SELECTOR' },
-    { title: 'MODULES' },
-    { title: 'MODE' },
-    { title: 'DESCRIPTION' },
-    { title: 'CREATED', wide: true },
-    { title: 'BY', wide: true },
-  ],
+  columns: ASSIGNMENT_COLUMNS,
   rows: assignments.map((assignment) => [
     assignment.name,
     assignment.selector,
     assignment.modules.join(' '),
     modeOf(assignment),
     textOrNone(assignment.description),
-    formatTime(assignment.created_at),
+    timeOf(assignment.created_at),
     nameOf(assignment.created_by),
   ]),
   empty: 'No assignments. Make one with: orch assignments create NAME -m MODULE --selector SELECTOR',
@@ -68,17 +65,32 @@ export const assignmentFields = (assignment: Assignment, nameOf: NameOfOperator)
 const modeOf = ({ mode, stopped_reason }: Assignment): Span =>
   stopped_reason === null ? mode : styled('warn', `${mode} (stopped)`);
 
+const ASSIGNMENT_COLUMNS: readonly Column[] = [
+  { title: 'ASSIGNMENT', whole: true },
+  { title: 'SELECTOR' },
+  { title: 'MODULES' },
+  { title: 'MODE' },
+  { title: 'DESCRIPTION', spare: 1 },
+  { title: 'CREATED', wide: true },
+  { title: 'BY', wide: true },
+];
+
 /** `orch assignments list`. */
 export const listAssignments = defineCommand({
   examples: ['orch assignments', 'orch assignments list -o wide'],
   access: 'viewer',
+  columns: ASSIGNMENT_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const assignments = await api.call('listAssignments', { signal: context.signal });
     return {
       body: assignments,
       names: assignments.map(({ name }) => name),
-      view: assignmentTable(assignments, await operatorNames(context, api)),
+      view: assignmentTable(
+        assignments,
+        await operatorNames(context, api),
+        timeCells(context.clock.now(), context.globals),
+      ),
     };
   },
 });

@@ -8,9 +8,9 @@ import type { QueryOf } from '../../contract/route.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
 import { argument, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { count } from '../format.js';
+import { count, type TimeCell, timeCells } from '../format.js';
 import { flag, integer, requiredText, text } from '../options.js';
-import { type Line, lines, linesOf, type Outcome, type Span, styled, type TableView } from '../outcome.js';
+import { type Column, type Line, lines, linesOf, type Outcome, type Span, styled, type TableView } from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 
 export const auditOptions = {
@@ -21,10 +21,21 @@ export const auditOptions = {
   after: text('TIME', 'only events from this time on: RFC 3339, a date, or "2h ago"'),
 } as const;
 
+const EVENT_COLUMNS: readonly Column[] = [
+  { title: 'TIME', whole: true },
+  { title: 'EVENT', whole: true },
+  { title: 'BY', spare: 1 },
+  { title: 'SUMMARY' },
+  { title: 'SEVERITY', wide: true },
+  { title: 'ABOUT', wide: true },
+  { title: 'ID', wide: true },
+];
+
 /** `orch audit list`. */
 export const listEvents = defineCommand({
   examples: ['orch audit', 'orch audit --category agent --after "2h ago"', 'orch audit --operator ada --all -o json'],
   access: 'viewer',
+  columns: EVENT_COLUMNS,
   options: {
     ...auditOptions,
     before: text('TIME', 'only events before this time'),
@@ -41,7 +52,11 @@ export const listEvents = defineCommand({
       limit: input.limit ?? (input.all ? PAGE : null),
     };
     const api = await context.api();
-    const pages = auditPages(api, { ...query, cursor: input.cursor ?? null }, context.signal);
+    const pages = auditPages(api, {
+      query: { ...query, cursor: input.cursor ?? null },
+      timeOf: timeCells(now, context.globals),
+      signal: context.signal,
+    });
     if (input.all) return pages;
     const first = await pages.next();
     if (first.done) return {};
@@ -179,7 +194,13 @@ const PAGE = 500;
 const isMore = ({ body }: Outcome): boolean =>
   typeof body === 'object' && body !== null && 'has_more' in body && body.has_more === true;
 
-async function* auditPages(api: ApiClient, query: Query, signal: AbortSignal): AsyncGenerator<Outcome, void> {
+interface AuditPages {
+  readonly query: Query;
+  readonly timeOf: TimeCell;
+  readonly signal: AbortSignal;
+}
+
+async function* auditPages(api: ApiClient, { query, timeOf, signal }: AuditPages): AsyncGenerator<Outcome, void> {
   let cursor = query.cursor ?? null;
   let titles = true;
   do {
@@ -188,7 +209,7 @@ async function* auditPages(api: ApiClient, query: Query, signal: AbortSignal): A
       readonly has_more: boolean;
       readonly next_cursor: string | null;
     } = await api.call('listAuditEvents', { query: { ...query, cursor }, signal });
-    yield { body, names: body.events.map(({ id }) => id), view: auditTable(body.events, titles) };
+    yield { body, names: body.events.map(({ id }) => id), view: auditTable(body.events, { titles, timeOf }) };
     cursor = body.has_more ? body.next_cursor : null;
     titles = false;
   } while (cursor !== null);
@@ -240,20 +261,15 @@ export const retentionOutcome = (body: { readonly retention_days: number | null 
 });
 
 /** The table of audit events. */
-export const auditTable = (events: readonly AuditEvent[], titles: boolean): TableView => ({
+export const auditTable = (
+  events: readonly AuditEvent[],
+  { titles, timeOf }: { readonly titles: boolean; readonly timeOf: TimeCell },
+): TableView => ({
   kind: 'table',
   titles,
-  columns: [
-    { title: 'TIME', whole: true },
-    { title: 'EVENT', whole: true },
-    { title: 'BY' },
-    { title: 'SUMMARY' },
-    { title: 'SEVERITY', wide: true },
-    { title: 'ABOUT', wide: true },
-    { title: 'ID', wide: true },
-  ],
+  columns: EVENT_COLUMNS,
   rows: events.map((event) => [
-    timeOf(event),
+    timeOf(Math.floor(Date.parse(event.timestamp) / 1000)),
     eventType(event),
     nameOf(event.actor),
     event.summary,
@@ -266,14 +282,14 @@ export const auditTable = (events: readonly AuditEvent[], titles: boolean): Tabl
 
 /** One line of a followed log. Its columns have fixed widths, because later events are unknown. */
 export const auditLine = (event: AuditEvent): Line => [
-  styled('dim', timeOf(event)),
+  styled('dim', timestampOf(event)),
   '  ',
   eventType(event, 24),
   `  ${nameOf(event.actor).padEnd(12)}  `,
   event.summary,
 ];
 
-const timeOf = ({ timestamp }: AuditEvent): string => timestamp.replace(/\.\d+Z$/, 'Z');
+const timestampOf = ({ timestamp }: AuditEvent): string => timestamp.replace(/\.\d+Z$/, 'Z');
 
 const nameOf = ({ name, type }: AuditEvent['actor']): string => name || type;
 

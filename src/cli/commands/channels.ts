@@ -12,10 +12,10 @@ import {
 import { Fault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { formatAge, formatTime, textOrNone } from '../format.js';
+import { formatAge, formatTime, type TimeCell, textOrNone, timeCells } from '../format.js';
 import { readList } from '../list-pages.js';
 import { choice, flagOf, integer, list, listWords, text } from '../options.js';
-import { type FieldsView, fieldsOf, lines, type Span, stack, styled, type TableView } from '../outcome.js';
+import { type Column, type FieldsView, fieldsOf, lines, type Span, stack, styled, type TableView } from '../outcome.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readTextFile } from '../text-files.js';
 
@@ -37,10 +37,20 @@ const filterOptions = {
   minSeverity: choice('SEVERITY', SEVERITIES, 'only events of this severity or a higher one [info]'),
 };
 
+const CHANNEL_COLUMNS: readonly Column[] = [
+  { title: 'CHANNEL', whole: true },
+  { title: 'TYPE', spare: 2 },
+  { title: 'SENDS TO' },
+  { title: 'RECEIVES', spare: 1 },
+  { title: 'LAST ATTEMPT' },
+  { title: 'ID', whole: true, wide: true },
+];
+
 /** `orch channels list`. */
 export const listChannels = defineCommand({
   examples: ['orch channels list'],
   access: 'viewer',
+  columns: CHANNEL_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const channels = await api.call('listChannels', { signal: context.signal });
@@ -52,11 +62,22 @@ export const listChannels = defineCommand({
 /** Deliveries shown without --limit. */
 const SHOWN = 10;
 
+const DELIVERY_COLUMNS: readonly Column[] = [
+  { title: 'STATE', whole: true },
+  { title: 'TRIES', right: true, spare: 1 },
+  { title: 'EVENT', whole: true },
+  { title: 'SUMMARY' },
+  { title: 'ANSWER' },
+  { title: 'CHANGED', spare: 2 },
+  { title: 'NEXT TRY', wide: true },
+];
+
 /** `orch channels show`. */
 export const showChannel = defineCommand({
   examples: ['orch channels show ops', 'orch channels show ops --limit 100'],
   detail: ['Secret members of the configuration are masked. Below them are the latest and pending deliveries.'],
   access: 'viewer',
+  columns: DELIVERY_COLUMNS,
   args: { channel: channelArgument },
   options: { limit: integer('N', `maximum number of deliveries, newest first [${SHOWN}]`, 1) },
   run: async (context, { channel: given, limit }) => {
@@ -78,7 +99,7 @@ export const showChannel = defineCommand({
     return {
       body: { ...channel, deliveries },
       names: [channel.id],
-      view: stack(channelFields(channel, { nameOf, now }), deliveryTable(deliveries, now)),
+      view: stack(channelFields(channel, { nameOf, now }), deliveryTable(deliveries, timeCells(now, context.globals))),
     };
   },
 });
@@ -300,14 +321,7 @@ async function readConfigFile(context: Context, file: string): Promise<Readonly<
 /** The table of channels. */
 export const channelTable = (channels: readonly Channel[], now: number): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'CHANNEL', whole: true },
-    { title: 'TYPE' },
-    { title: 'SENDS TO' },
-    { title: 'RECEIVES' },
-    { title: 'LAST ATTEMPT' },
-    { title: 'ID', whole: true, wide: true },
-  ],
+  columns: CHANNEL_COLUMNS,
   rows: channels.map((channel) => [
     channel.name,
     channel.channel_type,
@@ -338,25 +352,17 @@ export function channelFields(channel: Channel, { nameOf, now }: { nameOf: NameO
   ]);
 }
 
-export const deliveryTable = (deliveries: readonly Delivery[], now: number): TableView => ({
+export const deliveryTable = (deliveries: readonly Delivery[], timeOf: TimeCell): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'STATE', whole: true },
-    { title: 'TRIES', right: true },
-    { title: 'EVENT', whole: true },
-    { title: 'SUMMARY' },
-    { title: 'ANSWER' },
-    { title: 'CHANGED' },
-    { title: 'NEXT TRY', wide: true },
-  ],
+  columns: DELIVERY_COLUMNS,
   rows: deliveries.map((one) => [
     one.state === 'failed' ? styled('bad', one.state) : one.state,
     String(one.attempts),
     one.event_type,
     one.summary,
     textOrNone(one.error ?? one.status_code?.toString()),
-    formatAge(one.updated_at, now),
-    textOrNone(formatTime(one.next_attempt_at)),
+    timeOf(one.updated_at),
+    timeOf(one.next_attempt_at),
   ]),
   empty: 'Nothing was sent to it yet.',
 });

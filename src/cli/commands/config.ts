@@ -9,7 +9,7 @@ import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import type { Env } from '../env.js';
 import { flag } from '../options.js';
-import { fieldsOf, type TableView } from '../outcome.js';
+import { type Column, fieldsOf, type TableView } from '../outcome.js';
 import { choosePager } from '../render/pager.js';
 import { colorChoice } from '../render/paint.js';
 
@@ -21,6 +21,8 @@ interface Setting {
   readonly origin: string;
 }
 
+const SETTING_COLUMNS: readonly Column[] = [{ title: 'SETTING', whole: true }, { title: 'VALUE' }, { title: 'ORIGIN' }];
+
 /** `orch config show`. */
 export const showConfig = defineCommand({
   examples: ['orch config show', 'orch config show --origin', 'orch config show --origin --profile work'],
@@ -29,6 +31,7 @@ export const showConfig = defineCommand({
     'password of a proxy are never shown. With -o json the origins are always there.',
   ],
   access: 'local',
+  columns: SETTING_COLUMNS,
   connection: true,
   options: { origin: flag('show where each value comes from') },
   run: async (context, { origin }) => {
@@ -45,7 +48,7 @@ export const showConfig = defineCommand({
 
 const originTable = (settings: readonly Setting[]): TableView => ({
   kind: 'table',
-  columns: [{ title: 'SETTING', whole: true }, { title: 'VALUE' }, { title: 'ORIGIN' }],
+  columns: SETTING_COLUMNS,
   rows: settings.map(({ name, value, origin }) => [name, valueText(value), origin]),
   empty: 'No settings.',
 });

@@ -3,12 +3,12 @@ import type { DriftAccept, DriftedAddress, DriftSnooze } from '../../contract/dr
 import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import { argument, argumentList, defineCommand, optionalArgument, optionalList } from '../define-command.js';
-import { agentHandle, count, formatTime } from '../format.js';
+import { agentHandle, count, formatTime, type TimeCell, timeCells } from '../format.js';
 import { allAgents } from '../list-pages.js';
 import { chooseResources } from '../nodes/choose-resources.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { requiredText, text } from '../options.js';
-import { lines, linesOf, type TableView } from '../outcome.js';
+import { type Column, lines, linesOf, type TableView } from '../outcome.js';
 import { parseAhead, parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { planLines, resourceName } from '../render/plan-lines.js';
@@ -64,11 +64,21 @@ export const snoozeDrift = defineCommand({
   },
 });
 
+const EXCUSE_COLUMNS: readonly Column[] = [
+  { title: 'SNOOZE ID', whole: true },
+  { title: 'AGENT' },
+  { title: 'RESOURCES' },
+  { title: 'UNTIL', whole: true },
+  { title: 'REASON' },
+  { title: 'BY', wide: true },
+];
+
 /** `orch drift snoozes`. */
 export const listSnoozes = defineCommand({
   examples: ['orch drift snoozes', 'orch drift snoozes web-01'],
   detail: ['Lists snoozes that have not ended, and accepted drift.'],
   access: 'viewer',
+  columns: EXCUSE_COLUMNS,
   args: { node: optionalArgument('NODE', 'name, ID or beginning of the ID of an agent', 'node') },
   run: async (context, { node }) => {
     const { signal } = context;
@@ -82,6 +92,7 @@ export const listSnoozes = defineCommand({
       view: excuseTable(body, {
         nameOf: (id) => names.get(id) ?? id,
         operator: await operatorNames(context, api),
+        timeOf: timeCells(context.clock.now(), context.globals),
       }),
     };
   },
@@ -96,24 +107,18 @@ interface TableOptions {
   /** Returns an agent's name, or its ID if unknown. */
   nameOf(nodeId: string): string;
   readonly operator: NameOfOperator;
+  readonly timeOf: TimeCell;
 }
 
-const excuseTable = ({ snoozes, accepts }: Excuses, { nameOf, operator }: TableOptions): TableView => ({
+const excuseTable = ({ snoozes, accepts }: Excuses, { nameOf, operator, timeOf }: TableOptions): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'SNOOZE ID', whole: true },
-    { title: 'AGENT' },
-    { title: 'RESOURCES' },
-    { title: 'UNTIL', whole: true },
-    { title: 'REASON' },
-    { title: 'BY', wide: true },
-  ],
+  columns: EXCUSE_COLUMNS,
   rows: [
     ...snoozes.map(({ snooze_id, node_id, resources, ends_at, reason, created_by }) => [
       snooze_id,
       nameOf(node_id),
       resources === null ? 'all' : resources.map(resourceName).join(', '),
-      formatTime(ends_at),
+      timeOf(ends_at),
       reason,
       operator(created_by),
     ]),

@@ -7,7 +7,7 @@ import { DRIFT_STATUSES, type DriftDetail, type DriftRecord } from '../../contra
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { agentHandle, count, formatAge, formatTime } from '../format.js';
+import { agentHandle, count, formatTime, type TimeCell, timeCells } from '../format.js';
 import { allAgents, readList } from '../list-pages.js';
 import { localChoice, localOptions } from '../local/local-options.js';
 import { matchingAssignments } from '../modules/read-modules.js';
@@ -24,6 +24,7 @@ import { nodeArgument, optionalNodesArgument, resolveNode } from '../nodes/resol
 import { visitAgents } from '../nodes/visit-agents.js';
 import { choice, flag, integer, list, text } from '../options.js';
 import {
+  type Column,
   fieldsOf,
   lines,
   linesOf,
@@ -169,10 +170,22 @@ function checkAgents(
   });
 }
 
+const DRIFT_COLUMNS: readonly Column[] = [
+  { title: 'DRIFT ID', whole: true },
+  { title: 'AGENT' },
+  { title: 'STATUS', whole: true },
+  { title: 'DIFFERENT', right: true },
+  { title: 'OF', right: true, spare: 2 },
+  { title: 'CHECKED' },
+  { title: 'TRIGGER', spare: 1 },
+  { title: 'COMPARED WITH', wide: true },
+];
+
 /** `orch drift list`. */
 export const listDrift = defineCommand({
   examples: ['orch drift list --status drifted -l role=web', 'orch drift list --agent web-01 --watch'],
   access: 'viewer',
+  columns: DRIFT_COLUMNS,
   options: {
     agent: text('NODE', 'filter by agent', { completes: 'node' }),
     selector: listSelectorOption,
@@ -203,7 +216,7 @@ export const listDrift = defineCommand({
         names: records.map(({ drift_id }) => drift_id),
         view: driftTable(records, {
           nameOf: (id) => (one ? agentHandle(one) : (names.get(id) ?? id)),
-          now: reading.clock.now(),
+          timeOf: timeCells(reading.clock.now(), reading.globals),
           filtered: [agent, selector, status].some((given) => given !== undefined),
         }),
       };
@@ -264,28 +277,17 @@ async function nameTable({ globals, signal }: Context, api: ApiClient, wanted: b
 export interface DriftTableOptions {
   /** Returns an agent's name, or its ID if unknown. */
   nameOf(nodeId: string): string;
-  /** Unix milliseconds. */
-  readonly now: number;
+  readonly timeOf: TimeCell;
   /** True if the list was filtered, so that other records may exist. */
   readonly filtered: boolean;
 }
 
 export const driftTable = (
   records: readonly DriftRecord[],
-  { nameOf, now, filtered }: DriftTableOptions,
+  { nameOf, timeOf, filtered }: DriftTableOptions,
 ): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'DRIFT ID', whole: true },
-    { title: 'AGENT' },
-    { title: 'STATUS', whole: true },
-    { title: 'DIFFERENT', right: true },
-    { title: 'OF', right: true },
-    { title: 'CHECKED' },
-    { title: 'TRIGGER' },
-    { title: 'AT', wide: true },
-    { title: 'COMPARED WITH', wide: true },
-  ],
+  columns: DRIFT_COLUMNS,
   rows: records.map((record) => [
     record.drift_id,
     nameOf(record.node_id),
@@ -293,9 +295,8 @@ export const driftTable = (
     // Orchestrators before snoozes count none.
     String(record.summary.pending - (record.snoozed ?? 0) - (record.accepted ?? 0)),
     String(record.summary.total),
-    formatAge(record.finished_at, now),
+    timeOf(record.finished_at),
     record.trigger,
-    formatTime(record.finished_at),
     record.operation_id,
   ]),
   empty: filtered

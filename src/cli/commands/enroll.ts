@@ -6,10 +6,11 @@ import {
   TOKEN_USES,
 } from '../../contract/enrolment-tokens.js';
 import { Fault, shellWord } from '../../kernel/fault.js';
+import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { count, formatAge, formatTags, formatTime, textOrNone } from '../format.js';
+import { count, formatTags, formatTime, textOrNone, timeCells } from '../format.js';
 import { flag, integer, list, text } from '../options.js';
-import { lines, type Span, stack, styled, type TableView, type View } from '../outcome.js';
+import { type Column, lines, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { parseTag } from '../tag-arguments.js';
@@ -62,16 +63,28 @@ function requireAtMost(option: string, most: string, holds: boolean): void {
   if (!holds) throw new Fault('usage', `${option} is at most ${most}`);
 }
 
+const TOKEN_COLUMNS: readonly Column[] = [
+  { title: 'TOKEN', whole: true },
+  { title: 'STATE' },
+  { title: 'EXPIRES' },
+  { title: 'USES LEFT', right: true },
+  { title: 'APPROVES' },
+  { title: 'TAGS' },
+  { title: 'BY', spare: 1 },
+  { title: 'LAST USED', spare: 2 },
+];
+
 /** `orch enroll list`. */
 export const listTokens = defineCommand({
   examples: ['orch enroll list'],
   detail: ['The tokens themselves are not stored. Expired tokens stay in the list for a week.'],
   access: 'admin',
+  columns: TOKEN_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const tokens = await api.call('listEnrolmentTokens', { signal: context.signal });
     const nameOf = await operatorNames(context, api);
-    return { body: tokens, names: tokens.map(({ id }) => id), view: tokenTable(tokens, nameOf, context.clock.now()) };
+    return { body: tokens, names: tokens.map(({ id }) => id), view: tokenTable(tokens, nameOf, context) };
   },
 });
 
@@ -156,28 +169,19 @@ function viewOf(install: CreatedEnrolmentToken['install'], { command, curl, wget
 export const tokenTable = (
   tokens: readonly EnrolmentTokenRecord[],
   nameOf: NameOfOperator,
-  now: number,
+  { clock, globals }: Pick<Context, 'clock' | 'globals'>,
 ): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'TOKEN', whole: true },
-    { title: 'STATE' },
-    { title: 'EXPIRES' },
-    { title: 'USES LEFT', right: true },
-    { title: 'APPROVES' },
-    { title: 'TAGS' },
-    { title: 'BY' },
-    { title: 'LAST USED' },
-  ],
+  columns: TOKEN_COLUMNS,
   rows: tokens.map((token) => [
     token.id,
-    stateOf(token, now),
-    formatTime(token.expires_at),
+    stateOf(token, clock.now()),
+    timeCells(clock.now(), globals)(token.expires_at),
     `${token.uses_left} of ${token.uses}`,
     token.auto_approve ? styled('warn', 'yes') : 'no',
     textOrNone(formatTags(token.tags)),
     nameOf(token.created_by),
-    textOrNone(formatAge(token.last_used_at, now)),
+    timeCells(clock.now(), globals)(token.last_used_at),
   ]),
   empty: 'No enrolment tokens. Make one with: orch enroll create',
 });

@@ -4,7 +4,9 @@ import { defineCommand } from '../define-command.js';
 import { formatTime } from '../format.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { flag } from '../options.js';
-import { type Line, linesOf, type Span, stack, styled, type View } from '../outcome.js';
+import { type Column, type Line, linesOf, type Span, stack, styled, type View } from '../outcome.js';
+
+const FACT_COLUMNS: readonly Column[] = [{ title: 'NAME', whole: true }, { title: 'VALUE' }];
 
 export const showFacts = defineCommand({
   examples: ['orch facts web-01', 'orch facts web-01 --refresh', 'orch facts web-01 -o json'],
@@ -15,6 +17,7 @@ export const showFacts = defineCommand({
     'A fact of your own that fails keeps its last value and is marked stale.',
   ],
   access: 'viewer',
+  columns: FACT_COLUMNS,
   args: { node: nodeArgument },
   options: {
     refresh: flag('have the agent read its facts again, and run the programs that give them; needs the role operator'),
@@ -79,7 +82,7 @@ function viewOf(facts: AgentFactsAnswer, rows: readonly FactRow[]): View {
   const problems = problemLines(facts);
   const table: View = {
     kind: 'table',
-    columns: [{ title: 'NAME', whole: true }, { title: 'VALUE' }],
+    columns: FACT_COLUMNS,
     rows: rows.map(({ name, value, style }): readonly Span[] => [
       name,
       style === undefined ? value : styled(style, value),

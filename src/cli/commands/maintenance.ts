@@ -6,9 +6,18 @@ import { toSeconds } from '../../kernel/clock.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, optionalArgument } from '../define-command.js';
-import { formatDuration, formatTime } from '../format.js';
+import { formatDuration, formatTime, type TimeCell, timeCells } from '../format.js';
 import { flag, list, requiredText, text } from '../options.js';
-import { type FieldsView, fields, lines, type Outcome, type Span, styled, type TableView } from '../outcome.js';
+import {
+  type Column,
+  type FieldsView,
+  fields,
+  lines,
+  type Outcome,
+  type Span,
+  styled,
+  type TableView,
+} from '../outcome.js';
 import { parseAhead, parseDuration } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 
@@ -106,15 +115,30 @@ export const scheduleMaintenance = defineCommand({
   },
 });
 
+const WINDOW_COLUMNS: readonly Column[] = [
+  { title: 'ID', whole: true },
+  { title: 'STATUS' },
+  { title: 'FROM' },
+  { title: 'UNTIL' },
+  { title: 'EFFECT' },
+  { title: 'BY', spare: 1 },
+  { title: 'REASON' },
+];
+
 /** `orch maintenance list`. */
 export const listWindows = defineCommand({
   examples: ['orch maintenance list', 'orch maintenance'],
   access: 'viewer',
+  columns: WINDOW_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const windows = await api.call('listMaintenanceWindows', { signal: context.signal });
     const nameOf = await operatorNames(context, api);
-    return { body: windows, names: windows.map(({ id }) => id), view: windowTable(windows, nameOf) };
+    return {
+      body: windows,
+      names: windows.map(({ id }) => id),
+      view: windowTable(windows, nameOf, timeCells(context.clock.now(), context.globals)),
+    };
   },
 });
 
@@ -228,22 +252,18 @@ async function onlyActive(api: ApiClient, signal: AbortSignal): Promise<Maintena
 }
 
 /** The table of maintenance windows. */
-export const windowTable = (windows: readonly MaintenanceWindow[], nameOf: NameOfOperator): TableView => ({
+export const windowTable = (
+  windows: readonly MaintenanceWindow[],
+  nameOf: NameOfOperator,
+  timeOf: TimeCell,
+): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'ID', whole: true },
-    { title: 'STATUS' },
-    { title: 'FROM' },
-    { title: 'UNTIL' },
-    { title: 'EFFECT' },
-    { title: 'BY' },
-    { title: 'REASON' },
-  ],
+  columns: WINDOW_COLUMNS,
   rows: windows.map((window) => [
     window.id,
     statusOf(window),
-    formatTime(window.starts_at),
-    formatTime(window.ends_at),
+    timeOf(window.starts_at),
+    timeOf(window.ends_at),
     effectOf(window),
     nameOf(window.created_by),
     window.reason,

@@ -7,12 +7,30 @@ import { Fault } from '../../kernel/fault.js';
 import type { MetricsSample } from '../../kernel/schema.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
-import { agentHandle, formatAge, formatBytes, formatDuration, formatTime } from '../format.js';
+import {
+  agentHandle,
+  formatAge,
+  formatBytes,
+  formatDuration,
+  formatTime,
+  type TimeCell,
+  timeCells,
+} from '../format.js';
 import { nextCursor } from '../list-pages.js';
 import { isSelection, readEach, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
 import { choice, flag, text } from '../options.js';
-import { fields, headed, type Line, lines, type Outcome, styled, type TableView, type View } from '../outcome.js';
+import {
+  type Column,
+  fields,
+  headed,
+  type Line,
+  lines,
+  type Outcome,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
 import { parseWhen } from '../parse-time.js';
 import { bar, percent, percentOf, sparkline } from '../render/chart.js';
 import { addMeasurements, fleetBody, readFleet, SORTS, sortFleet } from '../top/fleet.js';
@@ -20,6 +38,15 @@ import { snapshotView } from '../top/fleet-view.js';
 
 /** Poll interval of `--watch` in milliseconds. The orchestrator measures at its own interval. */
 const WATCH_EVERY = 2_000;
+
+const METRICS_COLUMNS: readonly Column[] = [
+  { title: 'AGENT', whole: true },
+  { title: 'CPU', right: true, whole: true },
+  { title: 'MEMORY', right: true, whole: true },
+  { title: 'DISK', right: true, whole: true },
+  { title: 'UPTIME' },
+  { title: 'MEASURED' },
+];
 
 /** `orch metrics`: the measurements of an agent. */
 export const showMetrics = defineCommand({
@@ -31,6 +58,7 @@ export const showMetrics = defineCommand({
   ],
   detail: ['Shows the latest measurement: processors, memory, disk, uptime. --history shows earlier ones.'],
   access: 'viewer',
+  columns: METRICS_COLUMNS,
   args: { nodes: optionalNodesArgument },
   options: {
     ...selectionOptions,
@@ -73,7 +101,7 @@ async function showLatest(context: Context, api: ApiClient, agents: readonly Age
   return {
     body: rows.map(({ agent: { node_id, name }, sample }) => ({ node_id, name, sample })),
     names: agents.map(agentHandle),
-    view: latestTable(rows, clock.now()),
+    view: latestTable(rows, timeCells(clock.now(), context.globals)),
   };
 }
 
@@ -82,23 +110,16 @@ interface LatestMetrics {
   readonly sample: MetricsSample | null;
 }
 
-const latestTable = (rows: readonly LatestMetrics[], now: number): TableView => ({
+const latestTable = (rows: readonly LatestMetrics[], timeOf: TimeCell): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'AGENT', whole: true },
-    { title: 'CPU', right: true, whole: true },
-    { title: 'MEMORY', right: true, whole: true },
-    { title: 'DISK', right: true, whole: true },
-    { title: 'UPTIME' },
-    { title: 'MEASURED' },
-  ],
+  columns: METRICS_COLUMNS,
   rows: rows.map(({ agent, sample }) => [
     agentHandle(agent),
     percentText(sample?.cpu_usage ?? null),
     percentText(sample === null ? null : percentOf(sample.memory_used, sample.memory_total)),
     percentText(sample === null ? null : percentOf(sample.disk_used, sample.disk_total)),
-    sample?.uptime == null ? '-' : formatDuration(sample.uptime),
-    sample === null ? '-' : formatAge(sample.collected_at, now),
+    sample?.uptime == null ? '-' : { text: formatDuration(sample.uptime), order: sample.uptime },
+    timeOf(sample?.collected_at ?? null),
   ]),
   empty: 'No agent is selected.',
 });

@@ -1,27 +1,31 @@
 /** The commands of `orch module` about uploaded modules, and its JSON Schema. */
 
 import { argument, defineCommand } from '../define-command.js';
-import { formatTime } from '../format.js';
+import { formatTime, timeCells } from '../format.js';
 import { integer, text } from '../options.js';
-import { fields, lines, linesOf, stack, textLines } from '../outcome.js';
+import { type Column, fields, lines, linesOf, stack, textLines } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { createFile } from '../text-files.js';
+
+const MODULE_COLUMNS: readonly Column[] = [{ title: 'MODULE', whole: true }, { title: 'UPLOADED' }, { title: 'BY' }];
 
 /** `orch module list`. */
 export const listModules = defineCommand({
   examples: ['orch module list'],
   access: 'viewer',
+  columns: MODULE_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const modules = await api.call('listModules', { signal: context.signal });
     const nameOf = await operatorNames(context, api);
+    const timeOf = timeCells(context.clock.now(), context.globals);
     return {
       body: modules,
       names: modules.map(({ name }) => name),
       view: {
         kind: 'table',
-        columns: [{ title: 'MODULE', whole: true }, { title: 'UPLOADED' }, { title: 'BY' }],
-        rows: modules.map(({ name, uploaded_at, uploaded_by }) => [name, formatTime(uploaded_at), nameOf(uploaded_by)]),
+        columns: MODULE_COLUMNS,
+        rows: modules.map(({ name, uploaded_at, uploaded_by }) => [name, timeOf(uploaded_at), nameOf(uploaded_by)]),
         empty: 'No modules. Publish one with: orch module publish FILE',
       },
     };
@@ -56,6 +60,13 @@ export const showModule = defineCommand({
   },
 });
 
+const REVISION_COLUMNS: readonly Column[] = [
+  { title: 'REVISION', right: true },
+  { title: 'UPLOADED' },
+  { title: 'BY' },
+  { title: 'SHA-256', whole: true, spare: 1 },
+];
+
 /** `orch module revisions`. */
 export const listRevisions = defineCommand({
   examples: ['orch module revisions nginx'],
@@ -63,25 +74,22 @@ export const listRevisions = defineCommand({
     'The newest revision is the current one. The last 50 are kept; orch module show and diff accept --revision N.',
   ],
   access: 'viewer',
+  columns: REVISION_COLUMNS,
   args: { name: argument('MODULE', 'name of the module', 'module') },
   run: async (context, { name }) => {
     const api = await context.api();
     const body = await api.call('listModuleRevisions', { params: { name }, signal: context.signal });
     const nameOf = await operatorNames(context, api);
+    const timeOf = timeCells(context.clock.now(), context.globals);
     return {
       body,
       names: body.revisions.map(({ revision }) => String(revision)),
       view: {
         kind: 'table',
-        columns: [
-          { title: 'REVISION', right: true },
-          { title: 'UPLOADED' },
-          { title: 'BY' },
-          { title: 'SHA-256', whole: true },
-        ],
+        columns: REVISION_COLUMNS,
         rows: body.revisions.map(({ revision, uploaded_at, uploaded_by, sha256 }) => [
           String(revision),
-          formatTime(uploaded_at),
+          timeOf(uploaded_at),
           nameOf(uploaded_by),
           sha256.slice(0, 12),
         ]),

@@ -2,17 +2,27 @@
 import type { Notification } from '../../contract/notifications.js';
 import type { Context } from '../context.js';
 import { argumentList, defineCommand } from '../define-command.js';
-import { count, formatTime } from '../format.js';
+import { count, type TimeCell, timeCells } from '../format.js';
 import { readList } from '../list-pages.js';
 import { flag, integer } from '../options.js';
-import { lines, type Outcome, type Span, styled, type TableView } from '../outcome.js';
+import { type Column, lines, type Outcome, type Span, styled, type TableView } from '../outcome.js';
 import { watchList, watchOption } from '../watch-list.js';
+
+const NOTIFICATION_COLUMNS: readonly Column[] = [
+  { title: '' },
+  { title: 'TIME', whole: true },
+  { title: 'EVENT', whole: true },
+  { title: 'SUMMARY' },
+  { title: 'SEVERITY', wide: true },
+  { title: 'ID', whole: true, spare: 1 },
+];
 
 /** `orch notifications list`. */
 export const listNotifications = defineCommand({
   examples: ['orch notifications', 'orch notifications --unread --watch'],
   detail: ['Lists alerts, newest first. Each operator has separate read marks.'],
   access: 'viewer',
+  columns: NOTIFICATION_COLUMNS,
   options: {
     unread: flag('only unread notifications'),
     limit: integer('N', 'maximum number [50]', 1),
@@ -34,7 +44,10 @@ export const listNotifications = defineCommand({
         body: { ...first, notifications },
         records: notifications,
         names: notifications.map(({ id }) => id),
-        view: notificationTable(notifications, unread),
+        view: notificationTable(notifications, {
+          unreadOnly: unread,
+          timeOf: timeCells(reading.clock.now(), reading.globals),
+        }),
       };
     };
     return watch ? watchList(context, api, { read, category: null }) : read(context);
@@ -66,19 +79,15 @@ export const readAllNotifications = defineCommand({
   },
 });
 
-const notificationTable = (notifications: readonly Notification[], unreadOnly: boolean): TableView => ({
+const notificationTable = (
+  notifications: readonly Notification[],
+  { unreadOnly, timeOf }: { readonly unreadOnly: boolean; readonly timeOf: TimeCell },
+): TableView => ({
   kind: 'table',
-  columns: [
-    { title: '' },
-    { title: 'TIME', whole: true },
-    { title: 'EVENT', whole: true },
-    { title: 'SUMMARY' },
-    { title: 'SEVERITY', wide: true },
-    { title: 'ID', whole: true },
-  ],
+  columns: NOTIFICATION_COLUMNS,
   rows: notifications.map((one) => [
     one.read ? ' ' : styled('strong', '*'),
-    formatTime(Math.floor(one.timestamp_ms / 1000)),
+    timeOf(Math.floor(one.timestamp_ms / 1000)),
     eventType(one),
     one.summary,
     one.severity,

@@ -11,9 +11,9 @@ import { Fault } from '../../kernel/fault.js';
 import { nearest } from '../../language/nearest.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { formatTime, textOrNone } from '../format.js';
+import { formatTime, type TimeCell, timeCells } from '../format.js';
 import { choice, flag, requiredText, text } from '../options.js';
-import { type FieldsView, fields, fieldsOf, lines, stack, type TableView } from '../outcome.js';
+import { type Column, type FieldsView, fields, fieldsOf, lines, stack, type TableView } from '../outcome.js';
 import { readPublicKey } from '../read-public-key.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readInlineOrFile } from '../text-files.js';
@@ -92,10 +92,21 @@ export const addOperator = defineCommand({
   },
 });
 
+const OPERATOR_COLUMNS: readonly Column[] = [
+  { title: 'USERNAME', whole: true },
+  { title: 'ROLE' },
+  { title: 'OPERATOR ID', whole: true, spare: 1 },
+  { title: 'ADDED' },
+  { title: 'REMOVED' },
+  { title: 'ADDED BY', wide: true },
+  { title: 'PUBLIC KEY', wide: true },
+];
+
 /** `orch operator list`. */
 export const listOperators = defineCommand({
   examples: ['orch operator list'],
   access: 'viewer',
+  columns: OPERATOR_COLUMNS,
   options: { includeRemoved: flag('include removed operators') },
   run: async (context, { includeRemoved }) => {
     const api = await context.api();
@@ -106,7 +117,11 @@ export const listOperators = defineCommand({
     return {
       body: operators,
       names: operators.map(({ username }) => username),
-      view: operatorTable(operators, await operatorNames(context, api)),
+      view: operatorTable(
+        operators,
+        await operatorNames(context, api),
+        timeCells(context.clock.now(), context.globals),
+      ),
     };
   },
 });
@@ -214,23 +229,15 @@ const listOf = (operators: readonly Operator[]): string =>
   operators.map(({ operator_id, username }) => `  ${operator_id}  ${username}`).join('\n');
 
 /** The table of operators. */
-export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOperator): TableView => ({
+export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOperator, timeOf: TimeCell): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'USERNAME', whole: true },
-    { title: 'ROLE' },
-    { title: 'OPERATOR ID', whole: true },
-    { title: 'ADDED' },
-    { title: 'REMOVED' },
-    { title: 'ADDED BY', wide: true },
-    { title: 'PUBLIC KEY', wide: true },
-  ],
+  columns: OPERATOR_COLUMNS,
   rows: operators.map((operator) => [
     operator.username,
     operator.role,
     operator.operator_id,
-    formatTime(operator.added_at),
-    textOrNone(formatTime(operator.removed_at)),
+    timeOf(operator.added_at),
+    timeOf(operator.removed_at),
     nameOf(operator.added_by),
     operator.public_key,
   ]),

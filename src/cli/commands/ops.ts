@@ -5,12 +5,13 @@ import { Fault } from '../../kernel/fault.js';
 import type { ResourceResult } from '../../resources/result.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, optionalArgument } from '../define-command.js';
-import { formatAge, formatDuration, formatTime, textOrNone } from '../format.js';
+import { formatDuration, formatTime, type TimeCell, textOrNone, timeCells, tookCell } from '../format.js';
 import { oneOffFields } from '../modules/one-off-values.js';
 import { filterOf, listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { resolveNode } from '../nodes/resolve-node.js';
 import { choice, integer, text } from '../options.js';
 import {
+  type Column,
   fieldsOf,
   headed,
   lines,
@@ -50,10 +51,25 @@ const isStatus = (word: string): word is Operation['status'] => Object.hasOwn(st
 
 export const RUN_STATUSES: readonly Operation['status'][] = Object.keys(statuses).filter(isStatus);
 
+const OPERATION_COLUMNS: readonly Column[] = [
+  { title: 'OPERATION ID', whole: true },
+  { title: 'AGENT' },
+  { title: 'STATUS', whole: true },
+  { title: 'CHANGED', right: true, whole: true, spare: 1 },
+  { title: 'FAILED', right: true, whole: true, spare: 2 },
+  { title: 'STARTED' },
+  { title: 'MODULES' },
+  { title: 'TOOK', wide: true },
+  { title: 'BY', wide: true },
+  { title: 'ROLLOUT', wide: true },
+  { title: 'ERROR', wide: true },
+];
+
 /** `orch ops list`. */
 export const listOperations = defineCommand({
   examples: ['orch ops', 'orch ops --agent web-01 --status failed', 'orch ops -l role=web --watch'],
   access: 'viewer',
+  columns: OPERATION_COLUMNS,
   options: {
     agent: text('NODE', 'filter by agent', { completes: 'node' }),
     selector: listSelectorOption,
@@ -82,7 +98,7 @@ export const listOperations = defineCommand({
         names: body.operations.map(({ operation_id }) => operation_id),
         view: operationTable(body.operations, {
           nameOf: await operatorNames(reading, api),
-          now: reading.clock.now(),
+          timeOf: timeCells(reading.clock.now(), reading.globals),
           filtered: [agent, selector, status, rollout, offset].some((given) => given !== undefined),
         }),
       };
@@ -213,41 +229,26 @@ const outputView = (name: string, output: Output | undefined): readonly View[] =
 /** Options of the table of operations. */
 export interface OperationViewOptions {
   readonly nameOf: NameOfOperator;
-  /** Unix milliseconds. */
-  readonly now: number;
+  readonly timeOf: TimeCell;
   /** True if the list was filtered, so that other operations may exist. */
   readonly filtered: boolean;
 }
 
 export const operationTable = (
   operations: readonly Operation[],
-  { nameOf, now, filtered }: OperationViewOptions,
+  { nameOf, timeOf, filtered }: OperationViewOptions,
 ): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'OPERATION ID', whole: true },
-    { title: 'AGENT' },
-    { title: 'STATUS', whole: true },
-    { title: 'CHANGED', right: true, whole: true },
-    { title: 'FAILED', right: true, whole: true },
-    { title: 'STARTED' },
-    { title: 'MODULES' },
-    { title: 'AT', wide: true },
-    { title: 'TOOK', wide: true },
-    { title: 'BY', wide: true },
-    { title: 'ROLLOUT', wide: true },
-    { title: 'ERROR', wide: true },
-  ],
+  columns: OPERATION_COLUMNS,
   rows: operations.map((operation) => [
     operation.operation_id,
     operation.node_name ?? operation.node_id,
     operationStatus(operation.status),
     String(operation.summary.changed),
     String(operation.summary.failed),
-    formatAge(operation.started_at, now),
+    timeOf(operation.started_at),
     textOrNone(operation.modules.join(' ')),
-    formatTime(operation.started_at),
-    textOrNone(durationOf(operation)),
+    tookCell(operation),
     nameOf(operation.requested_by),
     textOrNone(operation.rollout_id),
     textOrNone(operation.error?.message),
@@ -287,6 +288,3 @@ export function operationStatus(status: Operation['status']): Span {
   if (status === 'queued' || status === 'running') return styled('accent', status);
   return styled(status === 'cancelled' ? 'warn' : 'bad', status);
 }
-
-const durationOf = ({ started_at, finished_at }: Operation): string | null =>
-  finished_at === null ? null : formatDuration(Math.max(0, finished_at - started_at));

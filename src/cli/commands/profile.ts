@@ -19,7 +19,7 @@ import { argument, defineCommand } from '../define-command.js';
 import { textOrNone } from '../format.js';
 import type { Globals } from '../global-options.js';
 import { choice, flag } from '../options.js';
-import { type FieldsView, fieldsOf, lines, type Span, stack, styled } from '../outcome.js';
+import { type Column, type FieldsView, fieldsOf, lines, type Span, stack, styled } from '../outcome.js';
 
 export const profileOptions = {
   allowPlainHttp: flag('speak plain HTTP to hosts beyond loopback'),
@@ -86,10 +86,19 @@ export const updateProfile = defineCommand({
   },
 });
 
+const PROFILE_COLUMNS: readonly Column[] = [
+  { title: '' },
+  { title: 'NAME', whole: true },
+  { title: 'URL' },
+  { title: 'CERTIFICATE', spare: 1 },
+  { title: 'KEY FILE', spare: 2 },
+];
+
 /** `orch profile list`. */
 export const listProfiles = defineCommand({
   examples: ['orch profile list'],
   access: 'local',
+  columns: PROFILE_COLUMNS,
   run: async ({ env }) => {
     const profiles = await loadProfiles(profilesPath(env));
     const names = Object.keys(profiles.byName).sort();
@@ -98,13 +107,7 @@ export const listProfiles = defineCommand({
       names,
       view: {
         kind: 'table',
-        columns: [
-          { title: '' },
-          { title: 'NAME', whole: true },
-          { title: 'URL' },
-          { title: 'CERTIFICATE' },
-          { title: 'KEY FILE' },
-        ],
+        columns: PROFILE_COLUMNS,
         rows: names.map((name) => {
           const profile = profiles.byName[name];
           const trust = profile?.tls_fingerprint ?? profile?.ca;

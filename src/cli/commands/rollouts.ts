@@ -2,7 +2,7 @@
 import type { RolloutRecord } from '../../contract/rollouts.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { count } from '../format.js';
+import { count, timeCells } from '../format.js';
 import { choice, integer, text } from '../options.js';
 import { type Line, lines, linesOf, type Outcome } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
@@ -15,7 +15,7 @@ import {
   rolloutSentence,
   rolloutSubject,
 } from '../runs/rollout-record.js';
-import { rolloutDetails, rolloutTable } from '../runs/rollout-view.js';
+import { ROLLOUT_COLUMNS, rolloutDetails, rolloutTable } from '../runs/rollout-view.js';
 import { watchList, watchOption } from '../watch-list.js';
 
 const rolloutArgument = argument('ID', 'rollout ID, as "orch rollouts" shows it', 'rollout');
@@ -30,6 +30,7 @@ export const listRollouts = defineCommand({
   ],
   detail: ['DONE is the number of agents that succeeded, of all agents. Plans are not listed.'],
   access: 'viewer',
+  columns: ROLLOUT_COLUMNS,
   options: {
     state: choice('STATE', ROLLOUT_STATES, 'in this state'),
     assignment: text('ASSIGNMENT', 'filter by assignment', { completes: 'assignment' }),
@@ -55,7 +56,7 @@ export const listRollouts = defineCommand({
         names: body.rollouts.map(({ rollout_id }) => rollout_id),
         view: rolloutTable(body.rollouts, {
           nameOf: await operatorNames(reading, api),
-          now: reading.clock.now(),
+          timeOf: timeCells(reading.clock.now(), reading.globals),
           filtered: [state, assignment, offset].some((given) => given !== undefined),
         }),
       };

@@ -4,10 +4,10 @@ import type { NewRestriction, Secret, SecretUsage } from '../../contract/secrets
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand, optionalArgument } from '../define-command.js';
-import { count, textOrNone } from '../format.js';
+import { count, type TimeCell, textOrNone, timeCells } from '../format.js';
 import { resolveNodes } from '../nodes/resolve-node.js';
 import { flag, text } from '../options.js';
-import { type FieldsView, fields, lines, stack, type TableView } from '../outcome.js';
+import { type Column, type FieldsView, fields, lines, stack, type TableView } from '../outcome.js';
 import { parseAhead } from '../parse-time.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readTextFile } from '../text-files.js';
@@ -74,15 +74,29 @@ export const setSecret = defineCommand({
   },
 });
 
+const SECRET_COLUMNS: readonly Column[] = [
+  { title: 'SECRET', whole: true },
+  { title: 'EXPIRES' },
+  { title: 'ONLY FOR' },
+  { title: 'UPDATED', spare: 2 },
+  { title: 'BY', spare: 1 },
+  { title: 'DESCRIPTION' },
+];
+
 /** `orch secrets list`. */
 export const listSecrets = defineCommand({
   examples: ['orch secrets list'],
   access: 'viewer',
+  columns: SECRET_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const secrets = await api.call('listSecrets', { signal: context.signal });
     const nameOf = await operatorNames(context, api);
-    return { body: secrets, names: secrets.map(({ name }) => name), view: secretTable(secrets, nameOf) };
+    return {
+      body: secrets,
+      names: secrets.map(({ name }) => name),
+      view: secretTable(secrets, nameOf, timeCells(context.clock.now(), context.globals)),
+    };
   },
 });
 
@@ -201,21 +215,14 @@ function fromFile(context: Context, file: string): string {
 }
 
 /** The table of secrets, without their values. */
-export const secretTable = (secrets: readonly Secret[], nameOf: NameOfOperator): TableView => ({
+export const secretTable = (secrets: readonly Secret[], nameOf: NameOfOperator, timeOf: TimeCell): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'SECRET', whole: true },
-    { title: 'EXPIRES' },
-    { title: 'ONLY FOR' },
-    { title: 'UPDATED' },
-    { title: 'BY' },
-    { title: 'DESCRIPTION' },
-  ],
+  columns: SECRET_COLUMNS,
   rows: secrets.map((secret) => [
     secret.name,
-    textOrNone(shortTime(secret.expires_at)),
+    timeOf(secondsOf(secret.expires_at)),
     textOrNone(restrictionText(secret.restriction)),
-    shortTime(secret.updated_at),
+    timeOf(secondsOf(secret.updated_at)),
     nameOf(secret.updated_by),
     textOrNone(secret.description),
   ]),
@@ -254,4 +261,7 @@ function restrictionText(restriction: Secret['restriction']): string {
 }
 
 /** Removes the milliseconds of a timestamp. */
+const secondsOf = (timestamp: string | null): number | null =>
+  timestamp === null ? null : Math.floor(Date.parse(timestamp) / 1000);
+
 const shortTime = (timestamp: string | null): string => (timestamp ?? '').replace(/\.\d{3}Z$/, 'Z');

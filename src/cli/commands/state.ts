@@ -11,7 +11,7 @@ import type { AgentFacts } from '../../language/evaluate.js';
 import type { GivenValues } from '../../language/inputs/choose.js';
 import type { Context } from '../context.js';
 import { defineCommand, optionalList } from '../define-command.js';
-import { agentHandle, formatTime } from '../format.js';
+import { agentHandle, formatTime, type TimeCell, timeCells } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
 import { inputsNamed, inputsView } from '../modules/explain-inputs.js';
 import { oneOffFields } from '../modules/one-off-values.js';
@@ -29,6 +29,7 @@ import { isSelection, readEach, requireSelection, selectAgents, selectionOptions
 import { optionalNodeArgument, optionalNodesArgument } from '../nodes/resolve-node.js';
 import { list } from '../options.js';
 import {
+  type Column,
   fields,
   fieldsOf,
   headed,
@@ -42,16 +43,26 @@ import {
 } from '../outcome.js';
 import { trialText } from '../render/standing.js';
 
+const RESOURCE_COLUMNS: readonly Column[] = [
+  { title: 'MODULE' },
+  { title: 'KIND' },
+  { title: 'IDENTITY' },
+  { title: 'ORIGIN', spare: 1 },
+  { title: 'APPLIED', spare: 2 },
+  { title: 'OPERATION', wide: true },
+];
+
 /** `orch state`: the believed state of an agent. */
 export const showState = defineCommand({
   examples: ['orch state web-01', 'orch state -l role=web'],
   detail: ['Of several agents, -o json gives a list.'],
   access: 'viewer',
+  columns: RESOURCE_COLUMNS,
   args: { nodes: optionalNodesArgument },
   options: selectionOptions,
   run: async (context, selection) => {
     requireSelection(selection, 'state');
-    const { signal } = context;
+    const { signal, clock, globals } = context;
     const api = await context.api();
     const agents = await selectAgents(api, selection, context);
     const states = await readEach(agents, async (agent) => ({
@@ -63,7 +74,9 @@ export const showState = defineCommand({
     return {
       body: isOne ? first.state : states.map(({ state }) => state),
       names: states.flatMap(({ state }) => state.applied.map(({ kind, identity }) => `${kind} ${identity}`)),
-      view: stackOf(states.map(({ agent, state }) => stateView(state, agentHandle(agent)))),
+      view: stackOf(
+        states.map(({ agent, state }) => stateView(state, agentHandle(agent), timeCells(clock.now(), globals))),
+      ),
     };
   },
 });
@@ -71,7 +84,7 @@ export const showState = defineCommand({
 const trialFields = ({ trial }: State, name: string): readonly (readonly [string, string])[] =>
   trial == null ? [] : [['Standing', `on trial: ${trialText(trial, name)}`]];
 
-const stateView = (state: State, name: string): View =>
+const stateView = (state: State, name: string, timeOf: TimeCell): View =>
   stack(
     fields(
       ['Agent', name],
@@ -79,27 +92,20 @@ const stateView = (state: State, name: string): View =>
       ...oneOffFields(state),
       ...trialFields(state, name),
     ),
-    appliedTable(state.applied),
+    appliedTable(state.applied, timeOf),
     listed('Removed by the next apply', state.pending_removals),
     listed('Wanted, but never applied', state.unapplied),
   );
 
-const appliedTable = (applied: State['applied']): TableView => ({
+const appliedTable = (applied: State['applied'], timeOf: TimeCell): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'MODULE' },
-    { title: 'KIND' },
-    { title: 'IDENTITY' },
-    { title: 'ORIGIN' },
-    { title: 'APPLIED' },
-    { title: 'OPERATION', wide: true },
-  ],
+  columns: RESOURCE_COLUMNS,
   rows: applied.map((resource) => [
     resource.module,
     resource.kind,
     resource.identity,
     resource.origin,
-    formatTime(resource.applied_at),
+    timeOf(resource.applied_at),
     resource.operation_id,
   ]),
   empty: 'Nothing is managed on it.',

@@ -18,7 +18,7 @@ import { terminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { count } from '../format.js';
+import { count, timeCells } from '../format.js';
 import { allAgents, hasNext } from '../list-pages.js';
 import { listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
@@ -32,7 +32,13 @@ import {
   sessionSettings,
   sizeOf,
 } from '../terminal/session-options.js';
-import { sessionDetails, sessionLabel, sessionStatus, sessionTable } from '../terminal/session-view.js';
+import {
+  SESSION_COLUMNS,
+  sessionDetails,
+  sessionLabel,
+  sessionStatus,
+  sessionTable,
+} from '../terminal/session-view.js';
 import { watchList, watchOption } from '../watch-list.js';
 
 /** Shortest accepted prefix of a session ID. */
@@ -156,6 +162,7 @@ export const listTerminals = defineCommand({
   examples: ['orch term list', 'orch term list --all --node web-01', 'orch term list --operator ada --watch'],
   detail: ['Lists open sessions with their writer and viewers; with --all also ended ones.'],
   access: 'operator',
+  columns: SESSION_COLUMNS,
   options: {
     all: flag('include ended sessions'),
     status: choice('STATUS', TERMINAL_STATUSES, 'filter by status [active]'),
@@ -189,7 +196,7 @@ export const listTerminals = defineCommand({
         body: sessions,
         records: sessions,
         names: sessions.map(({ session_id }) => session_id),
-        view: sessionTable(sessions, clock.now(), empty),
+        view: sessionTable(sessions, timeCells(clock.now(), reading.globals), empty),
       };
     };
     return watch ? watchList(context, api, { read, category: 'terminal' }) : read(context);

@@ -5,44 +5,48 @@ import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
-import { count, formatTime } from '../format.js';
+import { count, formatTime, timeCells } from '../format.js';
 import { type Compared, comparedLines, compareWith } from '../modules/compare-files.js';
 import { allowAutomaticOption, consentToReach, reachLines, requireAllowed } from '../modules/reach.js';
 import { diagnosticLines, refuseInvalid, summarizeErrors } from '../modules/read-modules.js';
 import { checkValuesFile, refuseDoubles, splitPaths, type ValuesFile } from '../modules/value-files.js';
 import { valueReachOf } from '../modules/value-reach.js';
 import { integer } from '../options.js';
-import { fields, lines, linesOf, stack, stackOf, styled, textLines, type View } from '../outcome.js';
+import { type Column, fields, lines, linesOf, stack, stackOf, styled, textLines, type View } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { plainText } from '../render/paint.js';
 import { readTextFile } from '../text-files.js';
 
 const nameArgument = argument('SET', 'name of the value set', 'values');
 
+const SET_COLUMNS: readonly Column[] = [
+  { title: 'SET', whole: true },
+  { title: 'REVISION', right: true },
+  { title: 'UPLOADED' },
+  { title: 'BY', spare: 1 },
+  { title: 'MODULES' },
+];
+
 /** `orch values list`. */
 export const listValueSets = defineCommand({
   examples: ['orch values list'],
   access: 'viewer',
+  columns: SET_COLUMNS,
   run: async (context) => {
     const api = await context.api();
     const sets = await api.call('listValueSets', { signal: context.signal });
     const nameOf = await operatorNames(context, api);
+    const timeOf = timeCells(context.clock.now(), context.globals);
     return {
       body: sets,
       names: sets.map(({ name }) => name),
       view: {
         kind: 'table',
-        columns: [
-          { title: 'SET', whole: true },
-          { title: 'REVISION', right: true },
-          { title: 'UPLOADED' },
-          { title: 'BY' },
-          { title: 'MODULES' },
-        ],
+        columns: SET_COLUMNS,
         rows: sets.map(({ name, revision, uploaded_at, uploaded_by, modules }) => [
           name,
           String(revision),
-          formatTime(uploaded_at),
+          timeOf(uploaded_at),
           nameOf(uploaded_by),
           modules.join(', '),
         ]),
@@ -79,6 +83,13 @@ export const showValueSet = defineCommand({
   },
 });
 
+const REVISION_COLUMNS: readonly Column[] = [
+  { title: 'REVISION', right: true },
+  { title: 'UPLOADED' },
+  { title: 'BY' },
+  { title: 'SHA-256', whole: true, spare: 1 },
+];
+
 /** `orch values revisions`. */
 export const listValueRevisions = defineCommand({
   examples: ['orch values revisions prod'],
@@ -87,25 +98,22 @@ export const listValueRevisions = defineCommand({
     'show and diff accept --revision N.',
   ],
   access: 'viewer',
+  columns: REVISION_COLUMNS,
   args: { name: nameArgument },
   run: async (context, { name }) => {
     const api = await context.api();
     const body = await api.call('listValueSetRevisions', { params: { name }, signal: context.signal });
     const nameOf = await operatorNames(context, api);
+    const timeOf = timeCells(context.clock.now(), context.globals);
     return {
       body,
       names: body.revisions.map(({ revision }) => String(revision)),
       view: {
         kind: 'table',
-        columns: [
-          { title: 'REVISION', right: true },
-          { title: 'UPLOADED' },
-          { title: 'BY' },
-          { title: 'SHA-256', whole: true },
-        ],
+        columns: REVISION_COLUMNS,
         rows: body.revisions.map(({ revision, uploaded_at, uploaded_by, sha256 }) => [
           String(revision),
-          formatTime(uploaded_at),
+          timeOf(uploaded_at),
           nameOf(uploaded_by),
           sha256 === null ? styled('warn', 'removed') : sha256.slice(0, 12),
         ]),

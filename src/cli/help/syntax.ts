@@ -3,6 +3,7 @@ import type { Argument, Command } from '../define-command.js';
 import { CONSENT_OPTIONS, optionsBeside } from '../global-options.js';
 import { flagOf, type Option, type Options } from '../options.js';
 import { argumentSyntax } from '../parse-input.js';
+import { tableOptions } from '../table-options.js';
 
 /** Returns the command line of a command, with its arguments and required options. */
 export function usageOf(path: string, { args, options }: Command): string {
@@ -47,6 +48,7 @@ export function accessOf({ access }: Command): string | null {
 /** Returns the options that the help of a command explains: its own, and the common ones that mean something of their own there. */
 export const explainedOptions = (command: Command): Options => ({
   ...command.options,
+  ...(tableOptions(command.columns) ?? {}),
   ...(command.consent ? CONSENT_OPTIONS : {}),
   ...(command.formats.length > 0 ? { output: optionsBeside(command).output } : {}),
 });

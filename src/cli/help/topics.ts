@@ -125,6 +125,8 @@ const outputText: readonly string[] = [
   'works too. The expression is checked before the command does anything.',
   'On a terminal, output that does not fit goes through the pager (orch help environment), unless --no-pager is given.',
   '--watch redraws a list on a terminal. Elsewhere it prints each new or changed row again; with -o json as one line each.',
+  'Tables show times as ages (3 min ago, in 2 h), -o wide shows the times themselves. --sort COLUMN and --columns LIST',
+  'arrange the table of a list; a narrow terminal gives up the columns that say least.',
   'Long lists with --all print one API answer per page, one after another.',
   'Control characters in text of agents and servers are shown as \\x1b or \\u202e. JSON and YAML escape them.',
 ];

@@ -2,8 +2,9 @@
 import type { Agent } from '../../contract/agents.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { compareVersions } from '../../release/version-order.js';
-import { agentName, formatBytes, formatTags, formatTime, NONE, textOrNone } from '../format.js';
+import { agentName, formatBytes, formatTags, formatTime, NONE, type TimeCell, textOrNone } from '../format.js';
 import {
+  type Column,
   type FieldsView,
   fields,
   fieldsOf,
@@ -11,6 +12,7 @@ import {
   type Span,
   stack,
   styled,
+  type TableCell,
   type TableView,
   type View,
 } from '../outcome.js';
@@ -20,38 +22,43 @@ import { standingFields, standingSpan } from '../render/standing.js';
 /** Characters of a shown node ID; approval needs 8. */
 const SHORT_ID = 12;
 
+/** Columns of agents. */
+export const AGENT_COLUMNS: readonly Column[] = [
+  { title: 'NAME', whole: true },
+  { title: 'STATUS', whole: true },
+  { title: 'CONNECTED', whole: true },
+  { title: 'STANDING', whole: true },
+  { title: 'HOSTNAME', spare: 3 },
+  { title: 'PLATFORM', spare: 2 },
+  { title: 'NODE ID', whole: true, spare: 1 },
+  { title: 'TAGS' },
+  { title: 'VERSION', whole: true },
+  { title: 'ADDRESS', wide: true },
+  { title: 'LAST CONNECTED', wide: true },
+  { title: 'FQDN', wide: true },
+  { title: 'KERNEL', wide: true },
+  { title: 'PROCESSORS', wide: true, right: true },
+  { title: 'MEMORY', wide: true, right: true },
+];
+
 export interface AgentTableOptions {
+  /** True if the columns of `-o wide` are needed. */
   readonly wide: boolean;
+  /** True to show node IDs uncut. */
+  readonly fullIds: boolean;
+  readonly timeOf: TimeCell;
   /** Version of the orchestrator. */
   readonly version: string;
   /** True if the list was filtered, so that other agents may exist. */
   readonly filtered: boolean;
 }
 
-export const agentTable = (agents: readonly Agent[], { wide, version, filtered }: AgentTableOptions): TableView => ({
+export const agentTable = (
+  agents: readonly Agent[],
+  { wide, fullIds, timeOf, version, filtered }: AgentTableOptions,
+): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'NAME', whole: true },
-    { title: 'STATUS', whole: true },
-    { title: 'CONNECTED', whole: true },
-    { title: 'STANDING', whole: true },
-    { title: 'HOSTNAME' },
-    { title: 'PLATFORM' },
-    { title: 'NODE ID', whole: true },
-    { title: 'TAGS' },
-    // In a fleet of one version the column says nothing.
-    {
-      title: 'VERSION',
-      whole: true,
-      wide: agents.every(({ agent_version }) => agent_version === version),
-    },
-    { title: 'ADDRESS', wide: true },
-    { title: 'LAST CONNECTED', wide: true },
-    { title: 'FQDN', wide: true },
-    { title: 'KERNEL', wide: true },
-    { title: 'PROCESSORS', wide: true, right: true },
-    { title: 'MEMORY', wide: true, right: true },
-  ],
+  columns: columnsOf(agents, version),
   rows: agents.map((agent) => [
     textOrNone(agent.name),
     agentStatus(agent.status),
@@ -59,11 +66,11 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
     standingSpan(agent),
     agent.attributes.hostname ?? agent.initial_hostname,
     textOrNone(platformOf(agent)),
-    wide ? agent.node_id : agent.node_id.slice(0, SHORT_ID),
+    fullIds ? agent.node_id : agent.node_id.slice(0, SHORT_ID),
     formatTags(agent.tags),
     versionOf(agent, version),
     agent.initial_ip,
-    wide ? textOrNone(formatTime(agent.connected_at)) : '',
+    timeOf(agent.connected_at),
     ...(wide ? factCells(agent) : ['', '', '', '']),
   ]),
   empty: filtered
@@ -71,13 +78,20 @@ export const agentTable = (agents: readonly Agent[], { wide, version, filtered }
     : 'No agents. Add a machine with: orch enroll create',
 });
 
+/** Returns the columns for these agents. In a fleet of one version that column says nothing, and a machine without a name needs its ID. */
+const columnsOf = (agents: readonly Agent[], version: string): readonly Column[] =>
+  AGENT_COLUMNS.map((column) => {
+    if (column.title === 'VERSION')
+      return { ...column, wide: agents.every((agent) => agent.agent_version === version) };
+    const isNeeded = column.title === 'NODE ID' && agents.some(({ name }) => name === null);
+    return isNeeded ? { title: column.title, whole: true } : column;
+  });
+
 /** Returns the facts of a long list. */
-function factCells({ attributes }: Agent): readonly Span[] {
+function factCells({ attributes }: Agent): readonly TableCell[] {
   const bytes = Number(attributes.memory_bytes);
-  const memory = bytes > 0 ? formatBytes(bytes) : '';
-  return [attributes.fqdn, attributes.kernel, attributes.processors ?? attributes.cpus, memory].map((text = '') =>
-    textOrNone(text),
-  );
+  const texts = [attributes.fqdn, attributes.kernel, attributes.processors ?? attributes.cpus];
+  return [...texts.map((text = '') => textOrNone(text)), bytes > 0 ? { text: formatBytes(bytes), order: bytes } : NONE];
 }
 
 /** Returns the version of an agent, and how it differs from that of the orchestrator. */

@@ -122,7 +122,9 @@ export async function createPrinter({ stdout, stderr, env, globals }: PrinterOpt
     get paging() {
       return paging;
     },
-    show: async (outcome, options = {}) => {
+    show: async (given, options = {}) => {
+      const { arrangement } = globals;
+      const outcome = arrangement === null ? given : (await import('./arrange-table.js')).arrange(given, arrangement);
       const shown = outcome.watched ? await watchedText(outcome) : await text(outcome);
       if (options.paged && (await paged(shown))) return outcome.exitStatus ?? EXIT.done;
       const problem = await out.write(shown);

@@ -7,6 +7,7 @@ import {
   type Span,
   type Style,
   styled,
+  type TableCell,
   type TableView,
   type View,
 } from '../outcome.js';
@@ -78,8 +79,9 @@ export interface TableOptions {
 
 /** Columns between two columns of a table. */
 export const GAP = 2;
-/** Minimum width of a cut column. */
+/** Minimum width of a cut column, and the one down to which columns are cut while others can be spared. */
 const NARROWEST = 6;
+const COMFORTABLE = 12;
 
 /** A column with its cells from top to bottom, the title first, and its width. */
 export interface FittedColumn {
@@ -121,7 +123,7 @@ function fittedColumns(view: TableView, { wide, columns }: TableOptions): readon
     const width = cells.reduce((most, cell) => Math.max(most, cell.width), title.width);
     return { column, cells: view.titles === false ? cells : [title, ...cells], width };
   });
-  return columns === null ? natural : fitTo(natural, columns);
+  return columns === null ? natural : fitTo(natural, { available: columns, chosen: view.chosen === true });
 }
 
 /** Returns the text of a cell, cut to the width of its column. */
@@ -130,9 +132,9 @@ export const cutCell = ({ text, width, style }: Cell, columns: number): Span => 
   return style === undefined ? cut : styled(style, cut);
 };
 
-function cellOf(span: Span): Cell {
-  const text = sanitize(plainText(span)).trimEnd();
-  return { text, width: widthOf(text), style: typeof span === 'string' || text === '' ? undefined : span.style };
+function cellOf(cell: TableCell): Cell {
+  const text = sanitize(typeof cell === 'string' ? cell : cell.text).trimEnd();
+  return { text, width: widthOf(text), style: typeof cell === 'string' || text === '' ? undefined : cell.style };
 }
 
 function padded(
@@ -154,31 +156,50 @@ function trimmedEnd(spans: readonly Span[]): readonly Span[] {
   return [];
 }
 
+interface Room {
+  /** Columns of the terminal. */
+  readonly available: number;
+  /** True if no column may be dropped. */
+  readonly chosen: boolean;
+}
+
 /**
- * Cuts columns until a row fits. If that is not enough, drops columns from the right, cuttable ones first. The
- * first column always stays.
+ * Cuts columns until a row fits, and drops those that do not fit: first the spare ones, in their order, then from the
+ * right, cuttable ones first. The first column always stays.
  */
-function fitTo(natural: readonly FittedColumn[], available: number): readonly FittedColumn[] {
+function fitTo(natural: readonly FittedColumn[], { available, chosen }: Room): readonly FittedColumn[] {
   let left = natural;
   for (;;) {
-    const widths = narrow(left, available);
-    if (widths !== null || left.length <= 1) {
+    const spare = chosen ? -1 : firstSpare(left);
+    const widths = narrow(left, { available, least: spare < 0 ? NARROWEST : COMFORTABLE });
+    if (widths !== null || chosen || left.length <= 1) {
       return left.map((shown, index) => ({ ...shown, width: widths?.[index] ?? shown.width }));
     }
     const cuttable = left.findLastIndex(({ column }, index) => index > 0 && !column.whole);
-    left = left.toSpliced(cuttable > 0 ? cuttable : left.length - 1, 1);
+    const dropped = spare >= 0 ? spare : cuttable > 0 ? cuttable : left.length - 1;
+    left = left.toSpliced(dropped, 1);
   }
 }
 
+/** Returns the index of the column that is given up first; -1 if there is none. */
+function firstSpare(shown: readonly FittedColumn[]): number {
+  const orders = shown.map(({ column }) => column.spare ?? Number.POSITIVE_INFINITY);
+  const first = Math.min(...orders);
+  return Number.isFinite(first) ? orders.indexOf(first) : -1;
+}
+
 /** Shrinks the widest cuttable column until the row fits. Returns null if no column can shrink further. */
-function narrow(shown: readonly FittedColumn[], available: number): readonly number[] | null {
+function narrow(
+  shown: readonly FittedColumn[],
+  { available, least }: { readonly available: number; readonly least: number },
+): readonly number[] | null {
   const widths = shown.map(({ width }) => width);
   let excess = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - available;
   while (excess > 0) {
     const candidates = widths.map((width, index) => (shown[index]?.column.whole ? 0 : width));
     const widest = candidates.reduce((best, width, index) => (width > (candidates[best] ?? 0) ? index : best), 0);
     const width = candidates[widest] ?? 0;
-    if (width <= NARROWEST) return null;
+    if (width <= least) return null;
     widths[widest] = width - 1;
     excess -= 1;
   }

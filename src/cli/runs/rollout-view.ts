@@ -1,8 +1,18 @@
 /** The views of stored rollouts. */
 import type { RolloutAgent, RolloutRecord } from '../../contract/rollouts.js';
-import { agentName, count, formatAge, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
+import { agentName, count, formatDuration, formatTime, type TimeCell, textOrNone, tookCell } from '../format.js';
 import { oneOffFields } from '../modules/one-off-values.js';
-import { fieldsOf, type Line, linesOf, type Span, stackOf, styled, type TableView, type View } from '../outcome.js';
+import {
+  type Column,
+  fieldsOf,
+  type Line,
+  linesOf,
+  type Span,
+  stackOf,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
 import type { NameOfOperator } from '../record-names.js';
 import type { RolloutDetail } from './follow-rollout.js';
 import {
@@ -16,44 +26,43 @@ import {
   waveFraction,
 } from './rollout-record.js';
 
+export const ROLLOUT_COLUMNS: readonly Column[] = [
+  { title: 'ROLLOUT ID', whole: true },
+  { title: 'STATE', whole: true },
+  { title: 'WHAT' },
+  { title: 'DONE', right: true, whole: true },
+  { title: 'WAVE', whole: true, spare: 1 },
+  { title: 'STARTED', whole: true, spare: 2 },
+  { title: 'FAILED', right: true, wide: true },
+  { title: 'MODULES', wide: true },
+  { title: 'TOOK', wide: true },
+  { title: 'BY', wide: true },
+  { title: 'REASON', wide: true },
+];
+
 interface RolloutTableOptions {
   readonly nameOf: NameOfOperator;
-  /** Unix milliseconds. */
-  readonly now: number;
+  readonly timeOf: TimeCell;
   /** True if the list was filtered, so that other rollouts may exist. */
   readonly filtered: boolean;
 }
 
 export const rolloutTable = (
   rollouts: readonly RolloutRecord[],
-  { nameOf, now, filtered }: RolloutTableOptions,
+  { nameOf, timeOf, filtered }: RolloutTableOptions,
 ): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'ROLLOUT ID', whole: true },
-    { title: 'STATE', whole: true },
-    { title: 'WHAT' },
-    { title: 'DONE', right: true, whole: true },
-    { title: 'WAVE', whole: true },
-    { title: 'STARTED', whole: true },
-    { title: 'FAILED', right: true, wide: true },
-    { title: 'MODULES', wide: true },
-    { title: 'AT', wide: true },
-    { title: 'TOOK', wide: true },
-    { title: 'BY', wide: true },
-    { title: 'REASON', wide: true },
-  ],
+  columns: ROLLOUT_COLUMNS,
   rows: rollouts.map((rollout) => [
     rollout.rollout_id,
     rolloutState(rollout),
     rolloutSubject(rollout),
     rolloutProgress(rollout),
     textOrNone(waveFraction(rollout)),
-    formatAge(rollout.started_at, now),
+    timeOf(rollout.started_at),
     String(rolloutFailures(rollout)),
     textOrNone(rollout.modules.join(' ')),
-    formatTime(rollout.started_at),
-    rollout.finished_at === null ? NONE : formatDuration(Math.max(0, rollout.finished_at - rollout.started_at)),
+    tookCell(rollout),
     nameOf(rollout.requested_by),
     textOrNone(rollout.reason),
   ]),

@@ -1,38 +1,40 @@
 /** Terminal sessions as tables and details. */
 import type { TerminalDetail, TerminalSession } from '../../contract/terminal.js';
-import { formatAge, formatBytes, formatDuration, formatTime, NONE, textOrNone } from '../format.js';
-import { type FieldsView, fieldsOf, type Span, styled, type TableView } from '../outcome.js';
+import { formatBytes, formatDuration, formatTime, NONE, type TimeCell, textOrNone, tookCell } from '../format.js';
+import { type Column, type FieldsView, fieldsOf, type Span, styled, type TableView } from '../outcome.js';
+
+export const SESSION_COLUMNS: readonly Column[] = [
+  { title: 'SESSION ID', whole: true },
+  { title: 'AGENT' },
+  { title: 'OPERATOR' },
+  { title: 'STATUS' },
+  { title: 'OPENED', whole: true, spare: 3 },
+  { title: 'WRITES', spare: 2 },
+  { title: 'WATCH', spare: 1 },
+  { title: 'PROGRAM' },
+  { title: 'USER', wide: true },
+  { title: 'TOOK', wide: true },
+  { title: 'RECORDING', wide: true },
+  { title: 'OUTPUT', wide: true, right: true },
+];
 
 /** The table of terminal sessions. */
-export const sessionTable = (sessions: readonly TerminalSession[], now: number, empty: string): TableView => ({
+export const sessionTable = (sessions: readonly TerminalSession[], timeOf: TimeCell, empty: string): TableView => ({
   kind: 'table',
-  columns: [
-    { title: 'SESSION ID', whole: true },
-    { title: 'AGENT' },
-    { title: 'OPERATOR' },
-    { title: 'STATUS' },
-    { title: 'OPENED', whole: true },
-    { title: 'WRITES' },
-    { title: 'WATCH' },
-    { title: 'PROGRAM' },
-    { title: 'USER', wide: true },
-    { title: 'TOOK', wide: true },
-    { title: 'RECORDING', wide: true },
-    { title: 'OUTPUT', wide: true, right: true },
-  ],
+  columns: SESSION_COLUMNS,
   rows: sessions.map((session) => [
     session.session_id,
     nodeOf(session),
     session.operator,
     sessionStatus(session),
-    formatAge(session.opened_at, now),
+    timeOf(session.opened_at),
     textOrNone(session.writer),
     textOrNone(session.viewers.join(' ')),
     programOf(session),
     textOrNone(session.user),
-    textOrNone(durationOf(session)),
+    tookCell({ started_at: session.opened_at, finished_at: session.closed_at }),
     session.recording,
-    formatBytes(session.output_bytes),
+    { text: formatBytes(session.output_bytes), order: session.output_bytes },
   ]),
   empty,
 });

@@ -1,5 +1,5 @@
 /** Lays out the screen of `orch top`: a state and a size give the lines. Everything here is pure. */
-import { agentName, count, formatTime } from '../format.js';
+import { agentName, count, formatTime, timeCells } from '../format.js';
 import { headed, type Line, linesOf, type Span, stackOf, styled, type TableView } from '../outcome.js';
 import type { NameOfOperator } from '../record-names.js';
 import { bar } from '../render/chart.js';
@@ -236,7 +236,7 @@ function rolloutsLines(state: TopState, size: Size, now: number): readonly Line[
   const rollouts = shownRollouts(state);
   const height = Math.max(1, size.rows - CHROME - 2);
   const ids = rollouts.map(({ rollout_id: id }) => id);
-  const options = { nameOf, now, filtered: false };
+  const options = { nameOf, timeOf: timeCells(now, { output: 'table' }), filtered: false };
   const list = listLines({ place: places.rollouts, ids, height, columns: size.columns }, (from, to) => {
     const view = rolloutTable(rollouts.slice(from, to), options);
     const empty = page.rollouts?.length === 0 ? view.empty : 'No rollout matches the filter. Esc removes it.';
