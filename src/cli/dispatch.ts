@@ -23,7 +23,7 @@ export async function dispatch(options: CliOptions): Promise<number> {
     if (asksHelp(found.rest) || isBare(found)) {
       return await (await printer()).show({ view: await helpFor(found, stdout) }, { paged: true });
     }
-    if (found.kind === 'group') throw noSuchCommand(found);
+    if (found.kind === 'group') throw await noSuchCommand(found);
     return await execute(options, found);
   } catch (error) {
     await (await printer()).fail(error);
@@ -56,7 +56,7 @@ async function helpFor(found: Found, stdout: CliOptions['stdout']): Promise<View
   return found.group === null ? pages.commandHelp(found.entry, width) : pages.groupHelp(found.group, width);
 }
 
-function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' }>): Fault {
+async function noSuchCommand({ path, stray, unknown, rest }: Extract<Found, { kind: 'group' }>): Promise<Fault> {
   const name = path === '' ? 'orch' : `orch ${path}`;
   const words = wordsBelow(path);
   const see = `see: ${name} --help`;
@@ -68,9 +68,16 @@ function noSuchCommand({ path, stray, unknown }: Extract<Found, { kind: 'group' 
   if (stray === null) {
     return new Fault('usage', `"${name}" needs one more word: ${listWords(words)}`, { hint: see });
   }
-  const guess = synonymOf(stray, path === '' ? [...words, '--version'] : words) ?? nearest(stray, words);
+  const { foreignHint } = await import('./foreign-words.js');
+  const group = path === '' ? [] : path.split(' ');
+  const [, next = ''] = rest.slice(rest.indexOf(stray));
+  const guess = synonymOf(stray, path === '' ? [...words, '--version'] : words);
+  const near = guess ?? nearest(stray, words);
   return new Fault('usage', `"${name}" has no command "${stray}"`, {
-    hint: groupOf(path)?.absent?.get(stray) ?? (guess === null ? see : `did you mean "${name} ${guess}"? (${see})`),
+    hint:
+      groupOf(path)?.absent?.get(stray) ??
+      (guess === null ? (foreignHint([...group, stray, next]) ?? foreignHint([...group, stray])) : null) ??
+      (near === null ? see : `did you mean "${name} ${near}"? (${see})`),
   });
 }
 

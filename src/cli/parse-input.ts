@@ -41,10 +41,22 @@ export async function parseInput(path: string, command: Command, words: readonly
   } catch (error) {
     if (!(error instanceof commander.CommanderError)) throw error;
     const needsDashes = dashedKey !== undefined && dashes < 0;
-    throw faultOf(error, { path, words: parsed, own, options, given: parser.args, needsDashes });
+    throw (
+      (await foreignCommand(path, parser.args, own.length)) ??
+      faultOf(error, { path, words: parsed, own, options, given: parser.args, needsDashes })
+    );
   }
   const behind = dashedKey === undefined || dashes < 0 ? {} : { [dashedKey]: words.slice(dashes + 1) };
   return { ...argumentValues(command, parser.processedArgs), ...behind, ...optionValues(keys, parser.opts()) };
+}
+
+/** Returns the fault for the command of another tool, such as `orch agent list`; null if the surplus word is none of those. */
+async function foreignCommand(path: string, given: readonly string[], expected: number): Promise<Fault | null> {
+  const surplus = given[expected];
+  if (expected > 0 || surplus === undefined) return null;
+  const { foreignHint } = await import('./foreign-words.js');
+  const hint = foreignHint([...path.split(' '), surplus]);
+  return hint === null ? null : new Fault('usage', `"orch ${path}" has no command "${surplus}"`, { hint });
 }
 
 export function argumentSyntax({ placeholder, required, many, dashed }: Argument<unknown>): string {
