@@ -15,6 +15,7 @@ import type { TerminalDetail, TerminalSession } from '../../src/contract/termina
 import { isFault } from '../../src/kernel/fault.js';
 import { type Finished, type Ready, Sandbox, until } from '../support/orch.js';
 import { refuseRuntimeWarnings } from '../support/runtime-warnings.js';
+import { SlowWay } from '../support/slow-way.js';
 
 const ORCH = fileURLToPath(new URL('../../dist/orch/orch.js', import.meta.url));
 const sandbox = new Sandbox();
@@ -261,15 +262,25 @@ describe('a command on one agent', () => {
     await until(() => !isAlive(pidIn(text)), 'it is gone');
   });
 
-  it('ends half a minute after its client was killed', { timeout: 180_000 }, async () => {
-    const run = start(['web-01', '--', 'sh', '-c', 'echo pid $$; exec sleep 3600']);
-    await until(() => pidIn(run.out()) > 0, 'it runs');
-    const pid = pidIn(run.out());
-    const { session_id: id } = await newest();
-    run.child.kill('SIGKILL');
-    await run.ended;
-    await vi.waitUntil(() => !isAlive(pid), { timeout: 150_000, interval: 200 });
-    expect(await sandbox.json<TerminalDetail>(['term', 'show', id])).toMatchObject({ status: 'closed' });
+  it('ends half a minute after its client was killed, or is found to be gone', { timeout: 240_000 }, async () => {
+    const way = await SlowWay.to(Number(new URL(ready.api_url).port), 0);
+    onTestFinished(() => way.close());
+    const pinned = ['--url', `https://127.0.0.1:${way.port}`, '--tls-fingerprint', ready.tls_fingerprint];
+    const runs = [];
+    for (const options of [[], pinned]) {
+      const run = start([...options, 'web-01', '--', 'sh', '-c', 'echo pid $$; exec sleep 3600']);
+      await until(() => pidIn(run.out()) > 0, 'it runs');
+      runs.push({ ...run, pid: pidIn(run.out()), id: (await newest()).session_id });
+    }
+    const [killed] = runs;
+    killed?.child.kill('SIGKILL');
+    await killed?.ended;
+    // The other client has lost its network.
+    way.hold();
+    for (const { pid, id } of runs) {
+      await vi.waitUntil(() => !isAlive(pid), { timeout: 200_000, interval: 200 });
+      expect(await sandbox.json<TerminalDetail>(['term', 'show', id])).toMatchObject({ status: 'closed' });
+    }
   });
 
   it('is recorded and audited', async () => {

@@ -299,6 +299,18 @@ describeHosts(
       expect(await installed('lib')).toBe('lib-1.0-1.noarch');
     });
 
+    it('are planned although a repository cannot be read, when an earlier resource mends it', async () => {
+      const path = '/etc/yum.repos.d/broken.repo';
+      await sh(
+        `dnf -q -y remove mta; printf '[broken]\\nbaseurl=file:///nowhere\\nenabled=1\\ngpgcheck=0\\n' >${path}`,
+      );
+      const orch = new LocalOrch(host, '/root/mended.orch.yaml');
+      const mended = entry('file-unix', { path, content: '# none\n' });
+      const done = await orch.doneBy(mended, entry('package-dnf', { name: 'mta' }));
+      expect(done).toEqual(expect.arrayContaining([`${path} update`, 'mta create']));
+      expect(await installed('mta')).toBe('mta-1.0-1.noarch');
+    });
+
     it('are held in one version, which only a declared one or the end of the hold changes', async () => {
       const orch = new LocalOrch(host, '/root/site.orch.yaml');
       const held = (body: Body) => entry('package-dnf', { name: 'aged', ...body });
