@@ -299,13 +299,11 @@ describeHosts(
       expect(await installed('lib')).toBe('lib-1.0-1.noarch');
     });
 
-    it('are planned although a repository cannot be read, when an earlier resource mends it', async () => {
-      const path = '/etc/yum.repos.d/broken.repo';
-      await sh(
-        `dnf -q -y remove mta; printf '[broken]\\nbaseurl=file:///nowhere\\nenabled=1\\ngpgcheck=0\\n' >${path}`,
-      );
+    it('are planned although dnf cannot read its settings, when an earlier resource mends them', async () => {
+      const path = '/etc/dnf/dnf.conf';
+      await sh(`dnf -q -y remove mta; echo nonsense >${path}`);
       const orch = new LocalOrch(host, '/root/mended.orch.yaml');
-      const mended = entry('file-unix', { path, content: '# none\n' });
+      const mended = entry('file-unix', { path, content: '[main]\n' });
       const done = await orch.doneBy(mended, entry('package-dnf', { name: 'mta' }));
       expect(done).toEqual(expect.arrayContaining([`${path} update`, 'mta create']));
       expect(await installed('mta')).toBe('mta-1.0-1.noarch');

@@ -13,8 +13,8 @@ const SELF_CONTAINED: ReadonlySet<string | undefined> = new Set([
   undefined,
 ]);
 
-/** Files that make packages available: lists and keys of repositories. */
-const REPOSITORIES = /^\/etc\/(apt|yum\.repos\.d|pki\/rpm-gpg)\//;
+/** Files that make packages available: settings of package managers, and lists and keys of their repositories. */
+const REPOSITORIES = /^\/(etc\/(apt|dnf|yum\.repos\.d|pki\/rpm-gpg)|usr\/share\/keyrings)\//;
 
 export class ResourceProgress {
   private readonly scope: Scope;
