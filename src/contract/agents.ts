@@ -4,23 +4,25 @@ import { VolatileFactsSchema } from '../kernel/facts.js';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { AGENT_STATUSES } from './agent-statuses.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NEXT_PAGE, NodeParams, PublicKey, Seconds, StringMap } from './shapes.js';
+import { AgentName, limitOf, NEXT_PAGE, NodeId, NodeParams, PublicKey, Seconds, StringMap } from './shapes.js';
 import { STANDINGS } from './standing-names.js';
 import { standingMembers } from './standings.js';
 
 export const AgentSchema = closed({
-  node_id: KeyId,
-  name: nullable(Type.String()),
-  status: Type.Enum(AGENT_STATUSES),
-  connected: Type.Boolean(),
+  node_id: NodeId,
+  name: AgentName,
+  status: Type.Enum(AGENT_STATUSES, {
+    description: 'pending: waits for approval; approved: managed; rejected: turned away',
+  }),
+  connected: Type.Boolean({ description: 'True while the agent is connected' }),
   connected_at: Type.Integer({ description: 'Unix time in seconds of the last connection, 0 when never' }),
   updated_at: Seconds,
-  initial_hostname: Type.String(),
-  initial_ip: Type.String(),
-  agent_version: Type.String(),
+  initial_hostname: Type.String({ description: 'Host name at the first connection' }),
+  initial_ip: Type.String({ description: 'Address of the first connection' }),
+  agent_version: Type.String({ description: 'Version of the agent at its last connection' }),
   public_key: PublicKey,
-  attributes: StringMap,
-  tags: StringMap,
+  attributes: { ...StringMap, description: 'What the agent reports of its system, as `getAgentAttributes`' },
+  tags: { ...StringMap, description: 'Tags that operators have set' },
   ...standingMembers,
   contest: optional(
     closed(
@@ -28,10 +30,10 @@ export const AgentSchema = closed({
         since: Seconds,
         machines: Type.Array(
           closed({
-            hostname: Type.String(),
-            address: Type.String(),
+            hostname: Type.String({ description: 'Host name of the machine' }),
+            address: Type.String({ description: 'Address of its connection' }),
             last_seen_at: Seconds,
-            connected: Type.Boolean(),
+            connected: Type.Boolean({ description: 'True while this machine is connected' }),
           }),
           { description: 'The one that was seen last first' },
         ),
@@ -51,7 +53,7 @@ export const AgentFactsSchema = closed({
   attributes: Type.Record(Type.String(), Type.Unknown(), {
     description: 'What the agent reports of its system; `attributes.NAME` in modules',
   }),
-  volatile: VolatileFactsSchema,
+  volatile: { ...VolatileFactsSchema, description: 'Facts that change by themselves; no module can name them' },
   facts: Type.Record(
     Type.String(),
     closed({
@@ -79,8 +81,8 @@ export const agentRoutes = {
     path: '/agents',
     access: 'viewer',
     query: closed({
-      status: optional(Type.Enum(AGENT_STATUSES)),
-      standing: optional(Type.Enum(STANDINGS)),
+      status: optional(Type.Enum(AGENT_STATUSES, { description: 'Only agents with this approval status' })),
+      standing: optional(Type.Enum(STANDINGS, { description: 'Only agents with this standing' })),
       filter: optional(Type.String({ description: 'Selector over attributes and tags' })),
       name: optional(Type.String({ description: 'Only the agent with exactly this name' })),
       limit: optional(limitOf(AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum)),
@@ -112,7 +114,9 @@ export const agentRoutes = {
     tagged: true,
     params: NodeParams,
     body: closed({
-      status: Type.Enum(['approved', 'rejected']),
+      status: Type.Enum(['approved', 'rejected'], {
+        description: 'approved: the agent is managed; rejected: it is turned away',
+      }),
       name: optional(Type.String({ description: 'Required at the first approval; `renameAgent` changes it' })),
     }),
     answers: { 200: AgentSchema },
@@ -127,7 +131,9 @@ export const agentRoutes = {
     access: 'operator',
     tagged: true,
     params: NodeParams,
-    body: closed({ name: Type.String() }),
+    body: closed({
+      name: Type.String({ description: 'The new name: a letter, then up to 63 letters, digits, `-` and `_`' }),
+    }),
     answers: { 200: AgentSchema },
     faults: ['agent_not_found', 'agent_not_approved', 'invalid_name', 'name_taken'],
   }),
@@ -196,7 +202,7 @@ export const factRoutes = {
   }),
 } as const;
 
-const params = closed({ node_id: Type.String({ minLength: 1, maxLength: 64 }), key: Type.String({ minLength: 1 }) });
+const params = closed({ ...NodeParams.properties, key: Type.String({ minLength: 1, description: 'Key of the tag' }) });
 
 export const tagRoutes = {
   listTags: route({
@@ -206,7 +212,11 @@ export const tagRoutes = {
     method: 'GET',
     path: '/tags',
     access: 'viewer',
-    answers: { 200: closed({ tags: Type.Record(Type.String(), Type.Array(Type.String())) }) },
+    answers: {
+      200: closed({
+        tags: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'Values in use of each key' }),
+      }),
+    },
     faults: [],
   }),
   replaceTags: route({
@@ -218,7 +228,9 @@ export const tagRoutes = {
     access: 'operator',
     tagged: true,
     params: NodeParams,
-    body: closed({ tags: StringMap }),
+    body: closed({
+      tags: Type.Record(Type.String(), Type.String(), { description: 'All tags of the agent from now on' }),
+    }),
     answers: { 204: null },
     faults: ['agent_not_found', 'invalid_tag'],
   }),
@@ -231,7 +243,7 @@ export const tagRoutes = {
     access: 'operator',
     tagged: true,
     params,
-    body: closed({ value: Type.String() }),
+    body: closed({ value: Type.String({ description: 'Value of the tag' }) }),
     answers: { 204: null },
     faults: ['agent_not_found', 'invalid_tag'],
   }),

@@ -12,7 +12,7 @@ import {
   RolloutSchema,
 } from './rollouts.js';
 import { route } from './route.js';
-import { KeyId, Seconds } from './shapes.js';
+import { AgentName, NodeId, pathName, Seconds } from './shapes.js';
 
 const Mode = Type.Enum(ASSIGNMENT_MODES, {
   description:
@@ -26,10 +26,10 @@ const Values = Type.Record(Type.String(), Type.Record(Type.String(), AnyJson), {
 });
 
 export const AssignmentSchema = closed({
-  name: Type.String(),
-  modules: Type.Array(Type.String()),
-  selector: Type.String(),
-  description: nullable(Type.String()),
+  name: Type.String({ description: 'Name of the assignment' }),
+  modules: Type.Array(Type.String(), { description: 'Names of its modules, in the order of their application' }),
+  selector: Type.String({ description: 'Which approved agents get the modules, such as `tag.role=web`' }),
+  description: nullable(Type.String({ description: 'Text for people; null without one' })),
   created_at: Seconds,
   created_by: Type.String({ description: 'operator_id' }),
   mode: Mode,
@@ -44,18 +44,18 @@ export type Assignment = Type.Static<typeof AssignmentSchema>;
 
 export const AssignmentDetailSchema = closed({
   ...AssignmentSchema.properties,
-  agents: Type.Array(closed({ node_id: KeyId, name: nullable(Type.String()) }), {
+  agents: Type.Array(closed({ node_id: NodeId, name: AgentName }), {
     description: 'Approved agents that the selector matches now, by name',
   }),
 });
 export type AssignmentDetail = Type.Static<typeof AssignmentDetailSchema>;
 
-const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
+const params = closed({ name: pathName('Name of the assignment') });
 const moduleNames = Type.Array(Type.String({ minLength: 1, maxLength: 128 }), {
   maxItems: 1000,
   description: 'None: a selection of agents for rollouts that name their modules',
 });
-const description = Type.String({ maxLength: 4096 });
+const description = Type.String({ maxLength: 4096, description: 'Text for people' });
 
 export const assignmentRoutes = {
   listAssignments: route({
@@ -77,9 +77,11 @@ export const assignmentRoutes = {
     access: 'operator',
     tagged: true,
     body: closed({
-      name: Type.String(),
+      name: Type.String({ description: 'Name of the new assignment: letters, digits, `.`, `_` and `-`' }),
       modules: moduleNames,
-      selector: Type.String(),
+      selector: Type.String({
+        description: 'Which approved agents get the modules, such as `tag.role=web`; `*` for all',
+      }),
       description: optional(description),
       mode: optional(Mode),
       values: optional(Values),
@@ -110,7 +112,7 @@ export const assignmentRoutes = {
     params,
     body: closed({
       modules: optional(moduleNames),
-      selector: optional(Type.String()),
+      selector: optional(Type.String({ description: 'Which approved agents get the modules' })),
       description: optional(Type.String({ maxLength: 4096, description: 'An empty text removes it' })),
       mode: optional(Mode),
       values: optional(

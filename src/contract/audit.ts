@@ -2,23 +2,31 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { limitOf, OperatorFilter, Ulid } from './shapes.js';
+import { limitOf, OperatorFilter, ulidOf } from './shapes.js';
 
 const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339 in UTC with milliseconds' });
 
 export const SEVERITIES = ['info', 'notice', 'warning', 'critical'] as const;
 
-const Party = closed({ id: Type.String(), name: Type.String(), type: Type.String() });
+const partyOf = (description: string) =>
+  closed(
+    {
+      id: Type.String({ description: 'ID of the party' }),
+      name: Type.String({ description: 'Name of the party at that time' }),
+      type: Type.String({ description: 'Kind of the party, such as operator, agent, module or system' }),
+    },
+    { description },
+  );
 
 export const AuditEventSchema = closed({
-  id: Ulid,
-  event_type: Type.String(),
-  severity: Type.Enum(SEVERITIES),
-  summary: Type.String(),
+  id: ulidOf('ID of the event; rises with time'),
+  event_type: Type.String({ description: 'Dotted name of what happened, such as agent.approved' }),
+  severity: Type.Enum(SEVERITIES, { description: 'How much attention the event needs' }),
+  summary: Type.String({ description: 'The event as a sentence for people' }),
   timestamp: Timestamp,
-  metadata: Type.Record(Type.String(), Type.Unknown()),
-  actor: Party,
-  target: Party,
+  metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Details that depend on the type' }),
+  actor: partyOf('Who did it'),
+  target: partyOf('What it was done to'),
 });
 export type AuditEvent = Type.Static<typeof AuditEventSchema>;
 
@@ -37,40 +45,53 @@ const Seq = Type.Integer({ description: 'Number of an event; without gaps, from 
 const Hash = Type.String({ description: 'Hash of the event with that number and all events before it, in hex' });
 
 const AuditProblemSchema = closed({
-  what: Type.Enum(['altered', 'missing', 'out_of_order', 'cut', 'rewritten', 'bad_signature']),
+  what: Type.Enum(['altered', 'missing', 'out_of_order', 'cut', 'rewritten', 'bad_signature'], {
+    description: 'Kind of the damage',
+  }),
   seq: Type.Integer({ description: 'Number of the first altered event' }),
-  id: nullable(Ulid),
-  detail: Type.String(),
+  id: nullable(ulidOf('ID of that event; null when it is missing')),
+  detail: Type.String({ description: 'The damage as a sentence' }),
 });
 export type AuditProblem = Type.Static<typeof AuditProblemSchema>;
 
 export const AuditVerificationSchema = closed({
-  intact: Type.Boolean(),
+  intact: Type.Boolean({ description: 'True when no event was altered or removed' }),
   events: Type.Integer({ description: 'Number of checked and unaltered events' }),
   first_seq: nullable(Seq),
   last_seq: nullable(Seq),
   checkpoints: Type.Integer({ description: 'Number of checked checkpoints' }),
-  pruned: nullable(closed({ seq: Seq, hash: Hash, pruned_at: Timestamp })),
+  pruned: nullable(
+    closed(
+      { seq: Seq, hash: Hash, pruned_at: Timestamp },
+      { description: 'The last pruned event; null if none was pruned' },
+    ),
+  ),
   checkpoint: nullable(
-    closed({
-      epoch: Type.Integer(),
-      seq: Seq,
-      hash: Hash,
-      signed_at: Timestamp,
-      text: Type.String({ description: 'Text to keep elsewhere and to pass as `since` later' }),
-    }),
+    closed(
+      {
+        epoch: Type.Integer({ description: 'Number that rises when the store is restored to an earlier state' }),
+        seq: Seq,
+        hash: Hash,
+        signed_at: Timestamp,
+        text: Type.String({ description: 'Text to keep elsewhere and to pass as `since` later' }),
+      },
+      { description: 'The newest signed checkpoint; null before the first' },
+    ),
   ),
   public_key: Type.String({ description: 'Public half of the signing key, in hex' }),
   since: nullable(
-    closed({
-      epoch: Type.Integer(),
-      seq: Seq,
-      found: Type.Enum(['confirmed', 'pruned', 'not_confirmed'], {
-        description: 'State of the event of the given checkpoint: in the log unchanged, pruned, or neither',
-      }),
-    }),
+    closed(
+      {
+        epoch: Type.Integer({ description: 'Epoch of the given checkpoint' }),
+        seq: Seq,
+        found: Type.Enum(['confirmed', 'pruned', 'not_confirmed'], {
+          description: 'State of the event of the given checkpoint: in the log unchanged, pruned, or neither',
+        }),
+      },
+      { description: 'Outcome for the checkpoint in `since`; null without one' },
+    ),
   ),
-  problem: nullable(AuditProblemSchema),
+  problem: nullable({ ...AuditProblemSchema, description: 'The first damage; null for an intact log' }),
 });
 export type AuditVerification = Type.Static<typeof AuditVerificationSchema>;
 
@@ -98,9 +119,9 @@ export const auditRoutes = {
     }),
     answers: {
       200: closed({
-        events: Type.Array(AuditEventSchema),
-        has_more: Type.Boolean(),
-        next_cursor: nullable(Ulid),
+        events: Type.Array(AuditEventSchema, { description: 'Events of this page, newest first' }),
+        has_more: Type.Boolean({ description: 'True when further events exist' }),
+        next_cursor: nullable(ulidOf('`cursor` of the next page; null on the last one')),
       }),
     },
     faults: ['invalid_filter', 'invalid_cursor'],
@@ -113,7 +134,7 @@ export const auditRoutes = {
     path: '/audit',
     access: 'admin',
     query: closed({ before: Type.String({ description: 'Events strictly before it are deleted, RFC 3339' }) }),
-    answers: { 200: closed({ deleted: Type.Integer() }) },
+    answers: { 200: closed({ deleted: Type.Integer({ description: 'Number of deleted events' }) }) },
     faults: ['invalid_cutoff'],
   }),
   getAuditRetention: route({

@@ -30,7 +30,12 @@ export const authRoutes = {
       public_key: Type.String({ description: 'Hex-encoded Ed25519 public key' }),
       signature: Type.String({ description: 'Hex-encoded Ed25519 signature over the 32 raw bytes of the nonce' }),
     }),
-    answers: { 200: closed({ token: Type.String(), expires_at: Seconds }) },
+    answers: {
+      200: closed({
+        token: Type.String({ description: 'Session token for `Authorization: Bearer`' }),
+        expires_at: Seconds,
+      }),
+    },
     faults: ['invalid_public_key', 'invalid_signature', 'signature_verification_failed', 'rate_limited'],
   }),
   getSession: route({

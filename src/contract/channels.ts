@@ -3,7 +3,7 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { SEVERITIES } from './audit.js';
 import { route } from './route.js';
-import { Cursor, limitOf, NEXT_PAGE, Seconds, Ulid } from './shapes.js';
+import { Cursor, limitOf, NEXT_PAGE, pathId, Seconds, ulidOf } from './shapes.js';
 
 export const CHANNEL_TYPES = ['webhook', 'discord', 'slack', 'ntfy'] as const;
 export type ChannelType = (typeof CHANNEL_TYPES)[number];
@@ -58,9 +58,9 @@ const MinSeverity = Type.Enum(SEVERITIES, { description: 'Least severity of the 
 const DELIVERY_STATES = ['pending', 'delivered', 'failed', 'suppressed'] as const;
 
 export const ChannelSchema = closed({
-  id: Ulid,
-  name: Type.String(),
-  channel_type: Type.Enum(CHANNEL_TYPES),
+  id: ulidOf('ID of the channel'),
+  name: Type.String({ description: 'Name of the channel' }),
+  channel_type: Type.Enum(CHANNEL_TYPES, { description: 'Kind of the receiver' }),
   config: ChannelConfig,
   events: Events,
   min_severity: MinSeverity,
@@ -79,36 +79,44 @@ export const ChannelSchema = closed({
     }),
   ),
   last_attempt: nullable(
-    closed({
-      at: Seconds,
-      delivered: Type.Boolean(),
-      status_code: nullable(Type.Integer()),
-      error: nullable(Type.String()),
-    }),
+    closed(
+      {
+        at: Seconds,
+        delivered: Type.Boolean({ description: 'True when the receiver took it' }),
+        status_code: nullable(Type.Integer({ description: 'HTTP status of the receiver; null without an answer' })),
+        error: nullable(Type.String({ description: 'Why it was not delivered; null if it was' })),
+      },
+      { description: 'The newest delivery or test; null before the first' },
+    ),
   ),
 });
 export type Channel = Type.Static<typeof ChannelSchema>;
 
 export const DeliverySchema = closed({
-  notification_id: Ulid,
-  event_type: Type.String(),
-  summary: Type.String(),
+  notification_id: ulidOf('ID of the notification'),
+  event_type: Type.String({ description: 'Type of its event' }),
+  summary: Type.String({ description: 'The notification as a sentence' }),
   state: Type.Enum(DELIVERY_STATES, { description: 'suppressed: a maintenance window was active' }),
-  attempts: Type.Integer(),
+  attempts: Type.Integer({ description: 'Number of attempts so far' }),
   next_attempt_at: nullable(Seconds),
-  status_code: nullable(Type.Integer()),
-  error: nullable(Type.String()),
+  status_code: nullable(Type.Integer({ description: 'HTTP status of the last attempt; null without an answer' })),
+  error: nullable(Type.String({ description: 'Why the last attempt failed; null if it did not' })),
   updated_at: Seconds,
 });
 export type Delivery = Type.Static<typeof DeliverySchema>;
 
 export const DELIVERY_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
-const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
-const Name = Type.String({ minLength: 1, maxLength: 128, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' });
+const params = closed({ id: pathId('ID of the channel') });
+const Name = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  description: 'Name of the channel',
+});
 
 const CreateChannelSchema = closed({
-  channel_type: Type.Enum(CHANNEL_TYPES),
+  channel_type: Type.Enum(CHANNEL_TYPES, { description: 'Kind of the receiver, which cannot be changed later' }),
   name: Name,
   config: ChannelConfig,
   events: optional(Events),
@@ -125,9 +133,9 @@ const UpdateChannelSchema = closed({
 export type UpdateChannel = Type.Static<typeof UpdateChannelSchema>;
 
 export const ChannelTestSchema = closed({
-  delivered: Type.Literal(true),
-  status_code: Type.Integer(),
-  duration_ms: Type.Integer(),
+  delivered: Type.Literal(true, { description: 'Always true: a failure is an error' }),
+  status_code: Type.Integer({ description: 'HTTP status of the receiver' }),
+  duration_ms: Type.Integer({ description: 'Milliseconds until its answer' }),
 });
 export type ChannelTest = Type.Static<typeof ChannelTestSchema>;
 

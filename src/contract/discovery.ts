@@ -14,7 +14,7 @@ const DiscoverSchema = closed({
 });
 
 const DiscoveredSchema = closed({
-  sent: Type.Literal(true),
+  sent: Type.Literal(true, { description: 'Always true: a failure is an error' }),
   targets: Type.Array(Type.String(), { description: 'Destinations of the packets, each as host:port' }),
 });
 export type Discovered = Type.Static<typeof DiscoveredSchema>;

@@ -2,18 +2,22 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, NodeParams, Seconds, Ulid } from './shapes.js';
+import { NodeId, NodeParams, pathId, Seconds, Ulid, ulidOf } from './shapes.js';
 
-const ResourceAddressSchema = closed({ module: Type.String(), kind: Type.String(), identity: Type.String() });
+const ResourceAddressSchema = closed({
+  module: Type.String({ description: 'Name of the module' }),
+  kind: Type.String({ description: 'Kind of the resource, such as file-unix' }),
+  identity: Type.String({ description: 'Path or name of the resource on the machine' }),
+});
 export type DriftedAddress = Type.Static<typeof ResourceAddressSchema>;
 
-const Reason = Type.String({ pattern: '\\S', minLength: 1, maxLength: 512 });
+const Reason = Type.String({ pattern: '\\S', minLength: 1, maxLength: 512, description: 'Why, for people' });
 
 export const DriftSnoozeSchema = closed({
-  snooze_id: Ulid,
-  node_id: KeyId,
+  snooze_id: ulidOf('ID of the snooze'),
+  node_id: NodeId,
   resources: nullable(Type.Array(ResourceAddressSchema, { description: 'Null for all resources of the agent' })),
-  reason: Type.String(),
+  reason: Type.String({ description: 'Why, for people' }),
   ends_at: Seconds,
   created_at: Seconds,
   created_by: Type.String({ description: 'operator_id' }),
@@ -21,9 +25,9 @@ export const DriftSnoozeSchema = closed({
 export type DriftSnooze = Type.Static<typeof DriftSnoozeSchema>;
 
 export const DriftAcceptSchema = closed({
-  node_id: KeyId,
+  node_id: NodeId,
   ...ResourceAddressSchema.properties,
-  reason: nullable(Type.String()),
+  reason: nullable(Type.String({ description: 'Why, for people; null without a reason' })),
   drift_id: Type.String({ description: 'Record with the accepted drift' }),
   accepted_at: Seconds,
   accepted_by: Type.String({ description: 'operator_id' }),
@@ -43,7 +47,10 @@ export const driftExcuseRoutes = {
     access: 'viewer',
     query: closed({ node: optional(Type.String({ description: 'node_id' })) }),
     answers: {
-      200: closed({ snoozes: Type.Array(DriftSnoozeSchema), accepts: Type.Array(DriftAcceptSchema) }),
+      200: closed({
+        snoozes: Type.Array(DriftSnoozeSchema, { description: 'Snoozes that have not ended' }),
+        accepts: Type.Array(DriftAcceptSchema, { description: 'Accepted differences' }),
+      }),
     },
     faults: ['agent_not_found'],
   }),
@@ -77,7 +84,7 @@ export const driftExcuseRoutes = {
     method: 'DELETE',
     path: '/drift-snoozes/{snooze_id}',
     access: 'operator',
-    params: closed({ snooze_id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: closed({ snooze_id: pathId('ID of the snooze') }),
     answers: { 204: null },
     faults: ['snooze_not_found'],
   }),
@@ -91,7 +98,11 @@ export const driftExcuseRoutes = {
     params: NodeParams,
     body: closed({
       drift_id: { ...Ulid, description: 'The newest drift record of the agent that has a result' },
-      resources: Type.Array(ResourceAddressSchema, { minItems: 1, maxItems: RESOURCES }),
+      resources: Type.Array(ResourceAddressSchema, {
+        minItems: 1,
+        maxItems: RESOURCES,
+        description: 'Different resources of the record',
+      }),
       reason: optional(Reason),
     }),
     answers: { 200: Type.Array(DriftAcceptSchema) },

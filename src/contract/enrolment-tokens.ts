@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { Seconds, StringMap, Ulid } from './shapes.js';
+import { pathId, Seconds, StringMap, ulidOf } from './shapes.js';
 
 /** Lifetime of a token in seconds. */
 export const TOKEN_TTL = { standard: 3600, maximum: 7 * 24 * 3600 } as const;
@@ -10,13 +10,13 @@ export const TOKEN_TTL = { standard: 3600, maximum: 7 * 24 * 3600 } as const;
 export const TOKEN_USES = { standard: 1, maximum: 1000 } as const;
 
 const members = {
-  id: Ulid,
+  id: ulidOf('ID of the token; not its secret'),
   created_by: Type.String({ description: 'operator_id' }),
   created_at: Seconds,
   expires_at: Seconds,
   uses: Type.Integer({ description: 'Number of agents that it admits' }),
-  uses_left: Type.Integer(),
-  tags: StringMap,
+  uses_left: Type.Integer({ description: 'Number of agents that it still admits' }),
+  tags: { ...StringMap, description: 'Tags of each agent that it admits' },
   auto_approve: Type.Boolean({ description: 'Its agents are approved at once, under their host names' }),
   last_used_at: nullable(Seconds),
 };
@@ -30,18 +30,21 @@ const CreatedEnrolmentTokenSchema = closed({
   agent_host: nullable(
     Type.String({ description: 'Host under which agents reach the orchestrator; null when unknown' }),
   ),
-  agent_port: Type.Integer(),
+  agent_port: Type.Integer({ description: 'Port of the agent link' }),
   reachable_host: Type.String({
     description: 'Address of this orchestrator that other machines can probably reach; loopback when it has no other',
   }),
   install: nullable(
-    closed({
-      pin: Type.String({ description: 'Pin of the key that the agent port shows, as curl reads it: `sha256//…`' }),
-      cpus: Type.Array(Type.String(), {
-        description:
-          'Processors for which the orchestrator has a package that machines without orch download from the agent port',
-      }),
-    }),
+    closed(
+      {
+        pin: Type.String({ description: 'Pin of the key that the agent port shows, as curl reads it: `sha256//…`' }),
+        cpus: Type.Array(Type.String(), {
+          description:
+            'Processors for which the orchestrator has a package that machines without orch download from the agent port',
+        }),
+      },
+      { description: 'How a machine without orch downloads it; null without a package' },
+    ),
   ),
 });
 export type CreatedEnrolmentToken = Type.Static<typeof CreatedEnrolmentTokenSchema>;
@@ -90,7 +93,7 @@ export const enrolmentTokenRoutes = {
     method: 'DELETE',
     path: '/enrolment-tokens/{id}',
     access: 'admin',
-    params: closed({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: closed({ id: pathId('ID of the token') }),
     answers: { 204: null },
     faults: ['enrolment_token_not_found'],
   }),

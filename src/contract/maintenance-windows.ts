@@ -2,15 +2,15 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { Seconds, Ulid } from './shapes.js';
+import { pathId, Seconds, ulidOf } from './shapes.js';
 
 const WINDOW_STATUSES = ['scheduled', 'active', 'ended'] as const;
 
 export const WINDOW_KINDS = ['pause', 'permit'] as const;
 
 const MaintenanceWindowSchema = closed({
-  id: Ulid,
-  reason: Type.String(),
+  id: ulidOf('ID of the window'),
+  reason: Type.String({ description: 'Why, for people' }),
   starts_at: Seconds,
   ends_at: Seconds,
   created_by: Type.String({ description: 'operator_id' }),
@@ -27,9 +27,9 @@ const MaintenanceWindowSchema = closed({
 });
 export type MaintenanceWindow = Type.Static<typeof MaintenanceWindowSchema>;
 
-const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
+const params = closed({ id: pathId('ID of the window') });
 
-const Reason = Type.String({ pattern: '\\S', minLength: 1, maxLength: 512 });
+const Reason = Type.String({ pattern: '\\S', minLength: 1, maxLength: 512, description: 'Why, for people' });
 /** Limited to the end of the year 9999, the last that a timestamp can express. */
 const Moment = Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'Unix time in seconds (UTC)' });
 

@@ -2,14 +2,17 @@
 import * as Type from 'typebox';
 import { closed, MetricsSampleSchema, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds } from './shapes.js';
+import { limitOf, NEXT_PAGE, NodeId, NodeParams, Seconds } from './shapes.js';
 
 export const METRICS_LIMIT = { standard: 1_440, maximum: 10_000 } as const;
 
-export const MetricsHistorySchema = closed({ node_id: KeyId, samples: Type.Array(MetricsSampleSchema) });
+export const MetricsHistorySchema = closed({
+  node_id: NodeId,
+  samples: Type.Array(MetricsSampleSchema, { description: 'Measurements, oldest first' }),
+});
 export type MetricsHistory = Type.Static<typeof MetricsHistorySchema>;
 
-export const NodeMetricsSchema = closed({ node_id: KeyId, sample: MetricsSampleSchema });
+export const NodeMetricsSchema = closed({ node_id: NodeId, sample: MetricsSampleSchema });
 export type NodeMetrics = Type.Static<typeof NodeMetricsSchema>;
 
 export const metricsRoutes = {

@@ -6,10 +6,10 @@ import { ModuleFilesSchema } from './files.js';
 import { ownValues } from './one-off-values.js';
 import { route } from './route.js';
 import { REPLACES } from './run-targets.js';
-import { KeyId, Seconds } from './shapes.js';
+import { AgentName, NodeId, pathName, Seconds } from './shapes.js';
 
 export const ModuleEntrySchema = closed({
-  name: Type.String(),
+  name: Type.String({ description: 'Name of the module' }),
   uploaded_at: Seconds,
   uploaded_by: Type.String({ description: 'operator_id' }),
 });
@@ -17,17 +17,17 @@ export type ModuleEntry = Type.Static<typeof ModuleEntrySchema>;
 
 export const WarningSchema = closed({
   path: Type.String({ description: 'JSON pointer' }),
-  line: Type.Integer(),
-  column: Type.Integer(),
-  message: Type.String(),
+  line: Type.Integer({ description: 'Line in the text, from 1' }),
+  column: Type.Integer({ description: 'Column in that line, from 1' }),
+  message: Type.String({ description: 'The warning and what helps' }),
 });
 export type Warning = Type.Static<typeof WarningSchema>;
 
-const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
+const params = closed({ name: pathName('Name of the module') });
 
 export const ModuleSchema = closed({
   ...ModuleEntrySchema.properties,
-  revision: Type.Integer({ minimum: 1 }),
+  revision: Type.Integer({ minimum: 1, description: 'Number of the revision, from 1' }),
   sha256: Type.String({ description: 'SHA-256 of the text, and of the list of files where there are some' }),
   content: Type.String({ description: 'The uploaded YAML text' }),
   files: Type.Optional(ModuleFilesSchema),
@@ -37,29 +37,29 @@ export type Module = Type.Static<typeof ModuleSchema>;
 
 const ModuleRevisionSchema = closed({
   ...ModuleEntrySchema.properties,
-  revision: Type.Integer({ minimum: 1 }),
-  sha256: Type.String(),
+  revision: Type.Integer({ minimum: 1, description: 'Number of the revision, from 1' }),
+  sha256: Type.String({ description: 'SHA-256 of the text, and of the list of files where there are some' }),
 });
 export type ModuleRevision = Type.Static<typeof ModuleRevisionSchema>;
 
 /** Whom a new revision of a module reaches. */
 const ModuleReachSchema = closed({
-  name: Type.String(),
+  name: Type.String({ description: 'Name of the module' }),
   sha256: nullable(
     Type.String({ description: 'SHA-256 of the stored revision; null for a module that is not stored' }),
   ),
   assignments: Type.Array(
     closed({
-      name: Type.String(),
-      mode: Type.Enum(ASSIGNMENT_MODES),
+      name: Type.String({ description: 'Name of the assignment' }),
+      mode: Type.Enum(ASSIGNMENT_MODES, { description: 'When the orchestrator applies by itself' }),
       agents: Type.Integer({ description: 'Approved agents that it matches now' }),
     }),
     { description: 'Assignments that name the module' },
   ),
   agents: Type.Array(
     closed({
-      node_id: KeyId,
-      name: nullable(Type.String()),
+      node_id: NodeId,
+      name: AgentName,
       mode: nullable(
         Type.Enum(ASSIGNMENT_MODES, {
           description: 'Strongest mode of the assignments that give it the module; null if only a request gave it',
@@ -93,7 +93,7 @@ export const moduleRoutes = {
     path: '/modules',
     access: 'operator',
     body: closed({
-      name: Type.String(),
+      name: Type.String({ description: 'Name of the module' }),
       content: Type.String({ description: 'YAML; its name must equal `name`' }),
       files: optional(ModuleFilesSchema),
       replaces: optional(
@@ -107,12 +107,12 @@ export const moduleRoutes = {
     answers: {
       201: closed({
         ...ModuleEntrySchema.properties,
-        revision: Type.Integer({ minimum: 1 }),
-        sha256: Type.String(),
+        revision: Type.Integer({ minimum: 1, description: 'Number of the revision, from 1' }),
+        sha256: Type.String({ description: 'SHA-256 of the current revision, for `replaces`' }),
         changed: Type.Boolean({
           description: 'false when the text equals the current revision, so that no new one is stored',
         }),
-        warnings: Type.Array(WarningSchema),
+        warnings: Type.Array(WarningSchema, { description: 'Warnings about the text' }),
       }),
     },
     faults: ['invalid_module', 'file_not_found', 'rate_limited', 'precondition_failed'],
@@ -126,7 +126,9 @@ export const moduleRoutes = {
     access: 'viewer',
     tagged: true,
     params,
-    query: closed({ revision: optional(Type.Integer({ minimum: 1 })) }),
+    query: closed({
+      revision: optional(Type.Integer({ minimum: 1, description: 'An older revision. Default: the current one' })),
+    }),
     answers: { 200: ModuleSchema },
     faults: ['module_not_found'],
   }),
@@ -138,7 +140,9 @@ export const moduleRoutes = {
     path: '/modules/{name}/revisions',
     access: 'viewer',
     params,
-    answers: { 200: closed({ revisions: Type.Array(ModuleRevisionSchema) }) },
+    answers: {
+      200: closed({ revisions: Type.Array(ModuleRevisionSchema, { description: 'Revisions, newest first' }) }),
+    },
     faults: ['module_not_found'],
   }),
   getModuleReach: route({

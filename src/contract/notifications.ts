@@ -3,16 +3,16 @@ import * as Type from 'typebox';
 import { closed, optional } from '../kernel/schema.js';
 import { SEVERITIES } from './audit.js';
 import { route } from './route.js';
-import { Cursor, limitOf, NEXT_PAGE, Ulid } from './shapes.js';
+import { Cursor, limitOf, NEXT_PAGE, pathId, ulidOf } from './shapes.js';
 
 export const NOTIFICATION_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
 export const NotificationSchema = closed({
-  id: Ulid,
+  id: ulidOf('ID of the notification'),
   event_id: Type.String({ description: 'ID of the audit event that raised it' }),
-  event_type: Type.String(),
-  severity: Type.Enum(SEVERITIES),
-  summary: Type.String(),
+  event_type: Type.String({ description: 'Type of that event' }),
+  severity: Type.Enum(SEVERITIES, { description: 'How much attention it needs' }),
+  summary: Type.String({ description: 'The event as a sentence' }),
   timestamp_ms: Type.Integer({ description: 'Unix milliseconds of the event' }),
   read: Type.Boolean({ description: 'True when the calling operator has read it' }),
 });
@@ -24,7 +24,7 @@ export const NotificationListSchema = closed({
 });
 export type NotificationList = Type.Static<typeof NotificationListSchema>;
 
-const params = closed({ id: Type.String({ minLength: 1, maxLength: 64 }) });
+const params = closed({ id: pathId('ID of the notification') });
 
 export const notificationRoutes = {
   listNotifications: route({

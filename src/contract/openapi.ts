@@ -54,7 +54,7 @@ export function openApiDocument(
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'The orchestrator that serves this document' }],
-    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name, description: TAGS[name] ?? name })),
     paths,
     components: {
       schemas: schemas.definitions(),
@@ -101,6 +101,31 @@ const WHO: Readonly<Record<Access, string>> = {
   admin: 'For operators with the role admin.',
 };
 
+/** Descriptions of tags. */
+const TAGS: Readonly<Record<string, string>> = {
+  agents: 'Machines with an agent: approval, names, facts and upgrades.',
+  assignments: 'Modules for every agent that a selector matches.',
+  audit: 'The signed log of everything that was done.',
+  auth: 'Login by challenge and signature, and the session.',
+  channels: 'Receivers of notifications.',
+  discovery: 'Packets that tell waiting agents where the orchestrator is.',
+  drift: 'Differences between machines and their last apply.',
+  'enrolment tokens': 'Tokens with which new machines enrol.',
+  maintenance: 'Windows that pause automatic work, or permit applies.',
+  metrics: 'Measurements of machines, and counters of the orchestrator.',
+  modules: 'Declarative lists of resources, and the files beside them.',
+  notifications: 'Events that need attention.',
+  operators: 'People and pipelines with a login.',
+  rollouts: 'Plans and applies on many agents.',
+  runs: 'Plans, applies and health checks on one agent.',
+  secrets: 'Write-only values that modules name.',
+  state: 'What was applied, and the operations that did it.',
+  status: 'Health, and documents about the API.',
+  tags: 'Tags of agents, which selectors and modules use.',
+  terminal: 'Remote terminals, commands on agents, and their recordings.',
+  values: 'Values of inputs of modules.',
+};
+
 const STATUS_TEXT: Readonly<Record<string, string>> = {
   200: 'Done',
   201: 'Created',
@@ -130,8 +155,19 @@ function describeOperation(route: RouteSpec, { request, answer }: Writers, share
   };
 }
 
-const descriptionOf = ({ access, deprecated }: RouteSpec): string =>
-  [WHO[access], ...(deprecated ? [deprecationText(deprecated)] : [])].join('\n\n');
+/** Returns what an operation does, who may call it, and what else its route says about calls. */
+function descriptionOf(route: RouteSpec): string {
+  const { access, deprecated, stream, summary, tls } = route;
+  return [
+    `${summary}. ${WHO[access]}`,
+    ...(tls ? ['Needs TLS, except from the host of the orchestrator.'] : []),
+    ...(takesIfMatch(route) ? ['With `If-Match` it fails if another request has changed the record meanwhile.'] : []),
+    ...(stream
+      ? ['With `Accept: application/x-ndjson` the answer is a stream: one JSON value a line, as it happens.']
+      : []),
+    ...(deprecated ? [deprecationText(deprecated)] : []),
+  ].join('\n\n');
+}
 
 const IDEMPOTENCY_KEY = {
   name: 'Idempotency-Key',
@@ -171,14 +207,14 @@ function parametersOf(
       name,
       in: 'path',
       required: true,
-      schema: write(schema),
+      ...described(schema, write),
     })),
     ...Object.entries(membersOf(query)).map(([name, schema]) => ({
       name,
       in: 'query',
       required: requiredOf(query).includes(name),
       ...(isDeprecated(schema) ? { deprecated: true } : {}),
-      schema: write(withoutNull(schema)),
+      ...described(withoutNull(schema), write),
     })),
     ...(method !== 'GET' && access !== 'public' ? [secretAnswer ? ONE_TIME_KEY : IDEMPOTENCY_KEY] : []),
     ...(takesIfMatch({ method, tagged }) ? [IF_MATCH] : []),
@@ -233,6 +269,13 @@ interface ObjectSchema {
 const membersOf = (schema: ObjectSchema | undefined): Readonly<Record<string, TSchema>> => schema?.properties ?? {};
 
 const requiredOf = (schema: ObjectSchema | undefined): readonly string[] => schema?.required ?? [];
+
+/** Returns the schema of a parameter, with its description beside it, where readers of OpenAPI look for it. */
+function described(schema: TSchema & { readonly description?: unknown }, write: WriteSchema): JsonObject {
+  const { description } = schema;
+  const { description: _, ...bare } = write(schema);
+  return { ...(typeof description === 'string' ? { description } : {}), schema: bare };
+}
 
 const isDeprecated = (schema: { readonly deprecated?: unknown }): boolean => schema.deprecated === true;
 

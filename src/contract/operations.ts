@@ -6,20 +6,21 @@ import { ModuleFilesSchema } from './files.js';
 import { OneOffValuesSchema, valueInputs } from './one-off-values.js';
 import { route } from './route.js';
 import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, settledSources, undoing } from './runs.js';
-import { KeyId, limitOf, NodeParams, Seconds, Ulid } from './shapes.js';
+import { limitOf, NodeId, NodeParams, Offset, pageMembers, pathId, Seconds, ulidOf } from './shapes.js';
 import { TrialSchema } from './standings.js';
 
 export const OperationSchema = closed({
-  operation_id: Ulid,
-  node_id: KeyId,
-  node_name: nullable(Type.String()),
-  kind: Type.Literal('apply'),
+  operation_id: ulidOf('ID of the operation'),
+  node_id: NodeId,
+  node_name: nullable(Type.String({ description: 'Name of the agent; null for one without a name' })),
+  kind: Type.Literal('apply', { description: 'Kind of the operation' }),
   status: RunStatusSchema,
-  modules: Type.Array(Type.String()),
-  assignments: Type.Array(Type.String()),
-  /** Null outside a rollout. */
-  rollout_id: nullable(Ulid),
-  requested_by: Type.String(),
+  modules: Type.Array(Type.String(), { description: 'Names of the applied modules' }),
+  assignments: Type.Array(Type.String(), { description: 'Assignments that gave modules' }),
+  rollout_id: nullable(ulidOf('The rollout that it belongs to; null outside a rollout')),
+  requested_by: Type.String({
+    description: 'operator_id; for an automatic apply its cause and assignment, such as `enforce:web`',
+  }),
   started_at: Seconds,
   finished_at: nullable(Seconds),
   summary: SummarySchema,
@@ -32,31 +33,40 @@ export type Operation = Type.Static<typeof OperationSchema>;
 
 export const OperationDetailSchema = closed({
   ...OperationSchema.properties,
-  resources: Type.Array(ResourceResultSchema),
+  resources: Type.Array(ResourceResultSchema, { description: 'Result of each resource, in the order of the apply' }),
   checks: ChecksSchema,
   values: optional(OneOffValuesSchema),
   ...settledSources,
 });
 export type OperationDetail = Type.Static<typeof OperationDetailSchema>;
 
+const managedMembers = {
+  module: Type.String({ description: 'Name of the module' }),
+  kind: Type.String({ description: 'Kind of the resource, such as file-unix' }),
+  identity: Type.String({ description: 'Path or name of the resource on the machine' }),
+};
+
 const AppliedSchema = closed({
-  module: Type.String(),
-  kind: Type.String(),
-  identity: Type.String(),
+  ...managedMembers,
   applied_at: Seconds,
-  operation_id: Ulid,
-  origin: Type.Enum(['created', 'adopted']),
+  operation_id: ulidOf('The last apply of the resource'),
+  origin: Type.Enum(['created', 'adopted'], {
+    description:
+      'created: orch made it, and a removal deletes it; adopted: it existed before, and a removal releases it',
+  }),
 });
 
 export const StateSchema = closed({
-  node_id: KeyId,
-  operation_id: nullable(Ulid),
+  node_id: NodeId,
+  operation_id: nullable(ulidOf('The last apply that changed the state; null before the first')),
   restores: optional(RestoresSchema),
   ...valueInputs,
   trial: optional({ ...TrialSchema, description: 'What the agent has on trial; absent without a trial' }),
-  applied: Type.Array(AppliedSchema),
-  pending_removals: Type.Array(AppliedSchema),
-  unapplied: Type.Array(closed({ module: Type.String(), kind: Type.String(), identity: Type.String() })),
+  applied: Type.Array(AppliedSchema, { description: 'Resources that orch manages on the machine' }),
+  pending_removals: Type.Array(AppliedSchema, {
+    description: 'Applied resources that no module gives any more; the next apply removes them',
+  }),
+  unapplied: Type.Array(closed(managedMembers), { description: 'Resources of the modules that are not applied yet' }),
 });
 export type State = Type.Static<typeof StateSchema>;
 
@@ -64,17 +74,15 @@ export const OPERATION_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
 const listQuery = {
   limit: optional(limitOf(OPERATION_LIST_LIMIT.standard, OPERATION_LIST_LIMIT.maximum)),
-  offset: optional(Type.Integer({ minimum: 0 })),
-  status: optional(RunStatusSchema),
+  offset: Offset,
+  status: optional({ ...RunStatusSchema, description: 'Only operations with this status' }),
   rollout: optional(Type.String({ description: 'rollout_id' })),
 };
 const OperationListSchema = closed({
-  operations: Type.Array(OperationSchema),
-  total: Type.Integer(),
-  limit: Type.Integer(),
-  offset: Type.Integer(),
+  operations: Type.Array(OperationSchema, { description: 'Operations of this page, most recent first' }),
+  ...pageMembers,
 });
-const operationParams = closed({ operation_id: Type.String({ minLength: 1, maxLength: 64 }) });
+const operationParams = closed({ operation_id: pathId('ID of the operation') });
 
 const SelectedAgents = optional(Type.String({ description: 'Selector: only of approved agents that match' }));
 
@@ -100,17 +108,18 @@ export const operationRoutes = {
     params: NodeParams,
     answers: {
       200: closed({
-        operation_id: nullable(Ulid),
+        operation_id: nullable(ulidOf('The apply that began the trial; null without one')),
         modules: Type.Array(
           closed({
-            module: Type.String(),
-            sha256: Type.String(),
+            module: Type.String({ description: 'Name of the module' }),
+            sha256: Type.String({ description: 'SHA-256 of the text on trial' }),
             replaces: nullable(
               Type.String({ description: 'SHA-256 of the stored revision that it was made from; null for none' }),
             ),
-            content: Type.String(),
+            content: Type.String({ description: 'The text on trial' }),
             files: Type.Optional(ModuleFilesSchema),
           }),
+          { description: 'Modules on trial' },
         ),
       }),
     },
@@ -136,7 +145,14 @@ export const operationRoutes = {
     path: '/agents/{node_id}/state/operations/{operation_id}/output',
     access: 'operator',
     params: closed({ ...NodeParams.properties, ...operationParams.properties }),
-    answers: { 200: closed({ operation_id: Ulid, output: Type.Record(Type.String(), OutputSchema) }) },
+    answers: {
+      200: closed({
+        operation_id: ulidOf('ID of the operation'),
+        output: Type.Record(Type.String(), OutputSchema, {
+          description: 'Output of each script, by `MODULE/IDENTITY`',
+        }),
+      }),
+    },
     faults: ['agent_not_found', 'operation_not_found'],
   }),
   listOperations: route({

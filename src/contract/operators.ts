@@ -2,25 +2,27 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, PublicKey, Seconds } from './shapes.js';
+import { OperatorId, PublicKey, pathId, Seconds } from './shapes.js';
 
 export const ROLES = ['admin', 'operator', 'viewer'] as const;
 export type Role = (typeof ROLES)[number];
 
 export const OperatorSchema = closed({
-  operator_id: KeyId,
-  username: Type.String(),
-  role: Type.Enum(ROLES),
+  operator_id: OperatorId,
+  username: Type.String({ description: 'Name of the operator, which never changes' }),
+  role: Type.Enum(ROLES, {
+    description: 'admin: every operation; operator: all but those for admins; viewer: only reads',
+  }),
   bootstrap: Type.Boolean({ description: 'True for the operator of the first start' }),
   added_at: Seconds,
   added_by: Type.String({ description: 'operator_id, or "system" for the first one' }),
   removed_at: nullable(Seconds),
-  removed_by: nullable(Type.String()),
+  removed_by: nullable(Type.String({ description: 'operator_id; null for an active operator' })),
   public_key: PublicKey,
 });
 export type Operator = Type.Static<typeof OperatorSchema>;
 
-const params = closed({ operator_id: Type.String({ minLength: 1, maxLength: 64 }) });
+const params = closed({ operator_id: pathId('operator_id, or username of an active operator') });
 
 export const operatorRoutes = {
   listOperators: route({
@@ -30,7 +32,7 @@ export const operatorRoutes = {
     method: 'GET',
     path: '/operators',
     access: 'viewer',
-    query: closed({ include_removed: optional(Type.Boolean()) }),
+    query: closed({ include_removed: optional(Type.Boolean({ description: 'true: removed operators too' })) }),
     answers: { 200: Type.Array(OperatorSchema) },
     faults: [],
   }),

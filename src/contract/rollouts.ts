@@ -13,7 +13,7 @@ import {
   RunResultSchema,
   SourcesSchema,
 } from './runs.js';
-import { KeyId, limitOf, Seconds, Ulid } from './shapes.js';
+import { AgentName, KeyId, limitOf, NodeId, Offset, pageMembers, pathId, Seconds, Ulid, ulidOf } from './shapes.js';
 
 const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
 
@@ -42,16 +42,21 @@ export const ROLLOUT_AGENT_STATES = [
 /** The reaction to a bound that is reached or a health check that fails. */
 export const ON_FAILURE = ['halt', 'revert'] as const;
 
-const RolloutErrorSchema = closed({
-  ...ErrorSchema.properties,
-  hint: nullable(Type.String({ description: 'What helps, where the orchestrator knows it' })),
-});
+const RolloutErrorSchema = closed(
+  {
+    ...ErrorSchema.properties,
+    hint: nullable(Type.String({ description: 'What helps, where the orchestrator knows it' })),
+  },
+  { description: 'Why it failed on this agent; null if it did not' },
+);
 
 const rolloutResult = {
-  node_id: KeyId,
-  name: nullable(Type.String()),
-  status: Type.Enum(ROLLOUT_STATUSES),
-  operation_id: nullable(Ulid),
+  node_id: NodeId,
+  name: AgentName,
+  status: Type.Enum(ROLLOUT_STATUSES, {
+    description: 'unreachable: the agent was offline; skipped: its apply never began',
+  }),
+  operation_id: nullable(ulidOf('Its operation; null for a plan, and without one')),
   summary: nullable(SummarySchema),
   error: nullable(RolloutErrorSchema),
 };
@@ -62,25 +67,28 @@ export type RolloutResult = Type.Static<typeof RolloutResultSchema>;
 export const RolloutSchema = closed({
   assignment: nullable(Type.String({ description: 'Null for a rollout over a selector or named agents' })),
   selector: nullable(Type.String({ description: 'Null for a rollout over named agents' })),
-  rollout_id: Ulid,
-  has_changes: Type.Boolean(),
-  results: Type.Array(RolloutResultSchema),
-  summary: closed({
-    agents: Type.Integer(),
-    succeeded: Type.Integer(),
-    failed: Type.Integer(),
-    unreachable: Type.Integer(),
-    skipped: Type.Integer(),
-  }),
+  rollout_id: ulidOf('ID of the rollout'),
+  has_changes: Type.Boolean({ description: 'True when something is to change, or has changed' }),
+  results: Type.Array(RolloutResultSchema, { description: 'Result of each agent, in the order of the rollout' }),
+  summary: closed(
+    {
+      agents: Type.Integer({ description: 'Agents of the rollout' }),
+      succeeded: Type.Integer({ description: 'Agents that succeeded' }),
+      failed: Type.Integer({ description: 'Agents that failed' }),
+      unreachable: Type.Integer({ description: 'Agents that were offline' }),
+      skipped: Type.Integer({ description: 'Agents that never began' }),
+    },
+    { description: 'Number of agents by their result' },
+  ),
 });
 export type Rollout = Type.Static<typeof RolloutSchema>;
 
-const count = Type.Integer({ minimum: 0 });
+const countOf = (description: string) => Type.Integer({ minimum: 0, description });
 
 /** A change of stored values during a rollout. */
 const ValueChangeSchema = closed({
   source: Type.Enum(['values', 'assignment'], { description: 'values: a value set; assignment: the values of one' }),
-  name: Type.String(),
+  name: Type.String({ description: 'Name of the value set or assignment' }),
   at: Seconds,
   by: Type.String({ description: 'Name of the operator' }),
 });
@@ -88,8 +96,8 @@ export type ValueChange = Type.Static<typeof ValueChangeSchema>;
 
 /** A rollout as it is stored, with the number of its agents in each state. */
 export const RolloutRecordSchema = closed({
-  rollout_id: Ulid,
-  state: Type.Enum(ROLLOUT_STATES),
+  rollout_id: ulidOf('ID of the rollout'),
+  state: Type.Enum(ROLLOUT_STATES, { description: 'State of the rollout; paused and halted ones can be resumed' }),
   reason: nullable(Type.String({ description: 'Why it is paused, halted, failed or cancelled' })),
   assignment: nullable(Type.String({ description: 'Null for a rollout over a selector or named agents' })),
   selector: nullable(Type.String({ description: 'Null for a rollout over named agents' })),
@@ -104,42 +112,53 @@ export const RolloutRecordSchema = closed({
   requested_by: Type.String({ description: 'operator_id' }),
   started_at: Seconds,
   finished_at: nullable(Seconds),
-  pace: closed({
-    concurrency: Type.Integer(),
-    canary: Type.Integer(),
-    waves: Type.Array(Type.Integer(), { description: 'Number of agents in each wave, the canaries first' }),
-    soak_secs: Type.Integer(),
-    max_failures: nullable(Type.Integer()),
-    on_failure: Type.Enum(ON_FAILURE),
-    skip_offline: Type.Boolean(),
-    expires_at: nullable(Type.Integer({ description: 'Unix time until which offline agents are waited for' })),
-  }),
-  wave: nullable(
-    closed({
-      number: Type.Integer({ minimum: 1 }),
-      of: Type.Integer(),
-      soaking_until: nullable(Type.Integer({ description: 'Unix time at which the soak of this wave ends' })),
-    }),
+  pace: closed(
+    {
+      concurrency: Type.Integer({ description: 'Most agents at a time' }),
+      canary: Type.Integer({ description: 'Number of agents that go first' }),
+      waves: Type.Array(Type.Integer(), { description: 'Number of agents in each wave, the canaries first' }),
+      soak_secs: Type.Integer({ description: 'Seconds between the last apply of a wave and its health checks' }),
+      max_failures: nullable(
+        Type.Integer({ description: 'Failures after which no other agent begins; null for no bound' }),
+      ),
+      on_failure: Type.Enum(ON_FAILURE, { description: 'What happens at the bound' }),
+      skip_offline: Type.Boolean({ description: 'True when offline agents do not count as failures' }),
+      expires_at: nullable(Type.Integer({ description: 'Unix time until which offline agents are waited for' })),
+    },
+    { description: 'How fast it goes, and what stops it' },
   ),
-  counts: closed({
-    agents: count,
-    waiting: count,
-    running: count,
-    succeeded: count,
-    failed: count,
-    unreachable: count,
-    skipped: count,
-    reverted: count,
-  }),
+  wave: nullable(
+    closed(
+      {
+        number: Type.Integer({ minimum: 1, description: 'Number of the wave, from 1' }),
+        of: Type.Integer({ description: 'Number of waves' }),
+        soaking_until: nullable(Type.Integer({ description: 'Unix time at which the soak of this wave ends' })),
+      },
+      { description: 'The present wave; null for an ended rollout' },
+    ),
+  ),
+  counts: closed(
+    {
+      agents: countOf('All agents'),
+      waiting: countOf('Agents that have not begun'),
+      running: countOf('Agents in flight'),
+      succeeded: countOf('Agents that succeeded'),
+      failed: countOf('Agents that failed'),
+      unreachable: countOf('Agents that were offline'),
+      skipped: countOf('Agents that are left out'),
+      reverted: countOf('Agents that have their earlier state again'),
+    },
+    { description: 'Number of agents in each state' },
+  ),
 });
 export type RolloutRecord = Type.Static<typeof RolloutRecordSchema>;
 
 export const RolloutAgentSchema = closed({
-  node_id: KeyId,
+  node_id: NodeId,
   name: nullable(Type.String({ description: 'Name of the agent when the rollout began' })),
-  wave: Type.Integer({ minimum: 1 }),
-  state: Type.Enum(ROLLOUT_AGENT_STATES),
-  operation_id: nullable(Ulid),
+  wave: Type.Integer({ minimum: 1, description: 'Number of its wave, from 1' }),
+  state: Type.Enum(ROLLOUT_AGENT_STATES, { description: 'State of the agent in the rollout' }),
+  operation_id: nullable(ulidOf('Its newest operation; null before it begins')),
   summary: nullable(SummarySchema),
   error: nullable(RolloutErrorSchema),
 });
@@ -158,17 +177,30 @@ const { module, kind, identity, action, status } = ResourceResultSchema.properti
 
 /** One line of the stream of a rollout. */
 export const RolloutEventSchema = Type.Union([
-  closed({ event: Type.Literal('started'), rollout_id: Ulid, agents: Type.Integer() }),
   closed({
-    event: Type.Literal('resource'),
-    node_id: KeyId,
-    name: nullable(Type.String()),
-    resource: closed({ module, kind, identity, action, status }),
+    event: Type.Literal('started', { description: 'The first line' }),
+    rollout_id: ulidOf('ID of the rollout'),
+    agents: Type.Integer({ description: 'Number of its agents' }),
   }),
-  closed({ event: Type.Literal('agent'), agent: closed({ ...rolloutResult, result: nullable(RunResultSchema) }) }),
-  closed({ event: Type.Literal('rollout'), rollout: RolloutRecordSchema }),
-  closed({ event: Type.Literal('result'), result: RolloutSchema }),
-  closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
+  closed({
+    event: Type.Literal('resource', { description: 'A resource of an agent has its result' }),
+    node_id: NodeId,
+    name: AgentName,
+    resource: closed({ module, kind, identity, action, status }, { description: 'The result in short' }),
+  }),
+  closed({
+    event: Type.Literal('agent', { description: 'An agent has ended' }),
+    agent: closed({ ...rolloutResult, result: nullable(RunResultSchema) }, { description: 'Its result' }),
+  }),
+  closed({
+    event: Type.Literal('rollout', { description: 'The rollout has another state' }),
+    rollout: RolloutRecordSchema,
+  }),
+  closed({ event: Type.Literal('result', { description: 'The last line of a rollout' }), result: RolloutSchema }),
+  closed({
+    event: Type.Literal('error', { description: 'The last line after a failure' }),
+    error: Type.Record(Type.String(), Type.Unknown(), { description: 'Problem document' }),
+  }),
 ]);
 export type RolloutEvent = Type.Static<typeof RolloutEventSchema>;
 
@@ -272,7 +304,7 @@ const chosenAgents = {
   ),
 };
 
-const rolloutParams = closed({ rollout_id: Type.String({ minLength: 1, maxLength: 64 }) });
+const rolloutParams = closed({ rollout_id: pathId('ID of the rollout') });
 
 export const rolloutRoutes = {
   listRollouts: route({
@@ -284,16 +316,14 @@ export const rolloutRoutes = {
     access: 'viewer',
     query: closed({
       limit: optional(limitOf(ROLLOUT_LIST_LIMIT.standard, ROLLOUT_LIST_LIMIT.maximum)),
-      offset: optional(Type.Integer({ minimum: 0 })),
-      state: optional(Type.Enum(ROLLOUT_STATES)),
-      assignment: optional(Type.String()),
+      offset: Offset,
+      state: optional(Type.Enum(ROLLOUT_STATES, { description: 'Only rollouts in this state' })),
+      assignment: optional(Type.String({ description: 'Only rollouts of the assignment with this name' })),
     }),
     answers: {
       200: closed({
-        rollouts: Type.Array(RolloutRecordSchema),
-        total: Type.Integer(),
-        limit: Type.Integer(),
-        offset: Type.Integer(),
+        rollouts: Type.Array(RolloutRecordSchema, { description: 'Rollouts of this page, most recent first' }),
+        ...pageMembers,
       }),
     },
     faults: [],
@@ -321,7 +351,7 @@ export const rolloutRoutes = {
     path: '/rollouts/{rollout_id}/pause',
     access: 'operator',
     params: rolloutParams,
-    body: closed({ reason: optional(Type.String({ maxLength: 1024 })) }),
+    body: closed({ reason: optional(Type.String({ maxLength: 1024, description: 'Why, for people' })) }),
     bodyOptional: true,
     answers: { 200: RolloutRecordSchema },
     faults: ['rollout_not_found', 'rollout_finished', 'rollout_in_progress'],
@@ -399,7 +429,10 @@ export const rolloutRoutes = {
     access: 'operator',
     params: rolloutParams,
     answers: {
-      202: closed({ rollout_id: Ulid, cancelled: Type.Array(Ulid, { description: 'operation_id of each' }) }),
+      202: closed({
+        rollout_id: ulidOf('ID of the rollout'),
+        cancelled: Type.Array(Ulid, { description: 'operation_id of each' }),
+      }),
     },
     faults: ['rollout_not_found', 'rollout_finished', 'rollout_in_progress'],
   }),

@@ -9,25 +9,23 @@ import { WarningSchema } from './modules.js';
 import { oneOffBody, valueInputs } from './one-off-values.js';
 import { route } from './route.js';
 import { NOTHING, REPLACES } from './run-targets.js';
-import { Cursor, KeyId, limitOf, NEXT_PAGE, NodeParams, Seconds, Ulid } from './shapes.js';
+import { Cursor, limitOf, NEXT_PAGE, NodeId, NodeParams, pathId, Seconds, Ulid, ulidOf } from './shapes.js';
 import { SOURCE_STATUSES } from './source-statuses.js';
 
-export const RunStatusSchema = Type.Enum([
-  'queued',
-  'running',
-  'succeeded',
-  'failed',
-  'interrupted',
-  'cancelled',
-  'rolled_back',
-]);
+export const RunStatusSchema = Type.Enum(
+  ['queued', 'running', 'succeeded', 'failed', 'interrupted', 'cancelled', 'rolled_back'],
+  {
+    description:
+      'queued and running: in flight; rolled_back: the agent has undone it; interrupted: its end is not known',
+  },
+);
 
 /** Members of an apply that may be undone. */
 export const undoing = {
   confirm_secs: optional(
     Type.Integer({ description: 'Seconds in which the machine had to come back; absent without a confirmation' }),
   ),
-  restored: optional(RestoredSchema),
+  restored: optional({ ...RestoredSchema, description: 'What the agent has undone; absent for an apply that stands' }),
 };
 
 /** Members of the requests that apply: limits on each apply. */
@@ -53,8 +51,8 @@ export const settledSources = {
   sources: optional(
     Type.Array(
       closed({
-        module: Type.String(),
-        sha256: Type.String(),
+        module: Type.String({ description: 'Name of the module' }),
+        sha256: Type.String({ description: 'SHA-256 of its text' }),
         status: Type.Enum(SOURCE_STATUSES, {
           description:
             'on_trial: it is on trial on the agent and not published; published: the apply has published it, because every other agent that follows it has it; unchanged: it equals the stored revision',
@@ -69,7 +67,9 @@ export const settledSources = {
 };
 
 /** Health checks of a run; absent when it has none. */
-export const ChecksSchema = Type.Optional(Type.Array(CheckResultSchema));
+export const ChecksSchema = Type.Optional(
+  Type.Array(CheckResultSchema, { description: 'Health checks of the modules; absent without any' }),
+);
 /** Origin of a desired state that no module of today gives. */
 export const RestoresSchema = Type.String({
   description: `operation_id of the earlier operation whose desired state this is, or \`${NOTHING}\`; absent for modules`,
@@ -77,19 +77,25 @@ export const RestoresSchema = Type.String({
 
 /** The answer to plan and apply. */
 export const RunResultSchema = closed({
-  operation_id: nullable(Ulid),
-  node_id: KeyId,
+  operation_id: nullable(ulidOf('ID of the operation; null for a plan')),
+  node_id: NodeId,
   status: RunStatusSchema,
-  has_changes: Type.Boolean(),
-  modules: Type.Array(Type.String()),
+  has_changes: Type.Boolean({ description: 'True when something is to change, or has changed' }),
+  modules: Type.Array(Type.String(), { description: 'Names of the modules' }),
   started_at: Seconds,
   finished_at: nullable(Seconds),
   summary: SummarySchema,
-  resources: Type.Array(ResourceResultSchema),
+  resources: Type.Array(ResourceResultSchema, { description: 'Result of each resource, in the order of the run' }),
   checks: ChecksSchema,
-  warnings: Type.Array(closed({ ...WarningSchema.properties, module: Type.String() })),
-  /** Hash of a plan, which an apply accepts as `expect`; null for an apply. */
-  plan_hash: nullable(Type.String()),
+  warnings: Type.Array(
+    closed({ ...WarningSchema.properties, module: Type.String({ description: 'Name of the module' }) }),
+    {
+      description: 'Warnings about the texts of the modules',
+    },
+  ),
+  plan_hash: nullable(
+    Type.String({ description: 'Hash of a plan, which an apply takes as `expect`; null for an apply' }),
+  ),
   error: nullable(ErrorSchema),
   restores: optional(RestoresSchema),
   notes: optional(
@@ -104,7 +110,7 @@ export const RunResultSchema = closed({
     Type.Array(
       closed({
         ...ErrorSchema.properties,
-        hint: nullable(Type.String()),
+        hint: nullable(Type.String({ description: 'What helps; null without advice' })),
         allow_removals: Type.Optional(
           Type.Integer({ description: 'For `removal_guard`: the `allow_removals` with which the apply is accepted' }),
         ),
@@ -123,12 +129,12 @@ export type RunResult = Type.Static<typeof RunResultSchema>;
 
 /** The answer to `verifyAgent`. */
 export const VerificationSchema = closed({
-  node_id: KeyId,
+  node_id: NodeId,
   operation_id: Type.String({ description: 'The apply whose health checks ran' }),
   ok: Type.Boolean({ description: 'True when every check is healthy, also without checks' }),
   started_at: Seconds,
   finished_at: Seconds,
-  checks: Type.Array(CheckResultSchema),
+  checks: Type.Array(CheckResultSchema, { description: 'Result of each health check' }),
   error: nullable(ErrorSchema),
 });
 export type Verification = Type.Static<typeof VerificationSchema>;
@@ -152,7 +158,7 @@ const toBody = {
 export const PLAN_BODY_BYTES = 8 * 1024 * 1024;
 
 const sourceMembers = {
-  name: Type.String(),
+  name: Type.String({ description: 'Name of the module' }),
   content: Type.String({ description: 'YAML; its name must equal `name`' }),
   files: optional(ModuleFilesSchema),
 };
@@ -185,12 +191,25 @@ export const AppliedSourcesSchema = Type.Array(
 
 /** One line of the stream of a plan or an apply. */
 export const RunEventSchema = Type.Union([
-  closed({ event: Type.Literal('started'), operation_id: nullable(Ulid) }),
-  closed({ event: Type.Literal('resource'), resource: ResourceResultSchema }),
-  /** Everything is applied, and the agent has to come back on a new connection. */
-  closed({ event: Type.Literal('awaiting'), left_secs: Type.Integer({ minimum: 0 }) }),
-  closed({ event: Type.Literal('result'), result: RunResultSchema }),
-  closed({ event: Type.Literal('error'), error: Type.Record(Type.String(), Type.Unknown()) }),
+  closed({
+    event: Type.Literal('started', { description: 'The first line' }),
+    operation_id: nullable(ulidOf('ID of the operation; null for a plan')),
+  }),
+  closed({
+    event: Type.Literal('resource', { description: 'A resource has its result' }),
+    resource: ResourceResultSchema,
+  }),
+  closed({
+    event: Type.Literal('awaiting', {
+      description: 'Everything is applied, and the agent has to come back on a new connection',
+    }),
+    left_secs: Type.Integer({ minimum: 0, description: 'Seconds until the agent undoes the apply' }),
+  }),
+  closed({ event: Type.Literal('result', { description: 'The last line of a run' }), result: RunResultSchema }),
+  closed({
+    event: Type.Literal('error', { description: 'The last line after a failure' }),
+    error: Type.Record(Type.String(), Type.Unknown(), { description: 'Problem document' }),
+  }),
 ]);
 export type RunEvent = Type.Static<typeof RunEventSchema>;
 
@@ -200,7 +219,7 @@ const LIKELY_CAUSE_KINDS = ['terminal', 'command', 'apply'] as const;
 
 /** Something that ran on the machine when the resource was changed. */
 const LikelyCauseSchema = closed({
-  kind: Type.Enum(LIKELY_CAUSE_KINDS),
+  kind: Type.Enum(LIKELY_CAUSE_KINDS, { description: 'What ran: a terminal, a command of an operator, or an apply' }),
   id: Type.String({ description: 'session_id or operation_id' }),
   by: Type.String({ description: 'Username, or operator_id for an apply' }),
   started_at: Seconds,
@@ -212,9 +231,9 @@ const LikelyCauseSchema = closed({
 export type LikelyCause = Type.Static<typeof LikelyCauseSchema>;
 
 const DriftExcuseSchema = closed({
-  kind: Type.Enum(['snoozed', 'accepted']),
+  kind: Type.Enum(['snoozed', 'accepted'], { description: 'Why it does not count' }),
   by: Type.String({ description: 'operator_id' }),
-  reason: nullable(Type.String()),
+  reason: nullable(Type.String({ description: 'Why, for people; null without a reason' })),
   until: nullable(Type.Integer({ description: 'End of the snooze; null for accepted drift' })),
 });
 export type DriftExcuse = Type.Static<typeof DriftExcuseSchema>;
@@ -236,15 +255,17 @@ export const DriftResourceSchema = closed({
 export type DriftResource = Type.Static<typeof DriftResourceSchema>;
 
 export const DriftRecordSchema = closed({
-  drift_id: Ulid,
-  node_id: KeyId,
-  status: Type.Enum(DRIFT_STATUSES),
-  trigger: Type.Enum(['manual', 'scheduled']),
-  requested_by: nullable(Type.String()),
-  operation_id: Ulid,
+  drift_id: ulidOf('ID of the record'),
+  node_id: NodeId,
+  status: Type.Enum(DRIFT_STATUSES, {
+    description: 'drifted: the machine differs from its last apply; in_sync: it does not',
+  }),
+  trigger: Type.Enum(['manual', 'scheduled'], { description: 'manual: an operator asked for the check' }),
+  requested_by: nullable(Type.String({ description: 'operator_id; null for a scheduled check' })),
+  operation_id: ulidOf('The apply that the machine is compared with'),
   started_at: Seconds,
   finished_at: Seconds,
-  has_changes: Type.Boolean(),
+  has_changes: Type.Boolean({ description: 'True when something differs and counts' }),
   summary: SummarySchema,
   snoozed: Type.Integer({ description: 'Number of different resources that were snoozed' }),
   accepted: Type.Integer({ description: 'Number of different resources whose drift was accepted' }),
@@ -254,7 +275,7 @@ export type DriftRecord = Type.Static<typeof DriftRecordSchema>;
 
 export const DriftDetailSchema = closed({
   ...DriftRecordSchema.properties,
-  resources: Type.Array(DriftResourceSchema),
+  resources: Type.Array(DriftResourceSchema, { description: 'Result of each resource' }),
 });
 export type DriftDetail = Type.Static<typeof DriftDetailSchema>;
 
@@ -376,10 +397,12 @@ export const runRoutes = {
     params: NodeParams,
     query: closed({
       limit: optional(limitOf(DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum)),
-      status: optional(Type.Enum(DRIFT_STATUSES)),
+      status: optional(Type.Enum(DRIFT_STATUSES, { description: 'Only records with this status' })),
       cursor: Cursor,
     }),
-    answers: { 200: closed({ records: Type.Array(DriftRecordSchema) }) },
+    answers: {
+      200: closed({ records: Type.Array(DriftRecordSchema, { description: 'Records of this page, newest first' }) }),
+    },
     headers: NEXT_PAGE,
     faults: ['agent_not_found'],
   }),
@@ -403,11 +426,13 @@ export const runRoutes = {
     access: 'viewer',
     query: closed({
       limit: optional(limitOf(DRIFT_LIST_LIMIT.standard, DRIFT_LIST_LIMIT.maximum)),
-      status: optional(Type.Enum(DRIFT_STATUSES)),
+      status: optional(Type.Enum(DRIFT_STATUSES, { description: 'Only records with this status' })),
       filter: optional(Type.String({ description: 'Selector: only of approved agents that match' })),
       cursor: Cursor,
     }),
-    answers: { 200: closed({ records: Type.Array(DriftRecordSchema) }) },
+    answers: {
+      200: closed({ records: Type.Array(DriftRecordSchema, { description: 'Records of this page, newest first' }) }),
+    },
     headers: NEXT_PAGE,
     faults: ['invalid_selector'],
   }),
@@ -418,7 +443,7 @@ export const runRoutes = {
     method: 'GET',
     path: '/drift/{drift_id}',
     access: 'viewer',
-    params: closed({ drift_id: Type.String({ minLength: 1, maxLength: 64 }) }),
+    params: closed({ drift_id: pathId('ID of the record') }),
     answers: { 200: DriftDetailSchema },
     faults: ['drift_not_found'],
   }),

@@ -2,9 +2,9 @@
 import * as Type from 'typebox';
 import { clearable, closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, Seconds } from './shapes.js';
+import { AgentName, KeyId, NodeId, pathName, Seconds } from './shapes.js';
 
-const Timestamp = Type.String({ description: 'RFC 3339' });
+const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339' });
 /** Timestamp in answers, in UTC with milliseconds. */
 const Moment = Type.String({ format: 'date-time', description: 'RFC 3339 in UTC with milliseconds' });
 
@@ -18,14 +18,17 @@ const RestrictionSchema = closed({
 export type Restriction = Type.Static<typeof RestrictionSchema>;
 
 /** Restriction in answers: always with a list, empty when node IDs are not restricted. */
-const ShownRestriction = closed({
-  node_ids: Type.Array(KeyId, { description: 'The only agents that may have it; empty for any agent' }),
-  tags: nullable(Type.String({ description: 'Selector over the tags that operators set' })),
-});
+const ShownRestriction = closed(
+  {
+    node_ids: Type.Array(KeyId, { description: 'The only agents that may have it; empty for any agent' }),
+    tags: nullable(Type.String({ description: 'Selector over the tags that operators set' })),
+  },
+  { description: 'Agents that may have it; absent without a restriction' },
+);
 
 export const SecretSchema = closed({
-  name: Type.String(),
-  description: nullable(Type.String()),
+  name: Type.String({ description: 'Name of the secret' }),
+  description: nullable(Type.String({ description: 'Text for people; null without one' })),
   expires_at: nullable(Moment),
   restriction: Type.Optional(ShownRestriction),
   created_at: Moment,
@@ -36,13 +39,13 @@ export const SecretSchema = closed({
 export type Secret = Type.Static<typeof SecretSchema>;
 
 export const SecretUsageSchema = closed({
-  name: Type.String(),
+  name: Type.String({ description: 'Name of the secret' }),
   modules: Type.Array(Type.String(), { description: 'Modules whose current revision names it' }),
   values: Type.Array(Type.String(), { description: 'Value sets that give it to an input' }),
   agents: Type.Array(
     closed({
-      node_id: KeyId,
-      name: nullable(Type.String()),
+      node_id: NodeId,
+      name: AgentName,
       current: Type.Boolean({ description: 'True when everything on the agent was applied with the current value' }),
       applied_at: Seconds,
     }),
@@ -51,19 +54,24 @@ export const SecretUsageSchema = closed({
 });
 export type SecretUsage = Type.Static<typeof SecretUsageSchema>;
 
-const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
+const params = closed({ name: pathName('Name of the secret') });
 
-const Description = Type.String({ maxLength: 1024 });
+const Description = Type.String({ maxLength: 1024, description: 'Text for people' });
 
 /** Restriction to nodes and tags; with both, an agent must match both. */
-const NewRestriction = closed({
-  node_ids: optional(Type.Array(Type.String(), { maxItems: 10_000 })),
-  tags: optional(Type.String()),
-});
+const NewRestriction = closed(
+  {
+    node_ids: optional(
+      Type.Array(Type.String(), { maxItems: 10_000, description: 'node_id of the only agents that may have it' }),
+    ),
+    tags: optional(Type.String({ description: 'Selector over the tags that operators set' })),
+  },
+  { description: 'Agents that may have it; with both members an agent must match both' },
+);
 export type NewRestriction = Type.Static<typeof NewRestriction>;
 
 const CreateSecretSchema = closed({
-  name: Type.String(),
+  name: Type.String({ description: 'Name of the new secret, as modules write it' }),
   value: Type.String({ description: 'Plain text, at most 64 KiB in UTF-8' }),
   description: optional(Description),
   expires_at: optional(Timestamp),

@@ -9,33 +9,40 @@ import { StandingCountsSchema } from './standings.js';
 export const CERTIFICATE_SOON_MS = 14 * 24 * 60 * 60 * 1000;
 
 export const StatusSchema = closed({
-  status: Type.Enum(['ok', 'degraded']),
-  protocol_version: Type.Integer(),
+  status: Type.Enum(['ok', 'degraded'], { description: 'degraded: something needs attention, as `reasons` says' }),
+  protocol_version: Type.Integer({ description: 'Version of the agent link' }),
   public_key: PublicKey,
-  version: Type.String(),
+  version: Type.String({ description: 'Version of the orchestrator' }),
   outdated_agents: Type.Integer({ description: 'Number of approved agents with another version' }),
   rollouts: closed(
-    { running: Type.Integer(), paused: Type.Integer(), halted: Type.Integer() },
+    {
+      running: Type.Integer({ description: 'Rollouts that go on' }),
+      paused: Type.Integer({ description: 'Rollouts that an operator has paused' }),
+      halted: Type.Integer({ description: 'Rollouts that reached a bound' }),
+    },
     { description: 'Number of rollouts in each state that has not ended; reverting ones count as running' },
   ),
-  standings: StandingCountsSchema,
+  standings: { ...StandingCountsSchema, description: 'Number of approved agents of each standing' },
   certificate_expires_at: Type.Optional(
     Type.Integer({ description: 'Unix time at which the certificate of the API ends; absent without TLS' }),
   ),
-  /** Reasons of a degraded state; empty otherwise. */
   reasons: Type.Array(
     closed({
-      code: Type.Enum([
-        'disk_low',
-        'clock_jumped',
-        'times_ahead',
-        'store_unreachable',
-        'store_check_failed',
-        'drift_overdue',
-        'certificate_expired',
-      ]),
-      detail: Type.String(),
+      code: Type.Enum(
+        [
+          'disk_low',
+          'clock_jumped',
+          'times_ahead',
+          'store_unreachable',
+          'store_check_failed',
+          'drift_overdue',
+          'certificate_expired',
+        ],
+        { description: 'Kind of the reason' },
+      ),
+      detail: Type.String({ description: 'The reason and the next step' }),
     }),
+    { description: 'Reasons of a degraded state; empty otherwise' },
   ),
 });
 export type Status = Type.Static<typeof StatusSchema>;

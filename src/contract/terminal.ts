@@ -2,11 +2,23 @@
 import * as Type from 'typebox';
 import { closed, EnvironmentSchema, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { KeyId, limitOf, NEXT_PAGE, NodeParams, OperatorFilter, Seconds, Ulid } from './shapes.js';
+import {
+  AgentName,
+  limitOf,
+  NEXT_PAGE,
+  NodeId,
+  NodeParams,
+  Offset,
+  OperatorFilter,
+  OperatorId,
+  pathId,
+  Seconds,
+  Ulid,
+  ulidOf,
+} from './shapes.js';
 
 export const TERMINAL_STATUSES = ['active', 'closed', 'interrupted'] as const;
 export const TERMINAL_KINDS = ['shell', 'exec'] as const;
-/** States of a recording: `on` while it is written, `complete` when it was written to the end. */
 const RECORDING_STATES = ['off', 'on', 'complete', 'truncated', 'failed', 'pruned'] as const;
 export const TERMINAL_LIST_LIMIT = { standard: 200, maximum: 2_000 } as const;
 export const TERMINAL_SEARCH_LIMIT = { standard: 200, maximum: 2_000 } as const;
@@ -24,68 +36,72 @@ const MaybeCells = Type.Integer({ minimum: 0, maximum: 1_000, description: '0 wh
 const Term = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9+._-]{0,63}$', description: "the client's TERM" });
 
 const TerminalSessionSchema = closed({
-  session_id: Ulid,
-  node_id: KeyId,
-  status: Type.Enum(TERMINAL_STATUSES),
+  session_id: ulidOf('ID of the session'),
+  node_id: NodeId,
+  status: Type.Enum(TERMINAL_STATUSES, {
+    description: 'closed: it has ended; interrupted: it ended with its agent, its machine or the connection',
+  }),
   opened_at: Seconds,
   closed_at: nullable(Seconds),
-  node_name: nullable(Type.String()),
-  kind: Type.Enum(TERMINAL_KINDS),
-  /** Operator who opened the session. */
-  operator_id: KeyId,
-  operator: Type.String(),
-  /** User of the machine that the program runs as; null until the agent reports it. */
-  user: nullable(Type.String()),
-  /** Null for a command. */
-  shell: nullable(Type.String()),
-  /** Null for a shell. */
-  command: nullable(Type.Array(Type.String())),
-  /** Reason of the end; null while the session is active. */
-  reason: nullable(Type.String()),
-  exit_code: nullable(Type.Integer()),
-  exit_signal: nullable(Type.String()),
-  recording: Type.Enum(RECORDING_STATES),
-  /** Bytes of output so far. */
-  output_bytes: Type.Integer(),
-  /** Operator with the pen; null without an attached writer. */
-  writer: nullable(Type.String()),
-  /** Operators who watch. */
-  viewers: Type.Array(Type.String()),
+  node_name: AgentName,
+  kind: Type.Enum(TERMINAL_KINDS, { description: 'shell: an interactive terminal; exec: a command' }),
+  operator_id: OperatorId,
+  operator: Type.String({ description: 'Username of the operator who opened it' }),
+  user: nullable(
+    Type.String({ description: 'User of the machine that the program runs as; null until the agent reports it' }),
+  ),
+  shell: nullable(Type.String({ description: 'Path of the shell; null for a command' })),
+  command: nullable(Type.Array(Type.String(), { description: 'Program and arguments; null for a shell' })),
+  reason: nullable(Type.String({ description: 'Reason of the end; null while the session is active' })),
+  exit_code: nullable(Type.Integer({ description: 'Exit status of the program; null without one' })),
+  exit_signal: nullable(Type.String({ description: 'Signal that ended the program; null without one' })),
+  recording: Type.Enum(RECORDING_STATES, {
+    description: 'State of the recording: `on` while it is written, `complete` when it was written to the end',
+  }),
+  output_bytes: Type.Integer({ description: 'Bytes of output so far' }),
+  writer: nullable(
+    Type.String({ description: 'Username of the operator with the pen; null without an attached writer' }),
+  ),
+  viewers: Type.Array(Type.String(), { description: 'Usernames of the operators who watch' }),
 });
 export type TerminalSession = Type.Static<typeof TerminalSessionSchema>;
 
 const TerminalDetailSchema = closed({
   ...TerminalSessionSchema.properties,
-  /** Path of the recording, relative to the data directory; null without one. */
-  transcript_path: nullable(Type.String()),
-  /** SHA-256 of the recording in the audit log; null while the session is active, and without a recording. */
-  transcript_sha256: nullable(Type.String()),
-  cols: Cells,
-  rows: Cells,
+  transcript_path: nullable(
+    Type.String({ description: 'Path of the recording, relative to the data directory; null without one' }),
+  ),
+  transcript_sha256: nullable(
+    Type.String({
+      description:
+        'SHA-256 of the recording in the audit log; null while the session is active, and without a recording',
+    }),
+  ),
+  cols: { ...Cells, description: 'Width in columns' },
+  rows: { ...Cells, description: 'Height in rows' },
 });
 export type TerminalDetail = Type.Static<typeof TerminalDetailSchema>;
 
+const WsUrl = Type.String({ description: 'WebSocket address with a ticket that is valid once, for 30 s' });
+
 const OpenedTerminalSchema = closed({
-  session_id: Ulid,
-  /** Address with a ticket that is valid once, for 30 s. */
-  ws_url: Type.String(),
+  session_id: ulidOf('ID of the session'),
+  ws_url: WsUrl,
 });
 
 /** A place in a recording. */
 const TerminalMatchSchema = closed({
-  session_id: Ulid,
-  node_id: KeyId,
-  node_name: nullable(Type.String()),
-  operator: Type.String(),
+  session_id: ulidOf('ID of the session'),
+  node_id: NodeId,
+  node_name: AgentName,
+  operator: Type.String({ description: 'Username of the operator who opened it' }),
   opened_at: Seconds,
-  /** Seconds from the start of the session. */
-  at: Type.Number(),
-  /** Line of output without control sequences. */
-  line: Type.String(),
+  at: Type.Number({ description: 'Seconds from the start of the session' }),
+  line: Type.String({ description: 'Line of output without control sequences' }),
 });
 export type TerminalMatch = Type.Static<typeof TerminalMatchSchema>;
 
-const sessionParams = closed({ session_id: Type.String({ minLength: 1, maxLength: 64 }) });
+const sessionParams = closed({ session_id: pathId('ID of the session') });
 
 /** `POST /terminal/{node_id}` answers 404 for an agent without a connection, as for an unknown node. */
 const OPEN_STATUSES = { agent_not_connected: 404 } as const;
@@ -111,15 +127,15 @@ export const terminalRoutes = {
     path: '/terminal',
     access: 'operator',
     query: closed({
-      status: optional(Type.Enum(TERMINAL_STATUSES)),
+      status: optional(Type.Enum(TERMINAL_STATUSES, { description: 'Only sessions with this status' })),
       node: optional(Type.String({ description: 'node_id' })),
       operator: OperatorFilter,
-      kind: optional(Type.Enum(TERMINAL_KINDS)),
+      kind: optional(Type.Enum(TERMINAL_KINDS, { description: 'Only shells, or only commands' })),
       prefix: optional(
         Type.String({ pattern: '^[0-9A-HJKMNP-TV-Z]{1,26}$', description: 'beginning of the session_id' }),
       ),
       limit: optional(limitOf(TERMINAL_LIST_LIMIT.standard, TERMINAL_LIST_LIMIT.maximum)),
-      offset: optional(Type.Integer({ minimum: 0 })),
+      offset: Offset,
     }),
     answers: { 200: Type.Array(TerminalSessionSchema) },
     headers: NEXT_PAGE,
@@ -160,11 +176,10 @@ export const terminalRoutes = {
     secretAnswer: true,
     params: sessionParams,
     body: closed({
-      mode: Type.Enum(['read', 'write']),
-      /** Take the pen from another writer. */
-      take: optional(Type.Boolean()),
+      mode: Type.Enum(['read', 'write'], { description: 'read: watch; write: type too' }),
+      take: optional(Type.Boolean({ description: 'true takes the pen from another writer' })),
     }),
-    answers: { 200: closed({ ws_url: Type.String() }) },
+    answers: { 200: closed({ ws_url: WsUrl }) },
     faults: ['tls_required', 'terminal_not_found', 'terminal_over', 'terminal_pen_taken'],
   }),
   getTranscript: route({
@@ -187,8 +202,12 @@ export const terminalRoutes = {
     path: '/terminal/search',
     access: 'operator',
     query: closed({
-      pattern: Type.String({ minLength: 1, maxLength: 256 }),
-      ignore_case: optional(Type.Boolean()),
+      pattern: Type.String({
+        minLength: 1,
+        maxLength: 256,
+        description: 'Regular expression, as in JavaScript with the flag `u`',
+      }),
+      ignore_case: optional(Type.Boolean({ description: 'true: capitals and small letters are alike' })),
       since: optional(Seconds),
       node: optional(Type.String({ description: 'node_id' })),
       operator: OperatorFilter,
@@ -196,13 +215,12 @@ export const terminalRoutes = {
     }),
     answers: {
       200: closed({
-        matches: Type.Array(TerminalMatchSchema),
-        /** Number of searched recordings. */
-        searched: Type.Integer(),
-        /** True when there are more matches, or the search ran out of time. */
-        truncated: Type.Boolean(),
-        /** Sessions whose recording differs from the audit log or cannot be read to its end. */
-        altered: Type.Array(Ulid),
+        matches: Type.Array(TerminalMatchSchema, { description: 'Matching lines, newest sessions first' }),
+        searched: Type.Integer({ description: 'Number of searched recordings' }),
+        truncated: Type.Boolean({ description: 'True when there are more matches, or the search ran out of time' }),
+        altered: Type.Array(Ulid, {
+          description: 'Sessions whose recording differs from the audit log or cannot be read to its end',
+        }),
       }),
     },
     faults: ['invalid_query', 'invalid_filter'],
@@ -220,7 +238,9 @@ export const terminalRoutes = {
     query: closed({
       cols: optional(MaybeCells),
       rows: optional(MaybeCells),
-      shell: optional(Type.String({ minLength: 1, maxLength: 4_096 })),
+      shell: optional(
+        Type.String({ minLength: 1, maxLength: 4_096, description: 'Path of the shell; default: that of the user' }),
+      ),
       term: optional(Term),
     }),
     body: closed({ env: optional(EnvironmentSchema) }),
@@ -241,16 +261,39 @@ export const terminalRoutes = {
     params: NodeParams,
     bodyMembers: COMMAND_WORDS_MAX + 1_000,
     body: closed({
-      /** Program and arguments, without a shell. */
-      command: Type.Array(Type.String({ maxLength: 131_072 }), { minItems: 1, maxItems: COMMAND_WORDS_MAX }),
-      timeout_secs: optional(Type.Integer({ minimum: 1, maximum: EXEC_TIMEOUT_MAX })),
-      /** True when the client sends its standard input; otherwise the command reads nothing. */
-      stdin: optional(Type.Boolean()),
-      /** True to wait until no process has the output open, as ssh does; otherwise the output ends about a second after the command. */
-      wait: optional(Type.Boolean()),
+      command: Type.Array(Type.String({ maxLength: 131_072 }), {
+        minItems: 1,
+        maxItems: COMMAND_WORDS_MAX,
+        description: 'Program and arguments, without a shell',
+      }),
+      timeout_secs: optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: EXEC_TIMEOUT_MAX,
+          description: 'Seconds after which the command is ended',
+        }),
+      ),
+      stdin: optional(
+        Type.Boolean({
+          description: 'true when the client sends its standard input; otherwise the command reads nothing',
+        }),
+      ),
+      wait: optional(
+        Type.Boolean({
+          description:
+            'true waits until no process has the output open, as ssh does; otherwise the output ends about a second after the command',
+        }),
+      ),
       env: optional(EnvironmentSchema),
-      /** True to run it on a terminal like a shell: its input is the client's, and `timeout_secs` and `wait` are refused. */
-      tty: optional(closed({ cols: optional(MaybeCells), rows: optional(MaybeCells), term: optional(Term) })),
+      tty: optional(
+        closed(
+          { cols: optional(MaybeCells), rows: optional(MaybeCells), term: optional(Term) },
+          {
+            description:
+              "Runs it on a terminal like a shell: its input is the client's, and `timeout_secs` and `wait` are refused",
+          },
+        ),
+      ),
     }),
     answers: { 200: OpenedTerminalSchema },
     statuses: OPEN_STATUSES,

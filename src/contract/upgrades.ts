@@ -3,15 +3,15 @@ import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { ErrorSchema } from '../resources/result.js';
 import { route } from './route.js';
-import { KeyId, NodeParams, Seconds, Ulid } from './shapes.js';
+import { NodeId, NodeParams, Seconds, ulidOf } from './shapes.js';
 import { UPGRADE_STATES, UPGRADE_WAIT } from './upgrade-states.js';
 
 const UpgradeSchema = closed({
-  upgrade_id: Ulid,
-  node_id: KeyId,
-  version: Type.String(),
+  upgrade_id: ulidOf('ID of the upgrade'),
+  node_id: NodeId,
+  version: Type.String({ description: 'Version to install' }),
   from_version: Type.String({ description: 'Version of the agent at the request' }),
-  state: Type.Enum(UPGRADE_STATES),
+  state: Type.Enum(UPGRADE_STATES, { description: 'How far the upgrade has come' }),
   waits_for: nullable(Type.String({ description: 'What the agent waits for, such as an apply' })),
   error: nullable(ErrorSchema),
   requested_by: Type.String({ description: 'operator_id' }),

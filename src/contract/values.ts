@@ -6,12 +6,12 @@ import { WarningSchema } from './modules.js';
 import { ownValues } from './one-off-values.js';
 import { route } from './route.js';
 import { REPLACES } from './run-targets.js';
-import { KeyId, NodeParams, Seconds, Ulid } from './shapes.js';
+import { AgentName, NodeId, NodeParams, pathName, Seconds, ulidOf } from './shapes.js';
 
 const ValueSetEntrySchema = closed({
   name: Type.String({ description: 'Name of its file without .values.yaml' }),
-  revision: Type.Integer({ minimum: 1 }),
-  sha256: Type.String(),
+  revision: Type.Integer({ minimum: 1, description: 'Number of the revision, from 1' }),
+  sha256: Type.String({ description: 'SHA-256 of the text' }),
   uploaded_at: Seconds,
   uploaded_by: Type.String({ description: 'operator_id' }),
   modules: Type.Array(Type.String(), { description: 'Modules whose inputs it sets, by name' }),
@@ -25,8 +25,8 @@ export const ValueSetSchema = closed({
 export type StoredValueSet = Type.Static<typeof ValueSetSchema>;
 
 const ValueSetRevisionSchema = closed({
-  name: Type.String(),
-  revision: Type.Integer({ minimum: 1 }),
+  name: Type.String({ description: 'Name of the value set' }),
+  revision: Type.Integer({ minimum: 1, description: 'Number of the revision, from 1' }),
   sha256: nullable(Type.String({ description: 'Null for the removal of the value set' })),
   uploaded_at: Seconds,
   uploaded_by: Type.String({ description: 'operator_id' }),
@@ -35,8 +35,8 @@ export type ValueSetRevisionEntry = Type.Static<typeof ValueSetRevisionSchema>;
 
 /** An approved agent whose values a change of a value set changes. */
 const ReachedAgentSchema = closed({
-  node_id: KeyId,
-  name: nullable(Type.String()),
+  node_id: NodeId,
+  name: AgentName,
   mode: nullable(
     Type.Enum(ASSIGNMENT_MODES, {
       description: 'Strongest mode of the assignments that give it the modules; null if only a request gave them',
@@ -53,7 +53,7 @@ const reached = Type.Array(ReachedAgentSchema, {
   description: 'Approved agents whose values change, by name; those with the mode enforce get an apply at once',
 });
 
-const params = closed({ name: Type.String({ minLength: 1, maxLength: 128 }) });
+const params = closed({ name: pathName('Name of the value set') });
 const content = Type.String({ description: 'YAML of a value set' });
 
 const CandidateSchema = closed({
@@ -64,7 +64,7 @@ const CandidateSchema = closed({
 });
 
 const ExplainedInputSchema = closed({
-  name: Type.String(),
+  name: Type.String({ description: 'Name of the input' }),
   value: Type.Unknown({ description: 'Null for an input without a value, or with a wrong one' }),
   is_default: Type.Boolean({ description: 'True if the value is the default of the module' }),
   candidates: Type.Array(CandidateSchema, {
@@ -73,7 +73,11 @@ const ExplainedInputSchema = closed({
   problem: nullable(Type.String({ description: 'Why the input has no value that can be used; null if it has' })),
   applied: optional(
     closed(
-      { value: Type.Unknown(), from: Type.String(), operation_id: Ulid },
+      {
+        value: Type.Unknown({ description: 'The value' }),
+        from: Type.String({ description: 'Where the request gave it: `--set`, or document and line' }),
+        operation_id: ulidOf('The apply that brought it'),
+      },
       {
         description:
           'Value that the last apply of the agent brought with it, as it is written: the agent has it until an apply without it; absent for none',
@@ -83,7 +87,10 @@ const ExplainedInputSchema = closed({
 });
 export type ExplainedInput = Type.Static<typeof ExplainedInputSchema>;
 
-const ExplainedModuleSchema = closed({ module: Type.String(), inputs: Type.Array(ExplainedInputSchema) });
+const ExplainedModuleSchema = closed({
+  module: Type.String({ description: 'Name of the module' }),
+  inputs: Type.Array(ExplainedInputSchema, { description: 'Inputs of the module, in its order' }),
+});
 export type ExplainedModule = Type.Static<typeof ExplainedModuleSchema>;
 
 export const valueRoutes = {
@@ -105,7 +112,7 @@ export const valueRoutes = {
     path: '/values',
     access: 'operator',
     body: closed({
-      name: Type.String(),
+      name: Type.String({ description: 'Name of the value set' }),
       content,
       replaces: optional(
         Type.String({
@@ -121,7 +128,7 @@ export const valueRoutes = {
         changed: Type.Boolean({
           description: 'false when the text equals the current revision, so that no new one is stored',
         }),
-        warnings: Type.Array(WarningSchema),
+        warnings: Type.Array(WarningSchema, { description: 'Warnings about the text' }),
         agents: reached,
       }),
     },
@@ -139,8 +146,8 @@ export const valueRoutes = {
     answers: {
       200: closed({
         sha256: nullable(Type.String({ description: 'SHA-256 of the current revision; null for a new value set' })),
-        changed: Type.Boolean(),
-        warnings: Type.Array(WarningSchema),
+        changed: Type.Boolean({ description: 'True when the text differs from the current revision' }),
+        warnings: Type.Array(WarningSchema, { description: 'Warnings about the text' }),
         agents: reached,
       }),
     },
@@ -169,7 +176,9 @@ export const valueRoutes = {
     path: '/values/{name}/revisions',
     access: 'viewer',
     params,
-    answers: { 200: closed({ revisions: Type.Array(ValueSetRevisionSchema) }) },
+    answers: {
+      200: closed({ revisions: Type.Array(ValueSetRevisionSchema, { description: 'Revisions, newest first' }) }),
+    },
     faults: ['values_not_found'],
   }),
   removeValueSet: route({
@@ -193,7 +202,11 @@ export const valueRoutes = {
     access: 'viewer',
     params: NodeParams,
     query: closed({ module: optional(Type.String({ description: 'A module, also one that no assignment gives' })) }),
-    answers: { 200: closed({ modules: Type.Array(ExplainedModuleSchema) }) },
+    answers: {
+      200: closed({
+        modules: Type.Array(ExplainedModuleSchema, { description: 'Modules of the agent that have inputs' }),
+      }),
+    },
     faults: ['agent_not_found', 'agent_not_approved', 'module_not_found'],
   }),
 } as const;

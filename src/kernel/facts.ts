@@ -49,7 +49,7 @@ export type PartedAttributes = Type.Static<typeof PartedAttributesSchema>;
 /** Facts that change by themselves, so that no expression may name them. */
 export const VolatileFactsSchema = closed({
   boot_time: optional(Type.Integer({ minimum: 0, description: 'Unix time in seconds of the last boot' })),
-  free_mb: optional(named(megabytes)),
+  free_mb: optional({ ...named(megabytes), description: 'Free megabytes of each mounted file system, by its path' }),
 });
 export type VolatileFacts = Type.Static<typeof VolatileFactsSchema>;
 

@@ -10,18 +10,20 @@ export const CONFIRM_SECS = { minimum: 10, maximum: 3_600 } as const;
 export const MAX_RESTORED_NAMES = 200;
 
 export const RestoredSchema = closed({
-  /** Numbers of resources that are as they were before the apply, and that could not be restored. */
-  restored: Type.Integer({ minimum: 0 }),
-  not_restored: Type.Integer({ minimum: 0 }),
-  /** At most `MAX_RESTORED_NAMES`; those that could not be restored come first. */
+  restored: Type.Integer({ minimum: 0, description: 'Number of resources that are as they were before the apply' }),
+  not_restored: Type.Integer({ minimum: 0, description: 'Number of resources that could not be restored' }),
   resources: Type.Array(
     closed({
-      kind: Type.String({ maxLength: 64 }),
-      identity: Type.String({ maxLength: 4_096 }),
-      /** Why it could not be restored; null for one that was. */
-      reason: nullable(Type.String({ maxLength: 1_024 })),
+      kind: Type.String({ maxLength: 64, description: 'Kind of the resource, such as file-unix' }),
+      identity: Type.String({ maxLength: 4_096, description: 'Path or name of the resource on the machine' }),
+      reason: nullable(
+        Type.String({ maxLength: 1_024, description: 'Why it could not be restored; null for one that was' }),
+      ),
     }),
-    { maxItems: MAX_RESTORED_NAMES },
+    {
+      maxItems: MAX_RESTORED_NAMES,
+      description: `At most ${MAX_RESTORED_NAMES} of them; those that could not be restored come first`,
+    },
   ),
 });
 export type Restored = Type.Static<typeof RestoredSchema>;

@@ -43,12 +43,14 @@ export type CheckReport = Type.Static<typeof CheckReportSchema>;
 
 /** A check in results of plans (`pending`), applies and `orch verify`. */
 export const CheckResultSchema = closed({
-  module: Type.String(),
-  name: Type.String(),
-  kind: Type.String(),
-  status: Type.Enum(['pending', ...CHECK_STATUSES]),
-  duration_ms: Type.Integer({ minimum: 0 }),
-  reason: nullable(Type.String()),
+  module: Type.String({ description: 'Name of the module' }),
+  name: Type.String({ description: 'Name of the check, unique within the module' }),
+  kind: Type.String({ description: 'Kind of the check: script, http, tcp or unit' }),
+  status: Type.Enum(['pending', ...CHECK_STATUSES], {
+    description: 'pending: in a plan; not_run: something before it failed',
+  }),
+  duration_ms: Type.Integer({ minimum: 0, description: 'Milliseconds that it took' }),
+  reason: nullable(Type.String({ description: 'Why it is not healthy, with secrets masked; null for a healthy one' })),
 });
 export type CheckResult = Type.Static<typeof CheckResultSchema>;
 
