@@ -12,6 +12,7 @@ body { margin: 0 auto; padding: 1rem; max-width: 64rem; background: var(--page);
   font: 16px/1.5 system-ui, sans-serif; }
 a { color: var(--link); }
 code, pre { font-family: ui-monospace, monospace; font-size: 0.9em; }
+pre { overflow-x: auto; max-height: 24rem; }
 `;
 
 /** Style of the reference itself. */

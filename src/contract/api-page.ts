@@ -45,6 +45,7 @@ interface Schema {
 }
 
 interface Media {
+  readonly example?: unknown;
   readonly schema: Schema;
   readonly 'x-line'?: Schema;
   readonly 'x-event-data'?: Schema;
@@ -200,6 +201,7 @@ function entryOf(endpoint: Endpoint, { components }: Document): string {
             `<h4>Body${requestBody?.required ? '' : ' (optional)'}</h4>${noteOf(members)}${shapeOf(body.schema)}`,
             // The members of a shared schema stand here too, because a reader of the operation needs them first.
             ...(members === body.schema ? [] : [shapeMembers(members)]),
+            exampleOf(body),
           ]),
       '<h4>Answers</h4>',
       listOf(responses.map(responseItem)),
@@ -222,6 +224,7 @@ function responseItem({ status, description = '', content = {}, headers = {} }: 
     if (isProblem) return [];
     const parts = [
       `<span class="api-type">${escaped(type)}</span> ${typeOf(media.schema)}${shapeMembers(media.schema)}`,
+      exampleOf(media),
       ...(media['x-line'] === undefined
         ? []
         : [`<span class="api-note">each line: ${typeOf(media['x-line'])}</span>${shapeMembers(media['x-line'])}`]),
@@ -240,6 +243,13 @@ function responseItem({ status, description = '', content = {}, headers = {} }: 
         `<span class="api-note">header <code>${escaped(name)}</code>: ${prose(header.description ?? '')}</span>`,
     );
   return `<li><code>${escaped(status)}</code> ${prose(description)}${bodies.join('')}${own.join('')}</li>`;
+}
+
+/** Returns the example of a body; nothing for one without. */
+function exampleOf({ example }: { readonly example?: unknown }): string {
+  if (example === undefined) return '';
+  const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2);
+  return `<span class="api-note">example</span><pre><code>${escaped(text)}</code></pre>`;
 }
 
 interface Member {

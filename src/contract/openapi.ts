@@ -1,9 +1,12 @@
 /** Writes the contract as an OpenAPI 3.1 document, from the same schemas that validate requests and answers. */
 import type { TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault.js';
-import { canonicalJson, type JsonObject } from '../kernel/json.js';
+import type { JsonObject, JsonValue } from '../kernel/json.js';
 import { API_BASE } from './contract.js';
+import type { Example } from './example.js';
+import { EXAMPLES } from './examples.js';
 import { FAULTS, generalFaults } from './faults.js';
+import { COMPONENT_HEADERS, headersOfAnswer, pascalCase, SharedResponses } from './openapi-answers.js';
 import {
   ANSWER_SCHEMAS,
   type NamedSchemas,
@@ -11,8 +14,7 @@ import {
   schemaWriter,
   type WriteSchema,
 } from './openapi-schema.js';
-import { type Access, deprecationHeaders, deprecationText, type RouteSpec, takesIfMatch } from './route.js';
-import { ProblemSchema } from './shapes.js';
+import { type Access, deprecationText, type RouteSpec, takesIfMatch } from './route.js';
 
 interface OpenApiOptions {
   /** Version in the document. */
@@ -141,7 +143,8 @@ interface Writers {
 }
 
 function describeOperation(route: RouteSpec, { request, answer }: Writers, shared: SharedResponses): JsonObject {
-  const parameters = parametersOf(route, request);
+  const example = EXAMPLES[route.id];
+  const parameters = parametersOf(route, request, example);
   return {
     operationId: route.id,
     summary: route.summary,
@@ -150,8 +153,8 @@ function describeOperation(route: RouteSpec, { request, answer }: Writers, share
     tags: [route.tag],
     security: route.access === 'public' ? [] : [{ bearer: [] }],
     ...(parameters.length > 0 ? { parameters } : {}),
-    ...(route.body ? { requestBody: bodyOf(route, route.body, request) } : {}),
-    responses: { ...answersOf(route, answer), ...problemsOf(route, answer, shared) },
+    ...(route.body ? { requestBody: bodyOf(route, route.body, request, example) } : {}),
+    responses: { ...answersOf(route, answer, example), ...problemsOf(route, answer, shared) },
   };
 }
 
@@ -201,6 +204,7 @@ const IF_MATCH = {
 function parametersOf(
   { access, events, method, params, query, secretAnswer, tagged }: RouteSpec,
   write: WriteSchema,
+  example: Example | undefined,
 ): readonly JsonObject[] {
   return [
     ...Object.entries(membersOf(params)).map(([name, schema]) => ({
@@ -208,6 +212,7 @@ function parametersOf(
       in: 'path',
       required: true,
       ...described(schema, write),
+      ...exampleOf(example?.params?.[name], schema),
     })),
     ...Object.entries(membersOf(query)).map(([name, schema]) => ({
       name,
@@ -215,6 +220,7 @@ function parametersOf(
       required: requiredOf(query).includes(name),
       ...(isDeprecated(schema) ? { deprecated: true } : {}),
       ...described(withoutNull(schema), write),
+      ...exampleOf(example?.query?.[name], withoutNull(schema)),
     })),
     ...(method !== 'GET' && access !== 'public' ? [secretAnswer ? ONE_TIME_KEY : IDEMPOTENCY_KEY] : []),
     ...(takesIfMatch({ method, tagged }) ? [IF_MATCH] : []),
@@ -222,12 +228,12 @@ function parametersOf(
   ];
 }
 
-function bodyOf(route: RouteSpec, body: TSchema, write: WriteSchema): JsonObject {
+function bodyOf(route: RouteSpec, body: TSchema, write: WriteSchema, example: Example | undefined): JsonObject {
   const required = route.bodyOptional !== true && requiredOf(body).length > 0;
-  return { required, content: { 'application/json': { schema: write(body) } } };
+  return { required, content: { 'application/json': { schema: write(body), ...optionalExample(example?.body) } } };
 }
 
-function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
+function answersOf(route: RouteSpec, write: WriteSchema, example: Example | undefined): JsonObject {
   // As the body's schema, generated clients would parse the whole answer as one line.
   const lines: JsonObject = route.stream
     ? { 'application/x-ndjson': { schema: LINES, 'x-line': write(route.stream) } }
@@ -238,7 +244,8 @@ function answersOf(route: RouteSpec, write: WriteSchema): JsonObject {
     if (schema === null) return [status, { description, headers }];
     // OpenAPI 3.1 has no keyword for it; in 3.2 it is `itemSchema`.
     const item: JsonObject = route.events ? { 'x-event-data': write(route.events) } : {};
-    const content = { [route.mediaType ?? 'application/json']: { schema: write(schema), ...item } };
+    const shown = String(example?.status) === status ? optionalExample(example?.answer) : {};
+    const content = { [route.mediaType ?? 'application/json']: { schema: write(schema), ...item, ...shown } };
     return [status, { description, headers, content: status === '200' ? { ...content, ...lines } : content }];
   });
   return Object.fromEntries(answers);
@@ -277,6 +284,14 @@ function described(schema: TSchema & { readonly description?: unknown }, write: 
   return { ...(typeof description === 'string' ? { description } : {}), schema: bare };
 }
 
+const optionalExample = (example: JsonValue | undefined): JsonObject => (example === undefined ? {} : { example });
+
+/** Returns the example of a parameter in the type of its schema. */
+function exampleOf(text: string | undefined, { type }: { readonly type?: unknown }): JsonObject {
+  if (text === undefined || type === 'string') return optionalExample(text);
+  return optionalExample(type === 'integer' ? Number(text) : type === 'boolean' ? text === 'true' : text);
+}
+
 const isDeprecated = (schema: { readonly deprecated?: unknown }): boolean => schema.deprecated === true;
 
 /** Removes null from a parameter's schema: in a URL, null means an absent parameter. */
@@ -285,116 +300,3 @@ function withoutNull(schema: TSchema): TSchema {
   const branches = anyOf?.filter((branch: ObjectSchema) => branch.type !== 'null') ?? [];
   return (branches.length === 1 ? branches[0] : undefined) ?? schema;
 }
-
-/** Error answers, shared under `components/responses`. */
-interface ProblemOptions {
-  readonly route: RouteSpec;
-  readonly status: number;
-  /** Fault codes with this status at the route. */
-  readonly codes: readonly FaultCode[];
-  readonly write: WriteSchema;
-}
-
-class SharedResponses {
-  private readonly responses: Record<string, JsonObject> = {};
-  private readonly names = new Map<string, string>();
-
-  /** Returns a reference to the answer with this status and these codes. */
-  problem(options: ProblemOptions): JsonObject {
-    const response = problemOf(options);
-    const key = canonicalJson(response);
-    const name = this.names.get(key) ?? this.freeName(options);
-    this.names.set(key, name);
-    this.responses[name] = response;
-    return { $ref: `#/components/responses/${name}` };
-  }
-
-  definitions(): JsonObject {
-    return this.responses;
-  }
-
-  /** Names an answer after its only code or its status, and after its first operation when the name is taken. */
-  private freeName({ route, status, codes }: ProblemOptions): string {
-    const [code] = codes;
-    const name = codes.length === 1 && code !== undefined ? pascalCase(code) : `Problem${status}`;
-    return name in this.responses ? `${name}Of${pascalCase(route.id)}` : name;
-  }
-}
-
-/** Converts `listAgents` or `rate_limited` to the name of a type. */
-const pascalCase = (text: string): string => text.replace(/(?:^|_)(\w)/g, (_, first: string) => first.toUpperCase());
-
-function problemOf({ route, status, codes, write }: ProblemOptions): JsonObject {
-  const sorted = [...codes].sort();
-  const code = { type: 'string', enum: sorted };
-  return {
-    description: sorted.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
-    headers: headersOfProblem(route, status),
-    content: {
-      'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
-    },
-  };
-}
-
-const text = { type: 'string' };
-
-/** Headers of answers, for `components`. */
-const COMPONENT_HEADERS: JsonObject = {
-  RequestId: {
-    description: 'Names the request in the log of the orchestrator and in the audit log',
-    required: true,
-    schema: text,
-  },
-  Challenge: { description: 'How to log in: with a bearer token', required: true, schema: text },
-  RetryAfter: {
-    description: 'Seconds to wait before the next attempt, when known',
-    schema: { type: 'integer', format: 'int64', minimum: 0 },
-  },
-  EntityTag: {
-    description:
-      'Tag of what a write can replace, for its If-Match. What the orchestrator adds by itself, such as matched agents, does not change it',
-    schema: text,
-  },
-  Replayed: {
-    description:
-      'There when the request was not done, because this is the answer of the first one with its Idempotency-Key',
-    schema: { enum: ['true'] },
-  },
-};
-
-const reference = (name: string): JsonObject => ({ $ref: `#/components/headers/${name}` });
-
-const DEPRECATION_HEADERS: Readonly<Record<string, string>> = {
-  Deprecation: 'Moment since which the operation is deprecated: `@` and Unix seconds (RFC 9745)',
-  Sunset: 'Earliest moment at which the operation goes away (RFC 8594)',
-};
-
-/** Headers of every answer of a route. */
-const general = ({ deprecated }: Pick<RouteSpec, 'deprecated'>): JsonObject => ({
-  'X-Request-Id': reference('RequestId'),
-  ...Object.fromEntries(
-    Object.keys(deprecationHeaders(deprecated)).map((name) => [
-      name,
-      { description: DEPRECATION_HEADERS[name] ?? name, schema: text },
-    ]),
-  ),
-});
-
-const replayed = ({ access, method }: Pick<RouteSpec, 'access' | 'method'>): JsonObject =>
-  method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {};
-
-/** Returns the headers of a successful answer. */
-const headersOfAnswer = ({ access, answers, deprecated, method, headers = {}, tagged }: RouteSpec): JsonObject => ({
-  ...general({ deprecated }),
-  ...(tagged && !(204 in answers) ? { ETag: reference('EntityTag') } : {}),
-  ...replayed({ access, method }),
-  ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),
-});
-
-const headersOfProblem = (route: RouteSpec, status: number): JsonObject => ({
-  ...general(route),
-  // Answers of 500 and above are not stored for their idempotency key.
-  ...(status < 500 ? replayed(route) : {}),
-  ...(status === 401 ? { 'WWW-Authenticate': reference('Challenge') } : {}),
-  ...(status === 429 || status === 503 ? { 'Retry-After': reference('RetryAfter') } : {}),
-});

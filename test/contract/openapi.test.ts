@@ -144,7 +144,7 @@ describe('the OpenAPI document', () => {
   it('refuses unknown members of requests, and lets answers have further ones', () => {
     const closedIn = (from: unknown): readonly string[] =>
       [...objects(reached(from))]
-        .filter(([, { additionalProperties }]) => additionalProperties === false)
+        .filter(([way, one]) => one.additionalProperties === false && !way.includes('/example'))
         .map(([way]) => way);
     for (const { operation } of operations) {
       expect(closedIn(operation.responses), operation.operationId).toEqual([]);

@@ -1,0 +1,128 @@
+/** Error answers and headers of the OpenAPI document. */
+import type { FaultCode } from '../kernel/fault.js';
+import { canonicalJson, type JsonObject } from '../kernel/json.js';
+import { FAULTS } from './faults.js';
+import type { WriteSchema } from './openapi-schema.js';
+import { deprecationHeaders, type RouteSpec } from './route.js';
+import { ProblemSchema } from './shapes.js';
+
+/** Error answers, shared under `components/responses`. */
+interface ProblemOptions {
+  readonly route: RouteSpec;
+  readonly status: number;
+  /** Fault codes with this status at the route. */
+  readonly codes: readonly FaultCode[];
+  readonly write: WriteSchema;
+}
+
+export class SharedResponses {
+  private readonly responses: Record<string, JsonObject> = {};
+  private readonly names = new Map<string, string>();
+
+  /** Returns a reference to the answer with this status and these codes. */
+  problem(options: ProblemOptions): JsonObject {
+    const response = problemOf(options);
+    const key = canonicalJson(response);
+    const name = this.names.get(key) ?? this.freeName(options);
+    this.names.set(key, name);
+    this.responses[name] = response;
+    return { $ref: `#/components/responses/${name}` };
+  }
+
+  definitions(): JsonObject {
+    return this.responses;
+  }
+
+  /** Names an answer after its only code or its status, and after its first operation when the name is taken. */
+  private freeName({ route, status, codes }: ProblemOptions): string {
+    const [code] = codes;
+    const name = codes.length === 1 && code !== undefined ? pascalCase(code) : `Problem${status}`;
+    return name in this.responses ? `${name}Of${pascalCase(route.id)}` : name;
+  }
+}
+
+/** Converts `listAgents` or `rate_limited` to the name of a type. */
+export const pascalCase = (text: string): string =>
+  text.replace(/(?:^|_)(\w)/g, (_, first: string) => first.toUpperCase());
+
+function problemOf({ route, status, codes, write }: ProblemOptions): JsonObject {
+  const sorted = [...codes].sort();
+  const code = { type: 'string', enum: sorted };
+  return {
+    description: sorted.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
+    headers: headersOfProblem(route, status),
+    content: {
+      'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
+    },
+  };
+}
+
+const text = { type: 'string' };
+
+/** Headers of answers, for `components`. */
+export const COMPONENT_HEADERS: JsonObject = {
+  RequestId: {
+    description: 'Names the request in the log of the orchestrator and in the audit log',
+    required: true,
+    schema: text,
+  },
+  Challenge: { description: 'How to log in: with a bearer token', required: true, schema: text },
+  RetryAfter: {
+    description: 'Seconds to wait before the next attempt, when known',
+    schema: { type: 'integer', format: 'int64', minimum: 0 },
+  },
+  EntityTag: {
+    description:
+      'Tag of what a write can replace, for its If-Match. What the orchestrator adds by itself, such as matched agents, does not change it',
+    schema: text,
+  },
+  Replayed: {
+    description:
+      'There when the request was not done, because this is the answer of the first one with its Idempotency-Key',
+    schema: { enum: ['true'] },
+  },
+};
+
+const reference = (name: string): JsonObject => ({ $ref: `#/components/headers/${name}` });
+
+const DEPRECATION_HEADERS: Readonly<Record<string, string>> = {
+  Deprecation: 'Moment since which the operation is deprecated: `@` and Unix seconds (RFC 9745)',
+  Sunset: 'Earliest moment at which the operation goes away (RFC 8594)',
+};
+
+/** Headers of every answer of a route. */
+const general = ({ deprecated }: Pick<RouteSpec, 'deprecated'>): JsonObject => ({
+  'X-Request-Id': reference('RequestId'),
+  ...Object.fromEntries(
+    Object.keys(deprecationHeaders(deprecated)).map((name) => [
+      name,
+      { description: DEPRECATION_HEADERS[name] ?? name, schema: text },
+    ]),
+  ),
+});
+
+const replayed = ({ access, method }: Pick<RouteSpec, 'access' | 'method'>): JsonObject =>
+  method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {};
+
+/** Returns the headers of a successful answer. */
+export const headersOfAnswer = ({
+  access,
+  answers,
+  deprecated,
+  method,
+  headers = {},
+  tagged,
+}: RouteSpec): JsonObject => ({
+  ...general({ deprecated }),
+  ...(tagged && !(204 in answers) ? { ETag: reference('EntityTag') } : {}),
+  ...replayed({ access, method }),
+  ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),
+});
+
+const headersOfProblem = (route: RouteSpec, status: number): JsonObject => ({
+  ...general(route),
+  // Answers of 500 and above are not stored for their idempotency key.
+  ...(status < 500 ? replayed(route) : {}),
+  ...(status === 401 ? { 'WWW-Authenticate': reference('Challenge') } : {}),
+  ...(status === 429 || status === 503 ? { 'Retry-After': reference('RetryAfter') } : {}),
+});
