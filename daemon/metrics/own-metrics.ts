@@ -8,6 +8,8 @@ import { countOperationsByState } from '../engine/operations/operation-store.js'
 import { countAgentsByStatus } from '../fleet/agent-store.js';
 import { collectEventLoopLag, NEVER_MS } from './event-loop-lag.js';
 
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
+
 interface OwnMetricsOptions extends Pick<Core, 'db'> {
   readonly store: Pick<OpenDatabase, 'kind' | 'latencyMs'>;
   readonly version: string;
@@ -56,6 +58,8 @@ export class OwnMetrics {
   }: OwnMetricsOptions) {
     const registers = [this.registry];
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: NEVER_MS });
+    // Gauges with the names of counters, whose numbers the metrics by type have as well.
+    for (const name of MISNAMED) this.registry.removeSingleMetric(name);
     collectEventLoopLag(this.registry);
     new Gauge({ name: 'orch_info', help: 'The version of the orchestrator', labelNames: ['version'], registers }).set(
       { version },

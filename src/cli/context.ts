@@ -68,6 +68,7 @@ export function createContext(options: SessionOptions): Session {
   const signal = interrupts?.signal ?? new AbortController().signal;
   const interrupt: Context['interrupt'] = (by) => interrupts?.abort(by);
   let client: Promise<ApiClient> | undefined;
+  const progress = createProgress({ stderr, paint: printer.errorPaint, shown: printer.forPeople, clock });
   const context: Context = {
     env,
     clock,
@@ -77,14 +78,22 @@ export function createContext(options: SessionOptions): Session {
     signal,
     color: printer.color,
     prompt: createPrompt({ stdin, stderr, yes: globals.yes, signal, interrupt }),
-    progress: createProgress({ stderr, paint: printer.errorPaint, shown: printer.forPeople, clock }),
+    progress,
     api: () => {
       client ??= import('./connect-api.js').then(({ connectApi }) => connectApi(context));
       return client;
     },
-    note: printer.note,
-    warn: printer.warn,
+    // A line would stand behind the live one on the terminal.
+    note: (line) => {
+      progress.end();
+      printer.note(line);
+    },
+    warn: (line) => {
+      progress.end();
+      printer.warn(line);
+    },
     present: async (view) => {
+      progress.end();
       if (printer.forPeople || context.prompt.possible) await printer.present(view);
     },
     readInput: () => readText(stdin, 'standard input', signal),

@@ -141,7 +141,7 @@ async function print(outcomes: Outcomes, { context }: Session, printer: Printer)
     const release = context.onInterrupt((interrupt) => {
       if (interrupt !== 'SIGINT' || !printer.paging) context.interrupt(interrupt);
     });
-    return await printer.show(outcomes, { paged: true }).finally(release);
+    return await printer.show(outcomes, { paged: outcomes.unpaged !== true }).finally(release);
   }
   let status: number = EXIT.done;
   for await (const outcome of outcomes) {

@@ -13,6 +13,8 @@ export interface Outcome {
   /** Printed with `-o name`, one per line. */
   readonly names?: readonly string[];
   readonly view?: View;
+  /** True for lines that the operator copies, which a pager would only hide. */
+  readonly unpaged?: true;
   /** Printed with `-o dot`. */
   readonly dot?: string;
   /** Exit status [0]. */

@@ -1,5 +1,5 @@
 /** Reads text from files, standard input and `@FILE`, and creates text files. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { readRegularFile } from '../identity/private-file.js';
@@ -18,11 +18,16 @@ const REASONS: Readonly<Record<string, string>> = {
 export const readTextFile = (path: string, maxBytes = MAX_BYTES): string =>
   explained(path, () => decode(readFileSync(path), path, maxBytes));
 
+/** Throws `usage` naming a file or directory that the operator named and that cannot be read; `-` is standard input. */
+export function requireFile(path: string): void {
+  if (path !== '-') explained(path, () => accessSync(path, constants.R_OK));
+}
+
 /** Reads a file found in a directory: a regular file or a link to one. @throws Fault `usage` naming the file */
 export const readFoundFile = (path: string): string =>
   explained(path, () => decode(readRegularFile(path, MAX_BYTES), path));
 
-function explained(path: string, read: () => string): string {
+function explained<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (cause) {

@@ -1,4 +1,5 @@
 /** Converts network errors into faults with a hint. */
+import { existsSync } from 'node:fs';
 import { Fault, isFault, messageOf, systemCodeOf } from '../kernel/fault.js';
 import { API_PORT } from '../kernel/ports.js';
 import { hostOf, isLoopback, urlText } from './server-url.js';
@@ -23,23 +24,34 @@ const REASONS: Readonly<Record<string, readonly [reason: string, hint: string]>>
     'check the port, or use http:// if TLS is turned off there',
   ],
 };
-/** Hint for a loopback address, which is usually the default. */
+/** Units of an orchestrator that runs as a service, own and packaged. */
+const UNITS = ['/etc/systemd/system/orch-serve.service', '/usr/lib/systemd/system/orch-serve.service'];
+
+/** Hints for a loopback address, which is usually the default. Started by hand beside its service, orch would make files of another user. */
+const STOPPED_HERE = 'start its service: systemctl start orch-serve, or see why it ended: journalctl -u orch-serve';
 const NONE_HERE = `start "orch serve" here, or choose an orchestrator elsewhere: orch profile create NAME --url https://HOST:${API_PORT}`;
 
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE'];
 
-/** Returns the fault of a network error; a fault is returned unchanged. `data.broke` is true for a lost connection. */
-export function unreachable(error: unknown, url: URL): Fault {
+/**
+ * Returns the fault of a network error; a fault is returned unchanged. `data.broke` is true for a lost connection.
+ *
+ * @param units files of which one exists where the orchestrator is a service of this host
+ */
+export function unreachable(error: unknown, url: URL, units: readonly string[] = UNITS): Fault {
   if (isFault(error)) return error;
   const code = codeOf(error);
   const [reason, general] = REASONS[code] ?? [plain(messageOf(error)), 'check the address and the network'];
-  const hint = code === 'ECONNREFUSED' && isLoopback(hostOf(url)) ? NONE_HERE : general;
+  const hint = code === 'ECONNREFUSED' && isLoopback(hostOf(url)) ? hintHere(units) : general;
   return new Fault('unreachable', `${urlText(url)} cannot be reached: ${reason}`, {
     hint,
     cause: error,
     data: { url: urlText(url), reason: code, broke: BROKEN.includes(code) },
   });
 }
+
+const hintHere = (units: readonly string[]): string =>
+  units.some((path) => existsSync(path)) ? STOPPED_HERE : NONE_HERE;
 
 /** Returns the fault of an answer that no orchestrator sends, such as that of a proxy whose server is down. */
 export const notOurs = (url: URL, status: number, what: string): Fault =>

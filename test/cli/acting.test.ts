@@ -84,6 +84,20 @@ function write(name: string, text: string): string {
   return path;
 }
 
+describe('what is wrong is said before a request, and before consent', () => {
+  it.each([
+    [['plan', 'web-01', '--to', 'nosuch'], '--to takes the ID of an operation, not "nosuch"'],
+    [['apply', 'web-01', '-f', '/no/such.orch.yaml'], '/no/such.orch.yaml does not exist'],
+    [['apply', '/no/such.orchplan'], '/no/such.orchplan does not exist'],
+    [['apply', '--local', '-f', '/no/such.orch.yaml'], '/no/such.orch.yaml does not exist'],
+    [['apply', 'web-01', '--values', '/no/such.values.yaml', '-m', 'site'], '/no/such.values.yaml does not exist'],
+  ])('orch %j', async (argv, message) => {
+    const before = api.requests.length;
+    expect(await run(argv)).toMatchObject({ status: 64, stdout: '', stderr: expect.stringContaining(message) });
+    expect(api.requests.length).toBe(before);
+  });
+});
+
 describe('orch plan', () => {
   it('shows a reviewer what would change', async () => {
     api.answer({ planAgent: streamOf(runResult(planned)) });
@@ -671,6 +685,10 @@ describe('health checks', () => {
   });
 });
 
+const behindAgents: Answers = {
+  listAgents: { body: agents.map((agent) => ({ ...agent, standing: 'behind' as const })) },
+};
+
 describe('orch drift', () => {
   it('shows what differs', async () => {
     api.answer({ checkDrift: { body: driftDetail(planned.slice(0, 3)) } });
@@ -680,6 +698,17 @@ describe('orch drift', () => {
     expect(JSON.parse(json.stdout)).toEqual(driftDetail(planned.slice(0, 3)));
     api.answer({ checkDrift: { body: driftDetail(inSync) } });
     await golden('drift-none', ['drift', 'web-01', '--detailed-exitcode']);
+  });
+
+  it('erases its progress before a note', async () => {
+    api.answer({ checkDrift: { body: driftDetail(inSync) }, ...behindAgents });
+    const { stderr } = await runOrch(['drift', 'web-01', 'web-02'], {
+      env: { ...loggedIn(api), NO_COLOR: '1' },
+      columns: 80,
+    });
+    const notes = stderr.split('\n').filter((line) => line.includes('is behind what its modules give'));
+    expect(notes.length).toBeGreaterThan(0);
+    for (const note of notes) expect(note.split('\u001b[2K').at(-1)).toMatch(/^web-0\d is behind/);
   });
 
   it('notes a repair only where assignments in mode enforce cover the drift', async () => {

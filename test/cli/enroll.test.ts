@@ -86,6 +86,12 @@ describe('orch enroll create', () => {
     expect((await run(['enroll', 'create', '-o', 'name'])).stdout).toBe(`${ulid(1)}\n`);
   });
 
+  it('says on a terminal what it waits for, until the token is there', async () => {
+    recordBody();
+    const { stderr } = await runOrch(['enroll', 'create'], { env: { ...loggedIn(api), NO_COLOR: '1' }, columns: 80 });
+    expect(stderr).toMatch(/^making a token, .*\r\u001b\[2K$/s);
+  });
+
   it('says what the token does', async () => {
     const tags = { role: 'web', site: 'a=b' };
     const asked = recordBody({ ...created, uses: 20, uses_left: 20, auto_approve: true, tags });

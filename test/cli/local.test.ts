@@ -207,7 +207,10 @@ describe('completion', () => {
   it.each([
     ['ag', ['agents', 'agent']],
     ['agents ', ['list', 'show', 'approve', 'reject', 'rename', 'keep', 'remove', 'tag', 'untag', 'upgrade']],
-    ['agents --st', ['--status', '--standing']],
+    ['agents --st', ['--status']],
+    ['-o ', ['table', 'json', 'yaml', 'wide', 'name', 'jsonpath=']],
+    ['-o j', ['json', 'jsonpath=']],
+    ['agents --output=j', ['--output=json', '--output=jsonpath=']],
     ['agents --status o', ['online', 'offline', 'on_trial']],
     ['agents --status offline,be', ['offline,behind']],
     ['agents --status offline,o', ['offline,online', 'offline,on_trial']],

@@ -132,6 +132,33 @@ describe('the pager', () => {
     expect(await pty.ended()).toBe(0);
   });
 
+  it('is not used for lines that are copied', async () => {
+    api.answer({
+      createEnrolmentToken: {
+        body: {
+          id: '01JQ2Z6T0V5X8Y4M3N7P9R1S01',
+          token: 'orch-enroll-v1.AAAA',
+          created_at: 1740830400,
+          created_by: 'aaaa1111',
+          expires_at: 1740834000,
+          uses: 1,
+          uses_left: 1,
+          auto_approve: false,
+          tags: {},
+          last_used_at: null,
+          agent_host: 'orch.home',
+          agent_port: 4747,
+          reachable_host: '192.0.2.7',
+          install: null,
+        },
+      },
+    });
+    const { status, output } = await shown(['enroll', 'create'], { ORCH_PAGER: script() }, 5);
+    expect(status).toBe(0);
+    expect(output).not.toContain('PAGED');
+    expect(output).toContain('orch agent install');
+  });
+
   it('is not used in a pipe', async () => {
     const ran = await run(['help', '--all'], { ORCH_PAGER: script() });
     expect(ran.stdout).not.toContain('PAGED');

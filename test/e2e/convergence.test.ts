@@ -65,7 +65,7 @@ describe('an assignment in mode on-connect', () => {
   it('lets a machine catch up that was away when a module changed, and none that is there', async () => {
     await push('two');
     await standsAs('behind');
-    expect(await sandbox.json<Agent[]>(['agents', 'list', '--standing', 'behind'])).toHaveLength(1);
+    expect(await sandbox.json<Agent[]>(['agents', 'list', '--status', 'behind'])).toHaveLength(1);
     // Three times the interval at which automatic applies begin.
     await sleep(3000);
     expect(content()).toBe('one');

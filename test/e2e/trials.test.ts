@@ -99,7 +99,7 @@ describe('a saved plan that has become stale', () => {
     expect(operation).toMatchObject({ error: { code: 'plan_stale' } });
     expect(operation).not.toHaveProperty('sources');
     expect(await revisions()).toHaveLength(1);
-    expect((await sandbox.json<Agent[]>(['agents', 'list', '--standing', 'on_trial'])).length).toBe(0);
+    expect((await sandbox.json<Agent[]>(['agents', 'list', '--status', 'on_trial'])).length).toBe(0);
     // An apply of each machine comes after all that a stored revision would have caused.
     for (const name of NAMES) await sandbox.json(['apply', name, '--yes']);
     expect(contents()).toEqual(['one', 'one', 'one', 'one']);

@@ -3,7 +3,6 @@
 import type { ApiClient } from '../../client/api-client.js';
 import { AGENT_STATUSES, type AgentStatus } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
-import { STANDINGS } from '../../contract/standing-names.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
@@ -15,7 +14,7 @@ import { type AgentCondition, conditionOption, meetsAny } from '../nodes/agent-c
 import { AGENT_COLUMNS, agentDetails, agentTable } from '../nodes/agent-view.js';
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
-import { choice, flag, text } from '../options.js';
+import { flag, text } from '../options.js';
 import { type Column, fields, type Line, lines, linesOf, type Outcome, type View } from '../outcome.js';
 import { parseTag } from '../tag-arguments.js';
 import { watchList, watchOption } from '../watch-list.js';
@@ -36,33 +35,23 @@ export const listAgents = defineCommand({
   columns: AGENT_COLUMNS,
   options: {
     status: conditionOption,
-    standing: choice('STANDING', STANDINGS, 'only agents of this standing; the same as --status STANDING'),
     selector: text('SELECTOR', 'only agents that match (see: orch help selectors)', {
       short: 'l',
       completes: 'selector',
     }),
     filter: text('SELECTOR', 'the same as --selector'),
-    offline: flag('only approved agents that are not connected; the same as --status offline'),
     watch: watchOption,
   },
-  run: async (context, { status, standing, selector, filter = selector, offline, watch }) => {
+  run: async (context, { status: conditions, selector, filter = selector, watch }) => {
     if (selector !== undefined && selector !== filter) {
       throw new Fault('usage', '--selector and --filter are the same: give one of them');
     }
-    const [only, ...others] = status;
-    if (offline && only !== undefined && (only !== 'approved' || others.length > 0)) {
-      throw new Fault(
-        'usage',
-        `--offline is about approved agents, so --status ${status.join(',')} does not go with it`,
-      );
-    }
-    const conditions: readonly AgentCondition[] = offline ? ['offline'] : status;
     const api = await context.api();
     const read = async ({ signal, globals, clock }: Context): Promise<Outcome> => {
-      const query = { status: statusOf(conditions), standing, filter, signal };
+      const query = { status: statusOf(conditions), filter, signal };
       const [all, { version }] = await Promise.all([allAgents(api, query), api.call('getStatus', { signal })]);
       const agents = all.filter((agent) => meetsAny(agent, conditions));
-      const filtered = conditions.length > 0 || standing !== undefined || filter !== undefined;
+      const filtered = conditions.length > 0 || filter !== undefined;
       return {
         body: agents,
         records: agents,

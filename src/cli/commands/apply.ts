@@ -1,5 +1,6 @@
 /** `orch plan` and `orch apply`: modules on agents or on this machine, and saved plans. */
 import { Fault } from '../../kernel/fault.js';
+import { isUlid } from '../../kernel/ids.js';
 import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { localChoice, localOptions } from '../local/local-options.js';
@@ -8,7 +9,7 @@ import { ALLOW_AUTOMATIC, allowAutomaticOption } from '../modules/reach.js';
 import { chooseModules, type ModuleChoice, moduleOptions } from '../modules/send-modules.js';
 import { chooseTarget, fleetFlags, fleetOptions, requireOneChoice } from '../nodes/choose-agents.js';
 import { optionalNodesArgument } from '../nodes/resolve-node.js';
-import { flag, text } from '../options.js';
+import { flag, type Option, text } from '../options.js';
 import type { Outcome } from '../outcome.js';
 import { confirmSecsOf, limitOptions, limitsOf } from '../runs/apply-limits.js';
 import { requireConsent } from '../runs/consent.js';
@@ -19,10 +20,21 @@ import { applyFleet, planFleet } from '../runs/rollout.js';
 import { runOutcome, withLines } from '../runs/run-view.js';
 import { applyPlan, isPlanFile, requirePlanName, savePlan } from '../runs/saved-plan.js';
 import { waitOption, waitSecsOf } from '../runs/when-free.js';
+import { requireFile } from '../text-files.js';
 
-const operationOption = text('OPERATION', 'bring back the desired state of an earlier operation of the agent', {
-  completes: 'operation-of-node',
-});
+const operationOption: Option<string | undefined> = {
+  ...text('OPERATION', 'bring back the desired state of an earlier operation of the agent', {
+    completes: 'operation-of-node',
+  }),
+  parse: (given, name) => {
+    const id = given.at(-1);
+    if (id === undefined || isUlid(id)) return id;
+    throw new Fault('usage', `${name} takes the ID of an operation, not "${id}"`, {
+      hint: 'see the operations of an agent: orch ops list --agent NODE',
+    });
+  },
+};
+
 /** `orch apply`: applies modules to agents, a saved plan, or modules to this machine. */
 export const applyModules = defineCommand({
   examples: [
@@ -85,7 +97,6 @@ export const applyModules = defineCommand({
     const waitSecs = waitSecsOf(wait);
     const { nodes, allowEmpty } = choice;
     const limits = limitsOf(choice);
-    requireConsent(context);
     refuseBeside(to, { ...choice, detach });
     const named = { ...fleetFlags(choice), ...paceFlags({ ...choice, detach }), '-m': choice.module.length > 0 };
     const others = {
@@ -96,15 +107,18 @@ export const applyModules = defineCommand({
       ...named,
     };
     const here = localChoice({ ...choice, others });
+    if (here === null) requireOneChoice(choice, 'apply');
+    const path = here === null && nodes.some(isPlanFile) ? onlyPlanFile(nodes, choice) : null;
+    // Consent comes last: what is wrong with the words or missing on disk does not get right by it.
+    for (const file of [...choice.file, ...choice.values, ...(path === null ? [] : [path])]) requireFile(file);
+    requireConsent(context);
     if (here !== null) {
       const { applyLocal } = await import('../local/run-local.js');
       return applyLocal(context, { ...here, allowRemovals: limits.allowRemovals, detailed });
     }
-    requireOneChoice(choice, 'apply');
     const pace = choosePace(choice);
     const api = await context.api();
-    if (nodes.some(isPlanFile)) {
-      const path = onlyPlanFile(nodes, choice);
+    if (path !== null) {
       return applyPlan(context, api, { path, pace, limits, detach, detailed });
     }
     const modules = await chooseModules(context, choice);

@@ -72,6 +72,11 @@ const PLAIN = /^[\p{L}\p{N}._:@/=+,-]+$/u;
 
 export async function candidates(context: Context, words: readonly string[]): Promise<readonly Candidate[]> {
   const current = words.at(-1) ?? '';
+  const [, flag, typed] = /^(--[a-z-]+)=(.*)$/s.exec(current) ?? [];
+  if (flag !== undefined && typed !== undefined) {
+    const values = await candidates(context, [...words.slice(0, -1), flag, typed]);
+    return values.map(({ word, summary }) => ({ word: word === ':file' ? word : `${flag}=${word}`, summary }));
+  }
   const all = await allCandidates(context, words.slice(0, -1), current);
   return all.filter(({ word }) => word === ':file' || (PLAIN.test(word) && word.startsWith(current)));
 }
@@ -88,6 +93,11 @@ async function allCandidates(
   const below = atWords === path || groupOf(atWords) ? wordsBelow(atWords) : [];
   const subcommands = below.map((word) => describeWord(atWords === '' ? word : `${atWords} ${word}`, word));
   if (found.kind === 'group') {
+    const pending = optionBefore(before.at(-1), optionsBeside({ connection: true, consent: false }));
+    if (pending) {
+      const { completes: live, choices, many } = pending;
+      return valueCandidates(context, { live, choices, isList: many, given: [], current });
+    }
     return current.startsWith('-')
       ? optionCandidates(optionsBeside({ connection: true, consent: false }))
       : subcommands;

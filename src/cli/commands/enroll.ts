@@ -40,7 +40,10 @@ export const createToken = defineCommand({
     const { signal } = context;
     const api = await context.api();
     const body = { ttl_secs: ttl, uses, tags, auto_approve: input.auto_approve };
+    // The first time, the orchestrator packs its own release.
+    context.progress.live(() => 'making a token, and at the first time the package for new machines: up to a minute');
     const created = await api.call('createEnrolmentToken', { body, signal });
+    context.progress.end();
     const place = placeOfAgents(created, api.url);
     const all = linesFor(created, place);
     if (created.agent_host === null && isLoopback(place)) {
@@ -50,6 +53,7 @@ export const createToken = defineCommand({
     }
     return {
       body: { ...created, ...all },
+      unpaged: true,
       names: [created.id],
       view: stack(
         ...viewOf(created.install, all),

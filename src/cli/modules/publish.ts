@@ -54,7 +54,7 @@ export async function triedFiles(
   if (trial.modules.length === 0 || missing !== undefined) {
     const what = missing === undefined ? 'nothing' : `no module ${missing}`;
     throw new Fault('usage', `${agentName(agent)} has ${what} on trial`, {
-      hint: tried === '' ? 'see what is: orch agents list --standing on_trial' : `it has on trial: ${tried}`,
+      hint: tried === '' ? 'see what is: orch agents list --status on_trial' : `it has on trial: ${tried}`,
     });
   }
   const chosen = trial.modules.filter(({ module }) => modules.length === 0 || modules.includes(module));
