@@ -685,10 +685,6 @@ describe('health checks', () => {
   });
 });
 
-const behindAgents: Answers = {
-  listAgents: { body: agents.map((agent) => ({ ...agent, standing: 'behind' as const })) },
-};
-
 describe('orch drift', () => {
   it('shows what differs', async () => {
     api.answer({ checkDrift: { body: driftDetail(planned.slice(0, 3)) } });
@@ -701,14 +697,22 @@ describe('orch drift', () => {
   });
 
   it('erases its progress before a note', async () => {
-    api.answer({ checkDrift: { body: driftDetail(inSync) }, ...behindAgents });
-    const { stderr } = await runOrch(['drift', 'web-01', 'web-02'], {
-      env: { ...loggedIn(api), NO_COLOR: '1' },
-      columns: 80,
-    });
-    const notes = stderr.split('\n').filter((line) => line.includes('is behind what its modules give'));
-    expect(notes.length).toBeGreaterThan(0);
-    for (const note of notes) expect(note.split('\u001b[2K').at(-1)).toMatch(/^web-0\d is behind/);
+    const enforced: Assignment = {
+      name: 'web',
+      modules: ['site'],
+      selector: '*',
+      description: '',
+      mode: 'enforce',
+      stopped_reason: null,
+      values: null,
+      created_at: 1,
+      created_by: operators[0]?.operator_id ?? '',
+    };
+    api.answer({ checkDrift: { body: driftDetail(planned.slice(0, 3)) }, listAssignments: { body: [enforced] } });
+    const { stderr } = await run(['drift', 'web-01', 'web-02'], { columns: 80 });
+    const note = stderr.split('\n').find((line) => line.includes('the orchestrator is set to repair')) ?? '';
+    expect(stderr).toContain('\u001b[2K');
+    expect(note.split('\u001b[2K').at(-1)).toMatch(/^the orchestrator is set to repair/);
   });
 
   it('notes a repair only where assignments in mode enforce cover the drift', async () => {
