@@ -53,6 +53,7 @@ export function openApiDocument(
       title: 'orch management API',
       version,
       description: DESCRIPTION,
+      contact: { name: 'The admins of this orchestrator' },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'The orchestrator that serves this document' }],
@@ -135,7 +136,16 @@ const STATUS_TEXT: Readonly<Record<string, string>> = {
   204: 'Done; there is no body',
 };
 
-const LINES = { type: 'string', description: 'One JSON value a line, each with the schema in `x-line`' };
+/** Describes a stream as text: generated clients would parse the whole answer as one value otherwise. */
+const linesOf = (line: JsonObject): JsonObject => ({
+  schema: {
+    type: 'string',
+    description: 'One JSON value a line, each with the schema in `contentSchema`',
+    contentMediaType: 'application/x-ndjson',
+    contentSchema: line,
+  },
+  'x-line': line,
+});
 
 interface Writers {
   readonly request: WriteSchema;
@@ -234,10 +244,7 @@ function bodyOf(route: RouteSpec, body: TSchema, write: WriteSchema, example: Ex
 }
 
 function answersOf(route: RouteSpec, write: WriteSchema, example: Example | undefined): JsonObject {
-  // As the body's schema, generated clients would parse the whole answer as one line.
-  const lines: JsonObject = route.stream
-    ? { 'application/x-ndjson': { schema: LINES, 'x-line': write(route.stream) } }
-    : {};
+  const lines: JsonObject = route.stream ? { 'application/x-ndjson': linesOf(write(route.stream)) } : {};
   const answers = Object.entries(route.answers).map(([status, schema]) => {
     const description = STATUS_TEXT[status] ?? 'Done';
     const headers = headersOfAnswer(route);

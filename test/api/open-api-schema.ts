@@ -73,6 +73,7 @@ const OPEN_API = {
         summary: text,
         description: markdown,
         termsOfService: url,
+        contact: fixed({ name: text, url, email: text }),
         version: text,
         license: {
           ...fixed({ name: text, identifier: text, url }, ['name']),
