@@ -259,7 +259,7 @@ function reportWrongType(branches: readonly TSchema[], node: Located, context: W
   }
   // `null` as an alternative does not help a person who wrote a value.
   const wanted = [...new Set(branches.flatMap(typesOf))].filter((type) => type !== 'null');
-  const message = `${label} must be ${namesOfTypes(wanted)}, but ${foundAs(node)}${advice(branches, wanted, node)}`;
+  const message = `${label} must be ${namesOfTypes(wanted)}, but ${foundAs(node)}${advice(branches, wanted, node, label)}`;
   mistakes.error('wrong_type', message, path, node);
 }
 
@@ -288,10 +288,11 @@ const SPOKEN: Readonly<Record<string, boolean>> = {
   false: false,
 };
 
-function advice(branches: readonly TSchema[], wanted: readonly string[], node: Located): string {
+function advice(branches: readonly TSchema[], wanted: readonly string[], node: Located, label: string): string {
   if (node.type === 'map' && wanted.includes('array') && [...node.members.keys()].some((key) => /^-\S/.test(key))) {
     return '; a list item begins with "- ", with a space';
   }
+  if (node.type === 'map' && label === '"if"') return '; write a condition such as tags.env == "prod"';
   if (node.type === 'map' || node.type === 'list') return '';
   const { value, raw } = node;
   if (branches.some((branch) => listTakes(branch, node))) return `; write [${shortened(raw)}]`;

@@ -172,6 +172,12 @@ function absence(reference: PathReference, { type }: ValueType): string {
   const name = written(reference);
   if (from === 'local') return `${name} may have no value; add | ${DEFAULT}: …, or ask with {% if ${name} != nil %}`;
   const asks = `ask with if: ${name} != nil`;
+  // A filter has no literal for a list or a mapping.
+  if (type === 'list' || type === 'map') {
+    const empty = `${path.at(-1) ?? ''}: ${type === 'list' ? '[]' : '{}'}`;
+    if (from === 'inputs') return `${name} may have no value; give it a default, such as default: [], or ${asks}`;
+    return `some elements have no ${quoted(path.at(-1) ?? '')}; give it to each, such as ${empty}, or ${asks}`;
+  }
   if (from === 'inputs') return `${name} may have no value; add | ${DEFAULT}: …, or ${asks}`;
   const which = type === 'unknown' ? 'no element has a field' : 'some elements have no';
   return `${which} ${quoted(path.at(-1) ?? '')}; give it to each, add | ${DEFAULT}: …, or ${asks}`;

@@ -60,7 +60,7 @@ export function readKindChoice(node: Located, context: ChoiceContext): OutlineOp
   for (const [name, member] of node.members) {
     if (kinds.has(name)) continue;
     const at = `${path}/${escapePointer(name)}`;
-    const advice = besideResource(name);
+    const advice = besideResource(name) ?? besideItsKind(name, known, kinds);
     if (advice === null) {
       mistakes.error('unknown_kind', unknownKind(name, kinds), at, member.key);
       strangers.push([name, member]);
@@ -75,6 +75,18 @@ export function readKindChoice(node: Located, context: ChoiceContext): OutlineOp
   const [stranger] = strangers;
   if (options.length === 0 && stranger && strangers.length === 1) return readAsMeant(stranger, context);
   return options.length === 1 ? (options[0] ?? null) : null;
+}
+
+/** Returns a message about a field that stands beside the only kind of its resource; null for other names. */
+function besideItsKind(
+  name: string,
+  known: readonly (readonly [string, LocatedMember])[],
+  kinds: KindSet,
+): string | null {
+  const [[kind] = [''], ...others] = known;
+  const schema = kinds.get(kind)?.kind.schema ?? kinds.get(kindOfAbsence(kind))?.kind.schema;
+  if (schema === undefined || others.length > 0 || !memberNames(schema).includes(name)) return null;
+  return `${quoted(name)} is a field of ${quoted(kind)} and belongs in its body`;
 }
 
 /**

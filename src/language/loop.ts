@@ -81,7 +81,11 @@ function readExpression(source: string, keyField: string | null, scope: Scope): 
   if (typeof typed === 'string') return wrong(typed);
   if (typed.optional && expression.reference.from === 'inputs')
     return wrong(`inputs.${expression.reference.name} may have no value; give it a default, such as []`);
-  const types = elementTypes(loopedType(expression, typed.type), keyField);
+  const looped = loopedType(expression, typed.type);
+  // The type of an input whose declaration is wrong, which has a message of its own.
+  if (looped.type === 'unknown' && expression.reference.from === 'inputs')
+    return { loop: { source: expression, keyField }, types: { key: TEXT, value: looped } };
+  const types = elementTypes(looped, keyField);
   return typeof types === 'string' ? wrong(types) : { loop: { source: expression, keyField }, types };
 }
 

@@ -338,6 +338,7 @@ const MODULE: KeyAdvice = {
   parameters: 'inputs',
   defaults: ' "default" of an input is its value for agents that have no other',
   version: ' the orchestrator numbers the revisions of a module itself',
+  values: ' a value set is a document of its own, which orch values check FILE checks',
 };
 
 const INPUT: KeyAdvice = {

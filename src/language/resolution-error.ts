@@ -25,7 +25,8 @@ export interface ResolutionError {
 const HINTS: Readonly<Record<ResolutionCode, string>> = {
   module_not_supported: "compare the agent's attributes and tags with the module's supports",
   variant_ambiguous: 'add a variant that matches both clauses, or make one clause more specific',
-  variant_missing: 'add a variant for this agent, or one with "when: {}" for all the others',
+  variant_missing:
+    'add a variant for this agent, or one with "when: {}" for all the others; with "if" in place of variants they get none',
   expression_error:
     'change the expression or what it names; for a missing tag or fact, set it or add a default, such as | default: "none"',
   secret_unavailable: 'create the secret, renew it, or change its restriction so that this agent may have it',

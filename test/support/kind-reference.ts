@@ -50,8 +50,9 @@ const platformsOf = ({ platforms }: ResourceKind): string =>
     .join(', ')
     .replace(/, (?=\w+$)/, ' and ');
 
-function fieldOf({ schema }: ResourceKind, name: string) {
-  const { properties = {}, required = [] } = shapeOf(schema);
+const fieldOf = ({ schema }: ResourceKind, name: string) => memberOf(shapeOf(schema), name);
+
+function memberOf({ properties = {}, required = [] }: ShapeSchema, name: string) {
   const field = properties[name];
   const branches = field === undefined ? [] : branchesOf(field).map(shapeOf);
   const [shape = {}] = branches.filter(({ type }) => type !== 'null');
@@ -79,10 +80,17 @@ function typeText(shape: ShapeSchema): string {
       return [`list of ${element}`, ...limits].join(', ');
     }
     case 'object':
-      return 'mapping of names to texts';
+      return membersText(shape) ?? 'mapping of names to texts';
     default:
       throw new Error(`the reference has no words for the schema ${JSON.stringify(shape)}`);
   }
+}
+
+/** Returns the type of a mapping with a few members of different types; null for other mappings. */
+function membersText({ properties = {} }: ShapeSchema): string | null {
+  const members = Object.keys(properties).map((name) => ({ name, type: memberOf({ properties }, name).type }));
+  if (new Set(members.map(({ type }) => type)).size < 2) return null;
+  return `mapping of ${members.map(({ name, type }) => `\`${name}\` (${type})`).join(' and ')}`;
 }
 
 const elementText = (shape: ShapeSchema): string => {

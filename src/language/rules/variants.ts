@@ -61,7 +61,7 @@ function checkGap(
   const clause = outline.supports[gap];
   const key = entry.node.members.get('variants')?.key;
   if (clause === undefined || key === undefined) return;
-  const message = `some agents that supports allows (${showClause(clause.clause)}) match no variant of this resource; add one for them, such as "when: {}" for all the others`;
+  const message = `some agents that supports allows (${showClause(clause.clause)}) match no variant of this resource; add one for them, such as "when: {}" for all the others, or use "if" where the others are to have none`;
   mistakes.warning('variant_gap', message, `${entry.path}/variants`, key);
 }
 
