@@ -3,9 +3,12 @@ import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { ulid } from 'ulid';
 import { OwnFactsReader } from '../src/agent/facts/own-facts.js';
+import { PackageReader } from '../src/agent/facts/package-versions.js';
 import { readFacts } from '../src/agent/facts.js';
 import { openLocalEngine } from '../src/agent/local-engine.js';
 import { stateDirectory } from '../src/client/operator-files.js';
+import type { PackageVersions } from '../src/kernel/facts.js';
+import { Fault } from '../src/kernel/fault.js';
 import type { LocalFlags, LocalMachine } from '../src/programs/local.js';
 import { AGENT_DEFAULTS } from '../src/settings/agent.js';
 import { systemClock } from './this-process.js';
@@ -23,9 +26,16 @@ export async function local({ dataDir }: LocalFlags): Promise<LocalMachine> {
     hostname: attributes.hostname ?? hostname(),
     attributes,
     facts: { parts, own: Object.fromEntries(known) },
+    packageVersions: readVersions,
     newId: () => ulid(),
     openEngine: () => openLocalEngine(directory, systemClock),
   };
+}
+
+async function readVersions(names: readonly string[]): Promise<PackageVersions> {
+  const { versions, problem } = await new PackageReader().read(names);
+  if (problem === null) return versions;
+  throw new Fault('expression_error', `the versions of packages cannot be read: ${problem}`);
 }
 
 /** Returns `/var/lib/orch-local` for root, otherwise a directory below the user's state directory. */

@@ -249,6 +249,10 @@ class AssembledOrchestrator implements Orchestrator {
       mayApply: (actor) => mayApply(db, actor),
       onRestart: () => settings()['rollouts.on_restart'],
       automation: () => automationLimits(settings()),
+      packages: {
+        ask: (nodeId, names) => fleet.versions.ask(nodeId, names),
+        askMissing: (nodeId, names) => fleet.versions.askMissing(nodeId, names),
+      },
     });
     bus.subscribe(['operator.removed'], ({ target }) => engine.rollouts.operatorRemoved(target));
     this.driftScheduler = new DriftScheduler({

@@ -8,7 +8,7 @@ import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
 import type { AgentSecrets } from './agent-secrets.js';
 import { Applies } from './applies/applies.js';
 import type { ApplyWindows } from './applies/apply-windows.js';
-import { DesiredSets } from './applies/desired-set.js';
+import { DesiredSets, type PackageVersions } from './applies/desired-set.js';
 import { Plans } from './applies/plans.js';
 import { RemovalGuard } from './applies/removal-guard.js';
 import { Verifications } from './applies/verifications.js';
@@ -67,6 +67,7 @@ export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logg
   /** Returns the limits of automatic applies; called at each use. */
   readonly automation: () => AutomationLimits;
   readonly windows: ApplyWindows;
+  readonly packages: PackageVersions;
 }
 
 /** Milliseconds between checks of deadlines. */
@@ -103,7 +104,7 @@ export class Engine implements Service {
   private timer: NodeJS.Timeout | undefined;
 
   constructor(options: EngineOptions) {
-    const { db, clock, link, logger, secrets, parser, outputCipher } = options;
+    const { db, clock, link, logger, parser, outputCipher } = options;
     const limits = { ...ENGINE_LIMITS, ...options.limits };
     const { lanes, live, feed } = this;
     const sessions = new AgentSessions();
@@ -114,7 +115,7 @@ export class Engine implements Service {
     const current = new CurrentModules(options);
     const contents = new RunContents();
     const values = new CurrentValues();
-    const desiredSets = new DesiredSets({ current, values, assignments, secrets, lanes, contents });
+    const desiredSets = new DesiredSets({ ...options, current, values, assignments, lanes, contents, sessions });
     const followers = new Followers({ assignments, contents });
     const records = new OperationRecords({ ...options, epoch, trials: new Trials({ ...options, followers }) });
     const observations = new Observations({ link, clock, limits });

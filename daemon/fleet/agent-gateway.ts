@@ -15,6 +15,7 @@ import type { AgentTraffic, ConnectionRegistry } from './connection-registry.js'
 import type { Contests } from './contests.js';
 import type { Enrolment } from './enrolment.js';
 import type { FactReports } from './facts.js';
+import type { PackageVersionReports } from './package-versions.js';
 import type { Presence } from './presence.js';
 import { throughOutages } from './through-outages.js';
 import { versionFirst } from './version-first.js';
@@ -44,6 +45,7 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly enrolment: Enrolment;
   readonly presence: Presence;
   readonly facts: Pick<FactReports, 'take'>;
+  readonly versions: Pick<PackageVersionReports, 'connected' | 'disconnected' | 'take'>;
   readonly contests: Contests;
   readonly traffic: AgentTraffic;
   /** Handles a metrics answer. Throws `protocol_violation` for one that was not requested. */
@@ -183,6 +185,8 @@ export class AgentGateway implements Service {
         return lasting(connection, () => this.options.presence.attributesChanged(connection, message.attributes));
       case 'facts':
         return this.options.facts.take(connection, message);
+      case 'packages':
+        return this.options.versions.take(connection, message);
       case 'metrics':
         return this.options.onMetrics(connection.nodeId, message);
       case 'terminal_answer':
@@ -191,6 +195,8 @@ export class AgentGateway implements Service {
       case 'upgrade_report':
         return lasting(connection, () => this.options.onUpgradeReport(connection.nodeId, message));
       case 'inventory':
+        await this.options.traffic.receive(connection.nodeId, message);
+        return this.options.versions.connected(connection);
       case 'run_accepted':
       case 'run_awaiting':
       case 'run_confirm':
@@ -335,6 +341,7 @@ export class AgentGateway implements Service {
     this.open.delete(connection);
     if (!this.options.registry.remove(connection)) return;
     if (last === 'approved') {
+      this.options.versions.disconnected(connection);
       this.options.traffic.disconnected(connection.nodeId);
       this.options.terminals.disconnected(connection.nodeId);
     }

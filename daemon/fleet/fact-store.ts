@@ -23,7 +23,12 @@ export interface StoredFacts {
   readonly own: Readonly<Record<string, StoredFact>>;
   /** Why the agent may have left out facts of its own; null if these are all. */
   readonly problem: string | null;
+  /** Names of the packages whose versions `parts.packages` has, if they are installed; absent for none. */
+  readonly asked?: readonly string[];
 }
+
+/** Facts of an agent that has reported none. */
+export const NO_FACTS: StoredFacts = { parts: {}, volatile: {}, own: {}, problem: null };
 
 interface FactValues {
   readonly facts: StoredFacts;

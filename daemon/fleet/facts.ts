@@ -13,7 +13,7 @@ import type { HandlersFor } from '../http/handler.js';
 import type { AgentConnection } from './agent-connection.js';
 import { agentEvent, agentLabel, findAgent, listed } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
-import { findFacts, ownAfter, putFacts, type StoredFacts } from './fact-store.js';
+import { findFacts, NO_FACTS, ownAfter, putFacts, type StoredFacts } from './fact-store.js';
 import type { RepeatedEvents } from './report-throttle.js';
 import { throughOutages } from './through-outages.js';
 
@@ -31,8 +31,6 @@ interface FactReportsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
 const ANSWER_WITHIN = 25_000;
 /** Minimum milliseconds between two reports of a connection that were not requested. */
 const REPORTS_EVERY = 10_000;
-
-const NOTHING: StoredFacts = { parts: {}, volatile: {}, own: {}, problem: null };
 
 /** A request that a connection has not answered yet. */
 interface Request {
@@ -72,10 +70,15 @@ export class FactReports {
       const agent = await findAgent(tx, connection.nodeId);
       if (agent === null) return;
       const now = this.options.clock.now();
-      const before = (await findFacts(tx, agent.node_id))?.facts ?? NOTHING;
-      const { parts, volatile, problem } = report;
+      const before = (await findFacts(tx, agent.node_id))?.facts ?? NO_FACTS;
+      const { volatile, problem } = report;
+      // Versions come in messages of their own.
+      const { packages: _, ...reported } = report.parts;
+      const { packages } = before.parts;
+      const parts = packages === undefined ? reported : { ...reported, packages };
       const own = ownAfter(before.own, report, { now, limit: FACT_LIMITS.count });
-      const after: StoredFacts = { parts, volatile, own, problem };
+      const asked = before.asked === undefined ? {} : { asked: before.asked };
+      const after: StoredFacts = { parts, volatile, own, problem, ...asked };
       await putFacts(tx, agent.node_id, { facts: after, reported_at: now });
       const changed = changedFacts(before, after);
       if (changed.length === 0 || agent.status !== 'approved') return;
@@ -91,7 +94,7 @@ export class FactReports {
     const agent = await findAgent(db, nodeId);
     if (agent === null) throw new Fault('agent_not_found', `there is no agent ${nodeId}`);
     const report = await findFacts(db, nodeId);
-    const { parts, volatile, own, problem } = report?.facts ?? NOTHING;
+    const { parts, volatile, own, problem } = report?.facts ?? NO_FACTS;
     return {
       attributes: knownAttributes(agent.attributes, parts),
       volatile: { ...volatile },
@@ -183,7 +186,10 @@ function changedFacts(before: StoredFacts, after: StoredFacts): readonly string[
 const valuesOf = (own: StoredFacts['own']) =>
   Object.fromEntries(Object.entries(own).flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value]])));
 
-function differing(before: Readonly<Record<string, unknown>>, after: Readonly<Record<string, unknown>>): string[] {
+export function differing(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].filter((name) => !isSameJson(before[name] ?? null, after[name] ?? null));
 }

@@ -14,6 +14,7 @@ import { FactReports } from './facts.js';
 import { InstallEndpoint, type OfferedFiles } from './install-endpoint.js';
 import type { InstallPackages } from './install-packages.js';
 import { agentAddress, reachable } from './own-address.js';
+import { PackageVersionReports } from './package-versions.js';
 import { Presence } from './presence.js';
 import { ShownAgents } from './shown-agents.js';
 import { TagService } from './tag-service.js';
@@ -40,6 +41,7 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
   const contests = new Contests({ ...core, registry: own.registry });
   const presence = new Presence({ ...core, isContested: (nodeId) => contests.isContested(nodeId) });
   const facts = new FactReports({ ...core, registry: own.registry, changes: presence.changes });
+  const versions = new PackageVersionReports({ ...core, registry: own.registry, changes: presence.changes });
   const gateway = new AgentGateway({
     ...core,
     ...own,
@@ -47,6 +49,7 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     enrolment: new Enrolment({ ...core, ...own, limits: () => pendingLimits(settings()) }),
     presence,
     facts,
+    versions,
     contests,
   });
   const listener = new AgentListener({
@@ -65,5 +68,5 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     reachableHost: () => reachable(settings().agent_host, settings().advertised_host),
   });
   const agents = new AgentService({ ...core, ...own, connections: gateway, shown, contests });
-  return { gateway, listener, enrolmentTokens, agents, facts, tags: new TagService(core) };
+  return { gateway, listener, enrolmentTokens, agents, facts, versions, tags: new TagService(core) };
 }

@@ -91,13 +91,18 @@ function timeZone(files: MachineFiles): string | undefined {
   return files.word('/etc/timezone') ?? (files.names('/etc').includes('localtime') ? undefined : 'UTC');
 }
 
-/** Returns distribution and version from os-release(5). A rolling distribution has no version. */
+/** Returns distribution, version and code name from os-release(5). A rolling distribution has no version. */
 function linuxRelease(files: MachineFiles): {
   readonly distro?: string | undefined;
   readonly version?: string | undefined;
+  readonly codename?: string | undefined;
 } {
   const values = parseOsRelease(files.text('/etc/os-release') || files.text('/usr/lib/os-release'));
-  return { distro: distroOf(values.get('ID')), version: values.get('VERSION_ID') };
+  return {
+    distro: distroOf(values.get('ID')),
+    version: values.get('VERSION_ID'),
+    codename: values.get('VERSION_CODENAME'),
+  };
 }
 
 /** Maps the ID `almalinux` to the name that modules use. */

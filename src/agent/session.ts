@@ -14,6 +14,7 @@ import { RunAssembly } from '../wire/parts.js';
 import { commonVersion } from '../wire/version.js';
 import type { RunEngine } from './engine/run-engine.js';
 import type { OwnReport } from './facts/own-facts.js';
+import { PackageReader } from './facts/package-versions.js';
 import type { MachineFacts } from './facts.js';
 import { featuresHere } from './features.js';
 import type { TerminalRequest, Terminals } from './terminal/terminals.js';
@@ -29,6 +30,8 @@ export interface SessionOptions {
   readonly facts: () => MachineFacts;
   /** Called at the same times. Returns the facts of one's own; reads all of them again when `isFresh`. */
   readonly ownFacts?: (isFresh: boolean) => Promise<OwnReport>;
+  /** Reads the versions of packages that the orchestrator asks for [default: from the package manager]. */
+  readonly packages?: Pick<PackageReader, 'hasChanged' | 'read'>;
   /** Returns the newest measurement, or null. */
   readonly sample: () => Promise<MetricsSample | null>;
   /** Without it every terminal is refused. */
@@ -85,6 +88,7 @@ class Session {
   private own: Promise<OwnReport>;
   /** Hash of the facts that were sent, without volatile ones; null before the first. */
   private sentFacts: string | null = null;
+  private readonly packages: Pick<PackageReader, 'hasChanged' | 'read'>;
   private ended: SessionEnd | null = null;
   private reportsLoss = false;
 
@@ -92,6 +96,7 @@ class Session {
     this.options = options;
     this.pace = options.pace ?? PACE;
     this.lastMessageAt = options.clock.monotonic();
+    this.packages = options.packages ?? new PackageReader();
     this.facts = options.facts();
     this.own = this.readOwn(true);
   }
@@ -178,6 +183,7 @@ class Session {
     if (isChanged && this.approved) this.send({ type: 'attributes', attributes: { ...attributes } });
     this.own = this.readOwn(false);
     if (this.approved) void this.reportFacts();
+    if (this.approved && this.packages.hasChanged()) void this.reportPackages();
   }
 
   private readOwn(isFresh: boolean): Promise<OwnReport> {
@@ -200,6 +206,11 @@ class Session {
     this.facts = this.options.facts();
     this.own = this.readOwn(true);
     void this.reportFacts(requestId);
+  }
+
+  private async reportPackages(request?: OrchestratorMessageOf<'packages_request'>): Promise<void> {
+    const report = { type: 'packages', ...(await this.packages.read(request?.names)) } as const;
+    this.send(request === undefined ? report : { ...report, request_id: request.request_id });
   }
 
   private receive(data: RawData, binary: boolean): void {
@@ -254,6 +265,9 @@ class Session {
         return;
       case 'facts_request':
         this.answerFacts(message.request_id);
+        return;
+      case 'packages_request':
+        void this.reportPackages(message);
         return;
       case 'terminal_open':
       case 'terminal_attach':

@@ -18,12 +18,17 @@ export const FACT_LIMITS = {
   values: 2_000,
   /** Interfaces, disks and mounts, and addresses of one interface. */
   parts: 64,
+  /** Packages whose versions one agent reports. */
+  packages: 256,
   /** Characters of the reason why a fact has no value. */
   reason: 512,
 } as const;
 
 /** Names of facts of one's own, as modules write them after `facts.`. */
 export const FACT_NAME = /^[A-Za-z_][\w-]{0,63}$/;
+
+/** Names of packages whose versions modules read. None is an option or a pattern of a package manager. */
+export const PACKAGE_NAME = /^[A-Za-z0-9][\w.+-]{0,127}$/;
 
 const text = (maxLength: number) => Type.String({ maxLength });
 const megabytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -34,6 +39,13 @@ const named = <T extends Type.TSchema>(schema: T) =>
   });
 const addresses = Type.Array(text(64), { maxItems: FACT_LIMITS.parts });
 
+/** Versions of installed packages by name. */
+export const PackageVersionsSchema = Type.Record(Type.String({ pattern: PACKAGE_NAME.source }), text(256), {
+  maxProperties: FACT_LIMITS.packages,
+  additionalProperties: false,
+});
+export type PackageVersions = Type.Static<typeof PackageVersionsSchema>;
+
 /** Attributes that have parts. Members are absent where the system does not say them. */
 export const PartedAttributesSchema = closed({
   interfaces: optional(named(closed({ mac: Type.Optional(text(64)), ipv4: addresses, ipv6: addresses }))),
@@ -43,6 +55,8 @@ export const PartedAttributesSchema = closed({
       maxItems: FACT_LIMITS.parts,
     }),
   ),
+  /** Absent in reports of facts: an agent reports versions apart, as the orchestrator asks for them. */
+  packages: optional(PackageVersionsSchema),
 });
 export type PartedAttributes = Type.Static<typeof PartedAttributesSchema>;
 

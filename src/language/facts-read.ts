@@ -3,7 +3,7 @@
 import { labelOf } from './clause.js';
 import type { CompiledModule } from './compile-module.js';
 import { type AgentFacts, type ReportedFacts, valueOfReference } from './evaluate.js';
-import { type Reference, written } from './parse-expression.js';
+import { PACKAGES, type PathReference, pathOf, type Reference, written } from './parse-expression.js';
 import { isMap, textOf, type Value, type ValueMap } from './values.js';
 
 const FACTS: ReadonlySet<string> = new Set(['tags', 'attributes', 'facts', 'agent']);
@@ -12,6 +12,7 @@ const PARTED: ReadonlySet<string> = new Set([
   'interfaces',
   'disks',
   'mounts',
+  PACKAGES,
 ] satisfies (keyof ReportedFacts['parts'])[]);
 
 /** Values of facts by the names that modules write, such as `attributes.memory_mb`; null for an absent one. */
@@ -24,6 +25,8 @@ export interface FactsRead {
   readonly areReported: boolean;
   /** Returns those of them that the agent itself reports. */
   reported(agent: AgentFacts): ReadFacts;
+  /** Names of the packages whose versions the module reads. */
+  readonly packages: readonly string[];
 }
 
 export function factsRead({ supports, resources, checks, references: all }: CompiledModule): FactsRead {
@@ -44,8 +47,11 @@ export function factsRead({ supports, resources, checks, references: all }: Comp
       from === 'facts' ? true : from === 'attributes' && PARTED.has(name.split('.')[0] ?? ''),
     ),
     reported: (agent) => Object.fromEntries(reported.map(([name, read]) => [name, valueFor(agent, read)])),
+    packages: reported.flatMap(([, read]) => ('path' in read && isPackage(read) ? [read.path[1] ?? ''] : [])),
   };
 }
+
+const isPackage = ({ from, path }: PathReference): boolean => from === 'attributes' && path[0] === PACKAGES;
 
 const valueFor = (agent: AgentFacts, read: Reference): Value | null =>
   valueOfReference(read, { agent, each: null, inputs: {}, shared: {} }) ?? null;
@@ -66,7 +72,8 @@ export function withReadFacts(agent: AgentFacts, facts: ReadFacts): AgentFacts {
   let own: ValueMap = agent.facts?.own ?? {};
   // A fact comes before the parts of it.
   for (const [name, value] of Object.entries(facts).sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const [from, ...path] = name.split('.');
+    const [from = ''] = name.split('.', 1);
+    const path = pathOf(from, name.slice(from.length + 1));
     const [first = ''] = path;
     if (from === 'facts') own = withValue(own, path, value);
     else if (PARTED.has(first)) parts = withValue(parts, path, value);

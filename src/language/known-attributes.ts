@@ -1,5 +1,6 @@
 /** The attributes that expressions may name, with their types, and their values for an agent. */
 import type { PartedAttributes } from '../kernel/facts.js';
+import { PACKAGES } from './parse-expression.js';
 import {
   BOOLEAN,
   type FieldType,
@@ -33,6 +34,7 @@ const TYPES: Readonly<Record<string, ValueType>> = {
   arch: TEXT,
   distro: TEXT,
   version: TEXT,
+  codename: TEXT,
   init_system: TEXT,
   hostname: TEXT,
   fqdn: TEXT,
@@ -50,6 +52,7 @@ const TYPES: Readonly<Record<string, ValueType>> = {
   interfaces: byName(fields({ mac: TEXT, ipv4: TEXTS, ipv6: TEXTS }, ['mac'])),
   disks: byName(fields({ size_mb: NUMBER, model: TEXT, rotational: BOOLEAN }, ['model'])),
   mounts: { type: 'list', of: fields({ path: TEXT, device: TEXT, type: TEXT, size_mb: NUMBER }, ['size_mb']) },
+  packages: byName(TEXT),
 };
 
 /** Names of the attributes that an agent may report. */
@@ -67,7 +70,7 @@ export function attributeOf(
   parts: PartedAttributes | undefined,
   name: string,
 ): Value | undefined {
-  if (name === 'interfaces' || name === 'disks' || name === 'mounts') {
+  if (name === 'interfaces' || name === 'disks' || name === 'mounts' || name === PACKAGES) {
     // The schema of the link has the types of these.
     return (parts?.[name] ?? undefined) as Value | undefined;
   }

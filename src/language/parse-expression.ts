@@ -1,4 +1,5 @@
 /** Parses the source of an expression: the name of a value, and filters. */
+import { PACKAGE_NAME } from '../kernel/facts.js';
 import { isSecretName, isTagKey } from '../kernel/ids.js';
 import { DEFAULT, MAX_FILTERS } from './filters.js';
 import { suggestion } from './nearest.js';
@@ -238,13 +239,28 @@ function parseElement(name: string, source: string): Reference | string {
   return path.every((part) => FIELD.test(part)) ? { from: 'each', name, path } : noField(source);
 }
 
+/** Attribute whose members are the versions of packages. An agent reports those that its modules name. */
+export const PACKAGES = 'packages';
+
+/** Returns the names of a path. The name of a package may contain dots. */
+export function pathOf(from: string, name: string): readonly string[] {
+  const isPackage = from === 'attributes' && name.startsWith(`${PACKAGES}.`);
+  return isPackage ? [PACKAGES, name.slice(PACKAGES.length + 1)] : name.split('.');
+}
+
 /** Returns the reference to an input or a fact; `name` is what follows `inputs.`. */
 function parsePath(from: 'inputs' | 'attributes' | 'facts', name: string, open: string): Reference | string {
   if (name === '')
     return `"${from}" does not name a value; write ${open} ${from}.${from === 'attributes' ? 'KEY' : 'NAME'} }}`;
-  const path = name.split('.');
+  const path = pathOf(from, name);
+  if (from === 'attributes' && path[0] === PACKAGES) {
+    return PACKAGE_NAME.test(path[1] ?? '') ? { from, name, path } : noPackage(`${from}.${name}`);
+  }
   return path.every((part) => FIELD.test(part)) ? { from, name, path } : noField(`${from}.${name}`);
 }
+
+const noPackage = (source: string): string =>
+  `${quoted(source)} does not name a package; write attributes.${PACKAGES}.NAME, such as attributes.${PACKAGES}.nginx`;
 
 const FIELD = /^\w[\w-]*$/;
 

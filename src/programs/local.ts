@@ -1,5 +1,5 @@
 /** The agent's engine on this machine without an orchestrator, for `--local`. */
-import type { PartedAttributes } from '../kernel/facts.js';
+import type { PackageVersions, PartedAttributes } from '../kernel/facts.js';
 import type { FaultCode } from '../kernel/fault.js';
 import type { CheckReport, DesiredCheck } from '../resources/checks/check.js';
 import type { DesiredResource, Removal } from '../resources/desired.js';
@@ -86,6 +86,8 @@ export interface LocalMachine {
   readonly attributes: Readonly<Record<string, string>>;
   /** Facts beside them. One of one's own that fails is absent. */
   readonly facts: { readonly parts: PartedAttributes; readonly own: Readonly<Record<string, unknown>> };
+  /** Reads the versions of those of these packages that are installed. Throws `expression_error` if the package manager gives none. */
+  packageVersions(names: readonly string[]): Promise<PackageVersions>;
   /** Returns a new ULID. */
   newId(): string;
   /** Opens the engine. The caller must hold the data directory. Throws `journal_corrupt` for a journal of a newer version. */

@@ -8,6 +8,7 @@ export const FEATURE_PURPOSES = {
   verify: 'run the health checks of modules',
   files: 'take the content of files beside modules',
   purge: 'delete what nothing declares in a directory',
+  packages: 'report the versions of packages',
   confirm: 'undo an apply by itself, or runs on a system on which it cannot',
 } as const;
 

@@ -1,6 +1,13 @@
 /** All messages of the agent link, one closed table per direction. No message names a node, because the socket's key does. */
 import * as Type from 'typebox';
-import { OwnFactsSchema, PartedAttributesSchema, VolatileFactsSchema } from '../kernel/facts.js';
+import {
+  FACT_LIMITS,
+  OwnFactsSchema,
+  PACKAGE_NAME,
+  PackageVersionsSchema,
+  PartedAttributesSchema,
+  VolatileFactsSchema,
+} from '../kernel/facts.js';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { CheckReportSchema, DesiredCheckSchema, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
@@ -71,6 +78,20 @@ const facts = closed({
   volatile: VolatileFactsSchema,
   own: OwnFactsSchema,
   /** Why facts of one's own may be missing in `own`; null if these are all. */
+  problem: nullable(Type.String({ maxLength: 512 })),
+  /** ID of the request that this answers. */
+  request_id: optional(count),
+});
+
+/**
+ * Versions of the packages that the orchestrator asked for last: the answer, and again when the database of the package manager
+ * has changed.
+ */
+const packages = closed({
+  type: Type.Literal('packages'),
+  /** Only of installed packages. */
+  versions: PackageVersionsSchema,
+  /** Why the package manager gave no versions; null if these are all. */
   problem: nullable(Type.String({ maxLength: 512 })),
   /** ID of the request that this answers. */
   request_id: optional(count),
@@ -204,6 +225,7 @@ export const AgentMessageSchemas = {
   hello,
   attributes,
   facts,
+  packages,
   inventory,
   run_accepted: runAccepted,
   run_awaiting: runAwaiting,
@@ -290,6 +312,13 @@ const metricsRequest = closed({ type: Type.Literal('metrics_request'), request_i
 /** Requests the facts of the machine, for which it runs the programs of its own facts again. */
 const factsRequest = closed({ type: Type.Literal('facts_request'), request_id: count });
 
+/** Requests the versions of these packages instead of those of an earlier request. The agent reports their changes until it disconnects. */
+const packagesRequest = closed({
+  type: Type.Literal('packages_request'),
+  request_id: count,
+  names: Type.Array(Type.String({ pattern: PACKAGE_NAME.source }), { maxItems: FACT_LIMITS.packages }),
+});
+
 const ticket = Type.String({ minLength: 16, maxLength: 128 });
 const cells = Type.Integer({ minimum: 1, maximum: 1_000 });
 
@@ -367,6 +396,7 @@ export const OrchestratorMessageSchemas = {
   run_confirmed: runConfirmed,
   metrics_request: metricsRequest,
   facts_request: factsRequest,
+  packages_request: packagesRequest,
   terminal_open: terminalOpen,
   terminal_attach: terminalAttach,
   terminal_close: terminalClose,

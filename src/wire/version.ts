@@ -17,7 +17,7 @@ import type { OrchestratorMessage } from './messages.js';
  * Rises with each change that older programs of the same protocol version ignore: a new message, or a new member of a
  * message.
  */
-export const PROTOCOL_REVISION = 8;
+export const PROTOCOL_REVISION = 9;
 
 /** Protocol version that introduced each message of the orchestrator. */
 const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
@@ -31,6 +31,7 @@ const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
   token_verdict: 2,
   metrics_request: 2,
   facts_request: 2,
+  packages_request: 2,
   terminal_open: 2,
   terminal_attach: 2,
   terminal_close: 2,

@@ -89,6 +89,36 @@ const itemsOf = (orchestrator: ScriptedOrchestrator, number: number): readonly R
     one.type === 'run_results' && one.run_id === runId(number) ? whole(one.items) : [],
   );
 
+describe('the versions of packages', () => {
+  it('are read when the orchestrator asks, and again once their database has changed', async () => {
+    let isChanged = false;
+    const asked: (readonly string[] | undefined)[] = [];
+    const { orchestrator } = await connect(startEngine(), {
+      packages: {
+        hasChanged: () => isChanged,
+        read: async (names) => {
+          isChanged = false;
+          asked.push(names);
+          return { versions: { nginx: `1.${asked.length}` }, problem: null };
+        },
+      },
+      pace: { pingInterval: 1_000, deadAfter: 5_000, factsInterval: 5 },
+    });
+    const reports = () => orchestrator.heard.filter((message) => message.type === 'packages');
+    orchestrator.status('approved', 'web-01');
+    await orchestrator.next('inventory');
+    orchestrator.say({ type: 'packages_request', request_id: 7, names: ['nginx'] });
+    await orchestrator.until(() => reports()[0]);
+    isChanged = true;
+    await orchestrator.until(() => reports()[1]);
+    expect(reports()).toEqual([
+      { type: 'packages', versions: { nginx: '1.1' }, problem: null, request_id: 7 },
+      { type: 'packages', versions: { nginx: '1.2' }, problem: null },
+    ]);
+    expect(asked).toEqual([['nginx'], undefined]);
+  });
+});
+
 describe('a session', () => {
   it('says hello, and nothing else until it is approved', async () => {
     const engine = startEngine();

@@ -448,6 +448,7 @@ describe('--local on a terminal', () => {
       hostname: 'laptop',
       attributes: { platform: 'linux', distro: 'debian' },
       facts: { parts: {}, own: {} },
+      packageVersions: async () => ({}),
       newId: () => ulid(5),
       openEngine: () => ({
         applies: [],

@@ -57,10 +57,16 @@ const START = Date.parse('2026-03-01T12:00:00Z');
 const party: Complete<Party> = { id: 'a'.repeat(32), name: 'ada', type: 'operator' };
 const fact: Required<StoredFact> = { value: { row: 3 }, error: 'it took longer than 5 s', since: START };
 const facts: Required<StoredFacts> = {
-  parts: { interfaces: { eth0: { mac: '52:54:00:12:34:56', ipv4: ['192.0.2.1'], ipv6: [] } }, disks: {}, mounts: [] },
+  parts: {
+    interfaces: { eth0: { mac: '52:54:00:12:34:56', ipv4: ['192.0.2.1'], ipv6: [] } },
+    disks: {},
+    mounts: [],
+    packages: { nginx: '1.22.1-9' },
+  },
   volatile: { boot_time: 1, free_mb: { '/': 7 } },
   own: { rack: fact },
   problem: 'it has 80 entries',
+  asked: ['nginx', 'postgresql'],
 };
 const address = { module: 'site', kind: 'file-unix', identity: '/etc/motd', id: 'motd', name: 'the message' };
 const body = { path: '/etc/motd', content: 'one ********' };
@@ -316,7 +322,7 @@ function readMarks(directory: string): unknown {
 describeReleased(import.meta.url, [
   {
     name: 'columns',
-    revision: 5,
+    revision: 6,
     version: null,
     shapes: { unchanged: UnchangedSchema, result: ResourceResultSchema, output: OutputSchema },
     write: writeColumns,

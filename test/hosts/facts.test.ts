@@ -20,6 +20,18 @@ resources:
     file-unix: {path: "/etc/site-\${{ each.key }}", content: ""}
 `;
 
+/** The path holds the version of a package, and a file is there while another package is. */
+const VERSIONS = `name: versions
+supports: [{platform: linux}]
+resources:
+  - file-unix: {path: "/etc/bash-\${{ attributes.packages.bash | split: '.' | first }}.conf", content: "\${{ attributes.codename }}\\n"}
+  - if: attributes.packages.orch-probe != nil
+    file-unix: {path: /etc/probe.conf, content: "\${{ attributes.packages.orch-probe }}\\n"}
+`;
+/** Makes and installs a package of this version, with an epoch. */
+const installProbe = (version: string) =>
+  `set -e; mkdir -p /root/p/DEBIAN; printf 'Package: orch-probe\\nVersion: 1:${version}\\nArchitecture: all\\nMaintainer: a <a@example.com>\\nDescription: p\\n' > /root/p/DEBIAN/control; dpkg-deb --build /root/p /root/p.deb; dpkg --install /root/p.deb`;
+
 describeHosts('the facts of a booted machine', () => {
   let fleet: Fleet;
   let control: BootedHost;
@@ -71,6 +83,7 @@ describeHosts('the facts of a booted machine', () => {
     expect(attributes).toMatchObject({
       platform: 'linux',
       distro: 'debian',
+      codename: (await sh('. /etc/os-release; printf %s "$VERSION_CODENAME"')).trim(),
       hostname: 'web-01',
       init_system: 'systemd',
       timezone: expect.stringMatching(/UTC/),
@@ -131,5 +144,30 @@ describeHosts('the facts of a booted machine', () => {
       '/etc/orch, above /etc/orch/facts.d, can be written by others; take that away with chmod go-w',
     );
     expect((await agent())?.standing).toBe('in_sync');
+  });
+
+  it('have the versions of the packages that modules name, as of each apply, and their changes', async () => {
+    await control.writeFile('/root/versions.orch.yaml', VERSIONS);
+    const apply = () => orch('apply', 'web-01', '-f', '/root/versions.orch.yaml', '--yes');
+    expect(await facts()).not.toHaveProperty('attributes.packages');
+    expect(await apply()).toMatchObject({ status: 0 });
+    const version = await sh(`dpkg-query --show --showformat='\${Version}' bash`);
+    expect((await facts()).attributes.packages).toEqual({ bash: version });
+    expect(await sh(`cat /etc/bash-${version.split('.')[0]}.conf`)).toBe(`${(await facts()).attributes.codename}\n`);
+    expect(await isThere('/etc/probe.conf')).toBe(false);
+    await sh(installProbe('2.5-1'));
+    expect(await apply()).toMatchObject({ status: 0 });
+    expect(await sh('cat /etc/probe.conf')).toBe('2.5-1\n');
+    expect((await orch('facts', 'web-01')).stdout).toMatch(/^attributes\.packages\.orch-probe +2\.5-1$/m);
+    await sh(installProbe('2.6-1'));
+    await sh('systemctl restart orch-agent');
+    await until(
+      async () => /\.orch-probe +2\.6-1$/m.test((await orch('facts', 'web-01')).stdout),
+      'the orchestrator asks again when the agent connects',
+    );
+    await web.writeFile('/root/versions.orch.yaml', VERSIONS);
+    const local = await web.run(['orch', 'apply', '--local', '-f', '/root/versions.orch.yaml', '--yes']);
+    expect(local).toMatchObject({ status: 0 });
+    expect(await sh('cat /etc/probe.conf')).toBe('2.6-1\n');
   });
 });

@@ -212,6 +212,7 @@ export class Bench {
       mayApply: async () => true,
       onRestart: () => 'continue',
       automation: () => ({ maxConcurrent: 16, maxFailedAgents: 10, maxRepairs: 3 }),
+      packages: { ask: async () => undefined, askMissing: () => undefined },
       ...this.options,
     });
     await this.current.start();

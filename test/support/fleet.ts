@@ -22,6 +22,7 @@ import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js
 import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
 import { FactReports } from '../../daemon/fleet/facts.js';
 import { InstallEndpoint } from '../../daemon/fleet/install-endpoint.js';
+import { PackageVersionReports } from '../../daemon/fleet/package-versions.js';
 import { Presence } from '../../daemon/fleet/presence.js';
 import { ShownAgents } from '../../daemon/fleet/shown-agents.js';
 import { TagService, tagHandlers } from '../../daemon/fleet/tag-service.js';
@@ -97,6 +98,7 @@ export class Fleet {
   readonly enrolment: Enrolment;
   readonly presence: Presence;
   readonly facts: FactReports;
+  readonly versions: PackageVersionReports;
   readonly contests: Contests;
   readonly gateway: AgentGateway;
   readonly listener: AgentListener;
@@ -154,7 +156,16 @@ export class Fleet {
       changes: presence.changes,
       answerWithin: 500,
     });
-    const { facts } = this;
+    this.versions = new PackageVersionReports({
+      db,
+      uow: this.writers.presence,
+      clock,
+      registry,
+      changes: presence.changes,
+      logger: silentLogger,
+      answerWithin: 500,
+    });
+    const { facts, versions } = this;
     const logger = this.logger();
     this.approvedKeys = new ApprovedKeys(db);
     this.gateway = new AgentGateway({
@@ -163,6 +174,7 @@ export class Fleet {
       enrolment,
       presence,
       facts,
+      versions,
       contests,
       traffic,
       onMetrics: () => {

@@ -114,7 +114,7 @@ export class Applies {
       refuseOutdated(request, agent);
       const desired =
         to === null
-          ? await desiredSets.of(db, agent.inputs, { named: modules, sent, oneOff })
+          ? await desiredSets.of(db, agent.inputs, { named: modules, sent, oneOff, asksPackages: true })
           : await desiredSets.earlier(db, agent, to);
       const sources = to === null ? (await sourcesOf(db, sent)).map(asSent) : await sourcesOfTarget(db, to);
       refuseStranger(agent, desired, rollout?.assignment ?? null);

@@ -2,6 +2,7 @@
 
 import type { RunResult } from '../../../src/contract/runs.js';
 import { Fault } from '../../../src/kernel/fault.js';
+import { isNodeId, type NodeId } from '../../../src/kernel/ids.js';
 import { SizedCache } from '../../../src/kernel/sized-cache.js';
 import { mapped } from '../../../src/kernel/steps.js';
 import type { CompiledModule } from '../../../src/language/compile-module.js';
@@ -40,6 +41,7 @@ import {
   type SentModule,
 } from '../modules/current-modules.js';
 import type { AgentWithInputs } from '../runs/agent-gate.js';
+import type { AgentSessions } from '../runs/agent-sessions.js';
 import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from '../runs/run-contents.js';
 import {
   type AppliedResourceRow,
@@ -109,6 +111,8 @@ interface ModuleRequest {
   readonly named: readonly string[];
   /** Modules whose texts came with the request: they count as named, and replace stored ones. */
   readonly sent?: readonly SentModule[];
+  /** True to have the agent read the versions of packages now that the modules name. */
+  readonly asksPackages?: boolean;
   /** Values above all stored ones; null for none. */
   readonly oneOff?: GivenOneOff | null;
 }
@@ -120,6 +124,16 @@ interface DesiredSetsOptions {
   readonly secrets: AgentSecrets;
   readonly lanes: Lanes;
   readonly contents: RunContents;
+  readonly sessions: AgentSessions;
+  readonly packages: PackageVersions;
+}
+
+/** Versions of packages on agents, which modules may name. */
+export interface PackageVersions {
+  /** Throws `agent_not_connected`, `agent_timeout` and `expression_error`. */
+  ask(nodeId: NodeId, names: readonly string[]): Promise<void>;
+  /** Asks for the packages in the background that the agent was never asked for. */
+  askMissing(nodeId: NodeId, names: readonly string[]): void;
 }
 
 interface Resolving {
@@ -150,7 +164,7 @@ export class DesiredSets {
   /**
    * Returns the desired set: the modules of every matching assignment, then the named ones. Must not be called in the agent's
    * lane, because it waits for that lane. The caller ensures that no apply of the agent ends between the reading of `agent` and
-   * the return. Throws `module_not_found` and the faults of `resolve`.
+   * the return. Throws `module_not_found`, the faults of `resolve` and those of `readPackages`.
    */
   async of(db: Queryable, agent: AgentInputs, request: ModuleRequest): Promise<DesiredSet> {
     const { assignments, ...wanted } = await this.wanted(db, agent, request);
@@ -192,6 +206,7 @@ export class DesiredSets {
         : await all.of(db, withReadFacts(factsOf(agent.row, agent.tags), before));
     const always = new Set(assignments.flatMap((assignment) => assignment.modules));
     const modules = await current.find(db, [...new Set([...always, ...named])], { sent, revision: agent.modules });
+    if (before === null) await this.readPackages(agent.row, modules, request.asksPackages === true);
     const known = factsOf(agent.row, agent.tags);
     const areReported = modules.some((module) => module.facts.areReported);
     const now = areReported ? { ...known, facts: await reportedFacts(db, agent.row.node_id) } : known;
@@ -211,6 +226,18 @@ export class DesiredSets {
       modules.map(({ compiled }) => compiled),
     );
     return { ...resolution, modules, assignments, isConfirmation, valueInputs, facts: readFactsOf(modules, facts) };
+  }
+
+  /** Has the agent read the versions of packages that the modules name. Throws `agent_too_old` and the faults of `PackageVersions.ask`. */
+  private async readPackages(row: AgentRow, modules: readonly CurrentModule[], isAsked: boolean): Promise<void> {
+    const { packages, sessions } = this.options;
+    const names = [...new Set(modules.flatMap(({ facts }) => facts.packages))];
+    const { node_id: nodeId } = row;
+    if (names.length === 0 || !isNodeId(nodeId)) return;
+    if (isAsked) {
+      sessions.require({ nodeId, row }, 'packages');
+      await packages.ask(nodeId, names);
+    } else if (sessions.can(nodeId, 'packages') === true) packages.askMissing(nodeId, names);
   }
 
   /**

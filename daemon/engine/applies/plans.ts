@@ -85,7 +85,7 @@ export class Plans {
       const now = await agentWithInputs(db, agent.nodeId);
       const desired =
         to === null
-          ? await desiredSets.of(db, now.inputs, { named: modules, sent, oneOff })
+          ? await desiredSets.of(db, now.inputs, { named: modules, sent, oneOff, asksPackages: true })
           : await desiredSets.earlier(db, now, to);
       if (request.isOfRollout !== true) refuseUnconcerned(now, desired, oneOff);
       if (desired.encoded.files.length > 0) sessions.require(agent, 'files');

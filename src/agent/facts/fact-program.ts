@@ -1,4 +1,4 @@
-/** Runs a program that prints a fact, within bounds of time and output. */
+/** Runs a program that prints facts, within bounds of time and output. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { FACT_LIMITS } from '../../kernel/facts.js';
 import { messageOf } from '../../kernel/fault.js';
@@ -7,11 +7,19 @@ import { environmentOf, launchArguments } from '../host/launch.js';
 /** Bytes of errors of which the last line is shown. */
 const MAX_ERRORS = 4_096;
 
-/** Resolves with what the program prints. Rejects with an `Error` that says why there is no output. */
-export function runFactProgram(path: string, milliseconds: number): Promise<string> {
+/**
+ * Resolves with what the program prints. Rejects with an `Error` that says why there is no output.
+ * @param isSuccess tells whether an exit status is one of success [default: 0]
+ */
+export function runFactProgram(
+  path: string,
+  milliseconds: number,
+  words: readonly string[] = [],
+  isSuccess: (status: number) => boolean = (status) => status === 0,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const env = environmentOf({});
-    const [first, ...args] = launchArguments(path, [], { outlives: false, env });
+    const [first, ...args] = launchArguments(path, words, { outlives: false, env });
     let child: ChildProcess;
     try {
       child = spawn(first, args, { cwd: '/', detached: true, env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -19,6 +27,7 @@ export function runFactProgram(path: string, milliseconds: number): Promise<stri
       reject(new Error(`${path} cannot be started: ${messageOf(error)}`));
       return;
     }
+    const hasSucceeded = (status: number | null | undefined) => status != null && isSuccess(status);
     const output: Buffer[] = [];
     let size = 0;
     let errors = '';
@@ -33,7 +42,7 @@ export function runFactProgram(path: string, milliseconds: number): Promise<stri
     };
     const timer = setTimeout(() => {
       // A process that it left behind may hold the output open; the program itself has ended then.
-      settle(end?.code === 0 ? null : `took longer than ${milliseconds / 1000} s and was ended`);
+      settle(hasSucceeded(end?.code) ? null : `took longer than ${milliseconds / 1000} s and was ended`);
     }, milliseconds);
     child.stdout?.on('data', (data: Buffer) => {
       output.push(data);
@@ -48,7 +57,7 @@ export function runFactProgram(path: string, milliseconds: number): Promise<stri
       end = { code, signal };
     });
     child.once('close', (code, signal) => {
-      if (code === 0) settle(null);
+      if (hasSucceeded(code)) settle(null);
       else settle(`${code === null ? `was ended by ${signal}` : `ended with status ${code}`}${lastLine(errors)}`);
     });
   });

@@ -1,9 +1,12 @@
 /** The desired state of this machine by module files, its removals, and the removal guard. */
 import type { RunResult } from '../../contract/runs.js';
+import type { PackageVersions } from '../../kernel/facts.js';
 import type { FaultCode } from '../../kernel/fault.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import { finish } from '../../kernel/steps.js';
 import type { CompiledModule } from '../../language/compile-module.js';
+import type { AgentFacts } from '../../language/evaluate.js';
+import { factsRead } from '../../language/facts-read.js';
 import { NO_VALUES } from '../../language/inputs/choose.js';
 import { type CompiledRequest, resolveCompiled } from '../../language/resolve.js';
 import { reviveRemovals } from '../../language/revive.js';
@@ -98,10 +101,11 @@ async function resolveFiles(
     diagnostics.map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`),
   );
   for (const remark of remarks) warn(remark);
+  const packages = await packagesOf(given, machine);
   let hasSecrets = false;
   const { read, resources, checks, warnings, notes } = await resolveModules(given, {
     texts,
-    agent: facts,
+    agent: packages === null ? facts : withPackages(facts, packages),
     secret: (name) => {
       hasSecrets = true;
       return secret(name);
@@ -109,7 +113,8 @@ async function resolveFiles(
   });
   const modules = read.map(({ name }) => name);
   // A kept resolution has no health checks, so that its form is that of earlier versions.
-  if (!hasSecrets && warnings.length + notes.length + checks.length + remarks.length === 0)
+  // The versions of packages are known only after the modules were read, so a kept one does not depend on them.
+  if (!hasSecrets && packages === null && warnings.length + notes.length + checks.length + remarks.length === 0)
     keepResolution(machine.dataDir, input, { modules, resources, ...besideOf(read) });
   return {
     modules,
@@ -122,6 +127,19 @@ async function resolveFiles(
       return { module, path, message, ...place };
     }),
   };
+}
+
+/** Returns the versions of packages that the modules name; null if they name none. */
+async function packagesOf(
+  modules: readonly LocalModule[],
+  machine: LocalSession['machine'],
+): Promise<PackageVersions | null> {
+  const names = new Set(modules.flatMap(({ compiled }) => factsRead(compiled).packages));
+  return names.size === 0 ? null : machine.packageVersions([...names]);
+}
+
+function withPackages({ facts, ...agent }: AgentFacts, packages: PackageVersions): AgentFacts {
+  return { ...agent, facts: { parts: { ...facts?.parts, packages }, own: facts?.own ?? {} } };
 }
 
 /** Returns the files beside the modules that have some; nothing if none has. */

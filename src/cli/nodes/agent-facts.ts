@@ -38,10 +38,10 @@ export async function factsOfAgents(
 
 function reportedIn({ attributes, facts }: AgentFactsAnswer): ReportedFacts {
   const known = Object.entries(facts).flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value]]));
-  const { interfaces, disks, mounts } = attributes;
+  const { interfaces, disks, mounts, packages } = attributes;
   // The orchestrator has checked the types of these.
   return {
-    parts: { interfaces, disks, mounts } as ReportedFacts['parts'],
+    parts: { interfaces, disks, mounts, packages } as ReportedFacts['parts'],
     own: Object.fromEntries(known) as Readonly<Record<string, Value>>,
   };
 }
