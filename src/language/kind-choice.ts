@@ -164,7 +164,9 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
   const body = Object.fromEntries(members.map(([member, { value }]) => [member, dataOf(value)]));
   const sound = kind.written.check(body);
   const known = settledBody(kind, body);
-  const settled = sound ? kind.kind.check(known).filter(isSettled(node)) : [];
+  // A member without its quotes is there, so that no message asks for it.
+  const meant = broken.size === 0 ? known : settledBody(kind, withPlainTexts(kind, body, node));
+  const settled = sound ? kind.kind.check(meant).filter(isSettled(node)) : [];
   // The compiled schema also finds mistakes that `checkShape` does not know.
   const missed = sound
     ? []
@@ -184,6 +186,17 @@ function readBody(name: string, { value: node }: LocatedMember, context: ChoiceC
       ids: namedItems(node.members.get(field)?.value, `${path}/${field}`),
     })),
   };
+}
+
+/** Returns the body with the members whose text would be valid in quotes. */
+function withPlainTexts(kind: KnownKind, body: Readonly<Record<string, unknown>>, { members }: LocatedMap) {
+  let meant = body;
+  for (const [member, { value }] of members) {
+    if (Object.hasOwn(body, member) || value.type !== 'scalar' || typeof value.value === 'string') continue;
+    const candidate = { ...meant, [member]: value.raw };
+    if (kind.written.check(candidate)) meant = candidate;
+  }
+  return meant;
 }
 
 /** Returns the first member in a JSON pointer. */

@@ -92,6 +92,9 @@ export const READ_BATCH = 256;
 /** An owner or group: a name or the digits of a numeric ID. Null keeps the present one; new objects get the agent's own. */
 export type Principal = string | null;
 
+/** As a group: the login group of the owner, who may be made by an earlier step. No group has this name. */
+export const OWNERS_GROUP = ':';
+
 /** A file that is the content of another one: a file beside a module, or one that the machine downloads. */
 export interface SourceFile {
   /** Hex. */
@@ -241,6 +244,8 @@ export interface Accounts {
   /** Returns the numeric ID of a user name or of digits; undefined without such a user. */
   uid(owner: string): number | undefined;
   gid(group: string): number | undefined;
+  /** Returns the login group of a user name or of digits; undefined without such a user. */
+  loginGroup(owner: string): number | undefined;
   /** Returns the name of a numeric ID, or its digits. */
   userName(uid: number): string;
   groupName(gid: number): string;

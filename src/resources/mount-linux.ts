@@ -128,21 +128,23 @@ export const mountLinux = defineResource<AnyMount, MountHave>({
     }
     const refusal = refusalOfWay(have, context);
     if (refusal !== null) return refusal;
+    const isMoved = line !== null && line.entry.source !== entry.source && live.mounts.length > 0;
+    // systemd unmounts at once what belongs to a unit whose device is missing, so it has to forget the source of before first. The new
+    // line follows the mount: one that cannot be mounted would stop the next start of the machine.
+    const forgotten = isMoved ? writeStep(FSTAB, found.text, takeEntry(want.path, lines), null) : null;
+    const before = forgotten === null ? found.text : forgotten.content;
+    const steps: Step[] = [...live.unmounts];
+    if (forgotten !== null) steps.push(forgotten, FORGET_UNIT);
+    steps.push(...live.mounts);
     const changes = [...live.changes];
-    const write: Step[] = [];
     if (!isWritten) {
       changes.push({ field: 'at_boot', before: line?.text ?? null, after: formatEntry(entry) });
-      write.push(
-        writeStep(FSTAB, found.text, putEntry(entry, lines), found.text === null ? NEW_MODE : null),
-        FORGET_UNIT,
-      );
+      steps.push(writeStep(FSTAB, before, putEntry(entry, lines), found.text === null ? NEW_MODE : null), FORGET_UNIT);
     }
-    // systemd unmounts at once what belongs to a unit whose device is missing, so it has to know another source first.
-    const isMoved = line !== null && !isWritten && line.entry.source !== entry.source;
     return {
       action: line === null && have.entries.length === 0 ? 'create' : 'update',
       changes,
-      steps: isMoved ? [...live.unmounts, ...write, ...live.mounts] : [...live.unmounts, ...live.mounts, ...write],
+      steps,
       ...live.makes,
       ...(live.reason === undefined ? {} : { reason: live.reason }),
       unmet: {

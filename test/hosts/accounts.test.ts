@@ -365,7 +365,9 @@ describeHosts('users and groups on a booted machine', () => {
       expect(await passwd('dora')).toMatch(/^dora:x:\d+:\d+:Dora D.:\/home\/dora:/);
       expect(await groupsOf('dora')).toBe('adm dora');
       expect(await run('getent shadow dora | cut -d: -f2')).toBe(HASH);
-      expect(await run(`cat ${keys}; stat -c '%U %a' ${keys} /home/dora/.ssh`)).toBe(`${KEY}\ndora 600\ndora 700`);
+      expect(await run(`cat ${keys}; stat -c '%U:%G %a' ${keys} /home/dora/.ssh`)).toBe(
+        `${KEY}\ndora:dora 600\ndora:dora 700`,
+      );
       expect(await orch.differences()).toEqual([]);
       expect(await orch.differences('drift')).toEqual([]);
       await run(`usermod -c Other -aG video dora && gpasswd -d dora adm && usermod -p '!' dora`);

@@ -130,6 +130,15 @@ describeHosts('mounts of a booted machine', () => {
     expect(failures(await orch.apply())).toEqual({});
     expect(await run('cat /srv/shown/file')).toBe('two');
 
+    // Another source that cannot be mounted leaves no line that would stop the next start of the machine.
+    const broken = { path: '/srv/shown', source: '/dev/null', type: 'ext4', options: ['defaults'] };
+    expect(await orch.applied(mount(broken))).toEqual({
+      '/srv/shown': expect.stringMatching(/^(value_unknown|file_missing|wrong_type|command_failed): /),
+    });
+    expect(await fstab()).not.toContain('/dev/null');
+    expect(await orch.applied(bind('/srv/two'))).toEqual({});
+    expect(await run('cat /srv/shown/file; findmnt -rn --mountpoint /srv/shown | wc -l')).toBe('two\n1');
+
     // A mount in use stays, and so does its line.
     await run('cd /srv/shown && (setsid sleep 300 </dev/null >/dev/null 2>&1 & echo $! >/run/user-of-mount)');
     const before = await fstab();

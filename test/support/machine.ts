@@ -51,6 +51,7 @@ export class FakeMachine implements Host {
     return {
       uid: uidOf,
       gid: (group) => this.gidOf(group),
+      loginGroup: (owner) => this.gidOf(owner),
       userName: (uid) => (uid === 0 ? 'root' : String(uid)),
       groupName: (gid) => [...this.groups].find(([, number]) => number === gid)?.[0] ?? String(gid),
       own: { uid: 0, gid: 0 },

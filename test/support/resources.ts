@@ -40,6 +40,7 @@ export class FakeHost implements Host {
     return {
       uid: (owner) => idOf(users, owner),
       gid: (group) => idOf(groups, group),
+      loginGroup: (owner) => idOf(groups, owner),
       userName: (uid) => nameOf(users, uid),
       groupName: (gid) => nameOf(groups, gid),
       own: { uid: 0, gid: 0 },

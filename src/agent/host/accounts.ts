@@ -16,6 +16,7 @@ export function parseAccounts(passwd: string, group: string): Accounts {
   return {
     uid: (owner) => users.idOf(owner),
     gid: (name) => groups.idOf(name),
+    loginGroup: (owner) => users.groupOf(owner),
     userName: (uid) => users.nameOf(uid),
     groupName: (gid) => groups.nameOf(gid),
     own: { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 },
@@ -49,16 +50,24 @@ export class AccountFiles {
 class Names {
   private readonly ids = new Map<string, number>();
   private readonly names = new Map<number, string>();
+  private readonly groups = new Map<string, number>();
 
-  /** Parses lines of `name:x:id:…`; the first entry of a name or ID wins. */
+  /** Parses lines of `name:x:id:…`, of users with their group next; the first entry of a name or ID wins. */
   constructor(text: string) {
     for (const line of text.split('\n')) {
-      const [name = '', , digits = ''] = line.split(':');
+      const [name = '', , digits = '', group = ''] = line.split(':');
       const id = parseId(digits);
       if (name === '' || id === undefined) continue;
       if (!this.ids.has(name)) this.ids.set(name, id);
       if (!this.names.has(id)) this.names.set(id, name);
+      const gid = parseId(group);
+      if (gid !== undefined && !this.groups.has(name)) this.groups.set(name, gid);
     }
+  }
+
+  /** Returns the group in the entry of a user. */
+  groupOf(name: string): number | undefined {
+    return this.groups.get(this.nameOf(this.idOf(name) ?? Number.NaN));
   }
 
   idOf(name: string): number | undefined {
@@ -119,16 +128,22 @@ export class MacAccountRecords {
     const groups = parseMacGroups(this.ask(READ_MAC_GROUPS) ?? '');
     if (users === null || groups === null) return null;
     return parseAccounts(
-      linesOf(users.map(({ name, uid }) => ({ name, id: uid }))),
+      linesOf(users.map(({ name, uid, gid }) => ({ name, id: uid, group: gid }))),
       linesOf(groups.map(({ name, gid }) => ({ name, id: gid }))),
     );
   }
 }
 
-const linesOf = (records: readonly { readonly name: string; readonly id: number | null }[]): string =>
+interface AccountRecord {
+  readonly name: string;
+  readonly id: number | null;
+  readonly group?: number | null;
+}
+
+const linesOf = (records: readonly AccountRecord[]): string =>
   records
     .filter(({ name, id }) => id !== null && !/[:\n]/.test(name))
-    .map(({ name, id }) => `${name}:*:${id}`)
+    .map(({ name, id, group }) => `${name}:*:${id}:${group ?? ''}`)
     .join('\n');
 
 function askDirectory({ argv: [program, ...args] }: Command): string | null {

@@ -1,6 +1,6 @@
 /** Resolves the declared owner and group of a file or directory to numbers. */
 import { Fault } from '../../kernel/fault.js';
-import type { Accounts, Ownership, Principal } from '../../resources/host.js';
+import { type Accounts, OWNERS_GROUP, type Ownership, type Principal } from '../../resources/host.js';
 import { isUnprivileged, ownersOfSecret, type Takeover } from '../../resources/unix/unix-permissions.js';
 
 /** Returns the declared IDs, or the present ones where none is declared. Throws `unknown_owner` and `unknown_group`. */
@@ -47,10 +47,15 @@ interface Wanted {
 /** Returns the declared IDs; null where none is declared. */
 function declaredBy(wanted: Wanted, accounts: Accounts): { readonly uid: number | null; readonly gid: number | null } {
   const uid = wanted.owner === null ? null : accounts.uid(wanted.owner);
-  const gid = wanted.group === null ? null : accounts.gid(wanted.group);
+  const gid = groupOf(wanted, accounts);
   if (uid === undefined) throw new Fault('unknown_owner', `there is no user "${wanted.owner}" on this machine`);
   if (gid === undefined) throw new Fault('unknown_group', `there is no group "${wanted.group}" on this machine`);
   return { uid, gid };
 }
+
+const groupOf = ({ owner, group }: Wanted, accounts: Accounts): number | null | undefined => {
+  if (group === OWNERS_GROUP) return owner === null ? null : accounts.loginGroup(owner);
+  return group === null ? null : accounts.gid(group);
+};
 
 export const isSameOwner = (a: Ownership, b: Ownership): boolean => a.uid === b.uid && a.gid === b.gid;

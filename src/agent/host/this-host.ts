@@ -223,6 +223,7 @@ export interface WindowsHostOptions extends ThisHostOptions {
 const NO_ACCOUNTS: Accounts = {
   uid: () => undefined,
   gid: () => undefined,
+  loginGroup: () => undefined,
   userName: String,
   groupName: String,
   own: { uid: 0, gid: 0 },

@@ -46,6 +46,7 @@ const LOOK = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const BY_NUMBER: Accounts = {
   uid: Number,
   gid: Number,
+  loginGroup: () => undefined,
   userName: String,
   groupName: String,
   own: { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 },

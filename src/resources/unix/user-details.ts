@@ -1,6 +1,6 @@
 /** Details of a user beside its entry in the accounts: the hash of the password, and public keys. */
 import type { CommandRefusal } from '../command.js';
-import type { Host, Step } from '../host.js';
+import { type Host, OWNERS_GROUP, type Step } from '../host.js';
 import type { FieldChange } from '../kind.js';
 import type { UnixUserBody } from '../user-unix.js';
 import {
@@ -119,8 +119,10 @@ export function compareDetails(
   if (content !== text) {
     const there = keysIn(text).filter(({ id }) => isExclusive || wanted.some((key) => key.id === id));
     changes.push({ field: 'authorized_keys', before: labelsOf(there), after: labelsOf(wanted) });
-    const gid = have.user?.gid ?? null;
-    steps.push(...keySteps(places, name, gid === null ? null : String(gid), content));
+    // A local user has the right login group only after the steps that make or change it.
+    const { user } = have;
+    const isOther = user !== null && !user.isLocal && user.gid !== null;
+    steps.push(...keySteps(places, name, isOther ? String(user.gid) : OWNERS_GROUP, content));
   }
   return { changes, steps, isOfAccount };
 }
