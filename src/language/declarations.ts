@@ -5,9 +5,10 @@ import type { AgentFacts } from './evaluate.js';
 import { expand } from './expand.js';
 import type { SecretSource } from './filling.js';
 import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
-import { realize } from './realize.js';
+import { type Realized, realize } from './realize.js';
 import type { ResolutionError } from './resolution-error.js';
 import type { AttributeClause } from './schema.js';
+import { withTree } from './tree-resources.js';
 import { AgentWork } from './work.js';
 
 /** A resource that one module declares for the agent, before modules are merged. */
@@ -21,6 +22,8 @@ export interface Declaration {
   readonly element: string | null;
   /** JSON pointer of the body in the module. */
   readonly path: string;
+  /** Path beside the module, for what comes with the directory that `path` declares; null for everything else. */
+  readonly beside: string | null;
   /** Chosen variant; null for a resource without variants. */
   readonly variant: DeclaredVariant | null;
 }
@@ -63,14 +66,29 @@ export function declarations({ modules, agent, secret, values = NO_VALUES }: Dec
     return expand(module, context).flatMap((instance): readonly Declaration[] => {
       const one = realize(module, instance, context);
       if (one === null) return [];
-      const { resource, each, option, identity, id, name } = one;
+      const { resource, each, option } = one;
       const variant = variantOf(resource, option);
       const place = { element: each?.key ?? null, path: option.path, variant };
-      return [{ module: module.name, kind: option.kind.kind.kind, identity, id, name, ...place }];
+      return withTree(one).map((part) => ({
+        module: module.name,
+        kind: part.option.kind.kind.kind,
+        identity: part.identity,
+        id: part.id,
+        name: part.name,
+        ...place,
+        beside: placeBeside(one, part),
+      }));
     });
   });
   const unsupported = modules.filter((module) => !supporting.includes(module)).map(({ name }) => name);
   return { declared, unsupported, errors };
+}
+
+/** Returns the path beside the module of what comes with a directory; null for the directory itself, and without one. */
+function placeBeside({ option: { tree }, body: { path } }: Realized, part: Realized): string | null {
+  const below = `${String(path)}/`;
+  const at = String(part.body.path);
+  return tree !== null && at.startsWith(below) ? `${tree.source}/${at.slice(below.length)}` : null;
 }
 
 function variantOf({ options }: CompiledResource, option: CompiledOption): DeclaredVariant | null {

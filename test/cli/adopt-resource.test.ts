@@ -6,7 +6,7 @@ import { unifiedDiff } from '../../src/agent/converge/unified-diff.js';
 import { adoptResource } from '../../src/cli/modules/adopt-resource.js';
 import type { DriftResource } from '../../src/contract/runs.js';
 
-const POINTER = { path: '/resources/0/resource/file-unix', element: null };
+const POINTER = { path: '/resources/0/resource/file-unix', element: null, beside: null };
 
 const resource = (fields: Partial<DriftResource>): DriftResource => ({
   module: 'site',
@@ -177,14 +177,25 @@ describe('adopting a resource', () => {
       `name: a\nresources:\n  - file-unix: {path: /a, content: ${value}} # one line\n  - resources: [{id: b, file-unix: {path: /b, content: ${value}}}]\n`;
     const first = edited(text('one'), content('two', 'one'));
     expect(first).toBe(text('one').replace('content: one}', 'content: two}'));
-    const place = { path: '/resources/1/resources/0/resource/file-unix', element: null };
+    const place = { path: '/resources/1/resources/0/resource/file-unix', element: null, beside: null };
     expect(adoptResource(first, place, content('two', 'one'))).toEqual({ text: text('two') });
   });
 
   it('leaves an element of a loop to a person', () => {
     const text = 'name: a\nresources: [{for_each: [x, y], file-unix: {path: "/${{ each.key }}", content: one}}]\n';
-    expect(adoptResource(text, { ...POINTER, element: 'x' }, content('two', 'one'))).toEqual({
+    expect(adoptResource(text, { ...POINTER, element: 'x', beside: null }, content('two', 'one'))).toEqual({
       why: 'it is the element "x" of a loop, and the same text makes the others',
+    });
+  });
+
+  it('leaves what comes with a directory beside the module to a person, and names the file', () => {
+    const text = 'name: a\nresources: [{directory-unix: {path: /srv/site, source: files/site}}]\n';
+    const place = { path: '/resources/0/resource/directory-unix', element: null, beside: 'files/site/index.html' };
+    expect(adoptResource(text, place, content('two', 'one'))).toEqual({
+      why: 'its content is the file "files/site/index.html" beside the module: copy that of the machine there',
+    });
+    expect(adoptResource(text, place, field('mode', '0600', '0644'))).toEqual({
+      why: 'it comes from "files/site/index.html" beside the module: change its mode in the resource of the directory',
     });
   });
 

@@ -13,7 +13,7 @@ type Edit = { readonly text: string } | { readonly why: string };
 /** @param place of the declaration in the module */
 export function adoptResource(
   text: string,
-  { path: pointer, element }: Pick<Declaration, 'path' | 'element'>,
+  { path: pointer, element, beside }: Pick<Declaration, 'path' | 'element' | 'beside'>,
   resource: DriftResource,
 ): Edit {
   if (element !== null) return { why: `it is the element "${element}" of a loop, and the same text makes the others` };
@@ -27,6 +27,7 @@ export function adoptResource(
     return { why: 'it holds what nothing declares: declare that, or apply the module' };
   }
   if (resource.changes.length === 0) return { why: resource.reason ?? 'no field of it differs' };
+  if (beside !== null) return { why: besideWhy(beside, resource.changes) };
   let edited = text;
   for (const { field, before, after } of resource.changes) {
     const edit = adoptField(edited, `${pointer}/${field}`, (value) =>
@@ -37,6 +38,16 @@ export function adoptResource(
   }
   return { text: edited };
 }
+
+/** Returns what to do about a file or directory that comes with a directory beside the module. */
+function besideWhy(beside: string, changes: DriftResource['changes']): string {
+  if (changes.some(({ field }) => field === 'content')) return copyWhy(beside);
+  const fields = changes.map(({ field }) => field).join(', ');
+  return `it comes from "${beside}" beside the module: change its ${fields} in the resource of the directory`;
+}
+
+const copyWhy = (source: string): string =>
+  `its content is the file "${source}" beside the module: copy that of the machine there`;
 
 /** A value of YAML, or why there is none. */
 type Found = { readonly value: string | number | boolean } | { readonly why: string };
@@ -133,7 +144,7 @@ function missingWhy(field: string, body: Readonly<Record<string, unknown>>): str
     return `its content comes from the template "${body.template}": edit that, for every resource that uses it`;
   }
   if (field === 'content' && typeof body.source === 'string') {
-    return `its content is the file "${body.source}" beside the module: copy that of the machine there`;
+    return copyWhy(body.source);
   }
   return `the module does not declare its ${field}`;
 }
