@@ -472,7 +472,7 @@ describe('what is refused', () => {
     [['plan', '--local', '-f', 'x', '--tag', '='], /--tag takes KEY=VALUE/],
     [['plan', '--local', '-f', 'x', '--secret-file', 'DB'], /--secret-file takes NAME=FILE/],
     [['plan'], /needs an agent/],
-    [['apply', '--local', '-f', 'x'], /no terminal to ask on/],
+    [['apply', '--local', '-f', 'x'], /x does not exist/],
   ])('orch %j', async (argv, message) => {
     const ran = await sandbox.orch([...argv, ...(argv.includes('--local') ? ['--data-dir', data] : [])]);
     expect(ran.status).toBe(64);
