@@ -1,5 +1,4 @@
 /** Examples of all operations, by the name of the operation. */
-import type { Example } from './example.js';
 import { examples as agents } from './examples/agents.js';
 import { examples as assignments } from './examples/assignments.js';
 import { examples as audit } from './examples/audit.js';
@@ -21,6 +20,7 @@ import { examples as status } from './examples/status.js';
 import { examples as tags } from './examples/tags.js';
 import { examples as terminal } from './examples/terminal.js';
 import { examples as values } from './examples/values.js';
+import type { Example } from './route.js';
 
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   ...agents,

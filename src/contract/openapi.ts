@@ -3,7 +3,6 @@ import type { TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault.js';
 import type { JsonObject, JsonValue } from '../kernel/json.js';
 import { API_BASE } from './contract.js';
-import type { Example } from './example.js';
 import { EXAMPLES } from './examples.js';
 import { FAULTS, generalFaults } from './faults.js';
 import { COMPONENT_HEADERS, headersOfAnswer, pascalCase, SharedResponses } from './openapi-answers.js';
@@ -14,7 +13,7 @@ import {
   schemaWriter,
   type WriteSchema,
 } from './openapi-schema.js';
-import { type Access, deprecationText, type RouteSpec, takesIfMatch } from './route.js';
+import { type Access, deprecationText, type Example, type RouteSpec, takesIfMatch } from './route.js';
 
 interface OpenApiOptions {
   /** Version in the document. */

@@ -64,7 +64,7 @@ export const StateSchema = closed({
   trial: optional({ ...TrialSchema, description: 'What the agent has on trial; absent without a trial' }),
   applied: Type.Array(AppliedSchema, { description: 'Resources that orch manages on the machine' }),
   pending_removals: Type.Array(AppliedSchema, {
-    description: 'Applied resources that no module gives any more; the next apply removes them',
+    description: 'Applied resources that the modules no longer declare; the next apply removes them',
   }),
   unapplied: Type.Array(closed(managedMembers), { description: 'Resources of the modules that are not applied yet' }),
 });

@@ -1,6 +1,7 @@
 /** The type of a route. Server, client, OpenAPI document and completion derive from routes. */
 import type { Static, TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault.js';
+import type { JsonValue } from '../kernel/json.js';
 
 /** Access to a route: `viewer` allows every operator, `operator` excludes viewers, `admin` allows admins only. */
 export type Access = 'public' | 'viewer' | 'operator' | 'admin';
@@ -15,6 +16,16 @@ export interface Deprecation {
   readonly sunset: string;
   /** The replacement, as a sentence: ``Use `listAgents` with `name`.`` */
   readonly instead: string;
+}
+
+/** A request to a route and its answer, recorded from a running orchestrator. */
+export interface Example {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: JsonValue;
+  readonly status: number;
+  /** Text for an answer that is no JSON; absent for one without a body. */
+  readonly answer?: JsonValue;
 }
 
 export interface RouteSpec {

@@ -4,9 +4,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CONTRACT } from '../../src/contract/contract.js';
-import type { Example } from '../../src/contract/example.js';
 import { EXAMPLES } from '../../src/contract/examples.js';
-import type { RouteSpec } from '../../src/contract/route.js';
+import type { Example, RouteSpec } from '../../src/contract/route.js';
 import { Recorder } from './recorder.js';
 import { tour } from './tour.js';
 import { World } from './world.js';
@@ -38,7 +37,7 @@ function write(examples: ReadonlyMap<string, Example>): void {
     writeFileSync(
       `${directory}${name}.ts`,
       `/** Recorded by \`test/api/examples.test.ts\`: examples of the operations about ${tag}. */\n` +
-        "import type { Example } from '../example.js';\n\n" +
+        "import type { Example } from '../route.js';\n\n" +
         `export const examples: Readonly<Record<string, Example>> = ${JSON.stringify(own, null, 2)};\n`,
     );
   }

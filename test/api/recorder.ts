@@ -1,7 +1,8 @@
 /** Records requests and answers of a running orchestrator as the examples of the OpenAPI document. */
 import { hostname } from 'node:os';
-import type { Example } from '../../src/contract/example.js';
+import type { Example } from '../../src/contract/route.js';
 import type { JsonValue } from '../../src/kernel/json.js';
+import type { Answer } from './api-request.js';
 import type { Call, World } from './world.js';
 
 /** Attributes that an example shows. */
@@ -33,8 +34,7 @@ export class Recorder {
   }
 
   /** Sends the request, and records it with its answer, which has that status. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  async record(id: string, call: Call, status: number): Promise<any> {
+  async record(id: string, call: Call, status: number): Promise<Answer['json']> {
     const answer = await this.world.gives(id, call, status);
     if (this.examples.has(id)) return answer;
     const { params, query, body } = call;

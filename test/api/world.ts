@@ -142,8 +142,7 @@ export class World {
   }
 
   /** The body of an answer with that status, or with another media type than JSON the answer's text. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  async gives(id: string, call: Call, status: number): Promise<any> {
+  async gives(id: string, call: Call, status: number): Promise<Answer['json']> {
     await this.changesNothingOfOthers(id, call);
     const answer = await this.call(id, call);
     if (answer.status === status) return answer.json ?? answer.text;

@@ -1,5 +1,5 @@
 /** Recorded by `test/api/examples.test.ts`: examples of the operations about secrets. */
-import type { Example } from '../example.js';
+import type { Example } from '../route.js';
 
 export const examples: Readonly<Record<string, Example>> = {
   listSecrets: {
