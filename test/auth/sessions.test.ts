@@ -176,15 +176,12 @@ describe('a session that is kept between requests', () => {
   it('stays ended, whatever was read before its end and arrived after it', async () => {
     const s = await scene();
     const { token } = await logIn(s, s.alice);
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const { sessions } = createAuth({ ...s.core, db: gated(s.db, gate) }, { serverSpki: () => null });
+    const gate = gated(s.db);
+    const { sessions } = createAuth({ ...s.core, db: gate.db }, { serverSpki: () => null });
     const early = sessions.authenticate(token);
-    await settle(s);
+    await gate.read;
     await s.sessions.revoke(token, s.context);
-    open();
+    gate.open();
     expect(await early).not.toBeNull();
     expect(await sessions.authenticate(token)).toBeNull();
   });

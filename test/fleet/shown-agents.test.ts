@@ -75,15 +75,12 @@ describe('agents that are kept between requests', () => {
     const store = await openStore();
     const [id = ''] = IDS;
     await insertAgent(store.db, agentRow({ node_id: id, name: 'before' }));
-    let open = () => {};
-    const gate = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    const shown = new ShownAgents(gated(store.db, gate));
+    const gate = gated(store.db);
+    const shown = new ShownAgents(gate.db);
     const early = shown.find(id);
-    await setImmediate();
+    await gate.read;
     await shown.forgottenBy(writerOf(store).writer).write((tx) => updateAgent(tx, id, { name: 'after' }));
-    open();
+    gate.open();
     expect((await early)?.name).toBe('before');
     expect((await shown.find(id))?.name).toBe('after');
   });

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { onTestFinished } from 'vitest';
 import type { OpenDatabase, OpenDatabaseOptions } from '../../daemon/database/database.js';
 import type { Database, Queryable, Row } from '../../daemon/database/schema.js';
 import { type Sqlite as LoadedSqlite, loadSqlite } from '../../daemon/database/sqlite/load-sqlite.js';
+import { type StoreDriver, storeDriverOf } from '../../daemon/database/store-driver.js';
 import type { NewOperationRow } from '../../daemon/engine/operations/operation-store.js';
 import type { NewAgentRow } from '../../daemon/fleet/agent-store.js';
 import type { Clock } from '../../src/kernel/clock.js';
@@ -606,18 +608,23 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
 /** The SQLite that the store is opened with on this Node, for tests that look into files or damage them. */
 export const Sqlite: LoadedSqlite = await loadSqlite();
 
-/** Returns the store with reads whose results arrive when `gate` resolves. */
-export function gated(db: Queryable, gate: Promise<void>): Queryable {
-  const executeQuery: Queryable['executeQuery'] = async (query) => {
-    const result = await db.executeQuery(query);
-    await gate;
-    return result as never;
-  };
-  return new Proxy(db, {
-    get: (_, name) => {
-      if (name === 'executeQuery') return executeQuery;
-      const member: unknown = Reflect.get(db, name, db);
-      return typeof member === 'function' ? member.bind(db) : member;
+/**
+ * Returns the store with prepared queries whose rows arrive after `open`. `read` resolves once the store has answered the
+ * first of them, so that what changes after it is not in its rows.
+ */
+export function gated(db: Queryable): { readonly db: Queryable; readonly read: Promise<unknown>; open(): void } {
+  const gate = new EventEmitter();
+  const [read, opened] = [once(gate, 'read'), once(gate, 'open')];
+  const driver = storeDriverOf(db);
+  const store: Pick<StoreDriver, 'kind' | 'run'> = {
+    kind: driver.kind,
+    run: async (_, sql, parameters) => {
+      const rows = await driver.run<never>(db, sql, parameters);
+      gate.emit('read');
+      await opened;
+      return rows;
     },
-  });
+  };
+  const held: Queryable = Object.create(db, { getExecutor: { value: () => ({ adapter: { store } }) } });
+  return { db: held, read, open: () => gate.emit('open') };
 }
