@@ -12,7 +12,7 @@ import {
 import type { Exchange } from './exchange.js';
 import type { HttpLimits } from './http-limits.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
-import { type Rendered, renderFault, sendRendered } from './rendered.js';
+import { type Rendered, relocated, renderFault, sendRendered } from './rendered.js';
 import { readBytes } from './request-body.js';
 import { announcesBody, type Input, inputReader } from './request-input.js';
 import { type AnyHandler, type RunOptions, runner, type StreamTargets } from './run-handler.js';
@@ -107,7 +107,8 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     const { requestId } = exchange;
     const ifMatch = headers['if-match'];
     const content = ifMatch === undefined ? input : { ...input, ifMatch };
-    return await idempotent.run({ operatorId, key, requestId, route: route.id, content, isSecret }, run);
+    const outcome = await idempotent.run({ operatorId, key, requestId, route: route.id, content, isSecret }, run);
+    return outcome.replayed ? { ...outcome, rendered: relocated(route, outcome.rendered) } : outcome;
   }
 }
 

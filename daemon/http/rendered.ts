@@ -1,7 +1,8 @@
 /** An answer in its wire form, and the conversion of handlers' answers and faults into it. */
 import { finished, Readable } from 'node:stream';
+import { API_BASE } from '../../src/contract/contract.js';
 import { FAULTS } from '../../src/contract/faults.js';
-import type { RouteSpec } from '../../src/contract/route.js';
+import { isLocated, type RouteSpec } from '../../src/contract/route.js';
 import type { Problem } from '../../src/contract/shapes.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
@@ -44,7 +45,7 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
     const check = checks.get(status);
     if (check === undefined) throw new Error(`${route.id} answered ${status}, which is not in its contract`);
     if (check === null) return { status, headers, payload: null };
-    const typed = { ...headers, 'content-type': type };
+    const typed = { ...headers, ...locationOf(route, status, body), 'content-type': type };
     if (route.mediaType !== undefined && body instanceof Readable) {
       return { status, headers: typed, payload: null, pieces: body, faults: route.faults };
     }
@@ -56,6 +57,21 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
     }
     return { status, headers: typed, payload };
   };
+}
+
+/** Returns the header `Location` of an answer, and none for a route or a status without one. */
+function locationOf({ location }: RouteSpec, status: number, body: unknown): Readonly<Record<string, string>> {
+  if (location === undefined || !isLocated(status)) return {};
+  const members = (body instanceof JsonText ? JSON.parse(body.text) : body) as Readonly<Record<string, unknown>>;
+  const path = location.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(members[name])));
+  return { location: API_BASE + path };
+}
+
+/** Returns a stored answer with the `Location` of the first one, which is not stored. */
+export function relocated(route: RouteSpec, rendered: Rendered): Rendered {
+  const { status, headers, payload } = rendered;
+  if (payload === null || !isLocated(status)) return rendered;
+  return { ...rendered, headers: { ...headers, ...locationOf(route, status, new JsonText(payload)) } };
 }
 
 const jsonOf = (body: unknown): string => (body instanceof JsonText ? body.text : JSON.stringify(body));

@@ -86,6 +86,7 @@ export const assignmentRoutes = {
       mode: optional(Mode),
       values: optional(Values),
     }),
+    location: '/assignments/{name}',
     answers: { 201: AssignmentSchema },
     faults: ['invalid_name', 'invalid_selector', 'unknown_module', 'assignment_exists', 'invalid_values'],
   }),
@@ -180,6 +181,7 @@ export const assignmentRoutes = {
     body: closed(applyRolloutBody),
     ...APPLY_ROLLOUT_LIMITS,
     bodyOptional: true,
+    location: '/rollouts/{rollout_id}',
     answers: { 200: RolloutSchema, 202: RolloutSchema },
     stream: RolloutEventSchema,
     faults: [

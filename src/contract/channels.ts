@@ -160,6 +160,7 @@ export const channelRoutes = {
     tagged: true,
     tls: true,
     body: CreateChannelSchema,
+    location: '/channels/{id}',
     answers: { 201: ChannelSchema },
     faults: ['channel_exists', 'tls_required'],
   }),

@@ -73,6 +73,7 @@ export const driftExcuseRoutes = {
       ends_at: Type.Integer({ minimum: 0, maximum: 253_402_300_799, description: 'Unix time in seconds (UTC)' }),
       reason: Reason,
     }),
+    location: '/drift-snoozes/{snooze_id}',
     answers: { 201: DriftSnoozeSchema },
     statuses: { resource_not_found: 404 },
     faults: ['agent_not_found', 'resource_not_found'],

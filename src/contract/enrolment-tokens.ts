@@ -83,6 +83,7 @@ export const enrolmentTokenRoutes = {
     secretAnswer: true,
     body: NewEnrolmentTokenSchema,
     bodyOptional: true,
+    location: '/enrolment-tokens/{id}',
     answers: { 201: CreatedEnrolmentTokenSchema },
     faults: ['invalid_tag', 'tls_required'],
   }),

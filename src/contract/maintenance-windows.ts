@@ -71,6 +71,7 @@ export const maintenanceWindowRoutes = {
     access: 'admin',
     tagged: true,
     body: CreateMaintenanceWindowSchema,
+    location: '/maintenance-windows/{id}',
     answers: { 201: MaintenanceWindowSchema },
     faults: ['invalid_selector', 'assignment_not_found'],
   }),

@@ -104,6 +104,7 @@ export const moduleRoutes = {
         }),
       ),
     }),
+    location: '/modules/{name}',
     answers: {
       201: closed({
         ...ModuleEntrySchema.properties,

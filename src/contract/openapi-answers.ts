@@ -3,7 +3,7 @@ import type { FaultCode } from '../kernel/fault.js';
 import { canonicalJson, type JsonObject } from '../kernel/json.js';
 import { FAULTS } from './faults.js';
 import type { WriteSchema } from './openapi-schema.js';
-import { deprecationHeaders, type RouteSpec } from './route.js';
+import { deprecationHeaders, isLocated, type RouteSpec } from './route.js';
 import { ProblemSchema } from './shapes.js';
 
 /** Error answers, shared under `components/responses`. */
@@ -76,6 +76,11 @@ export const COMPONENT_HEADERS: JsonObject = {
       'Tag of what a write can replace, for its If-Match. What the orchestrator adds by itself, such as matched agents, does not change it',
     schema: text,
   },
+  Location: {
+    description: 'Path of the created record, or of the record that tells how far the begun work has come',
+    required: true,
+    schema: { type: 'string', format: 'uri-reference' },
+  },
   Replayed: {
     description:
       'There when the request was not done, because this is the answer of the first one with its Idempotency-Key',
@@ -104,16 +109,13 @@ const general = ({ deprecated }: Pick<RouteSpec, 'deprecated'>): JsonObject => (
 const replayed = ({ access, method }: Pick<RouteSpec, 'access' | 'method'>): JsonObject =>
   method !== 'GET' && access !== 'public' ? { 'Idempotent-Replayed': reference('Replayed') } : {};
 
-/** Returns the headers of a successful answer. */
-export const headersOfAnswer = ({
-  access,
-  answers,
-  deprecated,
-  method,
-  headers = {},
-  tagged,
-}: RouteSpec): JsonObject => ({
+/** Returns the headers of a successful answer with a status. */
+export const headersOfAnswer = (
+  { access, answers, deprecated, location, method, headers = {}, tagged }: RouteSpec,
+  status: number,
+): JsonObject => ({
   ...general({ deprecated }),
+  ...(location !== undefined && isLocated(status) ? { Location: reference('Location') } : {}),
   ...(tagged && !(204 in answers) ? { ETag: reference('EntityTag') } : {}),
   ...replayed({ access, method }),
   ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),

@@ -246,7 +246,7 @@ function answersOf(route: RouteSpec, write: WriteSchema, example: Example | unde
   const lines: JsonObject = route.stream ? { 'application/x-ndjson': linesOf(write(route.stream)) } : {};
   const answers = Object.entries(route.answers).map(([status, schema]) => {
     const description = STATUS_TEXT[status] ?? 'Done';
-    const headers = headersOfAnswer(route);
+    const headers = headersOfAnswer(route, Number(status));
     if (schema === null) return [status, { description, headers }];
     // OpenAPI 3.1 has no keyword for it; in 3.2 it is `itemSchema`.
     const item: JsonObject = route.events ? { 'x-event-data': write(route.events) } : {};

@@ -186,6 +186,7 @@ export const operationRoutes = {
     path: '/state/operations/{operation_id}/cancel',
     access: 'operator',
     params: operationParams,
+    location: '/state/operations/{operation_id}',
     answers: { 202: OperationSchema },
     faults: ['operation_not_found', 'operation_finished'],
   }),

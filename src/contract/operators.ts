@@ -48,6 +48,7 @@ export const operatorRoutes = {
       username: Type.String({ description: 'Immutable' }),
       role: optional(Type.String({ description: 'admin, operator (the default) or viewer' })),
     }),
+    location: '/operators/{operator_id}',
     answers: { 201: OperatorSchema },
     faults: ['invalid_public_key', 'invalid_username', 'invalid_role', 'operator_exists'],
   }),

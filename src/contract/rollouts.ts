@@ -408,6 +408,7 @@ export const rolloutRoutes = {
     access: 'operator',
     body: closed({ ...chosenAgents, ...applyRolloutBody }),
     ...APPLY_ROLLOUT_LIMITS,
+    location: '/rollouts/{rollout_id}',
     answers: { 200: RolloutSchema, 202: RolloutSchema },
     stream: RolloutEventSchema,
     faults: [
@@ -428,6 +429,7 @@ export const rolloutRoutes = {
     path: '/rollouts/{rollout_id}/cancel',
     access: 'operator',
     params: rolloutParams,
+    location: '/rollouts/{rollout_id}',
     answers: {
       202: closed({
         rollout_id: ulidOf('ID of the rollout'),

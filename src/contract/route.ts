@@ -60,6 +60,11 @@ export interface RouteSpec {
   readonly mediaType?: string;
   /** Descriptions of additional headers of successful answers, by name. */
   readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * Path below `/api/v1` of the record that an answer 201 has created, or 202 has begun work on. Names in braces are members
+   * of the answer. Becomes the header `Location`.
+   */
+  readonly location?: string;
   /** True if its record can be replaced: answers have the ETag, and `takesIfMatch` writes check it. */
   readonly tagged?: true;
   /** Schema of one line of the `application/x-ndjson` stream, for clients that accept it. */
@@ -75,6 +80,9 @@ export interface RouteSpec {
 /** Returns true for a route that replaces or deletes what has an ETag. */
 export const takesIfMatch = ({ method, tagged }: { readonly method: string; readonly tagged?: boolean }): boolean =>
   tagged === true && (method === 'PUT' || method === 'DELETE');
+
+/** Returns true for the answers that have a `Location`: a record was created, or work was begun. */
+export const isLocated = (status: number): boolean => status === 201 || status === 202;
 
 const dayOf = (date: string): Date => new Date(`${date}T00:00:00Z`);
 

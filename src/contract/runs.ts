@@ -341,6 +341,7 @@ export const runRoutes = {
       wait: optional(Type.Boolean({ description: 'false answers 202 with the running operation at once' })),
     }),
     bodyBytes: PLAN_BODY_BYTES,
+    location: '/state/operations/{operation_id}',
     answers: { 200: RunResultSchema, 202: RunResultSchema },
     stream: RunEventSchema,
     faults: [

@@ -108,6 +108,7 @@ export const secretRoutes = {
     tagged: true,
     tls: true,
     body: CreateSecretSchema,
+    location: '/secrets/{name}',
     answers: { 201: SecretSchema },
     faults: ['invalid_name', 'invalid_restriction', 'invalid_selector', 'secret_exists', 'tls_required'],
   }),

@@ -44,6 +44,7 @@ export const upgradeRoutes = {
       ),
     }),
     bodyOptional: true,
+    location: '/agents/{node_id}/upgrade',
     answers: { 202: UpgradeSchema },
     faults: [
       'agent_not_found',

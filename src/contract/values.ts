@@ -122,6 +122,7 @@ export const valueRoutes = {
         }),
       ),
     }),
+    location: '/values/{name}',
     answers: {
       201: closed({
         ...ValueSetEntrySchema.properties,

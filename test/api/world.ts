@@ -1,7 +1,7 @@
 /** A running orchestrator with operators of each role and agents of each standing, one of them real and connected. */
 import type { KeyObject } from 'node:crypto';
 import { CONTRACT } from '../../src/contract/contract.js';
-import { type RouteSpec, takesIfMatch } from '../../src/contract/route.js';
+import { isLocated, type RouteSpec, takesIfMatch } from '../../src/contract/route.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { generateKey } from '../../src/identity/private-key.js';
@@ -145,8 +145,20 @@ export class World {
   async gives(id: string, call: Call, status: number): Promise<Answer['json']> {
     await this.changesNothingOfOthers(id, call);
     const answer = await this.call(id, call);
-    if (answer.status === status) return answer.json ?? answer.text;
+    if (answer.status === status) {
+      await this.isFollowable(id, answer);
+      return answer.json ?? answer.text;
+    }
     throw new Error(`${id} answered ${answer.status}, not ${status}: ${answer.text}`);
+  }
+
+  /** What was created or begun is where the answer says: it can be read there, or at least deleted. */
+  private async isFollowable(id: string, { status, headers: { location } }: Answer): Promise<void> {
+    if (!isLocated(status)) return;
+    const headers = this.headersOf({});
+    const found = await send(this.base, { method: 'GET', path: location ?? '', headers, body: null });
+    if (found.status === 200 || (found.status === 405 && found.headers.allow === 'DELETE')) return;
+    throw new Error(`${id} answered with the Location ${location}, where GET answers ${found.status} ${found.text}`);
   }
 
   /** A replacement is refused first with the tag of another state. */

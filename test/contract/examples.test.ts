@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { CONTRACT } from '../../src/contract/contract.js';
 import { EXAMPLES } from '../../src/contract/examples.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
-import type { RouteSpec } from '../../src/contract/route.js';
+import { isLocated, type RouteSpec } from '../../src/contract/route.js';
 import { DescribedApi } from '../api/described-api.js';
 
 const api = new DescribedApi(JSON.parse(JSON.stringify(openApiDocument(CONTRACT, { version: '0.1.0' }))));
@@ -19,6 +19,7 @@ it.each(Object.values<RouteSpec>(CONTRACT))('$id', ({ id, body, mediaType = 'app
   expect(api.requestProblemsOf(id, sent === undefined ? null : JSON.stringify(sent))).toEqual([]);
   const headers = {
     'x-request-id': '01JQ2Z6T0V5X8Y4M3N7P9R1S2T',
+    ...(isLocated(status) ? { location: '/api/v1/modules/base' } : {}),
     ...(answer === undefined ? {} : { 'content-type': mediaType }),
   };
   const text = answer === undefined ? '' : String(answer);

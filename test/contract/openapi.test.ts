@@ -3,7 +3,7 @@ import { API_BASE, CONTRACT } from '../../src/contract/contract.js';
 import { FAULTS, generalFaults } from '../../src/contract/faults.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
 import { ANSWER_SCHEMAS, REQUEST_SCHEMAS } from '../../src/contract/openapi-schema.js';
-import type { RouteSpec } from '../../src/contract/route.js';
+import { isLocated, type RouteSpec } from '../../src/contract/route.js';
 import { ProblemSchema } from '../../src/contract/shapes.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 
@@ -23,7 +23,11 @@ interface Operation {
   readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { readonly schema: object }> };
   readonly responses: Record<
     string,
-    { readonly description: string; readonly content?: Record<string, { schema: object }> }
+    {
+      readonly description: string;
+      readonly content?: Record<string, { schema: object }>;
+      readonly headers?: Record<string, object>;
+    }
   >;
 }
 
@@ -261,6 +265,25 @@ describe('the OpenAPI document', () => {
       }
       expect('application/x-ndjson' in (responses[200]?.content ?? {}), route.id).toBe(route.stream !== undefined);
       for (const { description } of Object.values(responses)) expect(description).not.toBe('');
+    }
+  });
+
+  it('names the record after every answer that has created or begun something', () => {
+    const paths = new Set(routes.map(({ path }) => path));
+    for (const route of routes) {
+      const located = Object.entries(route.answers).filter(([status]) => isLocated(Number(status)));
+      expect(route.location !== undefined, route.id).toBe(located.length > 0);
+      if (route.location === undefined) continue;
+      expect(paths, route.id).toContain(route.location);
+      for (const [status, schema] of located) {
+        const { required = [] } = (schema ?? {}) as { required?: readonly string[] };
+        const members = [...route.location.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+        expect(required, route.id).toEqual(expect.arrayContaining(members));
+        const responses = document.paths[API_BASE + route.path]?.[route.method.toLowerCase()]?.responses;
+        expect(responses?.[status]?.headers, route.id).toMatchObject({
+          Location: { $ref: '#/components/headers/Location' },
+        });
+      }
     }
   });
 
