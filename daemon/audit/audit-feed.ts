@@ -148,4 +148,4 @@ export class AuditFeed implements Service {
 }
 
 const stopping = (): Fault =>
-  new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'connect again soon', data: { retry_after: 2 } });
+  new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'connect again soon' });

@@ -71,8 +71,7 @@ async function answer(exchange: Exchange, router: Router<Endpoint>, options: Api
   const { request, response } = exchange;
   if (options.isClosing()) {
     response.setHeader('connection', 'close');
-    const data = { retry_after: 5 };
-    throw new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon', data });
+    throw new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' });
   }
   const refusal = gateRefusal(request, { urlBytes: limits.urlBytes, isTls: tls !== null || trustProxyTls });
   if (refusal !== undefined) throw refusal;

@@ -99,6 +99,7 @@ export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 /** Returns the document. Members of the fault's data are added to the standard members and never replace them. */
 function problemOf(fault: Fault, requestId: string, status: number): Problem {
   const { title } = FAULTS[fault.code];
+  const retryAfter = retryAfterOf(fault);
   const standard: Problem = {
     type: `urn:orch:problem:${fault.code}`,
     title,
@@ -106,6 +107,7 @@ function problemOf(fault: Fault, requestId: string, status: number): Problem {
     detail: fault.hint ? `${fault.message}; ${fault.hint}` : fault.message,
     code: fault.code,
     request_id: requestId,
+    ...(retryAfter === null ? {} : { retry_after: retryAfter }),
     ...(fault.errors ? { errors: [...fault.errors] } : {}),
   };
   return Object.fromEntries([
@@ -118,12 +120,19 @@ function problemOf(fault: Fault, requestId: string, status: number): Problem {
 const statusOf = (fault: Fault, statuses: RouteSpec['statuses'] = {}): number =>
   statuses[fault.code] ?? FAULTS[fault.code].status;
 
+/** Returns the whole seconds after which another attempt makes sense; null where waiting does not help, or the time is unknown. */
+function retryAfterOf({ code, data }: Fault): number | null {
+  const seconds = data?.retry_after ?? FAULTS[code].retryAfter;
+  return typeof seconds === 'number' ? Math.max(1, Math.ceil(seconds)) : null;
+}
+
 /** Returns the headers that accompany a fault. */
 function problemHeaders(fault: Fault): Readonly<Record<string, string>> {
   const headers: Record<string, string> = {};
   if (FAULTS[fault.code].status === 401) headers['www-authenticate'] = 'Bearer';
-  const { retry_after: retryAfter, allow } = fault.data ?? {};
-  if (typeof retryAfter === 'number') headers['retry-after'] = String(Math.max(0, Math.ceil(retryAfter)));
+  const retryAfter = retryAfterOf(fault);
+  if (retryAfter !== null) headers['retry-after'] = String(retryAfter);
+  const { allow } = fault.data ?? {};
   if (fault.code === 'method_not_allowed' && Array.isArray(allow)) headers.allow = allow.join(', ');
   return headers;
 }

@@ -26,8 +26,8 @@ type WatchedWindow = WindowRow & { readonly parsed: Selector | null };
 /** An assignment whose applies no window permits now. */
 export interface ClosedAssignment {
   readonly assignment: string;
-  /** The next permit, in Unix milliseconds; null if none is to come. */
-  readonly next: { readonly starts_at: number; readonly ends_at: number } | null;
+  /** The next permit, in Unix milliseconds, and the milliseconds until it starts; null if none is to come. */
+  readonly next: { readonly starts_at: number; readonly ends_at: number; readonly starts_in: number } | null;
 }
 
 export class MaintenanceWatch implements Service {
@@ -88,7 +88,9 @@ export class MaintenanceWatch implements Service {
       if (permits.length === 0 || permits.some((row) => isActive(row, now) && !hasEnded(row, now))) continue;
       const ahead = permits.filter((row) => row.starts_at > now && !hasEnded(row, now));
       const [next] = ahead.sort((a, b) => a.starts_at - b.starts_at);
-      return { assignment, next: next === undefined ? null : { starts_at: next.starts_at, ends_at: next.ends_at } };
+      if (next === undefined) return { assignment, next: null };
+      const { starts_at, ends_at } = next;
+      return { assignment, next: { starts_at, ends_at, starts_in: starts_at - now } };
     }
     return null;
   }

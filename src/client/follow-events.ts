@@ -4,6 +4,7 @@ import type { Contract } from '../contract/contract.js';
 import type { EventOf } from '../contract/route.js';
 import { type FaultCode, isFault } from '../kernel/fault.js';
 import type { ApiClient, EventArguments, EventRouteId, ReceivedEvent } from './api-client.js';
+import { retryAfterMs } from './http-messages.js';
 
 interface FollowEvents {
   /** Called once when the stream is lost, with the reason, and once when it resumes. */
@@ -30,6 +31,7 @@ export async function* followEvents<I extends EventRouteId>(
   let failures = 0;
   let isLost = false;
   for (;;) {
+    let advised = 0;
     try {
       events ??= await api.events(id, { ...input, lastEventId });
       if (isLost) follow.onResumed?.();
@@ -45,10 +47,11 @@ export async function* followEvents<I extends EventRouteId>(
       if (input.signal?.aborted || !(isExpired || isFault(error, ...PASSING))) throw error;
       if (!isExpired && !isLost) follow.onLost?.(error);
       isLost ||= !isExpired;
+      advised = retryAfterMs(error, 0);
     }
     events = null;
     failures += 1;
-    await setTimeout(pauseAfter(failures), undefined, { signal: input.signal });
+    await setTimeout(Math.max(pauseAfter(failures), advised), undefined, { signal: input.signal });
   }
 }
 

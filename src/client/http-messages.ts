@@ -111,6 +111,16 @@ export function faultOfProblem(value: unknown): Fault | null {
   });
 }
 
+/** Longest time that a client waits before it tries again, in milliseconds. */
+const LONGEST_WAIT_MS = 3_600_000;
+
+/** Returns the milliseconds after which the orchestrator advises another attempt (`Retry-After`); `standard` without advice. */
+export function retryAfterMs(error: unknown, standard: number): number {
+  const seconds = isFault(error) ? error.data?.retry_after : undefined;
+  if (typeof seconds !== 'number' || !(seconds > 0)) return standard;
+  return Math.min(seconds * 1000, LONGEST_WAIT_MS);
+}
+
 function isDetail(value: unknown): value is FaultDetail {
   return isObject(value) && typeof value.path === 'string' && typeof value.message === 'string';
 }

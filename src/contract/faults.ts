@@ -6,9 +6,14 @@ import { takesIfMatch } from './route.js';
 interface FaultEntry {
   readonly status: number;
   readonly title: string;
+  /** Seconds after which another attempt makes sense, unless the fault knows better; absent where waiting does not help. */
+  readonly retryAfter?: number;
 }
 
 const entry = (status: number, title: string): FaultEntry => ({ status, title });
+
+/** An entry of a fault that passes by itself. */
+const passing = (status: number, title: string, retryAfter: number): FaultEntry => ({ status, title, retryAfter });
 
 /** Codes that only programs on this machine use have status 500, because over HTTP they would be internal errors. */
 export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
@@ -26,12 +31,12 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   unauthenticated: entry(401, 'Not logged in'),
   admin_required: entry(403, 'Admin role required'),
   role_forbidden: entry(403, 'Not allowed for this role'),
-  rate_limited: entry(429, 'Too many requests'),
+  rate_limited: passing(429, 'Too many requests', 5),
   request_timeout: entry(408, 'Request timed out'),
   idempotency_conflict: entry(409, 'Idempotency key reused'),
   tls_required: entry(403, 'TLS required'),
   store_unavailable: entry(503, 'Store unavailable'),
-  shutting_down: entry(503, 'Shutting down'),
+  shutting_down: passing(503, 'Shutting down', 2),
   internal: entry(500, 'Internal error'),
   invalid_public_key: entry(400, 'Invalid public key'),
   invalid_key_proof: entry(400, 'Invalid proof of the key'),
@@ -50,7 +55,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   agent_timeout: entry(504, 'Agent timed out'),
   agent_too_old: entry(409, 'Agent too old'),
   package_not_found: entry(409, 'No such package'),
-  upgrade_in_progress: entry(409, 'Upgrade in progress'),
+  upgrade_in_progress: passing(409, 'Upgrade in progress', 5),
   upgrade_not_found: entry(404, 'Upgrade not found'),
   name_required: entry(400, 'Name required'),
   name_taken: entry(409, 'Name taken'),
@@ -70,7 +75,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   assignment_exists: entry(409, 'Assignment exists'),
   assignment_changed: entry(409, 'Assignment changed'),
   rollout_finished: entry(409, 'Rollout finished'),
-  rollout_in_progress: entry(409, 'Rollout in progress'),
+  rollout_in_progress: passing(409, 'Rollout in progress', 5),
   rollout_not_found: entry(404, 'Rollout not found'),
   rollout_stopped: entry(409, 'Rollout stopped'),
   invalid_module: entry(400, 'Invalid module'),
@@ -106,7 +111,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   transcript_not_found: entry(404, 'No transcript'),
   transcript_invalid: entry(500, 'Transcript damaged'),
   operation_not_found: entry(404, 'Operation not found'),
-  operation_in_progress: entry(409, 'Operation in progress'),
+  operation_in_progress: passing(409, 'Operation in progress', 2),
   operation_finished: entry(409, 'Operation finished'),
   operation_unsuitable: entry(409, 'Operation unsuitable'),
   removal_guard: entry(409, 'Removal guard'),

@@ -45,12 +45,13 @@ export class SharedResponses {
 export const pascalCase = (text: string): string =>
   text.replace(/(?:^|_)(\w)/g, (_, first: string) => first.toUpperCase());
 
-function problemOf({ route, status, codes, write }: ProblemOptions): JsonObject {
+function problemOf(options: ProblemOptions): JsonObject {
+  const { codes, write } = options;
   const sorted = [...codes].sort();
   const code = { type: 'string', enum: sorted };
   return {
     description: sorted.map((name) => `${FAULTS[name].title} (\`${name}\`)`).join(', '),
-    headers: headersOfProblem(route, status),
+    headers: headersOfProblem(options),
     content: {
       'application/problem+json': { schema: { allOf: [write(ProblemSchema), { properties: { code } }] } },
     },
@@ -68,8 +69,9 @@ export const COMPONENT_HEADERS: JsonObject = {
   },
   Challenge: { description: 'How to log in: with a bearer token', required: true, schema: text },
   RetryAfter: {
-    description: 'Seconds to wait before the next attempt, when known',
-    schema: { type: 'integer', format: 'int64', minimum: 0 },
+    description:
+      'Seconds after which another attempt makes sense: what was in the way passes by itself. Absent where waiting does not help',
+    schema: { type: 'integer', format: 'int64', minimum: 1 },
   },
   EntityTag: {
     description:
@@ -121,10 +123,20 @@ export const headersOfAnswer = (
   ...Object.fromEntries(Object.entries(headers).map(([name, description]) => [name, { description, schema: text }])),
 });
 
-const headersOfProblem = (route: RouteSpec, status: number): JsonObject => ({
+/** Faults that know in some cases when another attempt makes sense, beside those that always do. */
+const SOMETIMES_PASSING: ReadonlySet<FaultCode> = new Set([
+  'agent_not_connected',
+  'cancelled',
+  'outside_window',
+  'store_unavailable',
+]);
+
+const mayPass = (code: FaultCode): boolean => FAULTS[code].retryAfter !== undefined || SOMETIMES_PASSING.has(code);
+
+const headersOfProblem = ({ route, status, codes }: ProblemOptions): JsonObject => ({
   ...general(route),
   // Answers of 500 and above are not stored for their idempotency key.
   ...(status < 500 ? replayed(route) : {}),
   ...(status === 401 ? { 'WWW-Authenticate': reference('Challenge') } : {}),
-  ...(status === 429 || status === 503 ? { 'Retry-After': reference('RetryAfter') } : {}),
+  ...(codes.some(mayPass) ? { 'Retry-After': reference('RetryAfter') } : {}),
 });

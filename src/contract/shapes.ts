@@ -83,6 +83,9 @@ export const ProblemSchema = Type.Object(
     request_id: Type.Optional(
       Type.String({ description: 'ID of the request in the log of the orchestrator, as in `X-Request-Id`' }),
     ),
+    retry_after: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Seconds after which another attempt makes sense, as in `Retry-After`' }),
+    ),
     errors: Type.Optional(
       Type.Array(
         closed({

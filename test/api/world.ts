@@ -1,10 +1,12 @@
 /** A running orchestrator with operators of each role and agents of each standing, one of them real and connected. */
 import type { KeyObject } from 'node:crypto';
 import { CONTRACT } from '../../src/contract/contract.js';
+import { FAULTS } from '../../src/contract/faults.js';
 import { isLocated, type RouteSpec, takesIfMatch } from '../../src/contract/route.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { generateKey } from '../../src/identity/private-key.js';
+import { isFaultCode } from '../../src/kernel/fault.js';
 import { type Ready, type Running, Sandbox, until } from '../support/orch.js';
 import { type Answer, send } from './api-request.js';
 import { DescribedApi, type Role } from './described-api.js';
@@ -180,7 +182,7 @@ export class World {
 
   /** Notes an answer of an operation; fails when the document has no such answer. */
   note(id: string, answer: Answer): Answer {
-    const problems = this.api.problemsOf(id, answer);
+    const problems = [...this.api.problemsOf(id, answer), ...retryProblems(answer)];
     if (problems.length > 0) {
       throw new Error(`${id} broke the document with ${answer.status} ${answer.text}:\n${problems.join('\n')}`);
     }
@@ -215,6 +217,15 @@ export class World {
     if (this.running === null) throw new Error('the orchestrator does not run');
     return this.running;
   }
+}
+
+/** What passes by itself says when to try again, in the header and in the body alike. */
+function retryProblems({ status, headers, json }: Answer): readonly string[] {
+  const code = String(json?.code);
+  if (status < 400 || !isFaultCode(code)) return [];
+  const advised = headers['retry-after'];
+  if (advised === undefined) return FAULTS[code].retryAfter === undefined ? [] : ['Retry-After is missing'];
+  return /^[1-9]\d*$/.test(advised) && json.retry_after === Number(advised) ? [] : [`Retry-After is ${advised}`];
 }
 
 const get = (path: string) => ({ method: 'GET', path, headers: {}, body: null });

@@ -171,6 +171,19 @@ describe('--wait', () => {
     expect(attempts).toBe(2);
   });
 
+  it('asks again when the orchestrator has said to', async () => {
+    const asked: number[] = [];
+    const reply = () => {
+      asked.push(performance.now());
+      return asked.length < 2 ? { ...busy, more: { ...busy.more, retry_after: 4 } } : { body: driftDetail(inSync) };
+    };
+    api.answer({ ...readings, checkDrift: reply });
+    const ran = await runOrch(['drift', 'web-01', '--wait'], { env: { ...loggedIn(api), NO_COLOR: '1' } });
+    expect(ran.status).toBe(0);
+    const [first = 0, second = 0] = asked;
+    expect(second - first).toBeGreaterThan(3_900);
+  });
+
   it('ends with 6 when the time is over', async () => {
     api.answer({ ...readings, checkDrift: busy });
     const ran = await runOrch(['drift', 'web-01', '--wait=1s'], { env: { ...loggedIn(api), NO_COLOR: '1' } });

@@ -79,12 +79,13 @@ const open = (response: ServerResponse, ...texts: readonly string[]): ServerResp
 /** Ends the connection in the middle of an answer, once what there is of it has left. */
 const cut = ({ socket }: ServerResponse): void => void setImmediate(() => socket?.end());
 const told = (number: number): string => `id: ${ids(number)}\ndata: {"n":${number}}\n\n`;
-const problem = (code: string, status: number): string => JSON.stringify({ code, status, detail: `it is ${code}` });
+const problem = (code: string, status: number, more: object = {}): string =>
+  JSON.stringify({ code, status, detail: `it is ${code}`, ...more });
 const refuse =
-  (code: string, status: number): Turn =>
+  (code: string, status: number, more: object = {}): Turn =>
   (response) => {
     response.writeHead(status, { 'content-type': 'application/problem+json' });
-    response.end(problem(code, status));
+    response.end(problem(code, status, more));
   };
 
 async function take(events: AsyncIterable<unknown>, count: number): Promise<unknown[]> {
@@ -121,6 +122,20 @@ describe('following events', () => {
     );
     expect(await take(followEvents(client, 'streamEvents', { query: {} }), 1)).toEqual([{ n: 8 }]);
     expect(asked).toEqual([undefined, ids(7)]);
+  });
+
+  it('connects again no earlier than the orchestrator has said', async () => {
+    let refusedAt = 0;
+    const { client } = await serve(
+      (response) => void open(response, told(1)).end(),
+      (response, request) => {
+        refusedAt = performance.now();
+        refuse('rate_limited', 429, { retry_after: 3 })(response, request);
+      },
+      (response) => void open(response, told(2)),
+    );
+    expect(await take(followEvents(client, 'streamEvents', { query: {} }), 2)).toHaveLength(2);
+    expect(performance.now() - refusedAt).toBeGreaterThan(2_900);
   });
 
   it('fails with what the first connection fails with', async () => {

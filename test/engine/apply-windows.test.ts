@@ -74,7 +74,7 @@ describe('an assignment with permits', () => {
     const { bench, agent, permit } = await enforced();
     await permit(HOUR, 2 * HOUR);
     const fault = await rejection(bench.start(agent, []));
-    expect(fault).toMatchObject({ code: 'outside_window', data: { assignment: 'all' } });
+    expect(fault).toMatchObject({ code: 'outside_window', data: { assignment: 'all', retry_after: 3600 } });
     expect(fault.message).toBe(
       'assignment all is applied only within its maintenance windows, and the next one is from 2026-03-01T13:00:00.000Z until 2026-03-01T14:00:00.000Z',
     );

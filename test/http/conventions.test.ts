@@ -262,7 +262,7 @@ describe('faults of handlers', () => {
       request_id: headers['x-request-id'],
       errors: [{ path: '/a', message: 'no', line: 3, column: 4 }],
       by: ['x'],
-      retry_after: 1.2,
+      retry_after: 2,
     });
   });
 

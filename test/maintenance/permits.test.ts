@@ -58,7 +58,7 @@ describe('a permit', () => {
     const { starts_at, ends_at } = await permit(bench, [HOUR, 2 * HOUR]);
     expect(closed(bench)).toEqual({
       assignment: 'web',
-      next: { starts_at: starts_at * 1000, ends_at: ends_at * 1000 },
+      next: { starts_at: starts_at * 1000, ends_at: ends_at * 1000, starts_in: HOUR * 1000 },
     });
     expect(bench.watch().closedFor(['db'])).toBeNull();
     await pass(bench, HOUR);

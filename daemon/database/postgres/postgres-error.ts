@@ -47,6 +47,7 @@ export function postgresFault(place: string, error: unknown): unknown {
   if (hasCode(error, ['53100'])) {
     return new StoreOutage(`the disk of the database ${place} is full, nothing was written`, {
       hint: 'free some space there, then try again',
+      data: {},
       cause: error,
     });
   }

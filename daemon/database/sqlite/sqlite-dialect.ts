@@ -250,7 +250,10 @@ export class ConnectionQueue {
       const timer = setTimeout(() => {
         this.waiting.splice(this.waiting.indexOf(waiter), 1);
         reject(
-          new Fault('store_unavailable', `the store was busy for ${PATIENCE_MS / 1000} seconds`, { hint: 'try again' }),
+          new Fault('store_unavailable', `the store was busy for ${PATIENCE_MS / 1000} seconds`, {
+            hint: 'try again',
+            data: { retry_after: 1 },
+          }),
         );
       }, PATIENCE_MS);
       const waiter: Waiter = { start: resolve, timer };

@@ -8,11 +8,11 @@ export interface ApplyWindows {
   isPaused(labels: AgentLabels): boolean;
   /**
    * Returns the first of these assignments that has windows that permit its applies, of which none is active; null if there is
-   * none. Times of the next one are Unix milliseconds.
+   * none. Times of the next one are Unix milliseconds, and `starts_in` the milliseconds until it starts.
    */
   closedFor(assignments: readonly string[]): {
     readonly assignment: string;
-    readonly next: { readonly starts_at: number; readonly ends_at: number } | null;
+    readonly next: { readonly starts_at: number; readonly ends_at: number; readonly starts_in: number } | null;
   } | null;
 }
 
@@ -33,7 +33,12 @@ export function refuseOutsideWindow(windows: ApplyWindows, assignments: readonly
         next === null
           ? 'schedule one: orch maintenance schedule --permit; or apply with --outside-window'
           : 'wait for it, or apply with --outside-window',
-      data: { assignment, next_starts_at: next === null ? null : Math.floor(next.starts_at / 1000) },
+      data: {
+        assignment,
+        ...(next === null
+          ? { next_starts_at: null }
+          : { next_starts_at: Math.floor(next.starts_at / 1000), retry_after: Math.ceil(next.starts_in / 1000) }),
+      },
     },
   );
 }

@@ -203,6 +203,7 @@ const nothingApplied = (agent: KnownAgent): Fault =>
 const notReady = (agent: KnownAgent): Fault =>
   new Fault('agent_not_connected', `agent ${agentLabel(agent)} has only just connected`, {
     hint: 'try again in a moment',
+    data: { retry_after: 1 },
   });
 
 const withoutSecret = (refusal: string): Fault =>

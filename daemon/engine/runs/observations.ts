@@ -1,4 +1,5 @@
 /** Plans and drift checks in progress: sends them, routes the agents' reports, and times out silent agents. */
+import { FAULTS } from '../../../src/contract/faults.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { NodeId } from '../../../src/kernel/ids.js';
 import type { CheckReport } from '../../../src/resources/checks/check.js';
@@ -250,7 +251,10 @@ export async function underLease<T>(
   signal.addEventListener('abort', abort, { once: true });
   const cancel = () =>
     own.abort(
-      new Fault('cancelled', `an apply has taken agent ${nodeId}`, { hint: 'try again when the apply has ended' }),
+      new Fault('cancelled', `an apply has taken agent ${nodeId}`, {
+        hint: 'try again when the apply has ended',
+        data: { retry_after: FAULTS.operation_in_progress.retryAfter },
+      }),
     );
   try {
     const lease = await leases.takeForObserver(nodeId, { kind, cancel });

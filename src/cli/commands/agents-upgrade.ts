@@ -1,5 +1,6 @@
 /** `orch agents upgrade`: replaces the releases of agents, canaries first. */
 import type { ApiClient } from '../../client/api-client.js';
+import { retryAfterMs } from '../../client/http-messages.js';
 import type { Agent } from '../../contract/agents.js';
 import { isFinalUpgrade, UPGRADE_WAIT } from '../../contract/upgrade-states.js';
 import type { Upgrade } from '../../contract/upgrades.js';
@@ -182,10 +183,12 @@ async function upgradeOne(api: ApiClient, agent: Agent, order: Order, { signal, 
   const params = { node_id: agent.node_id };
   let upgrade = await api.call('upgradeAgent', { params, body: order, signal });
   const end = performance.now() + order.wait_secs * 1000 + SPARE_MS;
+  let wait = LOOK_MS;
   while (!isFinalUpgrade(upgrade.state)) {
     if (performance.now() > end) throw new Fault('agent_timeout', `it says nothing more; it was ${upgrade.state} last`);
     onState(upgrade.waits_for === null ? upgrade.state : `waiting for ${upgrade.waits_for}`);
-    await pause(signal);
+    await pause(wait, signal);
+    wait = LOOK_MS;
     try {
       const now = await api.call('getAgentUpgrade', { params, signal });
       if (now.upgrade_id !== upgrade.upgrade_id)
@@ -194,13 +197,14 @@ async function upgradeOne(api: ApiClient, agent: Agent, order: Order, { signal, 
     } catch (error) {
       if (!isFault(error, 'unreachable', 'shutting_down', 'store_unavailable')) throw error;
       onState('waiting for the orchestrator');
+      wait = retryAfterMs(error, LOOK_MS);
     }
   }
   return upgrade;
 }
 
 /** Waits. Throws the reason of the signal when that is aborted. */
-function pause(signal: AbortSignal): Promise<void> {
+function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);
@@ -209,7 +213,7 @@ function pause(signal: AbortSignal): Promise<void> {
     const timer = setTimeout(() => {
       signal.removeEventListener('abort', abort);
       resolve();
-    }, LOOK_MS);
+    }, ms);
     if (signal.aborted) abort();
     else signal.addEventListener('abort', abort, { once: true });
   });

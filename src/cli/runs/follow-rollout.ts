@@ -1,6 +1,7 @@
 /** Follows the stream of a rollout: the one of the request that begins it, or that of a stored rollout. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient, SuccessBody } from '../../client/api-client.js';
+import { retryAfterMs } from '../../client/http-messages.js';
 import type { Rollout, RolloutEvent, RolloutRecord, RolloutResult } from '../../contract/rollouts.js';
 import type { RunResult } from '../../contract/runs.js';
 import { Fault, isFault, isFaultCode } from '../../kernel/fault.js';
@@ -157,6 +158,7 @@ export async function watchRollout(context: Context, api: ApiClient, first: Roll
   let attempts = 0;
   let detail = first;
   while (!isOver(detail)) {
+    let pause = PAUSE_MS;
     try {
       for await (const line of api.stream('getRollout', { params, query, signal })) {
         attempts = 0;
@@ -173,8 +175,9 @@ export async function watchRollout(context: Context, api: ApiClient, first: Roll
       if (attempts === 0) progress.stage('waiting for the orchestrator');
       attempts += 1;
       if (attempts > (isFault(error, 'unauthenticated') ? 1 : ATTEMPTS)) throw lost(first.rollout_id, error);
+      pause = retryAfterMs(error, PAUSE_MS);
     }
-    if (!isOver(detail)) await sleep(PAUSE_MS, undefined, { signal });
+    if (!isOver(detail)) await sleep(pause, undefined, { signal });
   }
   context.progress.end();
   return detail;

@@ -1,5 +1,6 @@
 /** Follows work of the orchestrator through lost connections, expired sessions and restarts. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { retryAfterMs } from '../../client/http-messages.js';
 import { isFault } from '../../kernel/fault.js';
 
 /** Faults of a stream after which the work goes on, or is taken up again by the next start of the orchestrator. */
@@ -30,6 +31,7 @@ export async function* throughCuts<L extends { readonly event: string }>(
   let cut: unknown = null;
   for (let attempts = 1; ; attempts += 1) {
     let isExpired = false;
+    let pause = PAUSE_MS;
     try {
       for await (const line of stream) {
         yield line;
@@ -44,6 +46,7 @@ export async function* throughCuts<L extends { readonly event: string }>(
       cut ??= error;
       if (signal.aborted || !isLost) throw cut;
       isExpired = isFault(error, 'unauthenticated');
+      pause = retryAfterMs(error, PAUSE_MS);
     }
     const open = again();
     if (open === null || attempts > (isExpired ? 1 : ATTEMPTS)) {
@@ -53,7 +56,7 @@ export async function* throughCuts<L extends { readonly event: string }>(
     // The client logs in again by itself, and the orchestrator is there.
     if (!isExpired) {
       if (attempts === 1) onCut();
-      await sleep(PAUSE_MS, undefined, { signal });
+      await sleep(pause, undefined, { signal });
     }
     stream = open();
   }

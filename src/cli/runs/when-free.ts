@@ -1,6 +1,7 @@
 /** `--wait`: waits for an agent that is busy with another operation. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
+import { retryAfterMs } from '../../client/http-messages.js';
 import { Fault, isFault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { agentName, formatDuration } from '../format.js';
@@ -12,7 +13,7 @@ import type { RunAgent } from './agent-run.js';
 const STANDARD = '10m';
 /** Seconds that anything is waited for at most. */
 const MAXIMUM = 24 * 3600;
-/** Milliseconds between two attempts. */
+/** Milliseconds between two attempts, unless the orchestrator advises another time. */
 const PAUSE = 2_000;
 
 export const waitOption = {
@@ -48,6 +49,7 @@ export async function whenFree<T>(
   const end = clock.monotonic() + (secs ?? 0) * 1000;
   let told: string | null = null;
   for (;;) {
+    let pause = PAUSE;
     try {
       const done = await work();
       if (secs === null || !wasBusy(done) || clock.monotonic() >= end) return done;
@@ -57,8 +59,9 @@ export async function whenFree<T>(
       const what = await describe(api, error, signal);
       if (what !== told) note(`${agentName(agent)} is busy: ${what}. Waiting for at most ${formatDuration(secs)}.`);
       told = what;
+      pause = retryAfterMs(error, PAUSE);
     }
-    await sleep(Math.max(0, Math.min(PAUSE, end - clock.monotonic())), undefined, { signal });
+    await sleep(Math.max(0, Math.min(pause, end - clock.monotonic())), undefined, { signal });
   }
 }
 

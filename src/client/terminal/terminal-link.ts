@@ -9,6 +9,7 @@ import { TERMINAL_CLOSE } from '../../terminal/limits.js';
 import type { ClientHello } from '../../terminal/notes.js';
 import type { ApiClient } from '../api-client.js';
 import { BASE } from '../calls.js';
+import { retryAfterMs } from '../http-messages.js';
 import { urlText } from '../server-url.js';
 import { TerminalSocket } from './terminal-socket.js';
 
@@ -135,16 +136,20 @@ export class TerminalLink {
 
   private async reconnect(): Promise<void> {
     const { signal } = this.ending;
+    let advised = 0;
     while (!signal.aborted) {
       try {
-        await pause(this.nextPause(), undefined, { signal });
+        await pause(Math.max(this.nextPause(), advised), undefined, { signal });
         const wsUrl = await this.ticket();
         if (!signal.aborted) this.dial(wsUrl);
         return;
       } catch (error) {
         if (signal.aborted) return;
         const gone = this.verdict(error);
-        if (gone === null) continue;
+        if (gone === null) {
+          advised = retryAfterMs(error, 0);
+          continue;
+        }
         this.close(gone);
         return;
       }
