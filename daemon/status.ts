@@ -7,6 +7,7 @@ import type { Status, statusRoutes } from '../src/contract/status.js';
 import type { JsonObject } from '../src/kernel/json.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
 import type { Core } from './core/core.js';
+import { StaticText } from './http/compression.js';
 import type { HandlersFor } from './http/handler.js';
 
 interface StatusOptions {
@@ -20,11 +21,12 @@ interface StatusOptions {
 
 export function statusHandlers(options: StatusOptions): HandlersFor<typeof statusRoutes> {
   const openApi = once(options.openApi);
-  const moduleSchema = once(options.moduleSchema);
+  const openApiText = once(() => new StaticText<JsonObject>(JSON.stringify(openApi())));
+  const moduleSchema = once(() => new StaticText<JsonObject>(JSON.stringify(options.moduleSchema())));
   const page = once(() => renderApiPage(openApi()));
   return {
     getStatus: async () => ({ status: 200, body: await options.health() }),
-    getOpenApi: async () => ({ status: 200, body: { ...openApi() } }),
+    getOpenApi: async () => ({ status: 200, body: openApiText() }),
     getApiPage: async () => ({ status: 200, ...page() }),
     getModuleSchema: async () => ({ status: 200, body: moduleSchema() }),
   };
@@ -41,7 +43,7 @@ function renderApiPage(openApi: JsonObject) {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join('; ');
-  return { body: apiPageDocument(page), headers: { 'content-security-policy': policy } };
+  return { body: new StaticText(apiPageDocument(page)), headers: { 'content-security-policy': policy } };
 }
 
 const hashSource = (text: string): string => `sha256-${createHash('sha256').update(text).digest('base64')}`;

@@ -1,4 +1,5 @@
 /** The endpoint of one route: access check, input, handler and answer. */
+import { isCompressible } from '../../src/contract/compressible.js';
 import { deprecationHeaders, type RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import {
@@ -9,6 +10,7 @@ import {
   requireSession,
   type SessionGuard,
 } from './access.js';
+import { encoded } from './compression.js';
 import type { Exchange } from './exchange.js';
 import type { HttpLimits } from './http-limits.js';
 import { type IdempotentRequests, idempotencyKeyOf, type Outcome } from './idempotency.js';
@@ -41,6 +43,7 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
   const runHandler = runner(route, handler, options);
   const bodyBytes =
     route.access === 'public' ? limits.publicBodyBytes : Math.max(limits.bodyBytes, route.bodyBytes ?? 0);
+  const compresses = isCompressible(route);
   const announced = Object.entries(deprecationHeaders(route.deprecated));
   return {
     route,
@@ -60,7 +63,7 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
       if (request.method === 'HEAD') outcome.rendered.pieces?.destroy();
       else if (outcome.rendered.pieces) guardOf(exchange);
       if (isGone(response)) outcome.rendered.pieces?.destroy();
-      else send(exchange, outlets, guard?.ended ? endedOutcome(guard.ended, requestId) : outcome);
+      else await send(exchange, outlets, guard?.ended ? endedOutcome(guard.ended, requestId) : outcome, compresses);
     },
   };
 
@@ -140,7 +143,12 @@ const tlsRequired = (): Fault =>
     hint: 'use https, or call the API from its own host; a proxy in front has to send X-Forwarded-Proto: https',
   });
 
-function send(exchange: Exchange, { lines, events }: StreamTargets, { rendered, replayed }: Outcome): void {
+async function send(
+  exchange: Exchange,
+  { lines, events }: StreamTargets,
+  { rendered, replayed }: Outcome,
+  compresses: boolean,
+): Promise<void> {
   const { response } = exchange;
   const { status, payload } = rendered;
   const failed = status >= 400 && payload !== null;
@@ -161,5 +169,8 @@ function send(exchange: Exchange, { lines, events }: StreamTargets, { rendered, 
     lines.end();
     return;
   }
-  sendRendered(exchange, rendered);
+  const answer = compresses
+    ? await encoded(rendered, exchange.request.headers['accept-encoding']?.toString())
+    : rendered;
+  if (!isGone(response)) sendRendered(exchange, answer);
 }

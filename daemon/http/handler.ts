@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import type { Operator } from '../../src/contract/operators.js';
 import type { AnswerOf, BodyOf, EventOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../../src/contract/route.js';
 import type { RequestContext } from '../core/domain-event.js';
+import type { StaticText } from './compression.js';
 
 /** A request after authorisation and validation. */
 export interface Call<R extends RouteSpec> {
@@ -66,8 +67,8 @@ export class JsonText<T> {
 /** Answer whose body may be streamed when it is not JSON, and be text when it is. */
 type InAnyForm<R extends RouteSpec, A> = A extends { readonly status: infer S; readonly body: infer B }
   ? R extends { readonly mediaType: string }
-    ? { readonly status: S; readonly body: string | Readable }
-    : { readonly status: S; readonly body: B | JsonText<B> }
+    ? { readonly status: S; readonly body: string | StaticText | Readable }
+    : { readonly status: S; readonly body: B | JsonText<B> | StaticText<B> }
   : never;
 
 type Answer<R extends RouteSpec> = InAnyForm<R, AnswerOf<R>> & {

@@ -7,15 +7,12 @@ import type { Problem } from '../../src/contract/shapes.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { Fault, systemCodeOf } from '../../src/kernel/fault.js';
 import { validator } from '../../src/kernel/validator.js';
+import { type Compressible, StaticText } from './compression.js';
 import type { Exchange } from './exchange.js';
 import { JsonText } from './handler.js';
 import { isGone } from './streams.js';
 
-export interface Rendered {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Body; null for an answer without one. */
-  readonly payload: string | null;
+export interface Rendered extends Compressible {
   /** Streamed body; `payload` is null then. */
   readonly pieces?: Readable;
   /** Faults of the route, which a streamed body may end with. */
@@ -49,13 +46,14 @@ export function answerRenderer(route: RouteSpec, validate: boolean): (answer: An
     if (route.mediaType !== undefined && body instanceof Readable) {
       return { status, headers: typed, payload: null, pieces: body, faults: route.faults };
     }
-    const payload = route.mediaType === undefined ? jsonOf(body) : String(body);
+    const fixed = body instanceof StaticText ? { fixed: body } : {};
+    const payload = route.mediaType === undefined ? jsonOf(body) : textOf(body);
     if (validate) {
-      const [problem] = check.problems(route.mediaType === undefined ? JSON.parse(payload ?? 'null') : body);
+      const [problem] = check.problems(route.mediaType === undefined ? JSON.parse(payload ?? 'null') : payload);
       if (problem)
         throw new Error(`${route.id} answered a body that breaks its contract: ${problem.path} ${problem.message}`);
     }
-    return { status, headers: typed, payload };
+    return { status, headers: typed, payload, ...fixed };
   };
 }
 
@@ -74,7 +72,10 @@ export function relocated(route: RouteSpec, rendered: Rendered): Rendered {
   return { ...rendered, headers: { ...headers, ...locationOf(route, status, new JsonText(payload)) } };
 }
 
-const jsonOf = (body: unknown): string => (body instanceof JsonText ? body.text : JSON.stringify(body));
+const jsonOf = (body: unknown): string =>
+  body instanceof JsonText || body instanceof StaticText ? body.text : JSON.stringify(body);
+
+const textOf = (body: unknown): string => (body instanceof StaticText ? body.text : String(body));
 
 /** Creates a check that throws an Error when a line or an event of a stream breaks the contract. */
 export function pieceChecker(route: RouteSpec): (piece: unknown) => void {
@@ -166,14 +167,15 @@ const internal = (cause: unknown): Fault =>
  */
 export function sendRendered(
   { request, response, requestId }: Pick<Exchange, 'request' | 'response' | 'requestId'>,
-  { status, headers, payload, pieces, faults }: Rendered,
+  { status, headers, payload, encoded, pieces, faults }: Rendered,
 ): void {
   response.statusCode = status;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   if (pieces === undefined || request.method === 'HEAD') {
     const isBodiless = status === 204 || status === 304;
-    if (!isBodiless && pieces === undefined) response.setHeader('content-length', Buffer.byteLength(payload ?? ''));
-    response.end(payload ?? undefined);
+    const body = encoded ?? payload ?? '';
+    if (!isBodiless && pieces === undefined) response.setHeader('content-length', Buffer.byteLength(body));
+    response.end(body);
     return;
   }
   response.once('close', () => pieces.destroy());

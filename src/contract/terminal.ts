@@ -90,7 +90,7 @@ const OpenedTerminalSchema = closed({
 });
 
 /** A place in a recording. */
-const TerminalMatchSchema = closed({
+export const TerminalMatchSchema = closed({
   session_id: ulidOf('ID of the session'),
   node_id: NodeId,
   node_name: AgentName,

@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { gunzipSync } from 'node:zlib';
 
 export interface Answer {
   readonly status: number;
@@ -43,7 +44,8 @@ export function send(base: string, { method, path, headers, body, hangsUp = fals
     const request = (isTls ? httpsRequest : httpRequest)(options, (response) => {
       const chunks: Buffer[] = [];
       const done = () => {
-        const text = Buffer.concat(chunks).toString();
+        const bytes = Buffer.concat(chunks);
+        const text = (response.headers['content-encoding'] === 'gzip' ? gunzipSync(bytes) : bytes).toString();
         resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: jsonOf(text) });
         if (hangsUp) response.destroy();
       };

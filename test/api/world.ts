@@ -136,7 +136,7 @@ export class World {
     const answer = await send(this.base, {
       method,
       path: query === '' ? filled : `${filled}?${query}`,
-      headers: { ...this.headersOf(call), ...call.headers },
+      headers: { 'accept-encoding': 'gzip', ...this.headersOf(call), ...call.headers },
       body: call.body === undefined ? null : JSON.stringify(call.body),
       ...(call.hangsUp ? { hangsUp: true } : {}),
     });
