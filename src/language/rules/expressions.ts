@@ -63,6 +63,7 @@ function checkTemplate({ node, path }: Outline['templates'][number], scope: Scop
 function visit(node: Located, visiting: Visiting): void {
   if (node.type === 'scalar') {
     checkText(node, visiting);
+    warnOfBraces(node, visiting);
     return;
   }
   for (const [name, child] of childrenOf(node)) {
@@ -103,6 +104,20 @@ function checkText(node: LocatedScalar, { path, schema, scope, ...checking }: Vi
     if (checking.reported.has(key)) continue;
     checking.reported.add(key);
     checking.mistakes.error('expression_syntax', message, path, { start, end });
+  }
+}
+
+/** Warns of an insertion of a template, such as `{{ inputs.port }}`, in a text that only fills in expressions. */
+function warnOfBraces(node: LocatedScalar, { path, scope, mistakes, text, reported }: Visiting): void {
+  if (typeof node.value !== 'string' || reported.has(`${path}\0{{`)) return;
+  for (const [braces, name = ''] of node.value.matchAll(/(?<![${])\{\{-?\s*inputs\.([\w-]+)[^{}]*\}\}/g)) {
+    if (scope?.inputs.has(name) !== true) continue;
+    const at = text.slice(node.start, node.end).indexOf(braces);
+    const place = at < 0 ? node : { start: node.start + at, end: node.start + at + braces.length };
+    const message = `${braces} stays as it is written here: write $${braces}, or use a template with "engine: liquid"`;
+    reported.add(`${path}\0{{`);
+    mistakes.warning('expression_ignored', message, path, place);
+    return;
   }
 }
 
