@@ -30,7 +30,7 @@ export default defineConfig({
   test: {
     exclude: ['test/long/**', 'test/bench/**', ...MINUTES_ON_HOSTS, 'node_modules/**'],
     globalSetup: ['./test/support/built.ts'],
-    setupFiles: ['./test/support/listed-suites.ts'],
+    setupFiles: ['./test/support/listed-suites.ts', './test/support/cpu-time.ts'],
     // Limits end what hangs; none of them decides about a test that works.
     testTimeout: 240_000 * patience,
     hookTimeout: 240_000 * patience,

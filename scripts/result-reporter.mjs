@@ -1,6 +1,6 @@
 /**
  * A reporter of vitest that writes each result to a file as soon as it is known, so that a run that is cut off still counts:
- * one JSON object a line, `{file, event: 'queued' | 'started' | 'ended', seconds?, error?}` or `{file, test, state}`.
+ * one JSON object a line, `{file, event: 'queued' | 'started' | 'ended', seconds?, cpu?, error?}` or `{file, test, state}`.
  * The path is in ORCH_TEST_RESULTS. `scripts/test-summary.mjs` reads the file.
  */
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -41,7 +41,7 @@ export default class ResultReporter {
     const error = module.state() === 'failed' ? module.errors()[0]?.message : undefined;
     const { setupDuration, collectDuration, duration } = module.diagnostic();
     const seconds = (setupDuration + collectDuration + duration) / 1000;
-    this.write({ file: fileOf(module), event: 'ended', seconds, error });
+    this.write({ file: fileOf(module), event: 'ended', seconds, cpu: module.meta().cpuSeconds, error });
   }
 
   write(line) {

@@ -8,9 +8,9 @@ import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Returns the counts, the seconds that each suite took its workers (most first), and the files that were queued or started but did
- * not end. A file that failed outside its tests counts
- * as one failure, and so does a runner that failed without naming one.
+ * Returns the counts, the seconds that each suite took its workers and the processors (most first), and the files that were queued
+ * or started but did not end. A file that failed outside its tests counts as one failure, and so does a runner that failed without
+ * naming one.
  * @param {string} results path of the results, which may be missing or end in the middle of a line
  * @param {number} runnerStatus exit status of the runner
  */
@@ -18,9 +18,12 @@ export function summarise(results, runnerStatus) {
   const count = { passed: 0, failed: 0, skipped: 0 };
   const files = new Map();
   const seconds = new Map();
-  for (const { file, event, error, state, seconds: took = 0 } of read(results)) {
+  for (const { file, event, error, state, seconds: took = 0, cpu = 0 } of read(results)) {
     if (event !== undefined) files.set(file, event);
-    if (event === 'ended') seconds.set(suiteOf(file), (seconds.get(suiteOf(file)) ?? 0) + took);
+    if (event === 'ended') {
+      const before = seconds.get(suiteOf(file)) ?? { took: 0, cpu: 0 };
+      seconds.set(suiteOf(file), { took: before.took + took, cpu: before.cpu + cpu });
+    }
     if (event === 'ended' && error !== undefined) count.failed += 1;
     if (state === 'passed' || state === 'failed') count[state] += 1;
     else if (state === 'skipped') count.skipped += 1;
@@ -28,13 +31,15 @@ export function summarise(results, runnerStatus) {
   if (count.failed === 0 && runnerStatus !== 0) count.failed = 1;
   return {
     ...count,
-    seconds: [...seconds].sort(([, a], [, b]) => b - a),
+    seconds: [...seconds].sort(([, a], [, b]) => b.took - a.took),
     unfinished: [...files].filter(([, event]) => event !== 'ended').map(([file]) => file),
   };
 }
 
 /** The directory below `test/` that a file is in, or the file itself, with its store. */
 const suiteOf = (file) => file.replace(/^(test\/[^/ ]+)\S*/, '$1');
+
+const inSeconds = (seconds) => `${seconds.toFixed(0).padStart(5)} s`;
 
 function read(results) {
   let text = '';
@@ -54,9 +59,10 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [results = '', runnerStatus = '1', failedChecks = '0'] = process.argv.slice(2);
   const { passed, failed, skipped, seconds, unfinished } = summarise(results, Number(runnerStatus));
   const slow = seconds
-    .filter(([, took]) => took >= 10)
-    .map(([suite, took]) => `  ${took.toFixed(0).padStart(5)} s  ${suite}`);
-  if (slow.length > 0) console.log(`time of the workers, of all that took ten seconds:\n${slow.join('\n')}`);
+    .filter(([, { took }]) => took >= 10)
+    .map(([suite, { took, cpu }]) => `  ${inSeconds(took)} ${inSeconds(cpu)}  ${suite}`);
+  const heading = 'time of the workers, and of the processors, of all that took ten seconds';
+  if (slow.length > 0) console.log(`${heading}:\n${slow.join('\n')}`);
   const failures = failed + Number(failedChecks);
   if (unfinished.length > 0) {
     console.log(`${unfinished.length} test files did not end:\n${unfinished.map((file) => `  ${file}`).join('\n')}`);

@@ -1,6 +1,4 @@
-/** Serialises work per agent, and splits long computations into slices of the event loop. */
-import { setImmediate } from 'node:timers/promises';
-import type { Steps } from '../../src/kernel/steps.js';
+/** Order of work: one after another for each agent, or a number of pieces at the same time. */
 
 /** One queue per agent: work on the same agent runs sequentially, and agents do not wait for each other. */
 export class Lanes {
@@ -57,18 +55,4 @@ export async function inWorkers<T>(
     for (const item of left) await work(item);
   };
   await Promise.all(Array.from({ length: Math.min(count, items.length) }, workRest));
-}
-
-/** Maximum time between two turns of the event loop, in milliseconds, if no single step takes longer. */
-const SLICE_MS = 4;
-
-/** Runs the steps to their end and yields to the event loop after each slice. Must not be called within a transaction. */
-export async function inSlices<T>(steps: Steps<T>): Promise<T> {
-  for (let began = performance.now(); ; ) {
-    const step = steps.next();
-    if (step.done) return step.value;
-    if (performance.now() - began < SLICE_MS) continue;
-    await setImmediate();
-    began = performance.now();
-  }
 }

@@ -1,6 +1,7 @@
 /** Long work leaves room for other work. */
 import { describe, expect, it } from 'vitest';
-import { inSlices, Places } from '../../daemon/engine/lanes.js';
+import { Places } from '../../daemon/engine/lanes.js';
+import { inSlices } from '../../daemon/engine/slices.js';
 import { listAppliedResources, putAppliedResources } from '../../daemon/engine/state/applied-resource-store.js';
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { finish, mapped, type Steps } from '../../src/kernel/steps.js';
@@ -35,6 +36,31 @@ describe('work in slices', () => {
     const letters = ['a', 'b', 'c'];
     expect(finish(mapped(letters, (letter, index) => `${letter}${index}`))).toEqual(['a0', 'b1', 'c2']);
     expect(await inSlices(mapped(letters, (letter) => letter.toUpperCase()))).toEqual(['A', 'B', 'C']);
+  });
+
+  it('shares the time of a turn with all that is computed at the same time', async () => {
+    let steps = 0;
+    let most = 0;
+    const counted = function* (): Steps<number> {
+      for (const step of slowSteps(6)) {
+        steps += 1;
+        yield step;
+      }
+      return 6;
+    };
+    const turn = () => {
+      most = Math.max(most, steps);
+      steps = 0;
+      if (!isOver) setImmediate(turn);
+    };
+    let isOver = false;
+    setImmediate(turn);
+    const work = Array.from({ length: 20 }, () => inSlices(counted()));
+    expect(await Promise.all(work)).toEqual(Array(20).fill(6));
+    isOver = true;
+    // Each step takes a millisecond, and a turn has two.
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(4);
   });
 
   it('throws what a step throws', async () => {

@@ -327,8 +327,10 @@ export class Bench {
         else if (agent.diligent && agent.connected && agent.work()) moved = true;
         if (await this.deliver(agent)) moved = true;
       }
-      // Whatever the engine does between two messages takes some rounds of the event loop.
       idle = moved ? 0 : idle + 1;
+      // Whatever the engine does between two messages takes some turns of the event loop. After a pause of the machine a timer
+      // alone would be only one.
+      for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
   }

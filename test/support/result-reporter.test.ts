@@ -75,18 +75,18 @@ it('counts what had run when the runner was ended, and names the files that did 
 it('adds up the time of each suite, the slowest first', () => {
   const directory = mkdtempSync(join(tmpdir(), 'orch-results-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  const ended = (file: string, seconds: number) => JSON.stringify({ file, event: 'ended', seconds });
+  const ended = (file: string, seconds: number, cpu?: number) => JSON.stringify({ file, event: 'ended', seconds, cpu });
   const lines = [
-    ended('test/api/a.test.ts (on SQLite)', 6),
-    ended('test/api/inner/b.test.ts (on SQLite)', 5.4),
+    ended('test/api/a.test.ts (on SQLite)', 6, 1),
+    ended('test/api/inner/b.test.ts (on SQLite)', 5.4, 3),
     ended('test/api/a.test.ts (on PostgreSQL)', 9.9),
     ended('test/slow.test.ts (on SQLite)', 100),
     JSON.stringify({ file: 'test/slow.test.ts (on SQLite)', test: 'x', state: 'passed' }),
   ];
   writeFileSync(join(directory, 'results'), `${lines.join('\n')}\n`);
   expect(summary(join(directory, 'results')).text).toBe(
-    'time of the workers, of all that took ten seconds:\n' +
-      '    100 s  test/slow.test.ts (on SQLite)\n     11 s  test/api (on SQLite)\n1 passed, 0 failed, 0 skipped\n',
+    'time of the workers, and of the processors, of all that took ten seconds:\n' +
+      '    100 s     0 s  test/slow.test.ts (on SQLite)\n     11 s     4 s  test/api (on SQLite)\n1 passed, 0 failed, 0 skipped\n',
   );
 });
 

@@ -33,7 +33,7 @@ import type { Tags } from '../../fleet/tag-store.js';
 import type { AgentInputs } from '../agent-inputs.js';
 import type { AgentSecrets, ResolvedSecrets } from '../agent-secrets.js';
 import type { CurrentAssignment, CurrentAssignments } from '../assignments/assignment-store.js';
-import { inSlices, type Lanes } from '../lanes.js';
+import type { Lanes } from '../lanes.js';
 import {
   type CurrentModule,
   type CurrentModules,
@@ -43,6 +43,7 @@ import {
 import type { AgentWithInputs } from '../runs/agent-gate.js';
 import type { AgentSessions } from '../runs/agent-sessions.js';
 import { type EncodedContent, encodeContent, type RunContents, type StoredContent } from '../runs/run-contents.js';
+import { inSlices } from '../slices.js';
 import {
   type AppliedResourceRow,
   listAppliedResources,

@@ -15,10 +15,11 @@ import type { DesiredSets } from '../applies/desired-set.js';
 import { type CurrentAssignment, type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
 import { standingDrift } from '../drift/drift-excuses.js';
 import { latestDriftState } from '../drift/drift-store.js';
-import { inSlices, type Lanes } from '../lanes.js';
+import type { Lanes } from '../lanes.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { findOperation } from '../operations/operation-store.js';
 import type { RunContents, StoredContent } from '../runs/run-contents.js';
+import { inSlices } from '../slices.js';
 import {
   type AppliedResourceRow,
   comparableResource,

@@ -11,11 +11,12 @@ import { type Party, SYSTEM } from '../../core/domain-event.js';
 import { agentParty } from '../../fleet/agent-store.js';
 import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from '../agent-secrets.js';
 import { selectedNodeIds } from '../assignments/assignment-store.js';
-import { inSlices, type Lanes } from '../lanes.js';
+import type { Lanes } from '../lanes.js';
 import { type AgentGate, agentLabel, approvedAgent, type KnownAgent, knownAgent } from '../runs/agent-gate.js';
 import type { Leases } from '../runs/leases.js';
 import { Observation, type Observations, underLease } from '../runs/observations.js';
 import type { DecodedContent, RunContents } from '../runs/run-contents.js';
+import { inSlices } from '../slices.js';
 import { appliedResource, listAppliedResources } from '../state/applied-resource-store.js';
 import {
   type AppliedSecrets,

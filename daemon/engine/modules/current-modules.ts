@@ -12,7 +12,7 @@ import type { ModuleDefinition } from '../../../src/language/schema.js';
 import { secretsOfTexts } from '../../../src/language/templates/module-templates.js';
 import { secretsInValue } from '../../../src/language/values.js';
 import type { Queryable } from '../../database/schema.js';
-import { inSlices } from '../lanes.js';
+import { inSlices } from '../slices.js';
 import type { ModuleFiles } from './module-files.js';
 import { findModuleHeads, findModuleRevision, findModuleText, type ModuleHead } from './module-store.js';
 import type { ModuleText, Source } from './source-store.js';

@@ -24,7 +24,7 @@ import type { Queryable } from '../../database/schema.js';
 import type { HandlersFor } from '../../http/handler.js';
 import { listAssignments } from '../assignments/assignment-store.js';
 import { assignmentsOfModule } from '../assignments/assignments.js';
-import { inSlices } from '../lanes.js';
+import { inSlices } from '../slices.js';
 import { listValueSets } from '../values/value-store.js';
 import { moduleNotFound } from './current-modules.js';
 import type { Followers } from './followers.js';

@@ -9,8 +9,8 @@ import { keyParts, keyText, resourceKey } from '../../../src/resources/resource-
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, Queryable } from '../../database/schema.js';
 import { noteAppliedState } from '../../fleet/agent-store.js';
-import { inSlices } from '../lanes.js';
 import type { LiveOperation } from '../operations/live-operations.js';
+import { inSlices } from '../slices.js';
 import {
   type AppliedResourceKey,
   type AppliedResourceRow,

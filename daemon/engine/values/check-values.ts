@@ -4,9 +4,9 @@ import { checkSet, type SetProblem } from '../../../src/language/inputs/check-se
 import { modulesSetBy, type ValueSet } from '../../../src/language/inputs/value-set.js';
 import { getMeta } from '../../database/meta.js';
 import type { Queryable } from '../../database/schema.js';
-import { inSlices } from '../lanes.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { MODULES_REVISION } from '../modules/module-store.js';
+import { inSlices } from '../slices.js';
 
 /** Returns the mistakes of values: unknown modules as warnings, unknown inputs and wrong values as errors. */
 export async function checkValues(

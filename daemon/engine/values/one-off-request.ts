@@ -17,11 +17,11 @@ import { modulesSetBy } from '../../../src/language/inputs/value-set.js';
 import type { Core } from '../../core/core.js';
 import { getMeta } from '../../database/meta.js';
 import type { DesiredSet } from '../applies/desired-set.js';
-import { inSlices } from '../lanes.js';
 import type { CurrentModules, SentModule } from '../modules/current-modules.js';
 import { listModules, MODULES_REVISION } from '../modules/module-store.js';
 import type { TextParser } from '../modules/text-parser.js';
 import { agentLabel, type KnownAgent } from '../runs/agent-gate.js';
+import { inSlices } from '../slices.js';
 import { invalidValues } from './check-values.js';
 import { type GivenOneOff, givenOneOff } from './one-off-store.js';
 

@@ -12,13 +12,13 @@ import { listAgents } from '../../fleet/agent-store.js';
 import { tagsByAgent } from '../../fleet/tag-store.js';
 import { factsOf } from '../applies/desired-set.js';
 import { type CurrentAssignments, labelsOf } from '../assignments/assignment-store.js';
-import { inSlices } from '../lanes.js';
 import type { CurrentModule, CurrentModules } from '../modules/current-modules.js';
 import { agentsWithValues } from '../modules/followers.js';
 import { MODULES_REVISION } from '../modules/module-store.js';
 import { triedTexts } from '../modules/source-store.js';
 import { listStateOperations } from '../operations/operation-store.js';
 import type { RunContents } from '../runs/run-contents.js';
+import { inSlices } from '../slices.js';
 
 interface ReachOptions {
   readonly assignments: CurrentAssignments;
