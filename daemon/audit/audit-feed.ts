@@ -3,13 +3,14 @@
  * So no event is missed or repeated between old and new ones, and a slow reader needs no buffer.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import type { AuditEvent } from '../../src/contract/audit.js';
+import type { AuditEvent, AuditGap } from '../../src/contract/audit.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Service } from '../../src/kernel/service.js';
 import { resolveOperatorId } from '../auth/operator-store.js';
 import {
   findAuditCut,
   findAuditRow,
+  firstAuditSeq,
   firstAuditSeqAfterId,
   firstAuditSeqFrom,
   lastAuditSeq,
@@ -39,6 +40,8 @@ interface FeedPage {
   readonly events: readonly AuditEvent[];
   /** ID of the last event examined, even if the filter excludes it: the cursor to resume from; null without an event. */
   readonly place: string | null;
+  /** Deleted events before those of the page that the reader has not got; null without any. */
+  readonly gap: AuditGap | null;
 }
 
 /** Events examined per read. */
@@ -96,13 +99,16 @@ export class AuditFeed implements Service {
     this.signals.add(wakeup);
     try {
       let place = await this.placeOf(options);
-      yield { events: [], place: await this.idAt(place) };
+      let placeId = await this.idAt(place);
+      yield { events: [], place: placeId, gap: await this.gapBehind(options.behind, place) };
+      placeId ??= options.behind;
       while (!signal.aborted) {
         if (this.stopped) throw stopping();
         operatorId = await this.operatorMeant(operatorId);
-        const { events, to, isEnd } = await this.read({ ...others, operator: operatorId }, place);
+        const { events, to, isEnd, gap } = await this.read({ ...others, operator: operatorId }, place, placeId);
+        if (to !== place) placeId = await this.idAt(to);
         place = to;
-        if (isEnd || events.length > 0) yield { events, place: await this.idAt(place) };
+        if (isEnd || events.length > 0 || gap !== null) yield { events, place: placeId, gap };
         await (isEnd ? this.more(wakeup) : setImmediate());
       }
     } finally {
@@ -124,13 +130,36 @@ export class AuditFeed implements Service {
     return after === null ? end : ((await firstAuditSeqFrom(db, after)) ?? end + 1) - 1;
   }
 
-  private async read(filter: FollowOptions['filter'], after: number) {
+  /** Returns the gap between the event `behind` and the first one that is kept, if `behind` was deleted and perhaps more. */
+  private async gapBehind(behind: string | null, place: number): Promise<AuditGap | null> {
+    const { db } = this.options;
+    const first = await firstAuditSeq(db);
+    const isBefore = behind !== null && first !== null && place === first - 1 && (await findAuditCut(db)) !== null;
+    const next = isBefore ? await this.idAt(first) : null;
+    if (behind === null || next === null) return null;
+    const detail =
+      `the audit log no longer has the event ${behind} to go on after, nor any before ${next}: ` +
+      'the events between them are missing, if there were any';
+    return { after: behind, next, deleted: null, detail };
+  }
+
+  /**
+   * Returns the events after a place. Events that were deleted before they were read are a gap.
+   * @param afterId ID of the event at `after`; null when it is unknown
+   */
+  private async read(filter: FollowOptions['filter'], after: number, afterId: string | null) {
     const { db } = this.options;
     const end = (await lastAuditSeq(db)) ?? 0;
     const to = Math.max(after, Math.min(end, after + WINDOW));
-    if (to === after) return { events: [], to, isEnd: true };
+    if (to === after) return { events: [], to, isEnd: true, gap: null };
     const rows = await listAuditWindow(db, await windowQueryOf(db, filter), { after, to });
-    return { events: rows.map(auditEventOf), to, isEnd: to >= end };
+    // Looked at afterwards, because events may have been deleted before the window was read.
+    const first = (await firstAuditSeq(db)) ?? after + 1;
+    const next = first > after + 1 ? await this.idAt(first) : null;
+    if (next === null) return { events: rows.map(auditEventOf), to, isEnd: to >= end, gap: null };
+    const events = rows.filter(({ seq }) => seq >= first).map(auditEventOf);
+    const gap = deletedBetween(after, first, { afterId, next });
+    return { events, to: Math.max(to, first - 1), isEnd: to >= end, gap };
   }
 
   private async idAt(seq: number): Promise<string | null> {
@@ -145,6 +174,18 @@ export class AuditFeed implements Service {
   private wakeAll(): void {
     for (const signal of this.signals) signal.set();
   }
+}
+
+function deletedBetween(
+  after: number,
+  first: number,
+  { afterId, next }: { readonly afterId: string | null; readonly next: string },
+): AuditGap {
+  const deleted = first - 1 - after;
+  const events = deleted === 1 ? '1 event' : `${deleted} events`;
+  const place = afterId === null ? '' : ` after ${afterId}`;
+  const detail = `${events}${place} ${deleted === 1 ? 'was' : 'were'} deleted from the audit log before ${deleted === 1 ? 'it' : 'they'} could be sent`;
+  return { after: afterId, next, deleted, detail };
 }
 
 const stopping = (): Fault =>

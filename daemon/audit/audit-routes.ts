@@ -78,6 +78,7 @@ const streamEvents =
     for await (const page of feed.follow({ filter, after, behind, signal, reader })) {
       if (!isOpen) await events.open(page.place);
       isOpen = true;
+      if (page.gap !== null) await events.gap(page.gap);
       for (const event of page.events) {
         if (signal.aborted) break;
         await events.send(event.id, event);

@@ -4,7 +4,16 @@
  */
 import type { Readable } from 'node:stream';
 import type { Operator } from '../../src/contract/operators.js';
-import type { AnswerOf, BodyOf, EventOf, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../../src/contract/route.js';
+import type {
+  AnswerOf,
+  BodyOf,
+  EventOf,
+  GapOf,
+  ParamsOf,
+  QueryOf,
+  RouteSpec,
+  StreamOf,
+} from '../../src/contract/route.js';
 import type { RequestContext } from '../core/domain-event.js';
 import type { StaticText } from './compression.js';
 
@@ -36,7 +45,7 @@ export interface Call<R extends RouteSpec> {
    */
   readonly stream: ((line: StreamOf<R>) => Promise<void>) | null;
   /** Event stream of routes with `events`; null for a HEAD request, which only checks access. */
-  readonly events: Events<EventOf<R>> | null;
+  readonly events: Events<EventOf<R>, GapOf<R>> | null;
 }
 
 /**
@@ -44,12 +53,14 @@ export interface Call<R extends RouteSpec> {
  * never reject. A client that stalls is disconnected. The handler ends the stream by returning, and its answer is
  * dropped. A Fault thrown after `open` becomes the event `error`.
  */
-export interface Events<T> {
+export interface Events<T, G = never> {
   /** `Last-Event-ID` of the request, as sent. */
   readonly lastId: string | null;
   /** Answers with 200 and sends the ID at which the stream starts. Before this call the handler may still refuse. */
   open(place: string | null): Promise<void>;
   send(id: string, data: T): Promise<void>;
+  /** Tells the client of events that it does not get. The ID of the stream stays. */
+  gap(data: G): Promise<void>;
   /** Sends a heartbeat with the stream's current ID. Call it every few seconds when there is nothing to send. */
   beat(place: string | null): Promise<void>;
 }

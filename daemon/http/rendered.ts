@@ -1,5 +1,6 @@
 /** An answer in its wire form, and the conversion of handlers' answers and faults into it. */
 import { finished, Readable } from 'node:stream';
+import type { TSchema } from 'typebox';
 import { API_BASE } from '../../src/contract/contract.js';
 import { FAULTS } from '../../src/contract/faults.js';
 import { isLocated, type RouteSpec } from '../../src/contract/route.js';
@@ -77,9 +78,8 @@ const jsonOf = (body: unknown): string =>
 
 const textOf = (body: unknown): string => (body instanceof StaticText ? body.text : String(body));
 
-/** Creates a check that throws an Error when a line or an event of a stream breaks the contract. */
-export function pieceChecker(route: RouteSpec): (piece: unknown) => void {
-  const schema = route.stream ?? route.events;
+/** Creates a check that throws an Error when a line or an event of a stream does not match its schema. */
+export function pieceChecker(route: RouteSpec, schema: TSchema | undefined): (piece: unknown) => void {
   const check = schema && validator(schema);
   return (piece) => {
     const [problem] = check?.problems(JSON.parse(JSON.stringify(piece))) ?? [];

@@ -24,7 +24,7 @@ class AnyCall implements Input {
   readonly operator: Operator | null;
   readonly token: string | null;
   readonly stream: ((line: unknown) => Promise<void>) | null;
-  readonly events: Events<unknown> | null;
+  readonly events: Events<unknown, unknown> | null;
   private readonly exchange: Exchange;
 
   constructor(
@@ -79,19 +79,24 @@ export interface RunOptions extends Pick<Core, 'logger'> {
 /** Creates the function that runs the handler of a route. It never rejects. */
 export function runner(route: RouteSpec, handler: AnyHandler, { logger, validateAnswers }: RunOptions) {
   const render = answerRenderer(route, validateAnswers);
-  const checkPiece = validateAnswers ? pieceChecker(route) : () => {};
+  const checkPiece = validateAnswers ? pieceChecker(route, route.stream ?? route.events) : () => {};
+  const checkGap = validateAnswers ? pieceChecker(route, route.gaps) : () => {};
   // `cancelled` is always allowed, because its answer goes to a disconnected client.
   const declared = new Set([...route.faults, ...generalFaults(route), 'cancelled']);
   const write = (stream: LineStream) => (line: unknown) => {
     checkPiece(line);
     return stream.write(line);
   };
-  const eventsOf = ({ stream, lastId }: EventTarget): Events<unknown> => ({
+  const eventsOf = ({ stream, lastId }: EventTarget): Events<unknown, unknown> => ({
     lastId,
     open: (place) => stream.open(place),
     send: (id, data) => {
       checkPiece(data);
       return stream.send(id, data);
+    },
+    gap: (data) => {
+      checkGap(data);
+      return stream.gap(data);
     },
     beat: (place) => stream.beat(place),
   });

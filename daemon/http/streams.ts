@@ -44,6 +44,11 @@ export class EventStream {
     await this.write(`id: ${id}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
+  /** Sends an event of the type `gap`, without an ID, so that a client that is cut off now is told again. */
+  async gap(data: unknown): Promise<void> {
+    await this.write(`event: gap\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
   /** Sends a heartbeat when nothing was sent for the heartbeat interval. */
   async beat(place: string | null): Promise<void> {
     if (performance.now() - this.lastSent < this.limits.heartbeatMs) return;

@@ -99,11 +99,14 @@ class Changes {
 
   private async follow(api: ApiClient, category: string | null): Promise<void> {
     const { signal } = this;
+    const change = () => {
+      this.isChanged = true;
+      this.wake?.();
+    };
     try {
-      for await (const _event of followEvents(api, 'streamEvents', { query: { category }, signal })) {
-        this.isChanged = true;
-        this.wake?.();
-      }
+      // What a missing event was about is unknown, so the list is read again.
+      const following = followEvents(api, 'streamEvents', { query: { category }, signal }, { onGap: change });
+      for await (const _event of following) change();
     } catch {
       this.pause = WITHOUT_EVENTS;
       this.wake?.();

@@ -1,7 +1,17 @@
 /** The typed client of the API. All types derive from the contract. */
 import type { Agent } from 'node:http';
 import type { Contract, RouteId } from '../contract/contract.js';
-import type { AnswerOf, BodyOf, EventOf, Method, ParamsOf, QueryOf, RouteSpec, StreamOf } from '../contract/route.js';
+import type {
+  AnswerOf,
+  BodyOf,
+  EventOf,
+  GapOf,
+  Method,
+  ParamsOf,
+  QueryOf,
+  RouteSpec,
+  StreamOf,
+} from '../contract/route.js';
 
 export interface RawRequest extends RequestOptions {
   /** Text is sent unchanged, other values as JSON; undefined means no body. */
@@ -115,6 +125,8 @@ export interface ReceivedEvent<I extends EventRouteId> {
   readonly id: string;
   /** Null for an event that only advances `id`. */
   readonly data: EventOf<Contract[I]> | null;
+  /** Events that are missing before the next one; null for any other event. */
+  readonly gap: GapOf<Contract[I]> | null;
 }
 
 /** `lastEventId` resumes after that event; null or absent begins at the query's position. */

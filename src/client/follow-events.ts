@@ -1,15 +1,17 @@
 /** Follows a stream of events across broken connections, restarts of the orchestrator and ended sessions. */
 import { setTimeout } from 'node:timers/promises';
 import type { Contract } from '../contract/contract.js';
-import type { EventOf } from '../contract/route.js';
+import type { EventOf, GapOf } from '../contract/route.js';
 import { type FaultCode, isFault } from '../kernel/fault.js';
 import type { ApiClient, EventArguments, EventRouteId, ReceivedEvent } from './api-client.js';
 import { retryAfterMs } from './http-messages.js';
 
-interface FollowEvents {
+interface FollowEvents<I extends EventRouteId> {
   /** Called once when the stream is lost, with the reason, and once when it resumes. */
   onLost?(error: unknown): void;
   onResumed?(): void;
+  /** Called when events are missing before the next one, because the orchestrator no longer has them. */
+  onGap?(gap: GapOf<Contract[I]>): void;
 }
 
 /** Faults that may pass. */
@@ -24,7 +26,7 @@ const LONGEST_PAUSE_MS = 30_000;
 export async function* followEvents<I extends EventRouteId>(
   api: ApiClient,
   id: I,
-  ...[input, follow = {}]: [...EventArguments<I>, FollowEvents?]
+  ...[input, follow = {}]: [...EventArguments<I>, FollowEvents<I>?]
 ): AsyncGenerator<EventOf<Contract[I]>> {
   let lastEventId = input.lastEventId ?? null;
   let events: AsyncIterable<ReceivedEvent<I>> | null = await api.events(id, input);
@@ -37,8 +39,9 @@ export async function* followEvents<I extends EventRouteId>(
       if (isLost) follow.onResumed?.();
       isLost = false;
       failures = 0;
-      for await (const { id: place, data } of events) {
-        lastEventId = place;
+      for await (const { id: place, data, gap } of events) {
+        if (place !== '') lastEventId = place;
+        if (gap !== null) follow.onGap?.(gap);
         if (data !== null) yield data;
       }
     } catch (error) {

@@ -22,7 +22,7 @@ const MAX_SILENCE_MS = 60_000;
 export async function openEvents(
   connect: (ending: AbortSignal) => Promise<TransportAnswer>,
   { url, signal }: OpenEventsOptions,
-): Promise<AsyncIterable<{ readonly id: string; readonly data: unknown }>> {
+): Promise<AsyncIterable<{ readonly id: string; readonly data: unknown; readonly gap: unknown }>> {
   const ending = new AbortController();
   const end = () => ending.abort(signal?.reason);
   signal?.addEventListener('abort', end, { once: true });
@@ -40,7 +40,11 @@ export async function openEvents(
   async function* read({ body }: TransportAnswer) {
     const chunks = whileAlive(body, { maxSilenceMs: MAX_SILENCE_MS, onSilence: () => ending.abort(silent(url)) });
     try {
-      for await (const event of readServerSentEvents(chunks)) yield { id: event.id, data: dataOf(event, url) };
+      for await (const event of readServerSentEvents(chunks)) {
+        const value = dataOf(event, url);
+        const isGap = event.type === 'gap';
+        yield { id: event.id, data: isGap ? null : value, gap: isGap ? value : null };
+      }
     } finally {
       signal?.removeEventListener('abort', end);
     }

@@ -30,6 +30,16 @@ export const AuditEventSchema = closed({
 });
 export type AuditEvent = Type.Static<typeof AuditEventSchema>;
 
+export const AuditGapSchema = closed({
+  after: nullable(ulidOf('ID of the last event before the gap; null without one')),
+  next: ulidOf('ID of the first event after the gap, whatever the filter'),
+  deleted: nullable(
+    Type.Integer({ minimum: 1, description: 'Number of missing events, whatever the filter; null when unknown' }),
+  ),
+  detail: Type.String({ description: 'The gap as a sentence for people' }),
+});
+export type AuditGap = Type.Static<typeof AuditGapSchema>;
+
 export const AUDIT_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 
 /** Maximum retention of events in days. */
@@ -184,11 +194,13 @@ export const auditRoutes = {
         description:
           'Server-sent events; the ID of each is that of the audit event. Last-Event-ID goes on behind it; without it and ' +
           '`after` the stream begins with what is written from now on. Comments tell that the connection lives. An event of ' +
-          'the type `error` holds the problem document that ends the stream.',
+          'the type `gap` tells that events after the last one that the client has got were deleted before they were sent: it ' +
+          'has to read anew what it keeps. An event of the type `error` holds the problem document that ends the stream.',
       }),
     },
     mediaType: 'text/event-stream',
     events: AuditEventSchema,
+    gaps: AuditGapSchema,
     faults: ['invalid_filter', 'invalid_cursor', 'rate_limited'],
   }),
 } as const;

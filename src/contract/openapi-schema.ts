@@ -11,7 +11,7 @@ import {
 } from '../resources/result.js';
 import { AgentSchema } from './agents.js';
 import { AssignmentDetailSchema, AssignmentSchema } from './assignments.js';
-import { AuditEventSchema, AuditVerificationSchema } from './audit.js';
+import { AuditEventSchema, AuditGapSchema, AuditVerificationSchema } from './audit.js';
 import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
 import { DriftAcceptSchema, DriftSnoozeSchema } from './drift-excuses.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
@@ -128,6 +128,7 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Assignment: AssignmentSchema,
   AssignmentDetail: AssignmentDetailSchema,
   AuditEvent: AuditEventSchema,
+  AuditGap: AuditGapSchema,
   AuditVerification: AuditVerificationSchema,
   Channel: ChannelSchema,
   ChannelTest: ChannelTestSchema,

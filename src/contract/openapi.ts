@@ -250,7 +250,10 @@ function answersOf(route: RouteSpec, write: WriteSchema, example: Example | unde
     const headers = headersOfAnswer(route, Number(status));
     if (schema === null) return [status, { description, headers }];
     // OpenAPI 3.1 has no keyword for it; in 3.2 it is `itemSchema`.
-    const item: JsonObject = route.events ? { 'x-event-data': write(route.events) } : {};
+    const item: JsonObject = {
+      ...(route.events ? { 'x-event-data': write(route.events) } : {}),
+      ...(route.gaps ? { 'x-event-gap': write(route.gaps) } : {}),
+    };
     const shown = String(example?.status) === status ? optionalExample(example?.answer) : {};
     const content = { [route.mediaType ?? 'application/json']: { schema: write(schema), ...item, ...shown } };
     return [status, { description, headers, content: status === '200' ? { ...content, ...lines } : content }];

@@ -71,6 +71,8 @@ export interface RouteSpec {
   readonly stream?: TSchema;
   /** Schema of an event's data. The answer is an endless `text/event-stream`. */
   readonly events?: TSchema;
+  /** Schema of the data of an event of the type `gap`, which tells of events that are missing in the stream. */
+  readonly gaps?: TSchema;
   /** Statuses of faults that differ from the general table. */
   readonly statuses?: Readonly<Partial<Record<FaultCode, number>>>;
   /** Faults in addition to those of every route with this access and shape. */
@@ -108,6 +110,7 @@ export type QueryOf<R extends RouteSpec> = Shape<R['query']>;
 export type BodyOf<R extends RouteSpec> = Shape<R['body']>;
 export type StreamOf<R extends RouteSpec> = Shape<R['stream']>;
 export type EventOf<R extends RouteSpec> = Shape<R['events']>;
+export type GapOf<R extends RouteSpec> = Shape<R['gaps']>;
 /** Union of `{status, body}` of all successful answers. */
 export type AnswerOf<R extends RouteSpec> = {
   [S in keyof R['answers'] & number]: { readonly status: S; readonly body: Shape<R['answers'][S]> };

@@ -85,6 +85,71 @@ describe('the feed of the audit log', () => {
     expect((await reader.until(2))[0]).toBe('four');
   });
 
+  /** Four events of which all but the last can be pruned, and their IDs. */
+  async function prunable() {
+    const s = await scene();
+    await s.tell('one', 'two', 'three');
+    s.clock.advance(1000);
+    await s.tell('four');
+    const { events } = await readAuditPage(s.db, {}, 10);
+    const context = { actor: operatorParty('ada'), requestId: 'r', address: null };
+    const prune = () => s.pruning.prune(s.clock.now(), context, new AbortController().signal);
+    return { ...s, prune, ids: events.map(({ id }) => id).reverse() };
+  }
+
+  it('tells a reader that resumes behind a pruned event, and no other', async () => {
+    const { feed, prune, ids } = await prunable();
+    const firstGap = async (start: Start) => {
+      const { signal } = new AbortController();
+      const pages = feed.follow({ filter: {}, after: null, behind: null, ...start, signal });
+      const { value } = await pages.next();
+      await pages.return(undefined);
+      return value?.gap ?? null;
+    };
+    const [one = '', , three = '', four = ''] = ids;
+    // Older than every event, and nothing was ever pruned.
+    const older = '0'.repeat(26);
+    for (const behind of [older, one, three]) expect(await firstGap({ behind })).toBeNull();
+    await prune();
+    for (const behind of [older, one, three])
+      expect(await firstGap({ behind })).toEqual({
+        after: behind,
+        next: four,
+        deleted: null,
+        detail: `the audit log no longer has the event ${behind} to go on after, nor any before ${four}: the events between them are missing, if there were any`,
+      });
+    for (const start of [{ behind: four }, { behind: '7ZZZZZZZZZZZZZZZZZZZZZZZZZ' }, { after: 0 }, {}])
+      expect(await firstGap(start)).toBeNull();
+  });
+
+  it('tells a reader that was too slow how many events it has missed, and goes on behind them', async () => {
+    const { feed, tell, clock, prune } = await prunable();
+    const controller = new AbortController();
+    const pages = feed.follow({ filter: {}, after: 0, behind: null, signal: controller.signal });
+    onTestFinished(() => controller.abort());
+    const next = async () => (await pages.next()).value ?? { events: [], place: null, gap: null };
+    const summaries = ({ events }: Awaited<ReturnType<typeof next>>) =>
+      events.map(({ summary }: { readonly summary: string }) => summary);
+    await next();
+    const before = await next();
+    expect([summaries(before), before.gap]).toEqual([['one', 'two', 'three', 'four'], null]);
+    await tell('five', 'six');
+    clock.advance(1000);
+    await tell('seven');
+    await prune();
+    const { gap, ...after } = await next();
+    expect(summaries({ ...after, gap })[0]).toBe('seven');
+    expect(gap).toEqual({
+      after: before.place,
+      next: after.events[0]?.id,
+      deleted: 2,
+      detail: `2 events after ${before.place} were deleted from the audit log before they could be sent`,
+    });
+    await tell('eight');
+    const last = await next();
+    expect([summaries(last), last.gap]).toEqual([['eight'], null]);
+  });
+
   it('gives only what matters to a reader', async () => {
     const { follow, emit } = await scene();
     const web = agentParty('web-1');

@@ -116,6 +116,22 @@ describe('orch audit', () => {
     ]);
   });
 
+  it('tail says where events are missing', async () => {
+    const interrupts = new EventEmitter();
+    const [first] = events;
+    const detail = '3 events were deleted from the audit log before they could be sent';
+    api.answer({
+      streamEvents: () => {
+        setTimeout(() => interrupts.emit('SIGINT'), 300);
+        const gap = { after: null, next: first?.id, deleted: 3, detail };
+        return { events: first ? [first] : [], ends: false, gap };
+      },
+    });
+    const { stdout, stderr } = await run(['audit', 'tail', '-o', 'json'], { interrupts });
+    expect(JSON.parse(stdout)).toEqual(first);
+    expect(stderr).toContain(`events are missing here: ${detail}`);
+  });
+
   it('tail shows a line for each event to people', async () => {
     const interrupts = new EventEmitter();
     api.answer({

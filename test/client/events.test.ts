@@ -138,6 +138,20 @@ describe('following events', () => {
     expect(performance.now() - refusedAt).toBeGreaterThan(2_900);
   });
 
+  it('tells of a gap between events, and goes on behind the last one', async () => {
+    const gap = { after: ids(1), next: ids(5), deleted: 3, detail: 'gone' };
+    const { asked, client } = await serve(
+      (response) => void open(response, told(1)).end(),
+      (response) => void open(response, `event: gap\ndata: ${JSON.stringify(gap)}\n\n`).end(),
+      (response) => void open(response, told(5)),
+    );
+    const gaps: unknown[] = [];
+    const onGap = (one: unknown) => gaps.push(one);
+    expect(await take(followEvents(client, 'streamEvents', { query: {} }, { onGap }), 2)).toEqual([{ n: 1 }, { n: 5 }]);
+    expect(gaps).toEqual([gap]);
+    expect(asked).toEqual([undefined, ids(1), ids(1)]);
+  });
+
   it('fails with what the first connection fails with', async () => {
     const { client } = await serve(refuse('shutting_down', 503));
     const first = followEvents(client, 'streamEvents', { query: {} }).next();

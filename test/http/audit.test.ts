@@ -167,6 +167,21 @@ describe('GET /events', () => {
     expect([head.status, head.text]).toEqual([200, '']);
   });
 
+  it('tells a client that resumes behind a deleted event of the gap', async () => {
+    const s = await start();
+    await tell(s, 'one', 'two');
+    const [, one] = (await s.call('GET', '/audit?limit=2', s.tokens.viewer)).json.events;
+    s.clock.advance(1000);
+    await tell(s, 'three');
+    const before = new Date(s.clock.now()).toISOString();
+    await s.call('DELETE', `/audit?before=${before}`, s.tokens.admin);
+    const stream = await s.open('/events', { lastId: one.id });
+    const { value } = await stream.events.next();
+    expect(value).toMatchObject({ type: 'gap', id: '' });
+    expect(JSON.parse(value.data)).toMatchObject({ after: one.id, deleted: null, detail: expect.any(String) });
+    expect((await next(stream, 1))[0]).toBe('three');
+  });
+
   it('takes the filters of the audit log, and a time to begin at', async () => {
     const s = await start();
     const stream = await s.open('/events?after=2000-01-01&operator=alice&category=operator.');

@@ -23,7 +23,7 @@ export type Reply =
   | { readonly body: unknown; readonly status?: number; readonly headers?: Readonly<Record<string, string>> }
   | { readonly problem: FaultCode; readonly detail: string; readonly more?: Readonly<Record<string, unknown>> }
   | { readonly lines: AsyncIterable<unknown> | Iterable<unknown> }
-  | { readonly events: readonly { readonly id: string }[]; readonly ends: boolean };
+  | { readonly events: readonly { readonly id: string }[]; readonly ends: boolean; readonly gap?: object };
 
 export type Answers = Partial<Record<RouteId, Reply | ((request: Request) => Reply | Promise<Reply>)>>;
 
@@ -98,9 +98,13 @@ export async function startFakeApi(initial: Answers = {}): Promise<FakeApi> {
   function sendEvents(
     response: ServerResponse,
     spec: RouteSpec,
-    { events, ends }: Extract<Reply, { readonly events: unknown }>,
+    { events, ends, gap }: Extract<Reply, { readonly events: unknown }>,
   ): void {
     response.writeHead(200, { 'content-type': 'text/event-stream', 'x-request-id': REQUEST_ID });
+    if (gap !== undefined) {
+      check(spec.gaps, gap, `gap of ${spec.id}`);
+      response.write(`event: gap\ndata: ${JSON.stringify(gap)}\n\n`);
+    }
     for (const event of events) {
       check(spec.events, event, `event of ${spec.id}`);
       response.write(`id: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`);

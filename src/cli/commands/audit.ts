@@ -72,7 +72,8 @@ export const tailEvents = defineCommand({
   examples: ['orch audit tail', 'orch audit tail --category agent', 'orch audit tail --after "10m ago" -o json'],
   detail: [
     'Prints events as they happen, until Ctrl-C. With -o json each event is one line. After a lost connection or a restart of',
-    'the orchestrator it reconnects and continues: no event is printed twice, and none is missed.',
+    'the orchestrator it reconnects and continues: no event is printed twice. It says so if events that it has not printed',
+    'were deleted from the log meanwhile.',
   ],
   access: 'viewer',
   options: auditOptions,
@@ -86,6 +87,7 @@ export const tailEvents = defineCommand({
       {
         onLost: (error) => context.note(`The connection was lost, reconnecting: ${messageOf(error)}`),
         onResumed: () => context.note('Connected again.'),
+        onGap: ({ detail }) => context.warn(`events are missing here: ${detail}`),
       },
     );
     return (async function* () {

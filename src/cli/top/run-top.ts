@@ -3,6 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { followEvents } from '../../client/follow-events.js';
+import type { AuditGap } from '../../contract/audit.js';
 import type { RolloutResult } from '../../contract/rollouts.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
@@ -227,7 +228,15 @@ class Top {
     while (!this.signal.aborted) {
       try {
         const told = (error: unknown) => this.tell('events', `no events: ${sentence(error)}`);
-        const options = { onLost: told, onResumed: () => this.tell('events', null) };
+        const options = {
+          onLost: told,
+          onResumed: () => this.tell('events', null),
+          onGap: ({ detail }: AuditGap) => {
+            this.tell('events', `events are missing: ${detail}`);
+            for (const part of FLEET_PARTS) this.stale.add(part);
+            this.isPageStale = true;
+          },
+        };
         for await (const event of followEvents(this.api, 'streamEvents', { query: {}, signal: this.signal }, options)) {
           this.tell('events', null);
           this.take({ kind: 'event', event });
