@@ -4,7 +4,13 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join, posix } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import MiniSearch from 'minisearch';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+// @ts-expect-error It is a script.
+import { find } from '../scripts/docs/site/find.js';
+// @ts-expect-error It is a script.
+import { SEARCH_OPTIONS } from '../scripts/docs/site/search-options.js';
 import { COMMANDS } from '../src/cli/commands/index.js';
 import { CONTRACT } from '../src/contract/contract.js';
 import { MODULE_KINDS } from '../src/resources/catalogue.js';
@@ -18,6 +24,17 @@ const urlOf = (page: string): string => {
   return `${pathToFileURL(join(out, file)).href}${anchor === undefined ? '' : `#${anchor}`}`;
 };
 
+interface Question {
+  readonly ask: string;
+  readonly answers: readonly string[];
+}
+
+const QUESTIONS: readonly Question[] = parse(readFileSync(join(root, 'test/docs-questions.yaml'), 'utf8'));
+const idsOf = (sections: readonly { readonly id: string }[]): readonly string[] => sections.map(({ id }) => id);
+
+/** The index of the search, as a page loads it. */
+let searched: MiniSearch;
+
 /** Text of each page by its path in the site. */
 const pages = new Map<string, string>();
 
@@ -26,6 +43,8 @@ beforeAll(() => {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`the site was not built: ${stderr}`);
+  const script = readFileSync(join(out, 'assets/search-index.js'), 'utf8');
+  searched = MiniSearch.loadJSON(script.slice(script.indexOf('{'), script.lastIndexOf('}') + 1), SEARCH_OPTIONS);
   for (const name of readdirSync(out, { recursive: true, encoding: 'utf8' })) {
     if (name.endsWith('.html')) pages.set(name, readFileSync(join(out, name), 'utf8'));
   }
@@ -82,6 +101,21 @@ describe('the site', () => {
     expect(readFileSync(join(out, 'assets/site.css'), 'utf8')).not.toMatch(/@import|url\(/);
   });
 
+  describe('answers, among the first three, who asks', () => {
+    it.each(QUESTIONS)('$ask', ({ ask, answers }) => {
+      const found = idsOf(find(searched, ask, 3));
+      expect(
+        found.filter((id) => answers.includes(id)),
+        `${ask} leads to ${found.join(' ')}`,
+      ).not.toEqual([]);
+    });
+
+    it('about pages that are there', () => {
+      const known = new Set(idsOf(searched.search(MiniSearch.wildcard)));
+      expect(QUESTIONS.flatMap(({ answers }) => answers).filter((id) => !known.has(id))).toEqual([]);
+    });
+  });
+
   itNeeding(BROWSER)('is searched in a browser from file://, and requests only its own files', async () => {
     const page = await Page.open();
     await page.visit(urlOf('index.html'));
@@ -89,7 +123,7 @@ describe('the site', () => {
     await page.type('metrics_token');
     await page.until(`document.querySelectorAll('#results a').length > 0`);
     const found = await page.evaluate<string>(`document.querySelector('#results a').textContent`);
-    expect(found).toMatch(/Metrics|Configuration/);
+    expect(found).toMatch(/Metrics|Configuration|Monitoring/);
     await page.evaluate(`document.querySelector('#search').value = ''`);
     await page.type('exit statuses');
     await page.until(`document.querySelector('#results a')?.textContent.startsWith('Exit statuses')`);

@@ -1,5 +1,6 @@
 /** The script of every page: search, colours and the navigation of narrow windows. */
 import MiniSearch from 'minisearch';
+import { find } from './find.js';
 import { SEARCH_OPTIONS } from './search-options.js';
 
 const { body, documentElement } = document;
@@ -71,7 +72,7 @@ function startSearch() {
   const show = async () => {
     const text = field.value.trim();
     if (text === '') return close();
-    const found = (await load()).search(text).slice(0, 12);
+    const found = find(await load(), text, 12);
     // The field may have changed while the index was loaded.
     if (field.value.trim() !== text) return;
     selected = -1;
