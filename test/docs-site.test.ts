@@ -134,6 +134,21 @@ describe('the site', () => {
     expect(page.requested.filter((url) => !url.startsWith(pathToFileURL(out).href))).toEqual([]);
   });
 
+  itNeeding(BROWSER)('copies the commands of a session in a terminal, and not what they print', async () => {
+    const page = await Page.open();
+    await page.visit(urlOf('start.html'));
+    const block = `[...document.querySelectorAll('.code')].find((one) => one.textContent.includes('$ orch status'))`;
+    expect(await page.evaluate(`${block}.querySelector('.output').textContent`)).toMatch(/^Orchestrator /);
+    await page.evaluate(`navigator.clipboard.writeText = async (text) => { window.copied = text; }`);
+    await page.evaluate(`${block}.querySelector('.copy').click()`);
+    await page.until(`${block}.querySelector('.copy').textContent === 'Copied'`);
+    expect(await page.evaluate('window.copied')).toBe('orch status');
+    await page.evaluate(`navigator.clipboard.writeText = () => Promise.reject(new Error('not allowed'))`);
+    await page.evaluate(`${block}.querySelector('.copy').click()`);
+    await page.until(`${block}.querySelector('.copy').textContent === 'Press Ctrl+C'`);
+    expect(await page.evaluate('String(getSelection())')).toMatch(/orch status\nOrchestrator /);
+  });
+
   itNeeding(BROWSER)('filters the operations of the API, and opens the one of the address', async () => {
     const page = await Page.open();
     await page.visit(urlOf('api.html#listAgents'));

@@ -138,8 +138,17 @@ const plainText = ({ children }) =>
     .join('');
 
 function highlight(text, language) {
-  return hljs.getLanguage(language) === undefined ? '' : hljs.highlight(text, { language }).value;
+  if (hljs.getLanguage(language) !== undefined) return hljs.highlight(text, { language }).value;
+  return /^\$ /m.test(text) ? session(text) : '';
 }
+
+/** Tells the commands of a terminal, which begin with `$ `, from what they print. */
+const session = (text) =>
+  text.replaceAll(/^(\$ )?(.*)$/gm, (_, prompt, line) =>
+    prompt === undefined
+      ? `<span class="output">${escaped(line)}</span>`
+      : `<span class="prompt">${prompt}</span><span class="command">${escaped(line)}</span>`,
+  );
 
 export const escaped = (text) =>
   text.replaceAll(/[&<>"]/g, (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[one]);

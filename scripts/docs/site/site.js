@@ -1,4 +1,4 @@
-/** The script of every page: search, colours and the navigation of narrow windows. */
+/** The script of every page: search, colours, the navigation of narrow windows and buttons that copy code. */
 import MiniSearch from 'minisearch';
 import { find } from './find.js';
 import { SEARCH_OPTIONS } from './search-options.js';
@@ -9,6 +9,7 @@ const root = body.dataset.root;
 startTheme();
 startMenu();
 startSearch();
+startCopying();
 
 function startTheme() {
   const button = document.querySelector('.theme');
@@ -112,6 +113,41 @@ function startSearch() {
     event.preventDefault();
     field.focus();
   });
+}
+
+/** Gives each block of code a button, which copies the commands of a session in a terminal without their output. */
+function startCopying() {
+  for (const block of document.querySelectorAll('main pre')) {
+    const code = block.querySelector('code');
+    if (code === null) continue;
+    const commands = [...code.querySelectorAll('.command')].map(({ textContent }) => textContent);
+    const text = commands.length === 0 ? code.textContent.replace(/\n$/, '') : commands.join('\n');
+    const button = element('button', 'Copy');
+    button.className = 'copy';
+    button.type = 'button';
+    button.addEventListener('click', async () => {
+      const isCopied = await copied(text);
+      if (!isCopied) getSelection().selectAllChildren(code);
+      button.textContent = isCopied ? 'Copied' : 'Press Ctrl+C';
+      setTimeout(() => {
+        button.textContent = 'Copy';
+      }, 2_000);
+    });
+    const around = element('div', '');
+    around.className = 'code';
+    block.replaceWith(around);
+    around.append(block, button);
+  }
+}
+
+/** Copies a text. Returns false where the browser allows it to no page, such as one from HTTP. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function resultItem({ id, title, heading, excerpt }) {
