@@ -39,6 +39,7 @@ import {
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
 import { ProblemSchema } from './shapes.js';
 import { StatusSchema } from './status.js';
+import { WebhookMessageSchema } from './webhooks.js';
 
 export type WriteSchema = (schema: TSchema) => JsonObject;
 
@@ -169,4 +170,5 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Status: StatusSchema,
   Summary: SummarySchema,
   Warning: WarningSchema,
+  WebhookMessage: WebhookMessageSchema,
 };

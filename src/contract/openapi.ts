@@ -14,6 +14,7 @@ import {
   type WriteSchema,
 } from './openapi-schema.js';
 import { type Access, deprecationText, type Example, type RouteSpec, takesIfMatch } from './route.js';
+import { describeWebhooks } from './webhooks.js';
 
 interface OpenApiOptions {
   /** Version in the document. */
@@ -59,6 +60,7 @@ export function openApiDocument(
     servers: [{ url: '/', description: 'The orchestrator that serves this document' }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name, description: TAGS[name] ?? name })),
     paths,
+    webhooks: describeWebhooks(schemas.answer),
     components: {
       schemas: schemas.definitions(),
       responses: problems.definitions(),

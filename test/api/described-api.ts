@@ -32,6 +32,7 @@ export interface OperationObject {
 export interface OpenApi {
   readonly openapi: string;
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
+  readonly webhooks: Readonly<Record<string, { readonly post: OperationObject }>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, object>>;
     readonly headers: Readonly<Record<string, HeaderObject>>;
@@ -91,6 +92,25 @@ export class DescribedApi {
     const schema = content?.['application/json']?.schema;
     if (body === null || body.length === 0 || schema === undefined) return [];
     return this.mismatches(schema, JSON.parse(body.toString().replace(/^\ufeff/, '')));
+  }
+
+  /** The parts of a sent webhook that are not as described; empty for a good one. */
+  webhookProblemsOf(
+    name: string,
+    headers: Readonly<Record<string, string | undefined>>,
+    body: string,
+  ): readonly string[] {
+    const { parameters = [], requestBody } = this.document.webhooks[name]?.post ?? {};
+    const described = parameters.map((parameter) => parameter.name);
+    const missing = parameters.filter((parameter) => parameter.required && headers[parameter.name] === undefined);
+    const { schema } = requestBody?.content['application/json'] ?? { schema: { not: {} } };
+    return [
+      ...missing.map((parameter) => `the header ${parameter.name} is missing`),
+      ...Object.keys(headers)
+        .filter((header) => !described.includes(header))
+        .map((header) => `the header ${header} is not described`),
+      ...this.mismatches(schema, JSON.parse(body)),
+    ];
   }
 
   /** Which of the outcomes of the operation an answer is. */

@@ -59,6 +59,7 @@ const OPEN_API = {
       jsonSchemaDialect: url,
       servers: { type: 'array', items: ref('server') },
       paths: mapOf('^/', ref('pathItem')),
+      webhooks: mapOf(COMPONENT, ref('pathItem')),
       components: ref('components'),
       security: { type: 'array', items: mapOf(COMPONENT, { type: 'array', items: text }) },
       tags: { type: 'array', items: fixed({ name: text, description: markdown }, ['name']) },

@@ -88,7 +88,15 @@ const reached = (value: unknown): unknown =>
 
 describe('the OpenAPI document', () => {
   it('has the form of OpenAPI 3.1', () => {
-    expect(Object.keys(document).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers', 'tags']);
+    expect(Object.keys(document).sort()).toEqual([
+      'components',
+      'info',
+      'openapi',
+      'paths',
+      'servers',
+      'tags',
+      'webhooks',
+    ]);
     expect(document.openapi).toBe('3.1.0');
     expect(document.info).toMatchObject({ title: 'orch management API', version: '0.1.0' });
     for (const name of Object.keys(document.components.schemas)) expect(name).toMatch(/^[a-zA-Z0-9._-]+$/);

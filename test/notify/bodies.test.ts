@@ -1,9 +1,12 @@
 /** The bodies that each type of channel sends, also those with texts that an agent has made up. */
 import { describe, expect, it } from 'vitest';
 import { CHANNEL_KINDS } from '../../daemon/notify/channels/channel-types.js';
-import { messageOf } from '../../daemon/notify/message.js';
+import { type Message, messageOf } from '../../daemon/notify/message.js';
 import type { ChannelType } from '../../src/contract/channels.js';
+import { CONTRACT } from '../../src/contract/contract.js';
+import { openApiDocument } from '../../src/contract/openapi.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import { DescribedApi } from '../api/described-api.js';
 
 const HOSTILE =
   '@everyone <!channel> <@U1> *b* _i_ ~s~ `c` [x](http://evil.example) :boom: & "q"\n# head\u202e\u0007\u2028 \ud800 ünï';
@@ -32,6 +35,11 @@ const sent = (type: ChannelType, summary: string, metadata?: JsonObject) => {
   const outgoing = CHANNEL_KINDS[type].read(CONFIGS[type]).request(message(summary, metadata), 0);
   return { ...outgoing, body: JSON.parse(outgoing.body) };
 };
+
+/** A parameter with its example. */
+interface Shown {
+  readonly example?: string;
+}
 
 /** Everything invisible that steers. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
@@ -123,5 +131,31 @@ describe('a body', () => {
     const { url, headers, body } = CHANNEL_KINDS.ntfy.read(config).request(message('x'), 0);
     expect({ url, authorization: headers.authorization }).toEqual({ url: config.url, authorization: undefined });
     expect(JSON.parse(body).priority).toBe(1);
+  });
+});
+
+describe('a webhook', () => {
+  const api = new DescribedApi(JSON.parse(JSON.stringify(openApiDocument(CONTRACT, { version: '0.1.0' }))));
+  const { url } = CONFIGS.webhook as { readonly url: string };
+
+  it.each([
+    ['signed', { url, secret: 'whsec_c2VjcmV0' }],
+    ['not signed', { url }],
+  ])('is sent as the OpenAPI document describes it: %s', (_what, config) => {
+    const { headers, body } = CHANNEL_KINDS.webhook.read(config).request(message(HOSTILE, { count: 2 }), 0);
+    expect(api.webhookProblemsOf('notification', headers, body)).toEqual([]);
+    expect('webhook-signature' in headers).toBe('secret' in config);
+  });
+
+  it('looks like its example, whose signature is that of the document', () => {
+    const { requestBody, parameters = [] } = api.document.webhooks.notification?.post ?? {};
+    const { example } = (requestBody?.content['application/json'] ?? {}) as { example?: { timestamp: string } };
+    const shown = Object.fromEntries(parameters.map((parameter) => [parameter.name, (parameter as Shown).example]));
+    expect(example).toBeDefined();
+    const sentAgain = { ...message(''), ...example, timestamp: Date.parse(example?.timestamp ?? '') } as Message;
+    const now = Number(shown['webhook-timestamp']) * 1000;
+    const { headers, body } = CHANNEL_KINDS.webhook.read({ url, secret: 'a secret' }).request(sentAgain, now);
+    expect(JSON.parse(body)).toEqual(example);
+    expect(headers).toEqual(shown);
   });
 });

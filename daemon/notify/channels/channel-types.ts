@@ -2,6 +2,7 @@
 
 import { createHmac } from 'node:crypto';
 import { CHANNEL_CONFIGS, CHANNEL_TYPES, type ChannelType } from '../../../src/contract/channels.js';
+import type { WebhookHeaders, WebhookMessage } from '../../../src/contract/webhooks.js';
 import { toSeconds, toTimestamp } from '../../../src/kernel/clock.js';
 import type { Message } from '../message.js';
 import type { Reply } from '../response-reader.js';
@@ -17,15 +18,25 @@ const webhook = defineChannel({
     secret.startsWith('whsec_') && encodedKey(secret) === null ? 'must be base64 behind whsec_' : null,
   request: ({ url, secret }, message, now) => {
     const body = JSON.stringify(bodyOf(message));
-    const stamp = { 'webhook-id': message.id, 'webhook-timestamp': String(toSeconds(now)) };
+    const stamp: WebhookHeaders = { 'webhook-id': message.id, 'webhook-timestamp': String(toSeconds(now)) };
     if (typeof secret !== 'string') return { url, headers: stamp, body };
     const signed = `${message.id}.${stamp['webhook-timestamp']}.${body}`;
     const signature = createHmac('sha256', keyOf(secret)).update(signed).digest('base64');
-    return { url, headers: { ...stamp, 'webhook-signature': `v1,${signature}` }, body };
+    const headers: WebhookHeaders = { ...stamp, 'webhook-signature': `v1,${signature}` };
+    return { url, headers, body };
   },
 });
 
-const bodyOf = ({ id, event_type, severity, summary, timestamp, actor, target, metadata }: Message) => ({
+const bodyOf = ({
+  id,
+  event_type,
+  severity,
+  summary,
+  timestamp,
+  actor,
+  target,
+  metadata,
+}: Message): WebhookMessage => ({
   id,
   event_type,
   severity,
