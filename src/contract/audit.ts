@@ -45,7 +45,7 @@ export const AUDIT_LIST_LIMIT = { standard: 50, maximum: 500 } as const;
 /** Maximum retention of events in days. */
 export const MAX_RETENTION_DAYS = 36_500;
 
-const AuditRetentionSchema = closed({
+export const AuditRetentionSchema = closed({
   retention_days: nullable(
     Type.Integer({ minimum: 1, maximum: MAX_RETENTION_DAYS, description: 'null keeps events for ever' }),
   ),

@@ -8,7 +8,7 @@ const WINDOW_STATUSES = ['scheduled', 'active', 'ended'] as const;
 
 export const WINDOW_KINDS = ['pause', 'permit'] as const;
 
-const MaintenanceWindowSchema = closed({
+export const MaintenanceWindowSchema = closed({
   id: ulidOf('ID of the window'),
   reason: Type.String({ description: 'Why, for people' }),
   starts_at: Seconds,

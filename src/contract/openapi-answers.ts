@@ -36,10 +36,21 @@ export class SharedResponses {
   /** Names an answer after its only code or its status, and after its first operation when the name is taken. */
   private freeName({ route, status, codes }: ProblemOptions): string {
     const [code] = codes;
-    const name = codes.length === 1 && code !== undefined ? pascalCase(code) : `Problem${status}`;
+    const name = codes.length === 1 && code !== undefined ? pascalCase(code) : (STATUS_NAMES[status] ?? 'Failed');
     return name in this.responses ? `${name}Of${pascalCase(route.id)}` : name;
   }
 }
+
+/** Names of answers by their status, for those with several codes. Generated clients have types of these names. */
+const STATUS_NAMES: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  500: 'Broken',
+  503: 'Unavailable',
+};
 
 /** Converts `listAgents` or `rate_limited` to the name of a type. */
 export const pascalCase = (text: string): string =>

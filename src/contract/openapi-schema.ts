@@ -9,16 +9,17 @@ import {
   ResourceResultSchema,
   SummarySchema,
 } from '../resources/result.js';
-import { AgentSchema } from './agents.js';
+import { AgentFactsSchema, AgentSchema } from './agents.js';
 import { AssignmentDetailSchema, AssignmentSchema } from './assignments.js';
-import { AuditEventSchema, AuditGapSchema, AuditVerificationSchema } from './audit.js';
+import { AuditEventSchema, AuditGapSchema, AuditRetentionSchema, AuditVerificationSchema } from './audit.js';
 import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
 import { DriftAcceptSchema, DriftSnoozeSchema } from './drift-excuses.js';
+import { MaintenanceWindowSchema } from './maintenance-windows.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
 import { NotificationListSchema, NotificationSchema } from './notifications.js';
 import { OneOffRequestSchema, OneOffValuesSchema } from './one-off-values.js';
-import { OperationDetailSchema, OperationSchema, StateSchema } from './operations.js';
+import { OperationDetailSchema, OperationListSchema, OperationSchema, StateSchema } from './operations.js';
 import { OperatorSchema } from './operators.js';
 import {
   RolloutAgentSchema,
@@ -38,7 +39,9 @@ import {
 } from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
 import { ProblemSchema } from './shapes.js';
-import { StatusSchema } from './status.js';
+import { JsonDocumentSchema, StatusSchema } from './status.js';
+import { OpenedTerminalSchema } from './terminal.js';
+import { UpgradeSchema } from './upgrades.js';
 import { WebhookMessageSchema } from './webhooks.js';
 
 export type WriteSchema = (schema: TSchema) => JsonObject;
@@ -126,10 +129,12 @@ export const REQUEST_SCHEMAS: Readonly<Record<string, TSchema>> = { OneOffReques
 /** Named schemas of answers. */
 export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Agent: AgentSchema,
+  AgentFacts: AgentFactsSchema,
   Assignment: AssignmentSchema,
   AssignmentDetail: AssignmentDetailSchema,
   AuditEvent: AuditEventSchema,
   AuditGap: AuditGapSchema,
+  AuditRetention: AuditRetentionSchema,
   AuditVerification: AuditVerificationSchema,
   Channel: ChannelSchema,
   ChannelTest: ChannelTestSchema,
@@ -139,13 +144,17 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   DriftRecord: DriftRecordSchema,
   DriftResource: DriftResourceSchema,
   DriftSnooze: DriftSnoozeSchema,
-  Error: ErrorSchema,
+  Failure: ErrorSchema,
   FieldChange: FieldChangeSchema,
+  JsonDocument: JsonDocumentSchema,
+  MaintenanceWindow: MaintenanceWindowSchema,
   Module: ModuleSchema,
   ModuleEntry: ModuleEntrySchema,
   OneOffValues: OneOffValuesSchema,
   Operation: OperationSchema,
+  OpenedTerminal: OpenedTerminalSchema,
   OperationDetail: OperationDetailSchema,
+  OperationList: OperationListSchema,
   Operator: OperatorSchema,
   MetricsHistory: MetricsHistorySchema,
   MetricsSample: MetricsSampleSchema,
@@ -169,6 +178,7 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   State: StateSchema,
   Status: StatusSchema,
   Summary: SummarySchema,
+  Upgrade: UpgradeSchema,
   Warning: WarningSchema,
   WebhookMessage: WebhookMessageSchema,
 };

@@ -80,7 +80,7 @@ function namedSchemas(routes: readonly RouteSpec[]): NamedSchemas {
     if (route.mediaType === undefined) {
       const [first, ...others] = Object.entries(route.answers);
       answers.add(`${name}Response`, first?.[1]);
-      for (const [status, schema] of others) answers.add(`${name}Response${status}`, schema);
+      for (const [status, schema] of others) answers.add(`${name}${STATUS_TEXT[status] ?? 'Other'}Response`, schema);
     }
     answers.add(`${name}Line`, route.stream);
     answers.add(`${name}Event`, route.events);

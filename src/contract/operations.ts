@@ -78,7 +78,7 @@ const listQuery = {
   status: optional({ ...RunStatusSchema, description: 'Only operations with this status' }),
   rollout: optional(Type.String({ description: 'rollout_id' })),
 };
-const OperationListSchema = closed({
+export const OperationListSchema = closed({
   operations: Type.Array(OperationSchema, { description: 'Operations of this page, most recent first' }),
   ...pageMembers,
 });

@@ -47,7 +47,7 @@ export const StatusSchema = closed({
 });
 export type Status = Type.Static<typeof StatusSchema>;
 
-const AnyObject = Type.Record(Type.String(), Type.Unknown());
+export const JsonDocumentSchema = Type.Record(Type.String(), Type.Unknown());
 
 export const statusRoutes = {
   getStatus: route({
@@ -67,7 +67,7 @@ export const statusRoutes = {
     method: 'GET',
     path: '/openapi.json',
     access: 'public',
-    answers: { 200: AnyObject },
+    answers: { 200: JsonDocumentSchema },
     faults: [],
   }),
   getApiPage: route({
@@ -89,7 +89,7 @@ export const statusRoutes = {
     method: 'GET',
     path: '/schemas/module/v1.json',
     access: 'public',
-    answers: { 200: AnyObject },
+    answers: { 200: JsonDocumentSchema },
     faults: [],
   }),
 } as const;

@@ -84,7 +84,7 @@ export type TerminalDetail = Type.Static<typeof TerminalDetailSchema>;
 
 const WsUrl = Type.String({ description: 'WebSocket address with a ticket that is valid once, for 30 s' });
 
-const OpenedTerminalSchema = closed({
+export const OpenedTerminalSchema = closed({
   session_id: ulidOf('ID of the session'),
   ws_url: WsUrl,
 });

@@ -6,7 +6,7 @@ import { route } from './route.js';
 import { NodeId, NodeParams, Seconds, ulidOf } from './shapes.js';
 import { UPGRADE_STATES, UPGRADE_WAIT } from './upgrade-states.js';
 
-const UpgradeSchema = closed({
+export const UpgradeSchema = closed({
   upgrade_id: ulidOf('ID of the upgrade'),
   node_id: NodeId,
   version: Type.String({ description: 'Version to install' }),

@@ -153,6 +153,46 @@ describe('the OpenAPI document', () => {
     expect(text.length).toBeLessThan(600_000);
   });
 
+  it('has components with names that generated types can have', () => {
+    const names = Object.values(raw.components).flatMap((section) => Object.keys(section));
+    // Also where upper and lower case are alike, as in names of files.
+    const alike = names.map((name) => name.toLowerCase());
+    expect(names.filter((name, at) => alike.indexOf(name.toLowerCase()) !== at)).toEqual([]);
+    const types = names.filter((name) => !(name in raw.components.securitySchemes));
+    expect(types.filter((name) => !/^(?:[A-Z][a-z]+)+$/.test(name))).toEqual([]);
+    // Of the languages that clients are generated for.
+    const taken = [
+      'Array',
+      'Boolean',
+      'Date',
+      'Error',
+      'Exception',
+      'Map',
+      'Number',
+      'Object',
+      'Record',
+      'Set',
+      'String',
+    ];
+    expect(types.filter((name) => taken.includes(name))).toEqual([]);
+  });
+
+  it('names what several operations answer with after the thing, and not after one of them', () => {
+    const users = new Map<string, Set<string>>();
+    for (const { operation } of operations) {
+      for (const [, value] of objects(operation.responses)) {
+        const name =
+          String(value.$ref ?? '')
+            .split('/')
+            .at(-1) ?? '';
+        if (/(?:Request|Response)$/.test(name))
+          users.set(name, (users.get(name) ?? new Set()).add(operation.operationId));
+      }
+    }
+    expect(users.size).toBeGreaterThan(20);
+    expect([...users].filter(([, ids]) => ids.size > 1).map(([name, ids]) => [name, ...ids])).toEqual([]);
+  });
+
   it('refuses unknown members of requests, and lets answers have further ones', () => {
     const closedIn = (from: unknown): readonly string[] =>
       [...objects(reached(from))]
