@@ -24,6 +24,8 @@ import {
   ScriptedOrchestrator,
   whole,
 } from '../support/agent.js';
+import { ManualClock } from '../support/database.js';
+import { until } from '../support/until.js';
 
 const SAMPLE = {
   collected_at: 1_700_000_000,
@@ -384,10 +386,18 @@ describe('a session', () => {
 
   it('stays with one that answers pings and says nothing else', async () => {
     const pace = { pingInterval: 10, deadAfter: 100, factsInterval: 60_000 };
-    const { orchestrator, end, abort } = await connect(startEngine(), { pace });
+    const time = new ManualClock();
+    const { orchestrator, end, abort } = await connect(startEngine(), { pace, clock: time });
     await orchestrator.approve();
-    // Four times the silence that ends a link: nothing tells that it goes on.
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    let pings = 0;
+    orchestrator.socket.on('ping', () => {
+      pings += 1;
+    });
+    // A clock of this process, which a pause of the machine moves by one step.
+    const ticking = setInterval(() => time.advance(2), 1);
+    onTestFinished(() => clearInterval(ticking));
+    // Four times the silence that ends a link.
+    await until(() => pings >= 20, 'the agent has pinged for a while');
     expect(orchestrator.socket.readyState).toBe(WebSocket.OPEN);
     abort();
     expect(await end).toEqual({ code: 1000, reason: 'the agent stops' });
