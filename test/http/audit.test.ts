@@ -1,5 +1,5 @@
+import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
-import { setTimeout } from 'node:timers/promises';
 import { ulid } from 'ulid';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { auditHandlers } from '../../daemon/audit/audit-routes.js';
@@ -12,6 +12,7 @@ import { silentLogger } from '../../src/kernel/logger.js';
 import { auditOf, event } from '../support/audit.js';
 import { addOperator, HOUR, logIn, scene } from '../support/auth.js';
 import { noKeys, send } from '../support/http.js';
+import { until } from '../support/until.js';
 
 /** The audit log behind the real server, with an admin, an operator and a viewer. */
 async function start(limits: Partial<HttpLimits> = {}) {
@@ -63,6 +64,13 @@ async function start(limits: Partial<HttpLimits> = {}) {
     return { answer, events: readServerSentEvents(answer)[Symbol.asyncIterator](), leave: () => client.destroy() };
   };
   return { ...s, ...audit, api, call, open, tokens, viewer };
+}
+
+/** True while a process has the end of a connection with these ports open (proc(5), `/proc/net/tcp`). */
+function isHeld(own: number, other: number | undefined): boolean {
+  const written = (port: number | undefined) => (port ?? 0).toString(16).toUpperCase().padStart(4, '0');
+  const connection = new RegExp(`^ *\\d+: \\w+:${written(own)} \\w+:${written(other)} 01 `, 'm');
+  return connection.test(readFileSync('/proc/net/tcp', 'latin1'));
 }
 
 type Stream = Awaited<ReturnType<Awaited<ReturnType<typeof start>>['open']>>;
@@ -222,13 +230,15 @@ describe('GET /events', () => {
     const s = await start({ stallMs: 200 });
     const stream = await s.open('/events');
     stream.answer.pause();
+    const isServed = () => isHeld(s.api.address().port, stream.answer.socket.localPort);
+    expect(isServed()).toBe(true);
     const long = 'x'.repeat(4000);
     let written = 0;
     // More than what the sockets of both ends hold.
     for (; written < 6000; written += 500) {
       await s.emit(...Array.from({ length: 500 }, (_, n) => event({ summary: `${written + n} ${long}` })));
     }
-    await setTimeout(600);
+    await until(() => !isServed(), 'the server has closed the connection');
     const got: string[] = [];
     let lastId = '';
     try {
