@@ -8,7 +8,7 @@ import type { OperationDetail } from '../../src/contract/operations.js';
 import type { DriftResource, Verification } from '../../src/contract/runs.js';
 import type { CheckResult } from '../../src/resources/checks/check.js';
 import { summarize } from '../../src/resources/result.js';
-import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { expectGolden, Home, type RunOptions, runOrch, settledText, transcript } from '../support/cli.js';
 import {
   agents,
   applied,
@@ -57,7 +57,7 @@ const golden = async (name: string, argv: readonly string[], options: RunOptions
   const shown = argv.map((word) => word.replace(home.path, '~'));
   const text = transcript(shown, ran).replaceAll(home.path, '~');
   // Of questions, the last state of the screen is shown; the library draws it anew at each key.
-  expectGolden(name, text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/\r/g, ''));
+  expectGolden(name, settledText(text));
   return ran;
 };
 

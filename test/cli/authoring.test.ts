@@ -5,7 +5,7 @@ import { RECIPE_NAMES, STARTER_KINDS, starterOf } from '../../src/cli/modules/st
 import type { State } from '../../src/contract/operations.js';
 import type { LocalMachine } from '../../src/programs/local.js';
 import { MODULE_KINDS } from '../../src/resources/catalogue.js';
-import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { expectGolden, Home, type RunOptions, runOrch, settledText, transcript } from '../support/cli.js';
 import {
   applied,
   appliedStream,
@@ -44,7 +44,7 @@ async function golden(name: string, argv: readonly string[], options: RunOptions
   const ran = await run(argv, options);
   const shown = argv.map((word) => word.replace(home.path, '~'));
   const text = transcript(shown, ran).replaceAll(home.path, '~').replaceAll(api.url, 'http://orch.test');
-  expectGolden(name, text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/\r/g, ''));
+  expectGolden(name, settledText(text));
   return ran;
 }
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import { digestOf } from '../../src/cli/modules/reach.js';
 import { readSync } from '../../src/cli/sync/sync-files.js';
 import type { Assignment } from '../../src/contract/assignments.js';
-import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { expectGolden, Home, type RunOptions, runOrch, settledText, transcript } from '../support/cli.js';
 import { readings, web1 } from '../support/cli-world.js';
 import { type Answers, type FakeApi, loggedIn, type Reply, startFakeApi } from '../support/fake-api.js';
 
@@ -33,7 +33,7 @@ const run = (argv: readonly string[], options: RunOptions = {}) =>
 async function golden(name: string, argv: readonly string[], options: RunOptions = {}) {
   const ran = await run(argv, options);
   const text = transcript(argv, ran).replaceAll(home.path, '~').replaceAll(api.url, 'http://orch.test');
-  expectGolden(`sync-${name}`, text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/\r/g, ''));
+  expectGolden(`sync-${name}`, settledText(text));
   return ran;
 }
 

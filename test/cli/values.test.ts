@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { OperationDetail } from '../../src/contract/operations.js';
-import { expectGolden, Home, type RunOptions, runOrch, transcript } from '../support/cli.js';
+import { expectGolden, Home, type RunOptions, runOrch, settledText, transcript } from '../support/cli.js';
 import {
   applied,
   appliedStream,
@@ -44,7 +44,7 @@ const golden = async (name: string, argv: readonly string[], options: RunOptions
   const ran = await run(argv, options);
   const shown = argv.map((word) => word.replace(home.path, '~'));
   const text = transcript(shown, ran).replaceAll(home.path, '~');
-  expectGolden(name, text.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/\r/g, ''));
+  expectGolden(name, settledText(text));
   return ran;
 };
 

@@ -187,6 +187,16 @@ export function expectGolden(name: string, text: string): void {
   expect(text).toBe(readFileSync(path, 'utf8'));
 }
 
+/**
+ * Returns the text without control sequences and without live lines that were erased: how many of these were drawn depends on the
+ * load of the machine.
+ */
+export const settledText = (text: string): string =>
+  text
+    .replace(/[^\n]*\r\x1b\[2K/g, '')
+    .replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '')
+    .replace(/\r/g, '');
+
 /** A person's view of a command, with the typed keys. */
 export function transcript(argv: readonly string[], { status, stdout, stderr }: Ran): string {
   const typed = argv.map((word) => (/^[\w./:@=-]+$/.test(word) ? word : `'${word}'`)).join(' ');
