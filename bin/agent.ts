@@ -13,8 +13,9 @@ import {
   planLeave as whatLeavesFleet,
 } from '../src/agent/leave.js';
 import { parseAddress } from '../src/agent/link/orchestrator-address.js';
+import { permissionsOf } from '../src/agent/permissions.js';
 import { AgentSettingsFile } from '../src/agent/settings-file.js';
-import { createTerminals } from '../src/agent/terminal/create-terminals.js';
+import { createForwards, createTerminals } from '../src/agent/terminal/create-terminals.js';
 import { configDirectory } from '../src/client/operator-files.js';
 import { accountHome } from '../src/identity/account-home.js';
 import { groupsOfFour } from '../src/identity/key-object.js';
@@ -81,7 +82,9 @@ async function runUntilStopped(flags: AgentRunFlags, how: Pick<AgentOptions, 'ta
       clock: systemClock,
       random: Math.random,
       createEngine: (dataDir) => createEngine({ dataDir, logger, file }),
+      createForwards: (dataDir) => createForwards({ dataDir, logger, file }),
       createTerminals: (dataDir) => createTerminals({ dataDir, logger, file }),
+      permissions: () => permissionsOf(file.settings),
       metrics: () => ({
         enabled: file.settings['metrics.enabled'],
         interval: file.settings['metrics.collection_interval'],

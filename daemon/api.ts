@@ -27,8 +27,11 @@ import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
 import { factHandlers } from './fleet/facts.js';
 import type { Fleet } from './fleet/fleet.js';
 import { tagHandlers } from './fleet/tag-service.js';
+import type { ForwardParts } from './forward/create-forwards.js';
+import { forwardHandlers } from './forward/forward-routes.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
 import { completeIdempotencyKey, findIdempotencyKey, type KeyedRequests } from './http/idempotency.js';
+import { doorByNoun } from './http/upgrades.js';
 import { type MaintenanceWindows, maintenanceWindowHandlers } from './maintenance/maintenance-windows.js';
 import { MetricsReader, metricsHandlers } from './metrics/metrics.js';
 import type { OwnMetrics } from './metrics/own-metrics.js';
@@ -61,12 +64,13 @@ interface ApiParts {
   readonly problems: () => readonly Problem[];
   readonly secrets: Secrets;
   readonly terminals: TerminalParts;
+  readonly forwards: ForwardParts;
   readonly upgrades: Upgrades;
 }
 
 export function createApi(core: Core, parts: ApiParts): ApiServer {
   const { db, settings, newId } = core;
-  const { privateKey, certificate, auth, own, terminals } = parts;
+  const { privateKey, certificate, auth, own, terminals, forwards } = parts;
   const server = createApiServer({
     ...core,
     contract: CONTRACT,
@@ -91,7 +95,7 @@ export function createApi(core: Core, parts: ApiParts): ApiServer {
     },
     trustProxyTls: settings().trust_proxy_tls,
     validateAnswers: false,
-    streams: terminals.clientEndpoint,
+    streams: doorByNoun({ terminal: terminals.clientEndpoint, forward: forwards.clientEndpoint }),
   });
   certificate.onRenewed((renewed) => server.renew(renewed));
   return server;
@@ -136,6 +140,7 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...notificationHandlers(notify.inbox),
     ...maintenanceWindowHandlers(parts.maintenanceWindows),
     ...terminalHandlers(parts.terminals),
+    ...forwardHandlers(parts.forwards.forwards),
     ...auditHandlers({ ...audit, db: core.db }),
   };
 }

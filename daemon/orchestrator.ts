@@ -51,6 +51,7 @@ import type { AgentListener } from './fleet/agent-listener.js';
 import { ConnectionRegistry } from './fleet/connection-registry.js';
 import { createFleet } from './fleet/fleet.js';
 import { authority, reachable } from './fleet/own-address.js';
+import { createForwards } from './forward/create-forwards.js';
 import { createHousekeeping } from './housekeeping.js';
 import type { ApiServer } from './http/api-server.js';
 import { KeyedRequests } from './http/idempotency.js';
@@ -270,6 +271,7 @@ class AssembledOrchestrator implements Orchestrator {
       schedule: () => metricsSchedule(settings()),
     });
     const terminals = createTerminals(core, { privateKey, link: registry, since: epochBegun });
+    const forwards = createForwards(core, { link: registry, features: engine });
     const packages = new Packages({ ...core, dataDir: settings().data_dir, release: () => ownRelease() });
     const upgrades = new Upgrades({ ...core, link: registry, packages: () => packages.list() });
     const fleet = createFleet(core, {
@@ -280,7 +282,8 @@ class AssembledOrchestrator implements Orchestrator {
       registry,
       traffic: engine.traffic,
       terminals: terminals.terminals,
-      terminalEndpoint: terminals.agentEndpoint,
+      forwards: forwards.forwards,
+      endpoints: [terminals.agentEndpoint, forwards.agentEndpoint],
       onMetrics: (nodeId, answer) => metrics.receive(nodeId, answer),
       onUpgradeReport: (nodeId, report) => upgrades.receive(nodeId, report),
     });
@@ -327,6 +330,7 @@ class AssembledOrchestrator implements Orchestrator {
       own,
       secrets,
       terminals,
+      forwards,
       upgrades,
     };
     this.api = createApi(core, { ...parts, keyedRequests, problems, discovery, maintenanceWindows });
@@ -344,6 +348,7 @@ class AssembledOrchestrator implements Orchestrator {
       metrics,
       notify.offlineWatch,
       terminals.service,
+      forwards.forwards,
       packages,
       upgrades,
       fleet.gateway,

@@ -59,6 +59,7 @@ const { outputFiles, metafile } = await build({
     main: 'dist/bin/orch.js',
     worker: 'dist/src/agent/engine/worker.js',
     'terminal-host': 'dist/src/agent/terminal/terminal-host.js',
+    'forward-host': 'dist/src/agent/forward/forward-host.js',
     'upgrade-trial': 'dist/src/agent/upgrade/upgrade-trial.js',
     'snapshot-guard-main': 'dist/src/agent/snapshot/snapshot-guard-main.js',
     emulator: 'dist/daemon/terminal/emulator/emulator.js',

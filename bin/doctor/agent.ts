@@ -5,6 +5,7 @@ import { type AgentStatus, readAgentState } from '../../src/agent/agent-status.j
 import { PIN_FILE, TOKEN_FILE } from '../../src/agent/first-contact.js';
 import { readLoss } from '../../src/agent/journal/journal-loss.js';
 import { inspectJournal } from '../../src/agent/journal/read-journal.js';
+import { permissionsOf } from '../../src/agent/permissions.js';
 import { configDirectory } from '../../src/client/operator-files.js';
 import { holderOf } from '../../src/identity/data-directory.js';
 import { readPin } from '../../src/identity/pin.js';
@@ -12,7 +13,7 @@ import { loadKey } from '../../src/identity/private-key.js';
 import { systemCodeOf } from '../../src/kernel/fault.js';
 import { type DoctorCheck, failure, guarded, note, ok, problem, warning } from '../../src/programs/doctor-check.js';
 import { AGENT_UNIT } from '../../src/service/units.js';
-import { AGENT_SETTINGS } from '../../src/settings/agent.js';
+import { AGENT_DEFAULTS, AGENT_SETTINGS, type AgentSettings } from '../../src/settings/agent.js';
 import { parseSettings } from '../../src/settings/yaml-settings.js';
 import { dataDirOf, ROOT_CONFIG, ROOT_DATA_DIR } from '../agent.js';
 import {
@@ -112,18 +113,27 @@ function settingsChecks(needs: Needs): readonly DoctorCheck[] {
   try {
     source = readFileSync(path, 'utf8');
   } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return [ok(name, `the defaults; there is no ${path}`)];
+    if (systemCodeOf(error) === 'ENOENT')
+      return [ok(name, `the defaults, as there is no ${path}; ${permissionText(AGENT_DEFAULTS)}`)];
     return [failure(name, error, `let the user of the agent read ${path}`)];
   }
   const fix = `correct ${path}; until then a running agent keeps the settings of before, and does not start again`;
   try {
     const settings = parseSettings(AGENT_SETTINGS, { source, path, hint: fix });
     needs.terminals = settings['remote_terminal.enabled'] === true;
-    return [ok(name, `${path} is valid; terminals are ${needs.terminals ? 'on' : 'off'}`)];
+    return [ok(name, `${path} is valid; ${permissionText({ ...AGENT_DEFAULTS, ...settings })}`)];
   } catch (error) {
     return [failure(name, error)];
   }
 }
+
+function permissionText(settings: AgentSettings): string {
+  const { permits_terminal: terminal, permits_forward: forward, permits_ssh_proxy: proxy } = permissionsOf(settings);
+  const terminals = `terminals are ${terminal === 'no' ? 'off' : `on${terminal === 'yes' ? '' : ` ${terminal}`}`}`;
+  return `${terminals}; orch forward may reach ${reach(forward)}, and orch ssh-proxy ${reach(proxy)}`;
+}
+
+const reach = (targets: string): string => (targets === 'no' ? 'nothing' : targets);
 
 function keyChecks(path: string): readonly DoctorCheck[] {
   const pinned = readPin(join(path, PIN_FILE));

@@ -130,6 +130,9 @@ export const EVENT_SEVERITY = {
   'terminal.transcript_read': 'notice',
   'terminal.transcript_found': 'notice',
   'terminal.transcripts_pruned': 'info',
+  'forward.opened': 'notice',
+  'forward.closed': 'info',
+  'forward.refused': 'warning',
   'maintenance.created': 'notice',
   'maintenance.updated': 'notice',
   'maintenance.deleted': 'notice',
@@ -171,6 +174,7 @@ export const BEGINS_NOTHING: ReadonlySet<EventType> = new Set<EventType>([
   'terminal.refused',
   'terminal.transcript_read',
   'terminal.transcript_found',
+  'forward.refused',
 ]);
 
 /** Origin of a request: actor, ID and address, for every operation that writes. */

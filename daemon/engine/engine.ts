@@ -98,6 +98,8 @@ export class Engine implements Service {
   private readonly lanes = new Lanes();
   private readonly live = new LiveOperations();
   private readonly feed = new OperationFeed();
+  /** Throws `agent_too_old` when the agent lacks the feature; passes before the inventory of its connection. */
+  readonly requireFeature: AgentSessions['requireOf'];
   private readonly observations: Observations;
   private readonly deadlines: OperationDeadlines;
   private readonly logger: Logger;
@@ -128,6 +130,7 @@ export class Engine implements Service {
     const guard = new RemovalGuard({ db, assignments, limit: options.removalGuard });
     const shared = { ...options, guard, gate, leases, lanes, desiredSets, observations, contents };
     this.logger = logger;
+    this.requireFeature = sessions.requireOf.bind(sessions);
     this.leases = leases;
     this.observations = observations;
     this.deadlines = new OperationDeadlines(operations);

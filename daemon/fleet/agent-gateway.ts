@@ -40,6 +40,14 @@ interface TerminalTraffic {
   revoked(nodeId: NodeId): Promise<void>;
 }
 
+/** Events of the connections for the forwards, which have sockets of their own. */
+interface ForwardTraffic {
+  receive(nodeId: NodeId, message: AgentMessageOf<'forward_answer'>): void;
+  disconnected(nodeId: NodeId): void;
+  /** Ends the forwards of an agent that was rejected or removed. */
+  revoked(nodeId: NodeId): Promise<void>;
+}
+
 export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly registry: ConnectionRegistry;
   readonly enrolment: Enrolment;
@@ -51,6 +59,7 @@ export interface GatewayOptions extends Pick<Core, 'clock' | 'logger'> {
   /** Handles a metrics answer. Throws `protocol_violation` for one that was not requested. */
   readonly onMetrics: (nodeId: NodeId, message: AgentMessageOf<'metrics'>) => void;
   readonly terminals: TerminalTraffic;
+  readonly forwards: ForwardTraffic;
   /** Handles what an approved agent reports about its upgrade. */
   readonly onUpgradeReport: (nodeId: NodeId, message: AgentMessageOf<'upgrade_report'>) => Promise<void>;
   /** Collects the keys of agents that connect and are approved. */
@@ -167,7 +176,8 @@ export class AgentGateway implements Service {
   private async endAll(nodeId: NodeId): Promise<void> {
     for (;;) {
       try {
-        await Promise.all([this.options.traffic.revoked(nodeId), this.options.terminals.revoked(nodeId)]);
+        const { forwards, terminals, traffic } = this.options;
+        await Promise.all([traffic.revoked(nodeId), terminals.revoked(nodeId), forwards.revoked(nodeId)]);
         return;
       } catch (error) {
         if (this.isStopping || !isFault(error, 'store_unavailable')) throw error;
@@ -192,6 +202,8 @@ export class AgentGateway implements Service {
       case 'terminal_answer':
       case 'terminals':
         return this.options.terminals.receive(connection.nodeId, message);
+      case 'forward_answer':
+        return this.options.forwards.receive(connection.nodeId, message);
       case 'upgrade_report':
         return lasting(connection, () => this.options.onUpgradeReport(connection.nodeId, message));
       case 'inventory':
@@ -344,6 +356,7 @@ export class AgentGateway implements Service {
       this.options.versions.disconnected(connection);
       this.options.traffic.disconnected(connection.nodeId);
       this.options.terminals.disconnected(connection.nodeId);
+      this.options.forwards.disconnected(connection.nodeId);
     }
     const left = throughOutages(
       () => this.options.presence.left(connection),

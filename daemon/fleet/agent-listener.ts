@@ -36,6 +36,12 @@ interface SharedPortEndpoint {
   accept(peer: Omit<AgentPeer, 'limit' | 'transport'> & { readonly connection: Duplex }): void;
 }
 
+/** An endpoint with the server of its WebSockets. */
+interface Side {
+  readonly endpoint: SharedPortEndpoint;
+  readonly server: WebSocketServer;
+}
+
 /** Answers the requests of visitors. */
 interface VisitorEndpoint {
   answer(request: IncomingMessage, response: ServerResponse, visitor: Visitor): Promise<void>;
@@ -59,7 +65,8 @@ export interface AgentListenerOptions extends Pick<Core, 'logger'> {
   readonly privateKey: KeyObject;
   /** Called in the tick of the upgrade, so that listeners attached here miss nothing. */
   readonly onConnection: (peer: AgentPeer) => void;
-  readonly terminalEndpoint?: SharedPortEndpoint;
+  /** Endpoints beside the link, such as that of terminals. */
+  readonly endpoints?: readonly SharedPortEndpoint[];
   /** Without it, every peer must speak the link. */
   readonly visitors?: VisitorEndpoint;
   /** Keys that were checked for weakness when they were stored; loaded at the start [default: none]. */
@@ -92,24 +99,22 @@ export class AgentListener implements Service {
     perMessageDeflate: false,
     maxPayload: LINK_LIMITS.agentFrame,
   });
-  private readonly side: WebSocketServer | null;
+  private readonly sides: readonly Side[];
   private server: Server | undefined;
   private listening: ListenAddress | undefined;
 
   constructor(options: AgentListenerOptions) {
     this.options = options;
     this.timeouts = { ...TIMEOUTS, ...options.timeouts };
-    const { terminalEndpoint: endpoint } = options;
-    const handleProtocols = (offered: ReadonlySet<string>) =>
-      endpoint !== undefined && offered.has(endpoint.protocol) && endpoint.protocol;
-    this.side = endpoint
-      ? new WebSocketServer({
-          noServer: true,
-          perMessageDeflate: false,
-          maxPayload: endpoint.maxPayload,
-          handleProtocols,
-        })
-      : null;
+    this.sides = (options.endpoints ?? []).map((endpoint) => ({
+      endpoint,
+      server: new WebSocketServer({
+        noServer: true,
+        perMessageDeflate: false,
+        maxPayload: endpoint.maxPayload,
+        handleProtocols: (offered) => offered.has(endpoint.protocol) && endpoint.protocol,
+      }),
+    }));
   }
 
   /** Starts listening. Throws `port_in_use`, or `invalid_config` for an unusable address. */
@@ -137,7 +142,7 @@ export class AgentListener implements Service {
     this.server = undefined;
     if (!server) return;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    for (const { clients } of [this.websockets, ...(this.side ? [this.side] : [])]) {
+    for (const { clients } of [this.websockets, ...this.sides.map(({ server: side }) => side)]) {
       for (const socket of clients) socket.close(CLOSE.goingAway, 'the orchestrator stops');
     }
     server.closeAllConnections();
@@ -225,10 +230,11 @@ export class AgentListener implements Service {
       socket.destroy();
       return;
     }
-    const { terminalEndpoint: endpoint } = this.options;
     const nodeId = nodeIdOf(publicKey);
-    if (endpoint !== undefined && this.side !== null && request.url === endpoint.path && endpoint.expects(nodeId)) {
-      this.side.handleUpgrade(request, socket, head, (opened) => {
+    const side = this.sides.find(({ endpoint }) => request.url === endpoint.path && endpoint.expects(nodeId));
+    if (side !== undefined) {
+      const { endpoint } = side;
+      side.server.handleUpgrade(request, socket, head, (opened) => {
         opened.on('error', () => undefined);
         if (opened.protocol !== endpoint.protocol) return opened.terminate();
         endpoint.accept({ socket: opened, connection: socket, publicKey, nodeId, remoteAddress });

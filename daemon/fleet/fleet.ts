@@ -20,8 +20,8 @@ import { ShownAgents } from './shown-agents.js';
 import { TagService } from './tag-service.js';
 
 interface FleetOptions
-  extends Pick<GatewayOptions, 'traffic' | 'terminals' | 'onMetrics' | 'onUpgradeReport'>,
-    Pick<AgentListenerOptions, 'terminalEndpoint'> {
+  extends Pick<GatewayOptions, 'traffic' | 'terminals' | 'forwards' | 'onMetrics' | 'onUpgradeReport'>,
+    Pick<AgentListenerOptions, 'endpoints'> {
   readonly privateKey: KeyObject;
   readonly publicKey: PublicKeyHex;
   readonly registry: ConnectionRegistry;

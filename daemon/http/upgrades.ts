@@ -1,4 +1,4 @@
-/** Upgrade requests: accepted for terminal streams, ignored everywhere else. */
+/** Upgrade requests: accepted for the streams of terminals and forwards, ignored everywhere else. */
 import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -13,11 +13,15 @@ import type { HttpLimits } from './http-limits.js';
 import { faultOfError } from './rendered.js';
 import { gateRefusal } from './request-gate.js';
 
+/** The kinds of streams. */
+type StreamNoun = 'terminal' | 'forward';
+
 /** An upgrade request on the path of a session's stream. */
 export interface StreamRequest {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
   readonly head: Buffer;
+  readonly noun: StreamNoun;
   /** Session ID in the path. */
   readonly sessionId: string;
   /** Ticket in the query; empty without one. */
@@ -25,7 +29,7 @@ export interface StreamRequest {
   readonly address: string | null;
 }
 
-/** Serves the terminal streams. */
+/** Serves the streams. */
 export interface StreamDoor {
   /** Answers the upgrade. Throws a Fault as long as nothing was answered. */
   open(given: StreamRequest): void;
@@ -34,6 +38,17 @@ export interface StreamDoor {
   /** Number of open streams. */
   readonly size: number;
 }
+
+/** Serves each kind of streams by a door of its own. */
+export const doorByNoun = (doors: Readonly<Record<StreamNoun, StreamDoor>>): StreamDoor => ({
+  open: (given) => doors[given.noun].open(given),
+  leave: () => {
+    for (const door of Object.values(doors)) door.leave();
+  },
+  get size() {
+    return Object.values(doors).reduce((sum, { size }) => sum + size, 0);
+  },
+});
 
 interface UpgradeOptions extends Pick<Core, 'logger'> {
   readonly door: StreamDoor;
@@ -44,7 +59,7 @@ interface UpgradeOptions extends Pick<Core, 'logger'> {
   isClosing(): boolean;
 }
 
-const STREAM = new RegExp(`^${API_BASE}/terminal/session/([0-9A-Z]{1,64})/stream$`);
+const STREAM = new RegExp(`^${API_BASE}/(?:terminal/session|(forward))/([0-9A-Z]{1,64})/stream$`);
 
 /** Returns true when a request for this URL may ask for an upgrade. */
 export const isStreamUrl = (url: string | undefined): boolean => STREAM.test((url ?? '').split('?')[0] ?? '');
@@ -57,14 +72,22 @@ export function acceptUpgrades(server: Server, options: UpgradeOptions): void {
   server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
     socket.on('error', () => socket.destroy());
     const [path = '', query = ''] = (request.url ?? '').split('?');
-    const sessionId = STREAM.exec(path)?.[1];
+    const [, forward, sessionId] = STREAM.exec(path) ?? [];
     if (sessionId === undefined) return serveWithout(server, request, socket, head);
     try {
       const refusal = refusalOf(request, options);
       if (refusal !== undefined) throw refusal;
       const ticket = new URLSearchParams(query).get('ticket') ?? '';
       const address = clientAddress(request, options.trustProxyTls);
-      options.door.open({ request, socket, head, sessionId, ticket, address });
+      options.door.open({
+        request,
+        socket,
+        head,
+        noun: forward === undefined ? 'terminal' : 'forward',
+        sessionId,
+        ticket,
+        address,
+      });
     } catch (error) {
       refuse(socket, error, options);
     }
@@ -94,7 +117,7 @@ function refusalOf(request: IncomingMessage, options: UpgradeOptions): Fault | u
     return new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' });
   }
   if (!isPrivate(request, trustProxyTls)) {
-    return new Fault('tls_required', 'terminals are only served over TLS', { hint: 'use wss' });
+    return new Fault('tls_required', 'terminals and forwards are only served over TLS', { hint: 'use wss' });
   }
   return gateRefusal(request, { urlBytes: limits.urlBytes, isTls: isTls || trustProxyTls });
 }

@@ -44,6 +44,8 @@ interface TerminalSocketOptions extends SocketEvents, Pick<Core, 'logger'> {
   readonly connection: Duplex;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly times?: SocketTimes;
+  /** Called when the send queue is empty again. */
+  readonly onDrain?: () => void;
 }
 
 /** Maximum frames that wait while the hello is checked. A correct peer sends a handful. */
@@ -66,6 +68,8 @@ export class TerminalSocket {
   private roundBytes = 0;
   private lastRound = 0;
   private ended = false;
+  private isHeld = false;
+  private peerCode: number | null = null;
   private lastMessageAt: number;
   private lastAsked: number;
   private silences = 0;
@@ -86,13 +90,27 @@ export class TerminalSocket {
     const onMessage = (data: Buffer) => this.take(data, true);
     this.direct = new DirectMessages({ socket, connection, end: 'server', onMessage });
     socket.on('message', (data, isBinary) => this.take(data, isBinary));
+    connection.on('drain', () => options.onDrain?.());
     // The close event follows and is enough.
     socket.on('error', () => undefined);
-    socket.on('close', () => this.end());
+    socket.on('close', (code) => {
+      this.peerCode ??= code;
+      this.end();
+    });
   }
 
   get isOpen(): boolean {
     return !this.ended && this.options.socket.readyState === this.options.socket.OPEN;
+  }
+
+  /** True when the peer has closed the socket in the usual way. */
+  get hasClosedByPeer(): boolean {
+    return this.peerCode === TERMINAL_CLOSE.done;
+  }
+
+  /** Bytes that the peer has not received. */
+  get unsent(): number {
+    return this.options.socket.bufferedAmount;
   }
 
   /** Latest round-trip time in milliseconds; null before the first one. */
@@ -141,10 +159,25 @@ export class TerminalSocket {
     if (socket.bufferedAmount > TERMINAL_LIMITS.unsent) this.close(TERMINAL_CLOSE.overrun, 'too much is unread');
   }
 
+  /** Stops reading until `release`. The silence in between does not count. */
+  hold(): void {
+    if (this.isHeld || this.ended) return;
+    this.isHeld = true;
+    this.options.socket.pause();
+  }
+
+  /** Continues to read after `hold`. */
+  release(): void {
+    if (!this.isHeld) return;
+    this.isHeld = false;
+    this.lastMessageAt = this.now();
+    if (!this.ended) this.options.socket.resume();
+  }
+
   /** Sends a ping when it is due, and cuts the socket after too much silence. */
   beat(): void {
     const now = this.now();
-    if (now - this.lastMessageAt >= this.times.dead) this.terminate();
+    if (!this.isHeld && now - this.lastMessageAt >= this.times.dead) this.terminate();
     else if (now - this.lastAsked >= this.times.ping) this.ping();
   }
 
@@ -223,7 +256,9 @@ export class TerminalSocket {
     this.roundBytes += length;
     if (this.roundBytes < TURN || this.ended || this.options.socket.isPaused) return;
     this.options.socket.pause();
-    TURNS.wait(() => this.options.socket.resume());
+    TURNS.wait(() => {
+      if (!this.isHeld) this.options.socket.resume();
+    });
   }
 
   /** Closes the socket because of an error while handling its frame. */

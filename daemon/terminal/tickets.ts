@@ -33,17 +33,23 @@ export interface AgentGrant {
 
 export type Grant = ClientGrant | AgentGrant;
 
+/** The members of a grant that tickets need. */
+interface AnyGrant {
+  readonly for: 'client' | 'agent';
+  readonly sessionId: string;
+}
+
 /** Result of redeeming a ticket. `grant` is set for a known ticket that is used or expired. */
-type Redeemed =
-  | { readonly ok: true; readonly grant: Grant }
-  | { readonly ok: false; readonly why: 'unknown' | 'used' | 'expired'; readonly grant: Grant | null };
+type Redeemed<G> =
+  | { readonly ok: true; readonly grant: G }
+  | { readonly ok: false; readonly why: 'unknown' | 'used' | 'expired'; readonly grant: G | null };
 
 interface TicketsOptions extends Pick<Core, 'randomBytes'> {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-interface Issued {
-  readonly grant: Grant;
+interface Issued<G> {
+  readonly grant: G;
   readonly until: number;
   used: boolean;
 }
@@ -53,9 +59,10 @@ const PER_SESSION = 8;
 /** Ticket lifetimes for which a used ticket is remembered, so that a second use is recognised. */
 const REMEMBERED = 10;
 
-export class Tickets {
+/** @typeParam G what a ticket permits */
+export class Tickets<G extends AnyGrant = Grant> {
   private readonly options: TicketsOptions;
-  private readonly issued = new Map<string, Issued>();
+  private readonly issued = new Map<string, Issued<G>>();
   /** Hashes of agents' tickets by session. */
   private readonly ofAgents = new Map<string, string[]>();
 
@@ -63,7 +70,7 @@ export class Tickets {
     this.options = options;
   }
 
-  issue(grant: Grant): string {
+  issue(grant: G): string {
     const ticket = this.options.randomBytes(32).toString('base64url');
     const hash = hashOf(ticket);
     this.issued.set(hash, { grant, until: this.now() + TERMINAL_LIMITS.ticketLife, used: false });
@@ -72,7 +79,7 @@ export class Tickets {
   }
 
   /** Redeems a ticket, which only the first call can. */
-  redeem(ticket: string): Redeemed {
+  redeem(ticket: string): Redeemed<G> {
     const issued = this.issued.get(hashOf(ticket));
     if (issued === undefined) return { ok: false, why: 'unknown', grant: null };
     const { grant, until, used } = issued;
@@ -83,7 +90,7 @@ export class Tickets {
   }
 
   /** Invalidates the tickets that the predicate selects. */
-  revoke(isRevoked: (grant: Grant) => boolean): void {
+  revoke(isRevoked: (grant: G) => boolean): void {
     for (const [hash, { grant }] of this.issued) if (isRevoked(grant)) this.issued.delete(hash);
   }
 

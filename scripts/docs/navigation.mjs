@@ -69,6 +69,7 @@ export function navigationOf(root, pages) {
         'protocols/agent-link.md',
         'protocols/apply.md',
         'protocols/terminal.md',
+        'protocols/forward.md',
         'protocols/limits.md',
       ),
     },

@@ -16,13 +16,15 @@ import { createAddressSource, type DiscoveryPort } from './discovery/address-sou
 import type { AddressCandidate, AddressSource } from './discovery/discovered-address.js';
 import type { EngineReport, RunEngine } from './engine/run-engine.js';
 import { OwnFactsReader } from './facts/own-facts.js';
-import { readFacts } from './facts.js';
+import { type MachineFacts, readFacts } from './facts.js';
 import { Enrolment, type OfferedToken, Trust, type TrustOptions } from './first-contact.js';
+import type { Forwards } from './forward/forwards.js';
 import { forgetLoss, readLoss } from './journal/journal-loss.js';
 import { Backoff } from './link/backoff.js';
 import { dialContext, dialOrchestrator, isRefusal } from './link/dial.js';
 import { formatAddress, type OrchestratorAddress } from './link/orchestrator-address.js';
 import { Metrics, type MetricsSettings } from './metrics.js';
+import type { Permissions } from './permissions.js';
 import { runSession, type SessionEnd } from './session.js';
 import type { Terminals } from './terminal/terminals.js';
 import { Upgrades } from './upgrade/upgrades.js';
@@ -42,8 +44,12 @@ export interface AgentOptions extends TrustOptions {
   readonly createEngine: (dataDir: string) => RunEngine;
   /** Called once the data directory is held; without it there are no remote terminals. */
   readonly createTerminals?: (dataDir: string) => Terminals;
+  /** Called once the data directory is held; without it there are no forwards. */
+  readonly createForwards?: (dataDir: string) => Forwards;
   /** Returns the current settings. */
   readonly metrics: () => MetricsSettings;
+  /** Returns what the settings permit operators now. */
+  readonly permissions: () => Permissions;
   /** Returns the directory of facts of one's own. */
   readonly factsDirectory: () => string;
   /**
@@ -80,15 +86,17 @@ export async function runAgent(options: AgentOptions, signal: AbortSignal): Prom
     try {
       await requireJournal(engine, options.logger);
       const terminals = options.createTerminals?.(options.dataDir);
+      const forwards = options.createForwards?.(options.dataDir);
       const addressSource = createAddressSource(options, trust);
       await addressSource.start();
       // Terminals stop first, while the link can still report their ends.
-      signal.addEventListener('abort', () => void terminals?.stop(), { once: true });
+      const stop = () => Promise.all([terminals?.stop(), forwards?.stop()]);
+      signal.addEventListener('abort', () => void stop(), { once: true });
       try {
-        await new Agent(options, { trust, engine, addressSource, terminals }).run(signal);
+        await new Agent(options, { trust, engine, addressSource, terminals, forwards }).run(signal);
       } finally {
         addressSource.stop();
-        await terminals?.stop();
+        await stop();
       }
     } finally {
       await engine.stop();
@@ -132,6 +140,7 @@ interface AgentParts {
   readonly engine: RunEngine;
   readonly addressSource: AddressSource;
   readonly terminals: Terminals | undefined;
+  readonly forwards: Forwards | undefined;
 }
 
 class Agent {
@@ -140,6 +149,7 @@ class Agent {
   private readonly engine: RunEngine;
   private readonly addressSource: AddressSource;
   private readonly terminals: Terminals | undefined;
+  private readonly forwards: Forwards | undefined;
   private readonly context;
   private readonly metrics: Metrics;
   private readonly ownFacts: OwnFactsReader;
@@ -159,13 +169,14 @@ class Agent {
   /** True when nothing listened at the last dialled address. */
   private wasRefused = false;
 
-  constructor(options: AgentOptions, { trust, engine, addressSource, terminals }: AgentParts) {
+  constructor(options: AgentOptions, { trust, engine, addressSource, terminals, forwards }: AgentParts) {
     const { dataDir, clock } = options;
     this.options = options;
     this.trust = trust;
     this.engine = engine;
     this.addressSource = addressSource;
     this.terminals = terminals;
+    this.forwards = forwards;
     this.rejections = new Backoff({ random: options.random, last: REJECTED_MORE });
     this.untrusted = new Backoff({ random: options.random, last: UNTRUSTED_PAUSE });
     this.enrolment = new Enrolment(options.enrolmentToken, options.logger);
@@ -275,6 +286,7 @@ class Agent {
       this.untrusted.reset();
       this.state = { ...this.state, orchestrator_key: orchestratorKey };
       this.terminals?.setAddress({ ...target, key: orchestratorKey });
+      this.forwards?.setAddress({ ...target, key: orchestratorKey });
       this.upgrades.setSource({ ...target, key: orchestratorKey });
       this.downloads.setSource({ ...target, key: orchestratorKey });
       return this.ended(
@@ -318,8 +330,15 @@ class Agent {
     return this.untrusted.next();
   }
 
+  /** Returns the facts of the machine, and what its settings permit now. */
+  private facts(): MachineFacts {
+    const { hostname, permissions } = this.options;
+    const facts = readFacts({ hostname });
+    return { ...facts, attributes: { ...facts.attributes, ...permissions() } };
+  }
+
   private async serve(socket: WebSocket, orchestratorKey: PublicKeyHex, signal: AbortSignal): Promise<SessionEnd> {
-    const { logger, clock, hostname } = this.options;
+    const { logger, clock } = this.options;
     const { enrolment, addressSource } = this;
     addressSource.setConnected(true);
     try {
@@ -329,10 +348,11 @@ class Agent {
           engine: this.engine,
           clock,
           logger,
-          facts: () => readFacts({ hostname }),
+          facts: () => this.facts(),
           ownFacts: (isFresh) => this.ownFacts.read(isFresh),
           sample: () => this.metrics.sample(),
           terminals: this.terminals,
+          forwards: this.forwards,
           upgrades: this.upgrades,
           enrolmentToken: enrolment.offerTo(orchestratorKey),
           journalLoss: () => readLoss(this.options.dataDir),
@@ -387,6 +407,7 @@ class Agent {
     this.note('rejected', reason, 'once an operator approves it again, it connects within half a minute');
     void this.cancelApplies();
     this.terminals?.closeAll();
+    this.forwards?.closeAll();
   }
 
   /** Cancels running applies, because a rejected machine must not be changed any further. */
@@ -405,6 +426,9 @@ class Agent {
     const running = (await this.engine.inventory()).some(({ state }) => state === 'running');
     if (running) return 'an apply';
     const sessions = this.terminals?.list().sessions.length ?? 0;
+    const forwards = this.forwards?.open ?? 0;
+    if (sessions === 0 && forwards > 0)
+      return forwards === 1 ? 'a forward of an operator' : `${forwards} forwards of operators`;
     if (sessions === 0) return null;
     return sessions === 1 ? 'a terminal or command of an operator' : `${sessions} terminals or commands of operators`;
   }

@@ -17,6 +17,7 @@ import type { OwnReport } from './facts/own-facts.js';
 import { PackageReader } from './facts/package-versions.js';
 import type { MachineFacts } from './facts.js';
 import { featuresHere } from './features.js';
+import type { ForwardRequest, Forwards } from './forward/forwards.js';
 import type { TerminalRequest, Terminals } from './terminal/terminals.js';
 import type { Upgrades } from './upgrade/upgrades.js';
 
@@ -36,6 +37,8 @@ export interface SessionOptions {
   readonly sample: () => Promise<MetricsSample | null>;
   /** Without it every terminal is refused. */
   readonly terminals?: Pick<Terminals, 'handle' | 'list' | 'subscribe'> | undefined;
+  /** Without it every forward is refused. */
+  readonly forwards?: Pick<Forwards, 'handle' | 'subscribe'> | undefined;
   /** Without it requests for upgrades are ignored. */
   readonly upgrades?: Pick<Upgrades, 'handle' | 'report' | 'subscribe'>;
   readonly pace?: Pace;
@@ -102,7 +105,7 @@ class Session {
   }
 
   async run(signal: AbortSignal): Promise<SessionEnd> {
-    const { socket, engine, terminals, upgrades } = this.options;
+    const { socket, engine, forwards, terminals, upgrades } = this.options;
     const closed = new Promise<SessionEnd>((resolve) => {
       socket.on('close', (code, reason) => resolve(this.ended ?? { code, reason: reason.toString() }));
     });
@@ -116,6 +119,9 @@ class Session {
       if (this.approved) this.send(report);
     });
     const unsubscribeTerminals = terminals?.subscribe((report) => {
+      if (this.approved) this.send(report);
+    });
+    const unsubscribeForwards = forwards?.subscribe((report) => {
       if (this.approved) this.send(report);
     });
     const unsubscribeUpgrades = upgrades?.subscribe((report) => {
@@ -133,6 +139,7 @@ class Session {
       clearInterval(watch);
       unsubscribe();
       unsubscribeTerminals?.();
+      unsubscribeForwards?.();
       unsubscribeUpgrades?.();
       signal.removeEventListener('abort', abort);
       engine.disconnected();
@@ -274,6 +281,10 @@ class Session {
       case 'terminal_close':
         this.handleTerminal(message);
         return;
+      case 'forward_open':
+      case 'forward_close':
+        this.handleForward(message);
+        return;
       case 'upgrade':
       case 'upgrade_ack':
         this.options.upgrades?.handle(message);
@@ -287,6 +298,16 @@ class Session {
     const { terminals } = this.options;
     if (terminals !== undefined) terminals.handle(request);
     else if (request.type === 'terminal_open') this.send(refusalOf(request.session_id));
+  }
+
+  private handleForward(request: ForwardRequest): void {
+    const { forwards } = this.options;
+    const { session_id, type } = request;
+    if (forwards !== undefined) forwards.handle(request);
+    else if (type === 'forward_open') {
+      const error = { code: 'forward_refused', message: 'this agent has no forwards' };
+      this.send({ type: 'forward_answer', session_id, error });
+    }
   }
 
   private add(part: OrchestratorMessageOf<'run_part'>): void {

@@ -36,6 +36,8 @@ interface CommandSpec<A extends Arguments, O extends Options> {
   readonly formats?: readonly ExtraFormat[];
   /** Exit status when orch itself fails, to tell that from the status of the program it runs. Wrong usage keeps 64. */
   readonly failureStatus?: number;
+  /** Rewrites the words before they are parsed, for callers with a convention of their own. Throws `usage`. */
+  readonly rewrite?: (words: readonly string[]) => readonly string[];
   run(context: Context, input: Values<A, O>): Promise<Outcomes>;
 }
 
@@ -51,6 +53,8 @@ export interface Command {
   readonly columns: readonly Column[];
   readonly formats: readonly ExtraFormat[];
   readonly failureStatus: number | null;
+  /** Rewrites the words before they are parsed. */
+  readonly rewrite: (words: readonly string[]) => readonly string[];
   /** Parses the values and runs the handler. Throws `usage` for an invalid value. */
   execute(context: Context, raw: RawInput): Promise<Outcomes>;
 }
@@ -68,6 +72,7 @@ export function defineCommand<
     columns = [],
     formats = [],
     failureStatus = null,
+    rewrite = (words) => words,
   } = spec;
   const connection = spec.connection ?? access !== 'local';
   const args: Arguments = spec.args ?? {};
@@ -84,6 +89,7 @@ export function defineCommand<
     columns,
     formats,
     failureStatus,
+    rewrite,
     execute: async (context, raw) => spec.run(context, readInput<A, O>(args, options, raw)),
   };
 }

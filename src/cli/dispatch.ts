@@ -114,7 +114,7 @@ export async function execute(
   found: Extract<Found, { readonly kind: 'command' }>,
 ): Promise<number> {
   const command = await found.entry.load();
-  const raw = await parseInput(found.entry.path, command, found.rest);
+  const raw = await parseInput(found.entry.path, command, command.rewrite(found.rest));
   const globals = readGlobals(raw, command);
   const printer = await createPrinter({ ...options, globals });
   const interrupts = command.ownsSignals ? null : watchInterrupts(options.interrupts);

@@ -30,7 +30,8 @@ const HTML = /^text\/html\b/;
  * The length of a compressed answer tells how much its parts resemble each other. An attacker who sees lengths on the network,
  * and can place text beside a secret, such as a fact of a machine or a name, could find the secret by guesses (BREACH). So
  * these answers stay as they are:
- * - session tokens, enrolment tokens and tickets of terminals: answers of logins, and of routes with `tls` or `secretAnswer`;
+ * - session tokens, enrolment tokens, and tickets of terminals and forwards: answers of logins, and of routes with `tls` or
+ *   `secretAnswer`;
  * - answers with a member of `CONFIDENTIAL`: plans, applies, drift, operations, recordings, channels, notifications and audit
  *   events, most of them beside text that a machine has sent.
  * Streams are sent event by event, so they are never compressed either.

@@ -8,6 +8,7 @@ import { discoveryRoutes } from './discovery.js';
 import { driftExcuseRoutes } from './drift-excuses.js';
 import { enrolmentTokenRoutes } from './enrolment-tokens.js';
 import { fileRoutes } from './files.js';
+import { forwardRoutes } from './forward.js';
 import { maintenanceWindowRoutes } from './maintenance-windows.js';
 import { metricsRoutes } from './metrics.js';
 import { moduleRoutes } from './modules.js';
@@ -47,6 +48,7 @@ export const CONTRACT = {
   ...channelRoutes,
   ...notificationRoutes,
   ...terminalRoutes,
+  ...forwardRoutes,
   ...maintenanceWindowRoutes,
   ...auditRoutes,
 } as const;

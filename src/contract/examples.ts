@@ -7,6 +7,7 @@ import { examples as channels } from './examples/channels.js';
 import { examples as discovery } from './examples/discovery.js';
 import { examples as drift } from './examples/drift.js';
 import { examples as enrolmentTokens } from './examples/enrolment-tokens.js';
+import { examples as forward } from './examples/forward.js';
 import { examples as maintenance } from './examples/maintenance.js';
 import { examples as metrics } from './examples/metrics.js';
 import { examples as modules } from './examples/modules.js';
@@ -31,6 +32,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   ...discovery,
   ...drift,
   ...enrolmentTokens,
+  ...forward,
   ...maintenance,
   ...metrics,
   ...modules,

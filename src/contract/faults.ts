@@ -110,6 +110,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   recording_failed: entry(507, 'Recording not possible'),
   transcript_not_found: entry(404, 'No transcript'),
   transcript_invalid: entry(500, 'Transcript damaged'),
+  forward_refused: entry(409, 'Target not permitted'),
+  forward_limit: entry(409, 'Too many forwards'),
   operation_not_found: entry(404, 'Operation not found'),
   operation_in_progress: passing(409, 'Operation in progress', 2),
   operation_finished: entry(409, 'Operation finished'),

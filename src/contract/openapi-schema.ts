@@ -14,6 +14,7 @@ import { AssignmentDetailSchema, AssignmentSchema } from './assignments.js';
 import { AuditEventSchema, AuditGapSchema, AuditRetentionSchema, AuditVerificationSchema } from './audit.js';
 import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
 import { DriftAcceptSchema, DriftSnoozeSchema } from './drift-excuses.js';
+import { OpenedForwardSchema } from './forward.js';
 import { MaintenanceWindowSchema } from './maintenance-windows.js';
 import { MetricsHistorySchema, NodeMetricsSchema } from './metrics.js';
 import { ModuleEntrySchema, ModuleSchema, WarningSchema } from './modules.js';
@@ -152,6 +153,7 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   ModuleEntry: ModuleEntrySchema,
   OneOffValues: OneOffValuesSchema,
   Operation: OperationSchema,
+  OpenedForward: OpenedForwardSchema,
   OpenedTerminal: OpenedTerminalSchema,
   OperationDetail: OperationDetailSchema,
   OperationList: OperationListSchema,

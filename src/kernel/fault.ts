@@ -155,6 +155,9 @@ const FAULT_CODES = [
   'recording_failed',
   'transcript_not_found',
   'transcript_invalid',
+  // forwards
+  'forward_refused',
+  'forward_limit',
   // operations and drift
   'operation_not_found',
   'operation_in_progress',

@@ -1,6 +1,10 @@
 /** Every setting of the agent's YAML file. All take effect as soon as the file changes. */
 import { defaultsOf, flag, integer, path, text, type ValuesOf, words } from './setting.js';
 
+const TARGET = '^(?:/[^\\u0000-\\u001f]+|(?:\\[[0-9A-Fa-f:.%]+\\]|[A-Za-z0-9._-]+|\\*):(?:[0-9]{1,5}|\\*))$';
+const TARGETS_DETAIL =
+  'HOST:PORT with * for any host or port, or the path of a Unix socket; a name permits that name only';
+
 export const AGENT_SETTINGS = {
   'metrics.enabled': flag({ summary: 'measure processor, memory and disk for the orchestrator', default: true }),
   'metrics.collection_interval': integer({
@@ -49,6 +53,22 @@ export const AGENT_SETTINGS = {
     pattern: '^[A-Za-z_][A-Za-z0-9_]*\\*?$',
     maxLength: 64,
     maxItems: 64,
+  }),
+  'forward.targets': words({
+    summary: 'targets that operators may forward connections to; none of them by default',
+    detail: TARGETS_DETAIL,
+    placeholder: 'TARGET,…',
+    pattern: TARGET,
+    maxLength: 300,
+    maxItems: 256,
+  }),
+  'ssh_proxy.targets': words({
+    summary: 'targets of orch ssh-proxy, such as localhost:22 for the sshd of the machine; none by default',
+    detail: TARGETS_DETAIL,
+    placeholder: 'TARGET,…',
+    pattern: TARGET,
+    maxLength: 300,
+    maxItems: 256,
   }),
   script_timeout: integer({
     summary: 'maximum time of a script that declares no timeout',

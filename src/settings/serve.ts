@@ -230,6 +230,20 @@ export const SERVE_SETTINGS = {
     maximum: 10_000,
     live: true,
   }),
+  'forward.per_operator': integer({
+    summary: 'maximum open forwards of one operator, orch ssh-proxy included',
+    default: 100,
+    minimum: 1,
+    maximum: 10_000,
+    live: true,
+  }),
+  'forward.per_agent': integer({
+    summary: 'maximum open forwards to one agent, orch ssh-proxy included',
+    default: 100,
+    minimum: 1,
+    maximum: 10_000,
+    live: true,
+  }),
   'notifications.allow_networks': words({
     summary: 'private networks that channels may send to',
     detail: 'on any port, also over plain HTTP',

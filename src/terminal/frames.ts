@@ -27,6 +27,8 @@ export const FRAME = {
   askEcho: 0x0d,
   /** Agent: how far the input got, and how the program reads it. */
   echo: 0x0e,
+  /** A frame of one connection of a forward (`channel-frames.ts`). */
+  channel: 0x20,
 } as const;
 
 /**
@@ -75,6 +77,8 @@ export type Frame =
   /** The client asks for an `echo` frame when the input before `offset` is settled. */
   | { readonly type: 'askEcho'; readonly offset: number }
   | ({ readonly type: 'echo' } & EchoAck)
+  /** `op` is one of `CHANNEL_OPS`. */
+  | { readonly type: 'channel'; readonly channel: number; readonly op: number; readonly bytes: Buffer }
   /** A type of a later version, which receivers ignore. */
   | { readonly type: 'unknown' };
 
@@ -226,6 +230,14 @@ export function readFrame(data: Buffer): Frame {
       return { type: 'askEcho', offset: readOffset(data, 1) };
     case FRAME.echo:
       return readEcho(data);
+    case FRAME.channel:
+      if (data.length < 6) throw violation('a truncated frame');
+      return {
+        type: 'channel',
+        channel: data.readUInt32BE(1),
+        op: data[5] as number,
+        bytes: data.subarray(6),
+      };
     default:
       return { type: 'unknown' };
   }

@@ -23,6 +23,17 @@ export const AgentHelloSchema = closed({
 });
 export type AgentHello = Type.Static<typeof AgentHelloSchema>;
 
+/** First frame of the agent and of the client on the socket of a forward. The ticket of the client stands in the URL. */
+export const ForwardHelloSchema = closed({
+  version,
+  session_id: Type.String({ maxLength: 64 }),
+  ticket: Type.String({ maxLength: 128 }),
+});
+export type ForwardHello = Type.Static<typeof ForwardHelloSchema>;
+
+/** Note of the orchestrator to the client of a forward: the agent is attached, and channels may be opened. */
+export const ForwardNoteSchema = closed({ kind: Type.Literal('ready') });
+
 /** First frame of a client. */
 export const ClientHelloSchema = closed({
   version,

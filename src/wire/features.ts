@@ -9,6 +9,7 @@ export const FEATURE_PURPOSES = {
   files: 'take the content of files beside modules',
   purge: 'delete what nothing declares in a directory',
   packages: 'report the versions of packages',
+  forward: 'forward connections',
   confirm: 'undo an apply by itself, or runs on a system on which it cannot',
 } as const;
 

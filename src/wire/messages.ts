@@ -8,6 +8,7 @@ import {
   PartedAttributesSchema,
   VolatileFactsSchema,
 } from '../kernel/facts.js';
+import { FORWARD_KINDS, ForwardTargetSchema } from '../kernel/forward-target.js';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { CheckReportSchema, DesiredCheckSchema, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
@@ -199,6 +200,9 @@ const terminals = closed({
   sessions: Type.Array(closed({ session_id: id, attached: Type.Boolean() }), { maxItems: 10_000 }),
 });
 
+/** The answer to `forward_open`; `error` is null when the agent permits all targets, and then it dials back. */
+const forwardAnswer = closed({ type: Type.Literal('forward_answer'), session_id: id, error: nullable(ErrorSchema) });
+
 const version = Type.String({ pattern: RELEASE_VERSION_PATTERN });
 
 /** States of an upgrade on the agent. The last three are final. */
@@ -235,6 +239,7 @@ export const AgentMessageSchemas = {
   metrics,
   terminal_answer: terminalAnswer,
   terminals,
+  forward_answer: forwardAnswer,
   upgrade_report: upgradeReport,
 } as const;
 
@@ -364,6 +369,20 @@ const terminalAttach = closed({ type: Type.Literal('terminal_attach'), session_i
 /** Ends the program of a session that is over for the orchestrator or unknown to it. */
 const terminalClose = closed({ type: Type.Literal('terminal_close'), session_id: id });
 
+/** Opens a session of connections to targets. Sent only to agents with the feature `forward`. */
+const forwardOpen = closed({
+  type: Type.Literal('forward_open'),
+  session_id: id,
+  ticket,
+  /** Username of the operator. */
+  operator: Type.String({ maxLength: 128 }),
+  kind: Type.Enum(FORWARD_KINDS),
+  targets: Type.Array(ForwardTargetSchema, { minItems: 1, maxItems: 32 }),
+});
+
+/** Ends a session and its connections. */
+const forwardClose = closed({ type: Type.Literal('forward_close'), session_id: id });
+
 /** Requests that the agent replaces its release by another, which it downloads from the agent port. Answered with `upgrade_report`. */
 const upgrade = closed({
   type: Type.Literal('upgrade'),
@@ -400,6 +419,8 @@ export const OrchestratorMessageSchemas = {
   terminal_open: terminalOpen,
   terminal_attach: terminalAttach,
   terminal_close: terminalClose,
+  forward_open: forwardOpen,
+  forward_close: forwardClose,
   upgrade,
   upgrade_ack: upgradeAck,
 } as const;

@@ -17,7 +17,7 @@ import type { OrchestratorMessage } from './messages.js';
  * Rises with each change that older programs of the same protocol version ignore: a new message, or a new member of a
  * message.
  */
-export const PROTOCOL_REVISION = 9;
+export const PROTOCOL_REVISION = 10;
 
 /** Protocol version that introduced each message of the orchestrator. */
 const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
@@ -35,6 +35,8 @@ const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {
   terminal_open: 2,
   terminal_attach: 2,
   terminal_close: 2,
+  forward_open: 2,
+  forward_close: 2,
   upgrade: 2,
   upgrade_ack: 2,
 };

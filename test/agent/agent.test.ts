@@ -101,6 +101,7 @@ function start(port: number, more: Partial<AgentOptions> = {}): Running {
       logger,
       clock,
       metrics: () => ({ enabled: true, interval: 30 }),
+      permissions: () => ({ permits_terminal: 'no', permits_forward: 'no', permits_ssh_proxy: 'no' }),
       factsDirectory: () => '/nonexistent/facts.d',
       // No waiting between attempts.
       random: () => 0,

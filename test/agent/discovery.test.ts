@@ -214,6 +214,7 @@ async function wait(more: Partial<AgentOptions> = {}): Promise<Waiting> {
       logger,
       clock,
       metrics: () => ({ enabled: true, interval: 30 }),
+      permissions: () => ({ permits_terminal: 'no', permits_forward: 'no', permits_ssh_proxy: 'no' }),
       factsDirectory: () => '/nonexistent/facts.d',
       random: () => 0.5,
       createEngine: (directory) =>

@@ -226,6 +226,8 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
       query: { cols: '80', rows: '24', shell: '/bin/sh', term: 'xterm' },
       body: { env: ['LANG=C'] },
     },
+    openForward: { ...away, body: { targets: [{ host: 'localhost', port: 80 }, { path: '/run/sample.sock' }] } },
+    openSshProxy: { ...away, body: { port: 22 } },
     execOnAgent: { ...away, body: { command: ['true'], timeout_secs: 5, stdin: false, env: ['LANG=C'] } },
     listMaintenanceWindows: {},
     createMaintenanceWindow: {

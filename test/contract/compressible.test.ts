@@ -32,6 +32,8 @@ const LEFT_OUT: readonly RouteId[] = [
   'listDrift',
   'listNotifications',
   'listOperations',
+  'openForward',
+  'openSshProxy',
   'openTerminal',
   'planAgent',
   'planAssignment',

@@ -374,6 +374,14 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'The recording is damaged.',
     mend: 'Restore the file from the backup of the host: [terminal.md](terminal.md#files).',
   },
+  forward_refused: {
+    cause: 'The configuration of the agent does not permit the target.',
+    mend: 'Name the target in `forward.targets`, or for `orch ssh-proxy` in `ssh_proxy.targets`, in `/etc/orch/agent.yaml` of the machine: [SSH without an open port](guides/ssh-without-an-open-port.md).',
+  },
+  forward_limit: {
+    cause: 'The operator or the agent has as many open forwards as permitted.',
+    mend: 'End one, or raise `forward.per_operator` or `forward.per_agent`.',
+  },
   operation_not_found: {
     cause: 'There is no operation with this ID on this agent, or it was deleted by age.',
     mend: '`orch ops list` lists them. Old ones are deleted after `retention.operations_days`.',

@@ -182,6 +182,7 @@ export class Fleet {
       },
       onUpgradeReport: async () => undefined,
       terminals: { receive: () => undefined, disconnected: () => undefined, revoked: async () => undefined },
+      forwards: { receive: () => undefined, disconnected: () => undefined, revoked: async () => undefined },
       clock,
       logger,
       timeouts: { check: NEVER, ...options.timeouts },

@@ -243,7 +243,7 @@ export class Room {
       port: 0,
       privateKey: identity.privateKey,
       onConnection: ({ socket }) => socket.terminate(),
-      terminalEndpoint: room.agentEndpoint,
+      endpoints: [room.agentEndpoint],
       logger: silentLogger,
       timeouts: { stop: 500 },
     });

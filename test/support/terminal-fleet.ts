@@ -20,6 +20,8 @@ export interface FleetOptions {
   /** Further arguments of `orch serve`. */
   readonly serve?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** Further settings of the agent, as YAML. */
+  readonly settings?: string;
 }
 
 export const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
@@ -60,7 +62,7 @@ export class TerminalFleet {
 
   static async start(options: FleetOptions = {}): Promise<TerminalFleet> {
     const sandbox = new Sandbox();
-    const { serve = [], env } = options;
+    const { serve = [], env, settings: more = '' } = options;
     await run(sandbox, ['operator', 'init']);
     const { server, ready } = await sandbox.serve(serve, env);
     const cables = [await Cable.open(portOf(ready.api_url)), await Cable.open(portOf(ready.agent_address))] as const;
@@ -68,7 +70,7 @@ export class TerminalFleet {
     await run(sandbox, ['profile', 'create', 'test', '--url', url, '--tls-fingerprint', ready.tls_fingerprint]);
     await run(sandbox, ['profile', 'use', 'test']);
     const config = sandbox.path('agent.yaml');
-    const settings = `remote_terminal:\n  enabled: true\n  shell: ${TEST_SHELL}\n  max_sessions: 100\n`;
+    const settings = `remote_terminal:\n  enabled: true\n  shell: ${TEST_SHELL}\n  max_sessions: 100\n${more}`;
     writeFileSync(config, settings, { mode: 0o600 });
     const agentWords = [
       ...['agent', 'connect', `127.0.0.1:${cables[1].port}`, '--orchestrator-key', ready.public_key],
@@ -84,6 +86,11 @@ export class TerminalFleet {
     const fleet = new TerminalFleet({ sandbox, cables, options, server, ready, agent, agentWords, nodeId });
     await fleet.connected();
     return fleet;
+  }
+
+  /** Address of the API and the fingerprint of its certificate, for profiles of other operators. */
+  get profile(): { readonly url: string; readonly pin: string } {
+    return { url: `https://127.0.0.1:${this.operatorCable.port}`, pin: this.ready.tls_fingerprint };
   }
 
   get serverPid(): number {
@@ -127,8 +134,13 @@ export class TerminalFleet {
   }
 
   /** Ends it at once, and starts it again on the same ports. */
-  async killServer(): Promise<void> {
-    await this.server.stop('SIGKILL');
+  killServer(): Promise<void> {
+    return this.restartServer('SIGKILL');
+  }
+
+  /** Ends it with a signal, and starts it again on the same ports. */
+  async restartServer(signal: NodeJS.Signals): Promise<void> {
+    await this.server.stop(signal);
     const { api_url, agent_address } = this.ready;
     const ports = ['--agent-port', `${portOf(agent_address)}`, '--api-port', `${portOf(api_url)}`];
     ({ server: this.server } = await this.sandbox.serve([...(this.options.serve ?? []), ...ports], this.options.env));

@@ -40,9 +40,14 @@ export class AgentSessions {
    * the run.
    */
   require(agent: KnownAgent, feature: AgentFeature): void {
-    if (this.can(agent.nodeId, feature) !== false) return;
-    throw new Fault('agent_too_old', `agent ${agentLabel(agent)} is too old to ${FEATURE_PURPOSES[feature]}`, {
-      hint: `upgrade it first: orch agents upgrade ${agentLabel(agent)}`,
+    this.requireOf(agent.nodeId, agentLabel(agent), feature);
+  }
+
+  /** Like `require`. @param label name or node ID of the agent */
+  requireOf(nodeId: NodeId, label: string, feature: AgentFeature): void {
+    if (this.can(nodeId, feature) !== false) return;
+    throw new Fault('agent_too_old', `agent ${label} is too old to ${FEATURE_PURPOSES[feature]}`, {
+      hint: `upgrade it first: orch agents upgrade ${label}`,
       data: { feature },
     });
   }

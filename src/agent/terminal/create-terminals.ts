@@ -1,7 +1,8 @@
-/** Creates the terminals of `orch agent`, and writes their lines to the system's log of logins. */
+/** Creates the terminals and forwards of `orch agent`, and writes their lines to the system's log of logins. */
 
 import { spawn } from 'node:child_process';
 import type { Logger } from '../../kernel/logger.js';
+import { Forwards } from '../forward/forwards.js';
 import type { AgentSettingsFile } from '../settings-file.js';
 import { Terminals } from './terminals.js';
 
@@ -21,6 +22,18 @@ export function createTerminals({ dataDir, logger, file }: CreateTerminalsOption
   });
   file.subscribe(() => terminals.configure());
   return terminals;
+}
+
+/** Creates the forwards, which follow changes of the settings. */
+export function createForwards({ dataDir, logger, file }: CreateTerminalsOptions): Forwards {
+  const forwards = new Forwards({
+    dataDir,
+    logger,
+    settings: () => file.settings,
+    authLog: (line) => writeAuthLog(line),
+  });
+  file.subscribe(() => forwards.configure());
+  return forwards;
 }
 
 const PATH = '/usr/bin:/bin:/usr/sbin:/sbin';

@@ -51,6 +51,14 @@ export type ToHost =
   /** Like `end-all`, and ends the process within a few seconds. */
   | { readonly do: 'stop' };
 
+/** A line for the log of the agent. */
+export interface HostLog {
+  readonly is: 'log';
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
 export type FromHost =
   /** The session dials back. Its program starts when the orchestrator serves the session. */
   | { readonly is: 'opened'; readonly sessionId: string }
@@ -62,9 +70,7 @@ export type FromHost =
   | { readonly is: 'ended'; readonly sessionId: string }
   /** The session is forgotten. */
   | { readonly is: 'gone'; readonly sessionId: string }
-  | {
-      readonly is: 'log';
-      readonly level: 'debug' | 'info' | 'warn' | 'error';
-      readonly message: string;
-      readonly fields: LogFields;
-    };
+  | HostLog;
+
+/** A message about a session. */
+export type SessionReport = Exclude<FromHost, HostLog>;

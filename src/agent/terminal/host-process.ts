@@ -1,13 +1,18 @@
-/** The terminal host, as the agent uses it: started with the first session, ended after a while without sessions. */
+/** A child process for sessions, as the agent uses it: started with the first session, released after a while without sessions. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../kernel/logger.js';
-import type { FromHost, ToHost } from './host-messages.js';
+import type { HostLog } from './host-messages.js';
 
-export interface HostProcessOptions {
+/** @typeParam From messages of the child beside those of its log */
+export interface HostProcessOptions<From> {
+  /** Module that the child runs. */
+  readonly program: URL;
+  /** Name of the child in the log, such as `the process of the terminals`. */
+  readonly name: string;
   readonly dataDir: string;
   readonly logger: Logger;
-  readonly onMessage: (message: Exclude<FromHost, { is: 'log' }>) => void;
+  readonly onMessage: (message: From) => void;
   /** Called when the host has crashed. Only processes of its programs may be left. */
   readonly onLost: () => void;
 }
@@ -15,16 +20,16 @@ export interface HostProcessOptions {
 /** Milliseconds that the host has to stop. */
 const STOP_WITHIN = 4_000;
 
-export class HostProcess {
-  private readonly options: HostProcessOptions;
+export class HostProcess<To extends object, From extends { readonly is: string }> {
+  private readonly options: HostProcessOptions<From>;
   private child: ChildProcess | null = null;
 
-  constructor(options: HostProcessOptions) {
+  constructor(options: HostProcessOptions<From>) {
     this.options = options;
   }
 
   /** Sends a message, and starts the process first if needed. */
-  send(message: ToHost): void {
+  send(message: To): void {
     this.child ??= this.start();
     this.post(this.child, message);
   }
@@ -54,36 +59,38 @@ export class HostProcess {
   }
 
   private start(): ChildProcess {
-    const { dataDir } = this.options;
-    const child = fork(fileURLToPath(new URL('./terminal-host.js', import.meta.url)), [dataDir], {
+    const { dataDir, program } = this.options;
+    const child = fork(fileURLToPath(program), [dataDir], {
       // Inherits nothing, because the agent's environment may contain a token and its options a debugger's port.
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
       execArgv: [],
       cwd: '/',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
-    child.on('message', (message: FromHost) => this.handle(child, message));
+    child.on('message', (message: From | HostLog) => this.handle(child, message));
     child.on('error', (error) =>
-      this.options.logger.error('the process of the terminals does not answer', { reason: error.message }),
+      this.options.logger.error(`${this.options.name} does not answer`, { reason: error.message }),
     );
     child.on('exit', (code, signal) => this.exited(child, code, signal));
     return child;
   }
 
-  private post(child: ChildProcess, message: ToHost): void {
+  private post(child: ChildProcess, message: To | { readonly do: 'stop' }): void {
     // The exit event reports failures.
     if (child.connected) child.send(message, () => undefined);
   }
 
-  private handle(child: ChildProcess, message: FromHost): void {
-    if (message.is === 'log') this.options.logger[message.level](message.message, message.fields);
+  private handle(child: ChildProcess, message: From | HostLog): void {
+    if (isLog(message)) this.options.logger[message.level](message.message, message.fields);
     else if (this.child === child) this.options.onMessage(message);
   }
 
   private exited(child: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
     if (this.child !== child) return;
     this.child = null;
-    this.options.logger.error('the process of the terminals broke down', { code, signal });
+    this.options.logger.error(`${this.options.name} broke down`, { code, signal });
     this.options.onLost();
   }
 }
+
+const isLog = (message: { readonly is: string }): message is HostLog => message.is === 'log';

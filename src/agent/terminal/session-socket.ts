@@ -9,7 +9,7 @@ import { DirectMessages } from '../../terminal/direct-messages.js';
 import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
 import { SILENCE_MS } from '../../terminal/late-input.js';
 import { AGENT_TERMINAL_PATH, TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
-import type { AgentHello } from '../../terminal/notes.js';
+import type { AgentHello, ForwardHello } from '../../terminal/notes.js';
 import { dialContext, dialOrchestrator } from '../link/dial.js';
 import type { OrchestratorPlace } from './host-messages.js';
 
@@ -24,8 +24,12 @@ export interface SessionSocketOptions {
   readonly privateKey: KeyObject;
   readonly clock: Clock;
   readonly pace: SocketPace;
+  /** Endpoint of the agent port [default: terminals]. */
+  readonly endpoint?: { readonly path: string; readonly subprotocol: string };
+  /** Maximum bytes in the send queue [default: 1 MiB]. */
+  readonly mostUnsent?: number;
   /** Returns the hello; called when the connection is open. */
-  readonly hello: () => AgentHello;
+  readonly hello: () => AgentHello | ForwardHello;
   /** Receives all frames except pings and pongs. An error closes the socket as a violation. */
   readonly onFrame: (frame: Frame) => void;
   /** Called when the send queue has room again. */
@@ -35,6 +39,7 @@ export interface SessionSocketOptions {
 }
 
 const DIAL_TIMEOUT = 15_000;
+const TERMINALS = { path: AGENT_TERMINAL_PATH, subprotocol: TERMINAL_SUBPROTOCOL } as const;
 /** Maximum bytes in the send queue. */
 const MOST_UNSENT = 1024 * 1024;
 /** Maximum bytes of the head of a WebSocket message. */
@@ -63,6 +68,10 @@ export class SessionSocket {
     void this.dial();
   }
 
+  private get mostUnsent(): number {
+    return this.options.mostUnsent ?? MOST_UNSENT;
+  }
+
   /** Number of silences that were longer than the ping interval of the orchestrator. */
   get stalls(): number {
     return this.silences;
@@ -71,7 +80,9 @@ export class SessionSocket {
   /** False while the send queue is full. */
   get hasRoom(): boolean {
     return (
-      this.socket !== null && this.socket.readyState === this.socket.OPEN && this.socket.bufferedAmount < MOST_UNSENT
+      this.socket !== null &&
+      this.socket.readyState === this.socket.OPEN &&
+      this.socket.bufferedAmount < this.mostUnsent
     );
   }
 
@@ -82,7 +93,7 @@ export class SessionSocket {
     let length = 0;
     for (const part of parts) length += part.length;
     // The frame that fills the queue reports when it was sent.
-    const isFull = socket.bufferedAmount + HEAD + length >= MOST_UNSENT;
+    const isFull = socket.bufferedAmount + HEAD + length >= this.mostUnsent;
     if (isFull) socket.send(Buffer.concat(parts), () => this.options.onDrain());
     else this.direct?.send(...parts);
   }
@@ -106,8 +117,7 @@ export class SessionSocket {
         pinned: place.key,
         verifyPeer: (key) => requirePinned(place.key, key, `${place.host}:${place.port}`),
         purpose: {
-          path: AGENT_TERMINAL_PATH,
-          subprotocol: TERMINAL_SUBPROTOCOL,
+          ...(this.options.endpoint ?? TERMINALS),
           maxPayload: TERMINAL_LIMITS.frame,
         },
         timeoutMs: DIAL_TIMEOUT,

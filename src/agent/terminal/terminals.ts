@@ -4,7 +4,7 @@ import type { Logger } from '../../kernel/logger.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 import { type AgentMessageOf, COMMAND_WORDS, type OrchestratorMessageOf } from '../../wire/messages.js';
 import type { SessionMark } from '../pty/process-table.js';
-import { type FromHost, type OrchestratorPlace, systemMonotonic } from './host-messages.js';
+import { type OrchestratorPlace, type SessionReport, systemMonotonic, type ToHost } from './host-messages.js';
 import { HostProcess } from './host-process.js';
 import { type Permission, permit, type TerminalSettings } from './policy.js';
 import { killSurvivors, writeLiveSessions } from './survivors.js';
@@ -43,7 +43,7 @@ const IDLE_AFTER = 10 * 60 * 1000;
 
 export class Terminals {
   private readonly options: TerminalsOptions;
-  private readonly host: HostProcess;
+  private readonly host: HostProcess<ToHost, SessionReport>;
   private readonly sessions = new Map<string, Held>();
   private readonly listeners = new Set<(report: TerminalReport) => void>();
   private place: OrchestratorPlace | null = null;
@@ -54,6 +54,8 @@ export class Terminals {
   constructor(options: TerminalsOptions) {
     this.options = options;
     this.host = new HostProcess({
+      program: new URL('./terminal-host.js', import.meta.url),
+      name: 'the process of the terminals',
       dataDir: options.dataDir,
       logger: options.logger,
       onMessage: (message) => this.handleHost(message),
@@ -175,7 +177,7 @@ export class Terminals {
     this.host.send({ do: 'attach', sessionId, dial: { place: this.place, ticket } });
   }
 
-  private handleHost(message: Exclude<FromHost, { is: 'log' }>): void {
+  private handleHost(message: SessionReport): void {
     const held = this.sessions.get(message.sessionId);
     if (held === undefined) return;
     switch (message.is) {

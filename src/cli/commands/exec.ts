@@ -9,6 +9,7 @@ import { terminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { dashedList, defineCommand } from '../define-command.js';
 import { execOutcome } from '../exec/exec-outcome.js';
+import { asRemoteShell } from '../exec/remote-shell.js';
 import { EXIT } from '../exit-status.js';
 import { agentName, count } from '../format.js';
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
@@ -55,6 +56,7 @@ export const command = defineCommand({
   access: 'operator',
   consent: true,
   failureStatus: EXIT.lost,
+  rewrite: asRemoteShell,
   args: {
     nodes: optionalNodesArgument,
     command: dashedList('COMMAND', 'the program and its arguments'),

@@ -19,10 +19,11 @@ import type { Context } from '../context.js';
 import { argument, argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, timeCells } from '../format.js';
+import type { ForwardBesideOptions, ForwardsBeside } from '../forward/forwards-beside.js';
 import { allAgents, hasNext } from '../list-pages.js';
 import { listSelectorOption, refuseBoth } from '../nodes/choose-agents.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
-import { choice, flag, integer, text } from '../options.js';
+import { choice, flag, integer, list, text } from '../options.js';
 import { linesOf, type Outcome } from '../outcome.js';
 import { plainText } from '../render/paint.js';
 import {
@@ -52,7 +53,7 @@ export const sessionsArgument = argumentList('ID', SUMMARY, 'terminal');
 
 /** `orch term open`. */
 export const openTerminal = defineCommand({
-  examples: ['orch term web-01', 'orch term web-01 --shell /bin/zsh', 'orch term open list'],
+  examples: ['orch term web-01', 'orch term web-01 -L 8080:localhost:80', 'orch term open list'],
   detail: [
     '"orch term NODE" is "orch term open NODE"; a node that is named like a subcommand needs the latter.',
     'The shell runs as the user that the agent is set to. The output is recorded, unless the orchestrator is set otherwise.',
@@ -65,6 +66,7 @@ export const openTerminal = defineCommand({
     'closed the session, and with 255 after everything else, detaching included.',
     'Without a terminal on standard input, all of the input is typed and then Ctrl-D until the shell ends. For commands,',
     'rather use orch exec.',
+    'The settings of the agent have to permit the targets of -L (forward.targets). Detaching ends these forwards.',
   ],
   access: 'operator',
   failureStatus: EXIT.lost,
@@ -73,11 +75,14 @@ export const openTerminal = defineCommand({
     shell: text('PATH', 'the shell, as in /etc/shells of the machine'),
     cols: integer('N', 'width, in place of that of this terminal', 1),
     rows: integer('N', 'height, in place of that of this terminal', 1),
+    forward: list('FORWARD', 'forward [BIND:]PORT:HOST:PORT while the shell is open, as orch forward does', {
+      short: 'L',
+    }),
     ...sessionOptions,
   },
-  run: async (context, { node, shell, cols, rows, ...given }) => {
+  run: async (context, { node, shell, cols, rows, forward, ...given }) => {
     const settings = sessionSettings(given);
-    return openShell(context, node, { shell, cols, rows, settings });
+    return openShell(context, node, { shell, cols, rows, forwards: forward, settings });
   },
 });
 
@@ -86,36 +91,51 @@ interface ShellOptions {
   /** Width and height, in place of those of this terminal. */
   readonly cols?: number | undefined;
   readonly rows?: number | undefined;
+  /** Forwards for as long as the shell is open here, as the words of `orch forward`. */
+  readonly forwards?: readonly string[];
   readonly settings: SessionSettings;
+}
+
+/** Starts forwards, for which their code is loaded; returns null without any. */
+async function startBeside(context: Context, options: ForwardBesideOptions): Promise<ForwardsBeside | null> {
+  if (options.words.length === 0) return null;
+  return (await import('../forward/forwards-beside.js')).forwardBeside(context, options);
 }
 
 /** Opens a shell on an agent at this terminal, until it ends or the operator detaches. */
 export async function openShell(
   context: Context,
   node: string,
-  { shell, cols, rows, settings }: ShellOptions,
+  { shell, cols, rows, forwards = [], settings }: ShellOptions,
 ): Promise<Outcome> {
   const { env, signal, streams } = context;
   const connection = await terminalApi(context);
   const { api } = connection;
-  const { node_id } = await resolveNode(api, node, { signal });
+  const agent = await resolveNode(api, node, { signal });
+  const { node_id } = agent;
   const own = sizeOf([streams.stdout, streams.stderr]);
   const size = { cols: cols ?? own.cols, rows: rows ?? own.rows };
   const query = { ...size, shell: shell ?? null, term: openableTerm(env.TERM) };
-  // Loaded while the agent starts the shell: loading before the request would delay it.
-  const [opened, { runTerminal }] = await Promise.all([
-    api.call('openTerminal', { params: { node_id }, query, body: { env: sentEnvironment(env) }, signal }),
-    nextTurn().then(() => import('../terminal/run-terminal.js')),
-  ]);
-  return runTerminal(context, {
-    connection,
-    sessionId: opened.session_id,
-    wsUrl: opened.ws_url,
-    mode: 'write',
-    isNew: true,
-    ...(cols === undefined && rows === undefined ? {} : { size }),
-    ...settings,
-  });
+  const beside = await startBeside(context, { api, agent, words: forwards });
+  try {
+    // Loaded while the agent starts the shell: loading before the request would delay it.
+    const [opened, { runTerminal }] = await Promise.all([
+      api.call('openTerminal', { params: { node_id }, query, body: { env: sentEnvironment(env) }, signal }),
+      nextTurn().then(() => import('../terminal/run-terminal.js')),
+    ]);
+    return await runTerminal(context, {
+      connection,
+      sessionId: opened.session_id,
+      wsUrl: opened.ws_url,
+      mode: 'write',
+      isNew: true,
+      ...(beside && { onNotices: (show) => beside.show(show) }),
+      ...(cols === undefined && rows === undefined ? {} : { size }),
+      ...settings,
+    });
+  } finally {
+    beside?.close();
+  }
 }
 
 /** `orch term attach`. */

@@ -52,6 +52,8 @@ export interface TerminalRunOptions extends SessionSettings {
   readonly isNew: boolean;
   /** True with --read-only. */
   readonly isReadOnly?: boolean;
+  /** Receives a function that shows a notice beside the program's output. */
+  readonly onNotices?: (show: (text: string) => void) => void;
 }
 
 /** Milliseconds to flush the last output. */
@@ -121,6 +123,7 @@ export class TerminalRun {
       redraw: () => this.session.redraw(),
       size: () => sizeOf([stdout, stderr]),
     });
+    options.onNotices?.((text) => this.notices.show(text));
     const leave = character === null ? null : `${shownCharacter(character)}.`;
     const queueInput = options.queueInput || !typing;
     this.link = new LinkNotices({

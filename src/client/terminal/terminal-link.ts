@@ -200,6 +200,8 @@ const revoked = (): Fault =>
     'the orchestrator has ended this connection: you are no longer allowed to use this terminal',
   );
 
+const STREAM = new RegExp(`${BASE}/(?:terminal|forward)/`);
+
 /**
  * Returns the address of a session's stream, always at the server that the client trusts.
  * @param server address of the server, whose path is kept, because a proxy may have added it
@@ -208,7 +210,7 @@ const revoked = (): Fault =>
  */
 export function streamAddress(server: URL, wsUrl: string): URL {
   const given = URL.canParse(wsUrl) ? new URL(wsUrl) : null;
-  const at = given?.pathname.indexOf(`${BASE}/terminal/`) ?? -1;
+  const at = given?.pathname.search(STREAM) ?? -1;
   if (given === null || at < 0) {
     throw new Fault('unreachable', `${urlText(server)} names no address of a terminal`, {
       hint: 'check that it is an orchestrator of this version',

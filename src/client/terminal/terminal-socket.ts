@@ -7,7 +7,7 @@ import { Fault, isFault } from '../../kernel/fault.js';
 import { DirectMessages } from '../../terminal/direct-messages.js';
 import { type Frame, jsonFrame, pingFrame, pongFrame, readFrame } from '../../terminal/frames.js';
 import { TERMINAL_CLOSE, TERMINAL_LIMITS, TERMINAL_SUBPROTOCOL } from '../../terminal/limits.js';
-import type { ClientHello } from '../../terminal/notes.js';
+import type { ClientHello, ForwardHello } from '../../terminal/notes.js';
 import { unreachable } from '../unreachable.js';
 
 export interface TerminalSocketOptions {
@@ -15,7 +15,9 @@ export interface TerminalSocketOptions {
   /** Creates and verifies the connection. */
   readonly connections: Agent;
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly hello: ClientHello;
+  /** WebSocket subprotocol [default: that of terminals]. */
+  readonly subprotocol?: string;
+  readonly hello: ClientHello | ForwardHello;
   /** Returns the age in milliseconds of the oldest unacknowledged input. */
   inputAge(): number;
   /** Receives a frame. A fault closes the connection. */
@@ -25,7 +27,9 @@ export interface TerminalSocketOptions {
   /** Called when a ping stays unanswered, and when data arrives again. */
   onSilence(silent: boolean): void;
   /** Called once unless the socket was dropped. `code` is the close code, or null when the connection broke. */
-  onClosed(code: number | null, cause: Fault): void;
+  onClosed(code: number | null, cause: Fault, reason: string): void;
+  /** Called when the send queue is empty again. */
+  onDrain?(): void;
 }
 
 /** Time limit for the first frame in milliseconds. */
@@ -62,28 +66,34 @@ export class TerminalSocket {
     this.lastTick = now;
     this.lastMessageAt = now;
     this.lastPing = now;
-    this.socket = new WebSocket(address, TERMINAL_SUBPROTOCOL, {
+    this.socket = new WebSocket(address, options.subprotocol ?? TERMINAL_SUBPROTOCOL, {
       agent: connections,
       perMessageDeflate: false,
       maxPayload: TERMINAL_LIMITS.pictureFrame,
     });
     this.socket.on('upgrade', ({ socket: connection }) => {
       this.connection = connection;
+      connection.on('drain', () => this.options.onDrain?.());
     });
     this.socket.on('open', () => this.opened());
     this.socket.on('message', (data, isBinary) => this.receive(data, isBinary));
     this.socket.on('error', (error) => {
       this.cause ??= unreachable(error, new URL(address.origin.replace(/^ws/, 'http')));
     });
-    this.socket.on('close', (code) => this.ended(code));
+    this.socket.on('close', (code, reason) => this.ended(code, reason.toString()));
     this.ticking = setInterval(() => this.tick(), TICK);
   }
 
-  /** Sends a frame if the socket is open. */
-  send(frame: Buffer): void {
+  /** Bytes that the peer has not received. */
+  get unsent(): number {
+    return this.socket.bufferedAmount;
+  }
+
+  /** Sends one frame, given in parts, if the socket is open. */
+  send(...parts: readonly [Buffer, ...Buffer[]]): void {
     if (this.socket.readyState !== WebSocket.OPEN) return;
-    if (this.direct === null) this.socket.send(frame);
-    else this.direct.send(frame);
+    if (this.direct === null) this.socket.send(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+    else this.direct.send(...parts);
   }
 
   ping(): void {
@@ -181,11 +191,11 @@ export class TerminalSocket {
     this.options.onSilence(silent);
   }
 
-  private ended(code: number | null): void {
+  private ended(code: number | null, reason = ''): void {
     if (this.isClosed) return;
     this.stop();
     const cause = this.cause ?? new Fault('unreachable', 'the connection to the orchestrator was lost');
-    this.options.onClosed(code, cause);
+    this.options.onClosed(code, cause, reason);
   }
 
   private stop(): void {

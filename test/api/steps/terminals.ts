@@ -7,7 +7,7 @@ import { until } from '../../support/orch.js';
 import { TEST_SHELL } from '../../support/test-shell.js';
 import type { World } from '../world.js';
 
-const ENABLED = `remote_terminal: {enabled: true, max_sessions: 1, shell: ${TEST_SHELL}}\n`;
+const ENABLED = `remote_terminal: {enabled: true, max_sessions: 1, shell: ${TEST_SHELL}}\nforward: {targets: ['localhost:*']}\nssh_proxy: {targets: ['localhost:22']}\n`;
 
 /** Takes the pen, and holds it until it is closed. */
 async function write(url: string): Promise<WebSocket> {
@@ -41,12 +41,20 @@ export async function terminals(world: World): Promise<void> {
 async function refusedOnes(world: World): Promise<void> {
   const { connected, away, pending } = world.agents;
   const exec = { body: { command: ['true'] } };
-  for (const [id, call] of [['openTerminal', {}] as const, ['execOnAgent', exec] as const]) {
+  const forward = { body: { targets: [{ host: 'localhost', port: 80 }] } };
+  const calls = [
+    ['openTerminal', {}],
+    ['execOnAgent', exec],
+    ['openForward', forward],
+    ['openSshProxy', {}],
+  ] as const;
+  for (const [id, call] of calls) {
     const on = (node_id: string) => ({ ...call, params: { node_id } });
     await world.refuses(id, on('f'.repeat(32)), 'agent_not_found');
     await world.refuses(id, on(pending), 'agent_not_approved');
     await world.refuses(id, on(away), 'agent_not_connected');
-    await world.refuses(id, on(connected), 'terminal_disabled');
+    const isForward = id === 'openForward' || id === 'openSshProxy';
+    await world.refuses(id, on(connected), isForward ? 'forward_refused' : 'terminal_disabled');
   }
   for (const id of ['getTerminal', 'closeTerminal', 'attachTerminal', 'getTranscript']) {
     await world.refuses(id, id === 'attachTerminal' ? { body: { mode: 'read' } } : {}, 'terminal_not_found');
@@ -80,6 +88,7 @@ async function opened(world: World, node_id: string): Promise<{ readonly session
   await world.refuses('execOnAgent', command('/no/such/program'), 'command_missing');
   await world.refuses('execOnAgent', command('/etc'), 'command_not_executable');
   await tooMany(world, node_id);
+  await tooManyForwards(world, node_id);
   return params;
 }
 
@@ -92,6 +101,17 @@ async function tooMany(world: World, node_id: string): Promise<void> {
     await Promise.all(Array.from({ length: 20 }, () => world.call('execOnAgent', sleep)));
   }
   await world.refuses('execOnAgent', sleep, 'terminal_limit');
+}
+
+/** As many forwards as an operator may have, and one more. Those without a client end by themselves. */
+async function tooManyForwards(world: World, node_id: string): Promise<void> {
+  const on = { params: { node_id } };
+  const forward = { ...on, body: { targets: [{ host: 'localhost', port: 9 }] } };
+  await world.gives('openSshProxy', on, 200);
+  await world.gives('openForward', forward, 200);
+  await Promise.all(Array.from({ length: 98 }, () => world.call('openForward', forward)));
+  await world.refuses('openForward', forward, 'forward_limit');
+  await world.refuses('openSshProxy', on, 'forward_limit');
 }
 
 async function recorded(world: World, params: { readonly session_id: string }): Promise<void> {

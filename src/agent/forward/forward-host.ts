@@ -1,0 +1,43 @@
+/**
+ * Entry of the process of the forwards, a child process of the agent. It starts with the first session and ends with the agent. A
+ * forward at full speed delays neither the link nor the terminals, which are served by other processes.
+ */
+import { childRuntime } from '../terminal/child-runtime.js';
+import type { FromForwardHost, ToForwardHost } from './forward-messages.js';
+import { ForwardSession } from './forward-session.js';
+
+const { post, privateKey, clock, pace } = childRuntime<FromForwardHost>();
+const sessions = new Map<string, ForwardSession>();
+
+const load = (): number => [...sessions.values()].reduce((sum, { connections }) => sum + connections, 0);
+
+function take(message: ToForwardHost): void {
+  switch (message.do) {
+    case 'open': {
+      const { sessionId, targets, dial } = message;
+      const onGone = (reason: string) => {
+        sessions.delete(sessionId);
+        post({ is: 'gone', sessionId, reason });
+      };
+      sessions.set(
+        sessionId,
+        new ForwardSession({ id: sessionId, targets, dial, socket: { privateKey, clock, pace }, load, onGone }),
+      );
+      return;
+    }
+    case 'close':
+      sessions.get(message.sessionId)?.close(message.reason);
+      return;
+    case 'stop':
+      end('the agent stops');
+  }
+}
+
+function end(reason: string): void {
+  for (const session of [...sessions.values()]) session.close(reason);
+  // Lets the close frames leave.
+  setTimeout(() => process.exit(0), 200);
+}
+
+process.on('message', take);
+process.on('disconnect', () => end('the agent has ended'));

@@ -1,0 +1,150 @@
+/** The agent's forwards: applies the policy, starts sessions in a process of their own, and reports to the orchestrator. */
+import { Fault, isFault, messageOf } from '../../kernel/fault.js';
+import { type ForwardKind, type ForwardTarget, targetText } from '../../kernel/forward-target.js';
+import type { Logger } from '../../kernel/logger.js';
+import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
+import type { OrchestratorPlace } from '../terminal/host-messages.js';
+import { HostProcess } from '../terminal/host-process.js';
+import type { ForwardGone, ToForwardHost } from './forward-messages.js';
+import { type ForwardSettings, permitTargets } from './policy.js';
+
+export type ForwardRequest = OrchestratorMessageOf<'forward_open' | 'forward_close'>;
+export type ForwardReport = AgentMessageOf<'forward_answer'>;
+
+export interface ForwardsOptions {
+  readonly dataDir: string;
+  readonly logger: Logger;
+  /** Returns the current settings. */
+  readonly settings: () => ForwardSettings;
+  /** Writes a line to the system's log of logins. */
+  readonly authLog: (line: string) => void;
+}
+
+interface Held {
+  readonly kind: ForwardKind;
+  readonly operator: string;
+  readonly targets: readonly ForwardTarget[];
+}
+
+/** Maximum sessions. The orchestrator has a setting for less. */
+const MOST = 1_000;
+/** Milliseconds after which the process without sessions ends. */
+const IDLE_AFTER = 60_000;
+
+export class Forwards {
+  private readonly options: ForwardsOptions;
+  private readonly host: HostProcess<ToForwardHost, ForwardGone>;
+  private readonly sessions = new Map<string, Held>();
+  private readonly listeners = new Set<(report: ForwardReport) => void>();
+  private place: OrchestratorPlace | null = null;
+  private idle: NodeJS.Timeout | undefined;
+  private isStopping = false;
+
+  constructor(options: ForwardsOptions) {
+    const { dataDir, logger } = options;
+    this.options = options;
+    this.host = new HostProcess({
+      program: new URL('./forward-host.js', import.meta.url),
+      name: 'the process of the forwards',
+      dataDir,
+      logger,
+      onMessage: ({ sessionId, reason }) => this.forget(sessionId, reason),
+      onLost: () => {
+        for (const id of [...this.sessions.keys()]) this.forget(id, 'the process of the forwards broke down');
+      },
+    });
+  }
+
+  /** Number of open sessions. */
+  get open(): number {
+    return this.sessions.size;
+  }
+
+  subscribe(listener: (report: ForwardReport) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Sets the address that sessions dial back to. */
+  setAddress(place: OrchestratorPlace): void {
+    this.place = place;
+  }
+
+  handle(request: ForwardRequest): void {
+    if (request.type === 'forward_close') this.close(request.session_id, 'the orchestrator has ended it');
+    else this.begin(request);
+  }
+
+  /** Applies changed settings: ends the sessions with a target that they no longer permit. */
+  configure(): void {
+    for (const [id, { kind, targets }] of [...this.sessions]) {
+      try {
+        permitTargets(kind, targets, this.options.settings());
+      } catch {
+        this.options.logger.warn('a forward ends, because its targets are no longer permitted', { session: id });
+        this.close(id, 'the settings of the agent no longer permit it');
+      }
+    }
+  }
+
+  /** Ends all sessions, because the orchestrator has rejected this agent. */
+  closeAll(): void {
+    for (const id of [...this.sessions.keys()]) this.close(id, 'the agent was rejected');
+  }
+
+  /** Ends all sessions and the process. */
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    clearTimeout(this.idle);
+    await this.host.stop();
+    for (const id of [...this.sessions.keys()]) this.forget(id, 'the agent stops');
+  }
+
+  private begin({
+    session_id: sessionId,
+    ticket,
+    operator,
+    kind,
+    targets,
+  }: OrchestratorMessageOf<'forward_open'>): void {
+    const { place } = this;
+    const { logger, authLog, settings } = this.options;
+    try {
+      if (this.sessions.has(sessionId)) throw new Fault('internal', `the session ${sessionId} is open already`);
+      permitTargets(kind, targets, settings());
+      if (this.sessions.size >= MOST) throw new Fault('forward_limit', `this agent has ${MOST} forwards open`);
+      if (place === null || this.isStopping) throw new Fault('shutting_down', 'the agent stops');
+      clearTimeout(this.idle);
+      this.sessions.set(sessionId, { kind, operator, targets });
+      this.host.send({ do: 'open', sessionId, targets, dial: { place, ticket } });
+    } catch (error) {
+      const { code, message } = isFault(error) ? error : new Fault('internal', messageOf(error));
+      logger.warn('a forward was refused', { session: sessionId, operator, code, reason: message });
+      this.report({ type: 'forward_answer', session_id: sessionId, error: { code, message } });
+      return;
+    }
+    const where = targets.map(targetText).join(' ');
+    logger.info('a forward was opened', { session: sessionId, operator, kind, targets: where });
+    authLog(`${kind} to ${where} opened by operator ${operator}, session ${sessionId}`);
+    this.report({ type: 'forward_answer', session_id: sessionId, error: null });
+  }
+
+  private close(sessionId: string, reason: string): void {
+    if (this.sessions.has(sessionId)) this.host.send({ do: 'close', sessionId, reason });
+  }
+
+  private forget(sessionId: string, reason: string): void {
+    const held = this.sessions.get(sessionId);
+    if (held === undefined) return;
+    this.sessions.delete(sessionId);
+    this.options.logger.info('a forward was closed', { session: sessionId, operator: held.operator, reason });
+    this.options.authLog(`${held.kind} closed by operator ${held.operator}, session ${sessionId}`);
+    if (this.sessions.size > 0 || this.isStopping) return;
+    clearTimeout(this.idle);
+    this.idle = setTimeout(() => this.host.release(), IDLE_AFTER).unref();
+  }
+
+  private report(report: ForwardReport): void {
+    for (const listener of this.listeners) listener(report);
+  }
+}
