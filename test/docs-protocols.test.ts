@@ -59,7 +59,7 @@ describe('the messages', () => {
     expect(page('agent-link.md')).toMatch(new RegExp(`^\\| (.*, )?\`${type}\`(, .*)? \\|`, 'm'));
   });
 
-  it.each(Object.entries(FRAME))('of terminals: %s is described', (_, type) => {
+  it.each(Object.entries(FRAME))('of terminals and forwards: %s is described', (_, type) => {
     expect(page('terminal.md')).toMatch(new RegExp(`^\\| .*0x${type.toString(16).padStart(2, '0')}\\b`, 'm'));
   });
 });

@@ -11,12 +11,12 @@ import { until } from '../support/until.js';
 
 const never = new AbortController().signal;
 
-/** Accepts nothing: its queue of connections takes two. */
+/** Accepts nothing: its queue of connections takes two. It blocks before it could take one from there; a pipe is written at once. */
 const DEAF =
   "const server = require('node:net').createServer();" +
   "server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {" +
   '  console.log(server.address().port);' +
-  '  setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0), 0);' +
+  '  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);' +
   '});';
 
 /** Returns the port of a listener whose queue is full, so that the system answers no further connection. */

@@ -2,6 +2,7 @@
 import { runAgent } from '../../../dist/src/agent/agent.js';
 import { createEngine } from '../../../dist/src/agent/engine/engine-thread.js';
 import { parseAddress } from '../../../dist/src/agent/link/orchestrator-address.js';
+import { permissionsOf } from '../../../dist/src/agent/permissions.js';
 import { AgentSettingsFile } from '../../../dist/src/agent/settings-file.js';
 
 const [target, orchestratorKey, dataDir] = process.argv.slice(2);
@@ -26,6 +27,7 @@ await runAgent(
     random: () => 0,
     createEngine: (directory) => createEngine({ dataDir: directory, logger, file }),
     metrics: () => ({ enabled: true, interval: 30 }),
+    permissions: () => permissionsOf(file.settings),
     factsDirectory: () => `${dataDir}/facts.d`,
   },
   new AbortController().signal,

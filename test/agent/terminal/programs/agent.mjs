@@ -2,6 +2,7 @@
 import { runAgent } from '../../../../dist/src/agent/agent.js';
 import { createEngine } from '../../../../dist/src/agent/engine/engine-thread.js';
 import { parseAddress } from '../../../../dist/src/agent/link/orchestrator-address.js';
+import { permissionsOf } from '../../../../dist/src/agent/permissions.js';
 import { AgentSettingsFile } from '../../../../dist/src/agent/settings-file.js';
 import { createTerminals } from '../../../../dist/src/agent/terminal/create-terminals.js';
 
@@ -25,6 +26,7 @@ await runAgent(
     createEngine: (directory) => createEngine({ dataDir: directory, logger, file }),
     createTerminals: (directory) => createTerminals({ dataDir: directory, logger, file }),
     metrics: () => ({ enabled: false, interval: 30 }),
+    permissions: () => permissionsOf(file.settings),
     factsDirectory: () => `${dataDir}/facts.d`,
   },
   stopper.signal,
