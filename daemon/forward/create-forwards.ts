@@ -1,6 +1,9 @@
-/** Creates the forwards with their endpoints. */
+/** Creates the forwards with their endpoints and the handlers of their routes. */
+import { API_BASE } from '../../src/contract/contract.js';
+import { type forwardRoutes, SSH_PORT } from '../../src/contract/forward.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
+import type { HandlersFor } from '../http/handler.js';
 import { createForwardAgentEndpoint, ForwardClientEndpoint } from './endpoints.js';
 import { Forwards, type ForwardsOptions } from './forwards.js';
 
@@ -27,3 +30,24 @@ export function createForwards(core: Core, { link, features }: ForwardDependenci
     clientEndpoint: new ForwardClientEndpoint(door),
   };
 }
+
+export const forwardHandlers = (forwards: Forwards): HandlersFor<typeof forwardRoutes> => ({
+  openForward: async ({ params, body, operator, context, baseUrl }) => {
+    const request = { nodeId: params.node_id, operator, kind: 'forward', targets: body.targets } as const;
+    return { status: 200, body: openedView(await forwards.begin(request, context), baseUrl) };
+  },
+  openSshProxy: async ({ params, body, operator, context, baseUrl }) => {
+    // The client does not choose the host: the right to this route is the right to the machine itself.
+    const targets = [{ host: 'localhost', port: body.port ?? SSH_PORT }];
+    const request = { nodeId: params.node_id, operator, kind: 'ssh-proxy', targets } as const;
+    return { status: 200, body: openedView(await forwards.begin(request, context), baseUrl) };
+  },
+});
+
+const openedView = (
+  { sessionId, ticket }: { readonly sessionId: string; readonly ticket: string },
+  baseUrl: string,
+) => ({
+  session_id: sessionId,
+  ws_url: `${baseUrl.replace(/^http/, 'ws')}${API_BASE}/forward/${sessionId}/stream?ticket=${ticket}`,
+});

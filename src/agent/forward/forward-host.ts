@@ -2,9 +2,33 @@
  * Entry of the process of the forwards, a child process of the agent. It starts with the first session and ends with the agent. A
  * forward at full speed delays neither the link nor the terminals, which are served by other processes.
  */
+import type { ForwardTarget } from '../../kernel/forward-target.js';
 import { childRuntime } from '../terminal/child-runtime.js';
-import type { FromForwardHost, ToForwardHost } from './forward-messages.js';
+import type { DialOrder, HostLog } from '../terminal/host-messages.js';
 import { ForwardSession } from './forward-session.js';
+
+/** Messages of the agent to this process. */
+export type ToForwardHost =
+  /** Dials back, and connects to these targets on request. */
+  | {
+      readonly do: 'open';
+      readonly sessionId: string;
+      readonly targets: readonly ForwardTarget[];
+      readonly dial: DialOrder;
+    }
+  /** Ends the session and its connections. */
+  | { readonly do: 'close'; readonly sessionId: string; readonly reason: string }
+  /** Ends everything and the process. */
+  | { readonly do: 'stop' };
+
+/** The session has ended. */
+export interface ForwardGone {
+  readonly is: 'gone';
+  readonly sessionId: string;
+  readonly reason: string;
+}
+
+type FromForwardHost = ForwardGone | HostLog;
 
 const { post, privateKey, clock, pace } = childRuntime<FromForwardHost>();
 const sessions = new Map<string, ForwardSession>();

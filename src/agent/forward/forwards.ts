@@ -1,15 +1,17 @@
 /** The agent's forwards: applies the policy, starts sessions in a process of their own, and reports to the orchestrator. */
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type ForwardKind, type ForwardTarget, targetText } from '../../kernel/forward-target.js';
+import { type ForwardKind, type ForwardTarget, parseHostPort, targetText } from '../../kernel/forward-target.js';
 import type { Logger } from '../../kernel/logger.js';
+import type { AgentSettings } from '../../settings/agent.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
 import type { OrchestratorPlace } from '../terminal/host-messages.js';
 import { HostProcess } from '../terminal/host-process.js';
-import type { ForwardGone, ToForwardHost } from './forward-messages.js';
-import { type ForwardSettings, permitTargets } from './policy.js';
+import type { ForwardGone, ToForwardHost } from './forward-host.js';
 
 export type ForwardRequest = OrchestratorMessageOf<'forward_open' | 'forward_close'>;
 export type ForwardReport = AgentMessageOf<'forward_answer'>;
+
+type ForwardSettings = Pick<AgentSettings, 'forward.targets' | 'ssh_proxy.targets'>;
 
 export interface ForwardsOptions {
   readonly dataDir: string;
@@ -25,6 +27,9 @@ interface Held {
   readonly operator: string;
   readonly targets: readonly ForwardTarget[];
 }
+
+/** Setting with the permitted targets of each kind. */
+const SETTING = { forward: 'forward.targets', 'ssh-proxy': 'ssh_proxy.targets' } as const;
 
 /** Maximum sessions. The orchestrator has a setting for less. */
 const MOST = 1_000;
@@ -147,4 +152,27 @@ export class Forwards {
   private report(report: ForwardReport): void {
     for (const listener of this.listeners) listener(report);
   }
+}
+
+/** Throws `forward_refused` with the first target that the settings do not permit. */
+function permitTargets(kind: ForwardKind, targets: readonly ForwardTarget[], settings: ForwardSettings): void {
+  const name = SETTING[kind];
+  const permitted = settings[name];
+  const refused = targets.find((target) => !permitted.some((entry) => permits(entry, target)));
+  if (refused === undefined) return;
+  const what = permitted.length === 0 ? 'no targets' : `no connections to ${targetText(refused)}`;
+  const use = kind === 'forward' ? 'of orch forward' : 'of orch ssh-proxy';
+  throw new Fault(
+    'forward_refused',
+    `this agent permits ${what} ${use}; ${name} would have to name ${targetText(refused)}`,
+  );
+}
+
+/** Compares names without case, and resolves none: an entry with a name permits exactly that name. */
+function permits(entry: string, target: ForwardTarget): boolean {
+  if ('path' in target) return entry === target.path;
+  const parsed = parseHostPort(entry);
+  if (parsed === null) return false;
+  const isHost = parsed.host === '*' || parsed.host.toLowerCase() === target.host.toLowerCase();
+  return isHost && (parsed.port === '*' || parsed.port === target.port);
 }

@@ -9,7 +9,6 @@ import { terminalApi } from '../connect-api.js';
 import type { Context } from '../context.js';
 import { dashedList, defineCommand } from '../define-command.js';
 import { execOutcome } from '../exec/exec-outcome.js';
-import { asRemoteShell } from '../exec/remote-shell.js';
 import { EXIT } from '../exit-status.js';
 import { agentName, count } from '../format.js';
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
@@ -198,4 +197,21 @@ export async function execOnTerminal(
     isNew: true,
     ...settings,
   });
+}
+
+const RSYNC = /(?:^|[\s/])rsync$/;
+
+/**
+ * Returns the words of `orch exec` with the command behind `--`. rsync calls a remote shell as `NODE rsync --server …`, and escapes
+ * its arguments for a shell on the machine. All other command lines are returned as they are. Throws `usage` for a user of the machine.
+ */
+function asRemoteShell(words: readonly string[]): readonly string[] {
+  const at = words.findIndex((word, index) => RSYNC.test(word) && words[index + 1] === '--server');
+  if (at < 1 || words.slice(0, at).includes('--')) return words;
+  if (words[at - 3] === '-l') {
+    throw new Fault('usage', `orch exec does not choose a user, so "${words[at - 2]}@" is not for it`, {
+      hint: 'name the agent alone; its setting remote_terminal.user says which user commands run as',
+    });
+  }
+  return [...words.slice(0, at), '--', 'sh', '-c', words.slice(at).join(' ')];
 }
