@@ -28,7 +28,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
 
 export default defineConfig({
   test: {
-    exclude: ['test/long/**', 'test/bench/**', ...MINUTES_ON_HOSTS, 'node_modules/**'],
+    exclude: ['test/long/**', 'test/bench/**', ...MINUTES_ON_HOSTS, '**/node_modules/**'],
     globalSetup: ['./test/support/built.ts'],
     setupFiles: ['./test/support/listed-suites.ts', './test/support/cpu-time.ts'],
     // Limits end what hangs; none of them decides about a test that works.

@@ -2,6 +2,7 @@
 import type { TSchema } from 'typebox';
 import type { JsonObject, JsonValue } from '../kernel/json.js';
 import { MetricsSampleSchema } from '../kernel/schema.js';
+import { CheckResultSchema } from '../resources/checks/check.js';
 import {
   ErrorSchema,
   FieldChangeSchema,
@@ -25,18 +26,22 @@ import { OperatorSchema } from './operators.js';
 import {
   RolloutAgentSchema,
   RolloutDetailSchema,
+  RolloutErrorSchema,
   RolloutEventSchema,
   RolloutRecordSchema,
   RolloutResultSchema,
   RolloutSchema,
+  ValueChangeSchema,
 } from './rollouts.js';
 import {
+  AppliedSourcesSchema,
   DriftDetailSchema,
   DriftRecordSchema,
   DriftResourceSchema,
   RunEventSchema,
   RunResultSchema,
   RunStatusSchema,
+  SourcesSchema,
 } from './runs.js';
 import { SecretSchema, SecretUsageSchema } from './secrets.js';
 import { ProblemSchema } from './shapes.js';
@@ -86,15 +91,14 @@ function sideWriter(named: Readonly<Record<string, TSchema>>, { isOpen }: { read
     if (typeof value === 'object' && value !== null) return copyMembers(value);
     return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
   };
-  const copyMembers = (value: object): JsonObject => ({
-    ...Object.fromEntries(
+  const copyMembers = (value: object): JsonObject => {
+    const written = Object.fromEntries(
       Object.entries(value)
         .filter(([key, member]) => !(isOpen && key === 'additionalProperties' && member === false))
         .map(([key, member]) => [key, copy(member)]),
-    ),
-    ...formatOf(value),
-    ...typeOf(value),
-  });
+    );
+    return describedOutside(mapOf({ ...written, ...formatOf(value), ...typeOf(value) }, isOpen));
+  };
   return {
     write: (schema: TSchema): JsonObject => {
       const name = names.get(schema);
@@ -118,6 +122,39 @@ function formatOf(schema: {
   return { format: typeof maximum === 'number' && maximum <= MOST_INT32 ? 'int32' : 'int64' };
 }
 
+/**
+ * Writes a map, an object with one pattern of names and no other members, with `additionalProperties`. Generated clients
+ * give values of `patternProperties` no type.
+ */
+function mapOf(schema: JsonObject, isOpen: boolean): JsonObject {
+  const { patternProperties, additionalProperties, ...rest } = schema;
+  const [entry, ...others] = Object.entries(isObject(patternProperties) ? patternProperties : {});
+  if (entry === undefined || others.length > 0 || additionalProperties === true) return schema;
+  if (isObject(schema.properties) && Object.keys(schema.properties).length > 0) return schema;
+  const [pattern, values] = entry;
+  return {
+    ...rest,
+    ...(isOpen || pattern === ANY_NAME ? {} : { propertyNames: { pattern } }),
+    additionalProperties: values,
+  };
+}
+
+/** Pattern of the names in a map with any names. */
+const ANY_NAME = '^.*$';
+
+/** Moves the description of a value that may be null from its schema to the union, where generated clients read it. */
+function describedOutside(schema: JsonObject): JsonObject {
+  const { anyOf } = schema;
+  if (schema.description !== undefined || !Array.isArray(anyOf) || anyOf.length !== 2) return schema;
+  const [first, second] = anyOf;
+  if (!isObject(first) || !isObject(second) || second.type !== 'null') return schema;
+  const { description, ...bare } = first;
+  return description === undefined ? schema : { description, ...schema, anyOf: [bare, second] };
+}
+
+const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** Adds the type of an enumeration's values, which generated clients need. */
 function typeOf(schema: { readonly type?: unknown; readonly enum?: unknown }): JsonObject {
   const isOfText = Array.isArray(schema.enum) && schema.enum.every((value) => typeof value === 'string');
@@ -125,7 +162,11 @@ function typeOf(schema: { readonly type?: unknown; readonly enum?: unknown }): J
 }
 
 /** Named schemas of requests. A route refers to one by using the same object. */
-export const REQUEST_SCHEMAS: Readonly<Record<string, TSchema>> = { OneOffRequest: OneOffRequestSchema };
+export const REQUEST_SCHEMAS: Readonly<Record<string, TSchema>> = {
+  AppliedModuleText: AppliedSourcesSchema.items,
+  ModuleText: SourcesSchema.items,
+  OneOffRequest: OneOffRequestSchema,
+};
 
 /** Named schemas of answers. */
 export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
@@ -133,9 +174,11 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   AgentFacts: AgentFactsSchema,
   Assignment: AssignmentSchema,
   AssignmentDetail: AssignmentDetailSchema,
+  AuditActor: AuditEventSchema.properties.actor,
   AuditEvent: AuditEventSchema,
   AuditGap: AuditGapSchema,
   AuditRetention: AuditRetentionSchema,
+  AuditTarget: AuditEventSchema.properties.target,
   AuditVerification: AuditVerificationSchema,
   Channel: ChannelSchema,
   ChannelTest: ChannelTestSchema,
@@ -147,6 +190,7 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   DriftSnooze: DriftSnoozeSchema,
   Failure: ErrorSchema,
   FieldChange: FieldChangeSchema,
+  HealthCheck: CheckResultSchema,
   JsonDocument: JsonDocumentSchema,
   MaintenanceWindow: MaintenanceWindowSchema,
   Module: ModuleSchema,
@@ -168,10 +212,14 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   ResourceResult: ResourceResultSchema,
   Rollout: RolloutSchema,
   RolloutAgent: RolloutAgentSchema,
+  RolloutCounts: RolloutRecordSchema.properties.counts,
   RolloutDetail: RolloutDetailSchema,
   RolloutRecord: RolloutRecordSchema,
   RolloutEvent: RolloutEventSchema,
+  RolloutFailure: RolloutErrorSchema,
+  RolloutPace: RolloutRecordSchema.properties.pace,
   RolloutResult: RolloutResultSchema,
+  RolloutValueChange: ValueChangeSchema,
   RunEvent: RunEventSchema,
   RunResult: RunResultSchema,
   RunStatus: RunStatusSchema,

@@ -150,6 +150,12 @@ const linesOf = (line: JsonObject): JsonObject => ({
   'x-line': line,
 });
 
+/** Returns the keywords with the schema of what the events in a text hold. */
+const eventsOf = (event: TSchema, gap: TSchema | undefined, write: WriteSchema): JsonObject => ({
+  contentMediaType: 'text/event-stream',
+  contentSchema: gap === undefined ? write(event) : { anyOf: [write(event), write(gap)] },
+});
+
 interface Writers {
   readonly request: WriteSchema;
   readonly answer: WriteSchema;
@@ -258,7 +264,8 @@ function answersOf(route: RouteSpec, write: WriteSchema, example: Example | unde
       ...(route.gaps ? { 'x-event-gap': write(route.gaps) } : {}),
     };
     const shown = String(example?.status) === status ? optionalExample(example?.answer) : {};
-    const content = { [route.mediaType ?? 'application/json']: { schema: write(schema), ...item, ...shown } };
+    const described = route.events ? { ...write(schema), ...eventsOf(route.events, route.gaps, write) } : write(schema);
+    const content = { [route.mediaType ?? 'application/json']: { schema: described, ...item, ...shown } };
     return [status, { description, headers, content: status === '200' ? { ...content, ...lines } : content }];
   });
   return Object.fromEntries(answers);

@@ -42,7 +42,7 @@ export const ROLLOUT_AGENT_STATES = [
 /** The reaction to a bound that is reached or a health check that fails. */
 export const ON_FAILURE = ['halt', 'revert'] as const;
 
-const RolloutErrorSchema = closed(
+export const RolloutErrorSchema = closed(
   {
     ...ErrorSchema.properties,
     hint: nullable(Type.String({ description: 'What helps, where the orchestrator knows it' })),
@@ -86,7 +86,7 @@ export type Rollout = Type.Static<typeof RolloutSchema>;
 const countOf = (description: string) => Type.Integer({ minimum: 0, description });
 
 /** A change of stored values during a rollout. */
-const ValueChangeSchema = closed({
+export const ValueChangeSchema = closed({
   source: Type.Enum(['values', 'assignment'], { description: 'values: a value set; assignment: the values of one' }),
   name: Type.String({ description: 'Name of the value set or assignment' }),
   at: Seconds,

@@ -395,3 +395,38 @@ describe('the contract', () => {
     );
   });
 });
+
+describe('what generators read', () => {
+  const { parts } = (() => {
+    const found: (readonly [string, Record<string, unknown>])[] = [];
+    const walk = (value: unknown, way: string): void => {
+      if (typeof value !== 'object' || value === null) return;
+      found.push([way, value as Record<string, unknown>]);
+      for (const [key, member] of Object.entries(value)) if (key !== 'example') walk(member, `${way} ${key}`);
+    };
+    walk(raw, '');
+    return { parts: found };
+  })();
+
+  it('has a reference to each schema outside of extensions, which they skip', () => {
+    const used = new Set(parts.flatMap(([way, { $ref }]) => (way.includes(' x-') ? [] : [$ref])));
+    const unused = Object.keys(raw.components.schemas).filter((name) => !used.has(`#/components/schemas/${name}`));
+    expect(unused).toEqual([]);
+  });
+
+  it('gives values of maps their type with additionalProperties', () => {
+    expect(parts.filter(([, part]) => part.patternProperties !== undefined).map(([way]) => way)).toEqual([]);
+  });
+
+  it('describes a value that may be null beside its union', () => {
+    const hidden = parts.filter(
+      ([, { anyOf, description }]) =>
+        description === undefined &&
+        Array.isArray(anyOf) &&
+        anyOf.length === 2 &&
+        anyOf[1].type === 'null' &&
+        anyOf[0].description !== undefined,
+    );
+    expect(hidden.map(([way]) => way)).toEqual([]);
+  });
+});

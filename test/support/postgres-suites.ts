@@ -41,6 +41,7 @@ const ABOVE = suites(
   'cli/operator-rotate.test.ts',
   'cli/output.test.ts',
   'cli/top/top-in-pty.test.ts',
+  'clients',
   'client/calls.test.ts',
   'client/login.test.ts',
   'client/proxy.test.ts',
