@@ -17,6 +17,14 @@ const packages = ['iproute2', 'iputils-ping', 'passwd', 'procps', 'apt'];
 /** The needs of a Node that is not from a package. */
 export const NODE_PACKAGES = ['libatomic1', 'libstdc++6'];
 
+/** What single suites need beyond the base. They share one image, because to build one takes as long as a suite. */
+export const MORE_PACKAGES: readonly string[] = [
+  ...['busybox-static', 'git', 'ifupdown', 'libnss-extrausers', 'locales', 'nftables', 'tzdata'],
+];
+export const DNF_PACKAGES: readonly string[] = ['dnf', 'dnf-plugins-core', 'rpm'];
+/** Path and content: the plugins come together, and that of a repository of installed packages needs another program. */
+export const NO_LOCAL_PLUGIN = ['/etc/dnf/plugins/local.conf', '[main]\nenabled = false\n'] as const;
+
 /** Returns the path of the tree, building it first when this machine has none with these packages (about 15 s). */
 export async function baseImage(extraPackages: readonly string[] = [], init: Init = 'systemd'): Promise<string> {
   const suite = suiteOf(readFileSync('/etc/os-release', 'utf8'));

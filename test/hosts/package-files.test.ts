@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { DNF_PACKAGES, NO_LOCAL_PLUGIN } from './base-image.js';
 import { type DebRepository, debRepository, debTools } from './deb-repository.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
@@ -122,9 +123,10 @@ describeHosts(
         { from: debs.directory, to: '/srv/debs' },
         { from: rpms.directory, to: '/srv/rpms' },
       ];
-      fleet = await startFleet({ hosts: ['files-01'], packages: ['dnf', 'rpm'], binds });
+      fleet = await startFleet({ hosts: ['files-01'], packages: DNF_PACKAGES, binds });
       host = fleet.host('files-01');
       orch = new LocalOrch(host, '/root/site.orch.yaml');
+      await host.writeFile(...NO_LOCAL_PLUGIN);
       await host.writeFile('/etc/apt/sources.list', 'deb [trusted=yes] file:/srv/debs ./\n');
       await host.writeFile('/etc/yum.repos.d/test.repo', '[test]\nname=test\nbaseurl=file:///srv/rpms\ngpgcheck=0\n');
       await run('mkdir /root/files && cp /srv/debs/*.deb /srv/rpms/*.rpm /root/files && useradd -m eve');

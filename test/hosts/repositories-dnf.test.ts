@@ -1,5 +1,6 @@
 /** Repositories of dnf on a booted machine (a Debian with dnf and rpm): read, used by packages of the same apply, removed. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { DNF_PACKAGES, NO_LOCAL_PLUGIN } from './base-image.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
@@ -27,9 +28,10 @@ describeHosts(
       key = await signingKey('site');
       await rpms.publish([{ name: 'tool', version: '1.0' }]);
       const binds = [{ from: rpms.directory, to: '/srv/rpms' }];
-      fleet = await startFleet({ hosts: ['repo-dnf'], packages: ['dnf', 'rpm'], binds });
+      fleet = await startFleet({ hosts: ['repo-dnf'], packages: DNF_PACKAGES, binds });
       host = fleet.host('repo-dnf');
       orch = new LocalOrch(host, '/root/site.orch.yaml');
+      await host.writeFile(...NO_LOCAL_PLUGIN);
       await run('mkdir -p /etc/yum.repos.d; rm -rf /etc/yum.repos.d/* /etc/pki');
     });
 

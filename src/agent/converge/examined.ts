@@ -58,6 +58,17 @@ function withReason(change: Change, { because }: Due): Change {
   return { ...change, reason: change.reason === undefined ? because : `${change.reason}; ${because}` };
 }
 
+/** The end of a removal whose thing existed when the apply began, and that another of its changes has taken along. */
+export const removedBefore = (target: Target): Examined => ({
+  finding: {
+    target,
+    action: 'remove',
+    status: 'changed',
+    reason: 'it went with an earlier change of this apply',
+    existed: true,
+  },
+});
+
 export const failed = (target: Target, { code, message }: Refusal, existed: boolean | null): Finding => ({
   target,
   action: 'none',
@@ -95,4 +106,5 @@ export function differenceIn(target: Target, result: Examined | undefined, quota
 export const isBad = (status: Status | undefined): boolean => status === 'failed' || status === 'skipped';
 
 /** True when a removal leaves nothing behind, or found nothing to remove. */
-export const isGone = (examined: Examined): boolean => 'pending' in examined || examined.finding.status === 'unchanged';
+export const isGone = (examined: Examined): boolean =>
+  'pending' in examined || examined.finding.status === 'unchanged' || examined.finding.action === 'remove';

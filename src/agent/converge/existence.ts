@@ -1,4 +1,7 @@
-/** Resources that existed before an apply changed anything, so that nothing that the apply brings counts as found. */
+/**
+ * What existed before an apply changed anything: nothing that the apply brings counts as found, and what goes with one of its
+ * changes counts as removed.
+ */
 import type { Pending } from './examined.js';
 import type { Ledger } from './ledger.js';
 import { addsOthers } from './resource-progress.js';
@@ -17,23 +20,27 @@ export class Existence {
   }
 
   /**
-   * Returns the resources to look at before these changes: those that the changes may bring. A file may bring a unit, and packages
+   * Returns what to look at before these changes: the resources that the changes may bring, and the removals that they may do. A file may bring a unit, and packages
    * and scripts may bring anything. A kind with a memo has succeeded here before, so that its resource is managed already.
    * @param seen positions of resources whose existence the run knows
    */
-  openBefore(pendings: readonly Pending[], seen: ReadonlySet<number>): readonly Target[] {
+  openBefore(
+    pendings: readonly Pending[],
+    removals: readonly Target[],
+    seen: ReadonlySet<number>,
+  ): { readonly wanted: readonly Target[]; readonly removed: readonly Target[] } {
     const forAll = pendings.some(({ target }) => addsOthers(target));
-    if (this.prepared.forAll || (this.prepared.forSome && !forAll)) return [];
+    if (this.prepared.forAll || (this.prepared.forSome && !forAll)) return { wanted: [], removed: [] };
     this.prepared.forSome = true;
     this.prepared.forAll = forAll;
-    return this.desired.filter(
-      ({ index, kind, key }) =>
-        kind !== null &&
-        !seen.has(index) &&
-        !this.known.has(index) &&
-        (forAll || kind.family !== 'path') &&
-        (kind.memo === undefined || this.ledger.memo(key) === null),
+    const isOpen = ({ index, kind }: Target) => kind !== null && !seen.has(index) && !this.known.has(index);
+    const wanted = this.desired.filter(
+      (target) =>
+        isOpen(target) &&
+        (forAll || target.kind?.family !== 'path') &&
+        (target.kind?.memo === undefined || this.ledger.memo(target.key) === null),
     );
+    return { wanted, removed: forAll ? removals.filter(isOpen) : [] };
   }
 
   note(index: number, exists: boolean): void {
@@ -43,6 +50,11 @@ export class Existence {
   /** Notes that what exists is orch's own. */
   noteOwn({ index }: Target): void {
     this.known.set(index, false);
+  }
+
+  /** True if it is known to have existed before the first change that might bring or remove it. */
+  wasThere({ index }: Target): boolean {
+    return this.known.get(index) === true;
   }
 
   /** True if the resource existed before the apply, and is not what an earlier apply had begun to create. */

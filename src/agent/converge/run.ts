@@ -10,7 +10,17 @@ import { secretValues } from '../../resources/tainted-body.js';
 import type { RunItem } from '../../wire/messages.js';
 import type { RunContent } from '../../wire/parts.js';
 import { OutputScrub, type Quotable, quotableOf } from './discretion.js';
-import { differenceIn, type Examined, examined, failed, isBad, isGone, type Pending, skipped } from './examined.js';
+import {
+  differenceIn,
+  type Examined,
+  examined,
+  failed,
+  isBad,
+  isGone,
+  type Pending,
+  removedBefore,
+  skipped,
+} from './examined.js';
 import { Existence } from './existence.js';
 import { type Ledger, NO_LEDGER, NO_NOTES, type Notes } from './ledger.js';
 import { LedgerUpdates } from './ledger-updates.js';
@@ -239,7 +249,8 @@ export class Run {
       const due = this.triggers.due(target);
       this.ledgerUpdates.recordAnswered(target, due.fields);
       const moment = { ...this.quietly(target, accounts), due: due.fields };
-      const examined = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
+      const decided = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
+      const examined = this.wentAlong(target, decided) ? removedBefore(target) : decided;
       this.progress.note(target, 'finding' in examined ? examined.finding.status : 'pending');
       if ('pending' in examined) {
         const { makes = [], steps } = examined.pending.change;
@@ -254,12 +265,23 @@ export class Run {
     });
   }
 
+  /** True for a removal of something that a change of this apply has taken away. */
+  private wentAlong(target: Target, decided: Examined): boolean {
+    if (!isRemoval(target.source) || this.options.purpose !== 'apply' || this.scope.isTaken(target)) return false;
+    if (!('finding' in decided)) return false;
+    const { status, existed } = decided.finding;
+    return status === 'unchanged' && existed === false && this.existence.wasThere(target);
+  }
+
   /** Drops cached observations and records what exists, because the machine is about to be changed. */
   async prepareChange(pendings: readonly Pending[], group: readonly Target[]): Promise<void> {
-    const open = this.existence.openBefore(pendings, new Set([...this.reported, ...group.map(({ index }) => index)]));
-    for (const [index, { have, refusal }] of await this.observations.before(open)) {
-      const kind = this.desired[index]?.kind;
-      if (kind && refusal === null) this.existence.note(index, kind.exists(have));
+    const seen = new Set([...this.reported, ...group.map(({ index }) => index)]);
+    const { wanted, removed } = this.existence.openBefore(pendings, this.order.rest, seen);
+    for (const open of [wanted, removed]) {
+      for (const [index, { have, refusal }] of await this.observations.before(open)) {
+        const kind = this.scope.at(index)?.kind;
+        if (kind && refusal === null) this.existence.note(index, kind.exists(have));
+      }
     }
     this.observations.forget();
     this.isSameOutdated = true;

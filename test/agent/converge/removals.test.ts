@@ -120,6 +120,28 @@ describe('a removal of what is still wanted', () => {
   });
 });
 
+describe('a removal of what goes with another change of the apply', () => {
+  it('is done, as the plan says', async () => {
+    const made = site();
+    const { at, applied } = made;
+    await applied(content([file(at('old'))]));
+    const sweep = script('sweep', { check: `test ! -e ${at('old')}`, apply: `rm ${at('old')}` });
+    const results = await foretold(made, content([sweep], [removal(file(at('old')))]));
+    expect(summaryOf(results)).toEqual(['sweep run changed', 'old remove changed']);
+    expect(resultAt(results, 1).reason).toBe('it went with an earlier change of this apply');
+  });
+
+  it('finds nothing to do when that was gone before', async () => {
+    const made = site();
+    const { at, applied } = made;
+    await applied(content([file(at('old'))]));
+    rmSync(at('old'));
+    const other = script('other', { check: `test -e ${at('flag')}`, apply: `touch ${at('flag')}` });
+    const results = await foretold(made, content([other], [removal(file(at('old')))]));
+    expect(summaryOf(results)).toEqual(['other run changed', 'old none unchanged']);
+  });
+});
+
 it.each(['file', 'directory'] as const)('refuses a %s that two entries declare through a link', async (type) => {
   const made = site();
   const { at } = made;
