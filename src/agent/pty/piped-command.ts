@@ -1,14 +1,12 @@
 /** A command on pipes, with separate output and errors. It ends when both are read. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { chownSync, closeSync, constants, openSync, rmSync } from 'node:fs';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import type { OutputStream, Reading } from '../../terminal/frames.js';
 import type { TerminalSignal } from '../../terminal/notes.js';
-import { makeTemporaryDirectory } from '../host/script-directory.js';
 import { DescriptorWriter, readAvailable } from './descriptor-io.js';
 import { argumentsOf, type Launch } from './launch.js';
+import { openPipes, type Pipes } from './pipes.js';
 import { processEntry, type SessionMark, sendSignal, signalSession } from './process-table.js';
 import type { Program, ProgramEnd, ProgramListener } from './program.js';
 
@@ -44,23 +42,24 @@ interface Outlet {
 
 /** Starts a command. Throws the system error. */
 export async function startCommand(options: PipedCommandOptions): Promise<Program> {
-  const fifos = await openFifos({ input: options.stdin, owner: options.launch.user });
+  const pipes = await openPipes({ input: options.stdin, owner: options.launch.user });
+  const all = [pipes.input, pipes.output, pipes.errors].filter((pipe) => pipe !== null);
   try {
-    const child = start(options.launch, fifos);
+    const child = start(options.launch, pipes);
     await new Promise((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', reject);
     });
-    return new PipedCommand(child, fifos, options);
+    return new PipedCommand(child, pipes, options);
   } catch (error) {
-    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.ownEnd);
+    for (const pipe of all) closeSync(pipe.ownEnd);
     throw error;
   } finally {
-    for (const fifo of [fifos.input, fifos.output, fifos.errors]) if (fifo !== null) closeSync(fifo.programEnd);
+    for (const pipe of all) closeSync(pipe.programEnd);
   }
 }
 
-function start(launch: Launch, { input, output, errors }: Fifos): ChildProcess {
+function start(launch: Launch, { input, output, errors }: Pipes): ChildProcess {
   const [file, ...args] = argumentsOf(launch);
   const stdio = [input?.programEnd ?? 'ignore', output.programEnd, errors.programEnd] as const;
   // Detached: the leader of a session and a group of its own.
@@ -89,7 +88,7 @@ class PipedCommand implements Program {
 
   constructor(
     child: ChildProcess,
-    { input, output, errors }: Fifos,
+    { input, output, errors }: Pipes,
     { timeoutSecs, wait, listener }: PipedCommandOptions,
   ) {
     const pid = child.pid as number;
@@ -239,61 +238,4 @@ class PipedCommand implements Program {
     for (const { reader } of this.outlets) reader.destroy();
     this.listener.ended(this.open.size > 0 ? { ...this.end, isOutputOpen: true } : this.end);
   }
-}
-
-/** The two ends of a FIFO; ours is non-blocking. */
-export interface Fifo {
-  readonly ownEnd: number;
-  readonly programEnd: number;
-}
-
-export interface Fifos {
-  /** Input, which we write; null for a program without input. */
-  readonly input: Fifo | null;
-  readonly output: Fifo;
-  readonly errors: Fifo;
-}
-
-export interface FifoOptions {
-  readonly input: boolean;
-  /** Owner, who may open the pipes by name; null for the agent's own user. */
-  readonly owner: { readonly uid: number; readonly gid: number } | null;
-}
-
-const run = promisify(execFile);
-
-/**
- * Opens pipes that a program can reopen, as scripts do with `/dev/stderr`, and removes their names. They are made in the temporary
- * directory or, if that cannot be used, in memory. Throws the system error if both fail.
- */
-export async function openFifos({ input, owner }: FifoOptions): Promise<Fifos> {
-  const directory = makeTemporaryDirectory('orch-exec-');
-  const path = (name: string) => join(directory, name);
-  try {
-    const names = ['input', 'output', 'errors'].map(path);
-    await run('mkfifo', ['-m', '600', ...names], { env: { PATH: '/usr/local/bin:/usr/bin:/bin' } });
-    if (owner !== null) for (const name of names) chownSync(name, owner.uid, owner.gid);
-    return {
-      input: input ? openToWrite(path('input')) : null,
-      output: openToRead(path('output')),
-      errors: openToRead(path('errors')),
-    };
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
-
-function openToRead(path: string): Fifo {
-  // The write end cannot be opened before the read end.
-  const ownEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  return { ownEnd, programEnd: openSync(path, constants.O_WRONLY) };
-}
-
-function openToWrite(path: string): Fifo {
-  // Neither end can be opened first. This one is both, and must close so that the end of the reader is noticed.
-  const both = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-  const programEnd = openSync(path, constants.O_RDONLY);
-  const ownEnd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
-  closeSync(both);
-  return { ownEnd, programEnd };
 }

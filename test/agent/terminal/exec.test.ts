@@ -90,6 +90,16 @@ describe('a command', () => {
     expect(relay.text('err')).toBe('err\n');
   });
 
+  it('can open its streams by name although its input has ended', async () => {
+    const agent = await AgentEnd.start();
+    const { relay } = agent.exec(sh('cat; cat /dev/stdin; echo err > /dev/stderr'), { stdin: true });
+    relay.type('typed\n');
+    await until(() => relay.inputTaken === 6, 'it is taken');
+    relay.socket?.send(eofFrame());
+    expect(await relay.ended()).toMatchObject({ code: 0 });
+    expect([relay.text('out'), relay.text('err')]).toEqual(['typed\n', 'err\n']);
+  });
+
   it('reads megabytes to their end, and what it does not read does not matter', async () => {
     const agent = await AgentEnd.start();
     const { relay } = agent.exec(['wc', '-c'], { stdin: true });
