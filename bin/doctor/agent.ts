@@ -128,9 +128,11 @@ function settingsChecks(needs: Needs): readonly DoctorCheck[] {
 }
 
 function permissionText(settings: AgentSettings): string {
-  const { permits_terminal: terminal, permits_forward: forward, permits_ssh_proxy: proxy } = permissionsOf(settings);
+  const permissions = permissionsOf(settings);
+  const { permits_terminal: terminal, permits_forward: forward, permits_ssh_proxy: proxy } = permissions;
+  const copy = permissions.permits_copy === 'no' ? 'copy nothing' : permissions.permits_copy;
   const terminals = `terminals are ${terminal === 'no' ? 'off' : `on${terminal === 'yes' ? '' : ` ${terminal}`}`}`;
-  return `${terminals}; orch forward may reach ${reach(forward)}, and orch ssh-proxy ${reach(proxy)}`;
+  return `${terminals}; orch forward may reach ${reach(forward)}, and orch ssh-proxy ${reach(proxy)}; orch cp may ${copy}`;
 }
 
 const reach = (targets: string): string => (targets === 'no' ? 'nothing' : targets);

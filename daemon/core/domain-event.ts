@@ -133,6 +133,9 @@ export const EVENT_SEVERITY = {
   'forward.opened': 'notice',
   'forward.closed': 'info',
   'forward.refused': 'warning',
+  'copy.opened': 'notice',
+  'copy.closed': 'info',
+  'copy.refused': 'warning',
   'maintenance.created': 'notice',
   'maintenance.updated': 'notice',
   'maintenance.deleted': 'notice',
@@ -175,6 +178,7 @@ export const BEGINS_NOTHING: ReadonlySet<EventType> = new Set<EventType>([
   'terminal.transcript_read',
   'terminal.transcript_found',
   'forward.refused',
+  'copy.refused',
 ]);
 
 /** Origin of a request: actor, ID and address, for every operation that writes. */

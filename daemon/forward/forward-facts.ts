@@ -1,7 +1,8 @@
 /** Facts of a forward, and its audit events. */
-import { type ForwardKind, type ForwardTarget, targetText } from '../../src/kernel/forward-target.js';
+import { type ForwardKind, type SessionTarget, targetText } from '../../src/kernel/forward-target.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import type { CopiedNote } from '../../src/terminal/notes.js';
 import { type DomainEvent, eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { Transfer } from './channel-relay.js';
 
@@ -12,7 +13,7 @@ export interface ForwardFacts {
   readonly operatorId: string;
   readonly operator: string;
   readonly kind: ForwardKind;
-  readonly targets: readonly ForwardTarget[];
+  readonly targets: readonly SessionTarget[];
 }
 
 /** Why a forward has ended, as it completes "the forward ended: …". */
@@ -35,46 +36,72 @@ const agentParty = ({ nodeId, nodeName }: Pick<ForwardFacts, 'nodeId' | 'nodeNam
   type: 'agent',
 });
 
-const noun = (kind: ForwardKind): string => (kind === 'forward' ? 'a forward' : 'an SSH connection');
+const NOUNS: Readonly<Record<ForwardKind, string>> = {
+  forward: 'a forward',
+  'ssh-proxy': 'an SSH connection',
+  copy: 'a copy',
+};
+
+const eventOf = <E extends 'opened' | 'closed' | 'refused'>(kind: ForwardKind, event: E) =>
+  kind === 'copy' ? (`copy.${event}` as const) : (`forward.${event}` as const);
 
 const labelOf = ({ nodeName, nodeId }: Pick<ForwardFacts, 'nodeId' | 'nodeName'>): string => nodeName ?? nodeId;
 
-const list = (targets: readonly ForwardTarget[]): string => targets.map(targetText).join(', ');
+/** Returns where a session leads, such as `through web-01 to localhost:80` or `from web-01 of /srv/site`. */
+function wayOf(facts: Pick<ForwardFacts, 'nodeId' | 'nodeName' | 'targets'>): string {
+  const [first] = facts.targets;
+  const list = facts.targets.map(targetText).join(', ');
+  if (first === undefined || !('copy' in first)) return `through ${labelOf(facts)} to ${list}`;
+  return first.copy === 'read' ? `from ${labelOf(facts)} of ${list}` : `to ${labelOf(facts)} at ${list}`;
+}
+
+/** Members of the metadata that tell copies: `direction`. */
+const directionOf = ([first]: readonly SessionTarget[]): JsonObject =>
+  first !== undefined && 'copy' in first ? { direction: first.copy } : {};
 
 export const openedEvent = (facts: ForwardFacts, context: RequestContext): DomainEvent =>
   eventOfRequest(context, {
-    type: 'forward.opened',
+    type: eventOf(facts.kind, 'opened'),
     target: agentParty(facts),
-    summary: `${facts.operator} opened ${noun(facts.kind)} through ${labelOf(facts)} to ${list(facts.targets)}`,
+    summary: `${facts.operator} opened ${NOUNS[facts.kind]} ${wayOf(facts)}`,
     metadata: metadataOf(facts, { address: context.address }),
   });
 
 /** @param transfers connections and bytes by target, in the order of the targets */
 export function closedEvent(
   facts: ForwardFacts,
-  ended: { readonly by: ForwardEnd; readonly seconds: number; readonly transfers: readonly Transfer[] },
+  ended: {
+    readonly by: ForwardEnd;
+    readonly seconds: number;
+    readonly transfers: readonly Transfer[];
+    readonly copied: CopiedNote | null;
+  },
 ): DomainEvent {
-  const { by, seconds, transfers } = ended;
+  const { by, seconds, transfers, copied } = ended;
   const sum = (key: keyof Transfer) => transfers.reduce((total, one) => total + one[key], 0);
   const [connections, sent, received] = [sum('connections'), sum('sent'), sum('received')];
   const isOwn = by === 'closed' || by === 'client_lost';
   const actor: Party = isOwn ? { id: facts.operatorId, name: facts.operator, type: 'operator' } : SYSTEM;
-  const what = facts.kind === 'forward' ? 'The forward' : 'The SSH connection';
+  const what = NOUNS[facts.kind].replace(/^an? /, 'The ');
+  const moved = `${connections} connections, ${sent} bytes sent, ${received} bytes received`;
+  const { files = 0, bytes = 0, failed = 0, sha256 = null } = copied ?? {};
+  const copiedText = `${files} files, ${bytes} bytes, ${failed} failed${sha256 === null ? '' : `, SHA-256 ${sha256}`}`;
   return {
-    type: 'forward.closed',
+    type: eventOf(facts.kind, 'closed'),
     actor,
     target: agentParty(facts),
     summary:
-      `${what} of ${facts.operator} through ${labelOf(facts)} to ${list(facts.targets)} ended after ${seconds} s ` +
-      `(${FORWARD_ENDS[by]}): ${connections} connections, ${sent} bytes sent, ${received} bytes received`,
+      `${what} by ${facts.operator} ${wayOf(facts)} ended after ${seconds} s ` +
+      `(${FORWARD_ENDS[by]}): ${facts.kind === 'copy' ? copiedText : moved}`,
     metadata: metadataOf(facts, {
       reason: by,
       duration_secs: seconds,
+      ...(facts.kind === 'copy' ? { files, bytes, failed, sha256 } : {}),
       connections,
       bytes_sent: sent,
       bytes_received: received,
       transfers: transfers.map((one, index) => ({
-        target: targetText(facts.targets[index] as ForwardTarget),
+        target: targetText(facts.targets[index] as SessionTarget),
         connections: one.connections,
         bytes_sent: one.sent,
         bytes_received: one.received,
@@ -89,14 +116,12 @@ export const refusedEvent = (
   context: RequestContext,
 ): DomainEvent =>
   eventOfRequest(context, {
-    type: 'forward.refused',
+    type: eventOf(facts.kind, 'refused'),
     target: agentParty(facts),
-    summary: `${noun(facts.kind)} through ${labelOf(facts)} to ${list(facts.targets)} was refused: ${reason}`.replace(
-      /^a/,
-      'A',
-    ),
+    summary: `${NOUNS[facts.kind]} ${wayOf(facts)} was refused: ${reason}`.replace(/^a/, 'A'),
     metadata: {
       kind: facts.kind,
+      ...directionOf(facts.targets),
       node_id: facts.nodeId,
       targets: facts.targets.map(targetText),
       reason,
@@ -108,6 +133,7 @@ const metadataOf = (facts: ForwardFacts, more: JsonObject): JsonObject => ({
   session_id: facts.id,
   node_id: facts.nodeId,
   kind: facts.kind,
+  ...directionOf(facts.targets),
   targets: facts.targets.map(targetText),
   ...more,
 });

@@ -1,7 +1,7 @@
 /** The service of forwards: checks limits, asks agents, and ends sessions. Only the audit log keeps a forward. */
 import type { Operator } from '../../src/contract/operators.js';
 import { Fault, type FaultCode, isFault, messageOf } from '../../src/kernel/fault.js';
-import type { ForwardKind, ForwardTarget } from '../../src/kernel/forward-target.js';
+import type { ForwardKind, SessionTarget } from '../../src/kernel/forward-target.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
 import { FEATURE_PURPOSES } from '../../src/wire/features.js';
@@ -30,8 +30,8 @@ interface ForwardRules {
 
 export interface ForwardsOptions extends Pick<Core, 'clock' | 'db' | 'logger' | 'newId' | 'randomBytes' | 'uow'> {
   readonly link: TerminalLink;
-  /** Throws `agent_too_old` for an agent without forwards. */
-  readonly requireFeature: (nodeId: NodeId, label: string) => void;
+  /** Throws `agent_too_old` for an agent without forwards, or without copies. */
+  readonly requireFeature: (nodeId: NodeId, label: string, feature: ForwardFeature) => void;
   readonly rules: () => ForwardRules;
   /** Milliseconds that an agent has to answer [default: 15 s]. */
   readonly timeoutMs?: number;
@@ -41,8 +41,11 @@ export interface ForwardRequest {
   readonly nodeId: string;
   readonly operator: Pick<Operator, 'operator_id' | 'username'>;
   readonly kind: ForwardKind;
-  readonly targets: readonly ForwardTarget[];
+  readonly targets: readonly SessionTarget[];
 }
+
+/** Features of agents that sessions need. */
+export type ForwardFeature = 'forward' | 'copy';
 
 interface Waiting {
   readonly nodeId: NodeId;
@@ -54,7 +57,12 @@ const PATIENCE = 15_000;
 const TICK = 1_000;
 
 /** Error codes that an agent may refuse with. Other codes become `forward_refused`. */
-const REFUSALS: ReadonlySet<string> = new Set<FaultCode>(['forward_refused', 'forward_limit', 'shutting_down']);
+const REFUSALS: ReadonlySet<string> = new Set<FaultCode>([
+  'forward_refused',
+  'copy_refused',
+  'forward_limit',
+  'shutting_down',
+]);
 
 export class Forwards implements Service {
   readonly name = 'forwards';
@@ -111,7 +119,7 @@ export class Forwards implements Service {
       const { nodeId, name } = await approvedAgent(this.options.db, request.nodeId);
       asked = { ...asked, nodeName: name };
       if (!this.options.link.isConnected(nodeId)) throw notConnected(name ?? nodeId, this.options.link.holdOf(nodeId));
-      this.refuseTooOld(nodeId, name);
+      this.refuseTooOld(nodeId, name, kind);
       const { operator_id: operatorId, username: operator } = request.operator;
       const facts = { id: this.options.newId(), nodeId, nodeName: name, operatorId, operator, kind, targets };
       this.refuseOverLimit(facts);
@@ -207,7 +215,7 @@ export class Forwards implements Service {
       await answer;
     } catch (error) {
       // An agent that connected a moment ago may have announced its features only now.
-      if (isFault(error, 'agent_timeout')) this.refuseTooOld(nodeId, nodeName);
+      if (isFault(error, 'agent_timeout')) this.refuseTooOld(nodeId, nodeName, kind);
       throw error;
     } finally {
       clearTimeout(timer);
@@ -216,11 +224,12 @@ export class Forwards implements Service {
   }
 
   /** Throws `agent_too_old`. Passes before the agent has announced its features. */
-  private refuseTooOld(nodeId: NodeId, name: string | null): void {
+  private refuseTooOld(nodeId: NodeId, name: string | null, kind: ForwardKind): void {
     const { link, requireFeature } = this.options;
     const label = name ?? nodeId;
-    requireFeature(nodeId, label);
-    if (link.isConnected(nodeId) && !link.supports(nodeId, 'forward_open')) throw tooOld(label);
+    const feature = kind === 'copy' ? 'copy' : 'forward';
+    requireFeature(nodeId, label, feature);
+    if (link.isConnected(nodeId) && !link.supports(nodeId, 'forward_open')) throw tooOld(label, feature);
   }
 
   /** Runs right before the forward is added, so that concurrent requests count each other. */
@@ -250,8 +259,8 @@ export class Forwards implements Service {
   }
 
   private recordEnd(live: LiveForward, by: ForwardEnd): void {
-    const { facts, seconds, transfers } = live;
-    const event = closedEvent(facts, { by, seconds, transfers });
+    const { facts, seconds, transfers, copied } = live;
+    const event = closedEvent(facts, { by, seconds, transfers, copied });
     const work = () => this.record(event);
     const write = throughOutages(work, () => this.isStopping).catch((error: unknown) =>
       this.options.logger.error('the end of a forward was not recorded', {
@@ -288,16 +297,16 @@ const UNAUDITED: ReadonlySet<string> = new Set([
 
 function refusalOf({ code, message }: { readonly code: string; readonly message: string }): Fault {
   if (!REFUSALS.has(code)) return new Fault('forward_refused', `the agent could not open it: ${message}`);
-  if (code !== 'forward_refused') return new Fault(code as FaultCode, message);
-  return new Fault('forward_refused', message, {
+  if (code !== 'forward_refused' && code !== 'copy_refused') return new Fault(code as FaultCode, message);
+  return new Fault(code, message, {
     hint: 'its machine decides: change that setting in /etc/orch/agent.yaml there; the agent reads it within seconds',
   });
 }
 
-const tooOld = (label: string): Fault =>
-  new Fault('agent_too_old', `agent ${label} is too old to ${FEATURE_PURPOSES.forward}`, {
+const tooOld = (label: string, feature: ForwardFeature): Fault =>
+  new Fault('agent_too_old', `agent ${label} is too old to ${FEATURE_PURPOSES[feature]}`, {
     hint: 'install the orch of the orchestrator on that machine',
-    data: { feature: 'forward' },
+    data: { feature },
   });
 
 const timedOut = (timeoutMs: number): Fault =>

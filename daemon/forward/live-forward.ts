@@ -1,8 +1,11 @@
 /** A forward while it exists: its two sockets and the relay between them. */
 import type { Clock } from '../../src/kernel/clock.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { validator } from '../../src/kernel/validator.js';
 import { FORWARD_LIMITS } from '../../src/terminal/forward-limits.js';
-import { jsonFrame } from '../../src/terminal/frames.js';
+import { type Frame, jsonFrame } from '../../src/terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../src/terminal/limits.js';
+import { type CopiedNote, CopiedNoteSchema } from '../../src/terminal/notes.js';
 import type { TerminalSocket } from '../terminal/terminal-socket.js';
 import { ChannelRelay, type Transfer } from './channel-relay.js';
 import { FORWARD_ENDS, type ForwardEnd, type ForwardFacts } from './forward-facts.js';
@@ -14,6 +17,8 @@ interface LiveForwardOptions {
   readonly onEnded: (end: ForwardEnd) => void;
 }
 
+const isCopied = validator(CopiedNoteSchema);
+
 export class LiveForward {
   readonly facts: ForwardFacts;
   readonly transfers: readonly Transfer[];
@@ -24,6 +29,7 @@ export class LiveForward {
   private relay: ChannelRelay | null = null;
   private openedAt: number | null = null;
   private endedBy: ForwardEnd | null = null;
+  private latest: CopiedNote | null = null;
 
   constructor(options: LiveForwardOptions) {
     this.options = options;
@@ -39,6 +45,11 @@ export class LiveForward {
   /** Why it has ended; null while it exists. */
   get reason(): ForwardEnd | null {
     return this.endedBy;
+  }
+
+  /** What the agent of a copy has reported last; null before that, and for other sessions. */
+  get copied(): CopiedNote | null {
+    return this.latest;
   }
 
   /** Seconds since the request. */
@@ -59,10 +70,19 @@ export class LiveForward {
     if (client === null || agent === null) return true;
     const relay = new ChannelRelay({ client, agent }, this.transfers);
     this.relay = relay;
-    agent.listen((frame, data) => relay.fromAgent(frame, data));
+    agent.listen((frame, data) => {
+      if (frame.type === 'note') this.note(frame);
+      else relay.fromAgent(frame, data);
+    });
     client.listen((frame, data) => relay.fromClient(frame, data));
     client.send(jsonFrame('note', { kind: 'ready' }));
     return true;
+  }
+
+  private note({ value }: Extract<Frame, { type: 'note' | 'hello' | 'exit' }>): void {
+    if (this.facts.kind !== 'copy') return;
+    if (!isCopied.check(value)) throw new Fault('protocol_violation', 'the peer sent a note that is none');
+    this.latest = value;
   }
 
   /** Handles the end of one of its sockets. */

@@ -70,6 +70,7 @@ export function navigationOf(root, pages) {
         'protocols/apply.md',
         'protocols/terminal.md',
         'protocols/forward.md',
+        'protocols/copy.md',
         'protocols/limits.md',
       ),
     },

@@ -428,7 +428,7 @@ class Agent {
     const sessions = this.terminals?.list().sessions.length ?? 0;
     const forwards = this.forwards?.open ?? 0;
     if (sessions === 0 && forwards > 0)
-      return forwards === 1 ? 'a forward of an operator' : `${forwards} forwards of operators`;
+      return forwards === 1 ? 'a forward or copy of an operator' : `${forwards} forwards or copies of operators`;
     if (sessions === 0) return null;
     return sessions === 1 ? 'a terminal or command of an operator' : `${sessions} terminals or commands of operators`;
   }

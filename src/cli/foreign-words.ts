@@ -50,8 +50,8 @@ const MEANINGS: readonly Meaning[] = [
   ['vault, secret-store, credentials', 'write-only values: orch secrets list'],
   ['gather, setup, grains, attributes', 'facts of a machine: orch facts NODE'],
   [
-    'cp, scp, copy, rsync, put, fetch, download',
-    'files come by a module; one is read with: orch exec NODE -- cat FILE',
+    'scp, copy, rsync, put, fetch, download',
+    'copy files with: orch cp FILE NODE:PATH; files that a machine should keep having come by a module',
   ],
   ['ping, health', 'whether machines are connected: orch agents list; the orchestrator: orch status'],
   ['init', 'to try orch: orch quickstart; your key: orch operator init; a module file: orch module new NAME'],

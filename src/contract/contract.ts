@@ -4,6 +4,7 @@ import { assignmentRoutes } from './assignments.js';
 import { auditRoutes } from './audit.js';
 import { authRoutes } from './auth.js';
 import { channelRoutes } from './channels.js';
+import { copyRoutes } from './copy.js';
 import { discoveryRoutes } from './discovery.js';
 import { driftExcuseRoutes } from './drift-excuses.js';
 import { enrolmentTokenRoutes } from './enrolment-tokens.js';
@@ -49,6 +50,7 @@ export const CONTRACT = {
   ...notificationRoutes,
   ...terminalRoutes,
   ...forwardRoutes,
+  ...copyRoutes,
   ...maintenanceWindowRoutes,
   ...auditRoutes,
 } as const;

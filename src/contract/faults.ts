@@ -112,6 +112,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   transcript_invalid: entry(500, 'Transcript damaged'),
   forward_refused: entry(409, 'Target not permitted'),
   forward_limit: entry(409, 'Too many forwards'),
+  copy_refused: entry(409, 'Path not permitted'),
   operation_not_found: entry(404, 'Operation not found'),
   operation_in_progress: passing(409, 'Operation in progress', 2),
   operation_finished: entry(409, 'Operation finished'),

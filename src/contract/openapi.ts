@@ -128,7 +128,7 @@ const TAGS: Readonly<Record<string, string>> = {
   status: 'Health, and documents about the API.',
   tags: 'Tags of agents, which selectors and modules use.',
   terminal: 'Remote terminals, commands on agents, and their recordings.',
-  forward: 'Connections through agents to targets that their settings permit.',
+  forward: 'Connections through agents to targets, and copies of files, that their settings permit.',
   values: 'Values of inputs of modules.',
 };
 

@@ -158,6 +158,7 @@ const FAULT_CODES = [
   // forwards
   'forward_refused',
   'forward_limit',
+  'copy_refused',
   // operations and drift
   'operation_not_found',
   'operation_in_progress',

@@ -1,9 +1,10 @@
 /** Targets of forwards: what an agent connects to. */
 import * as Type from 'typebox';
+import { type CopyTarget, CopyTargetSchema } from './copy-target.js';
 import { closed } from './schema.js';
 
 /** Kinds of sessions with targets. The agent permits each by itself. */
-export const FORWARD_KINDS = ['forward', 'ssh-proxy'] as const;
+export const FORWARD_KINDS = ['forward', 'ssh-proxy', 'copy'] as const;
 export type ForwardKind = (typeof FORWARD_KINDS)[number];
 
 /** Maximum bytes of the path of a Unix socket (`sun_path` without its end). */
@@ -28,8 +29,13 @@ const UnixTargetSchema = closed({
 export const ForwardTargetSchema = Type.Union([TcpTargetSchema, UnixTargetSchema]);
 export type ForwardTarget = Type.Static<typeof ForwardTargetSchema>;
 
+/** What one connection of a session leads to: a target of the network, or files of the machine. */
+export const SessionTargetSchema = Type.Union([ForwardTargetSchema, CopyTargetSchema]);
+export type SessionTarget = ForwardTarget | CopyTarget;
+
 /** Returns the target as `HOST:PORT`, with brackets around an IPv6 address, or as a path. */
-export function targetText(target: ForwardTarget): string {
+export function targetText(target: SessionTarget): string {
+  if ('copy' in target) return target.at;
   if ('path' in target) return target.path;
   return target.host.includes(':') ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
 }

@@ -2,6 +2,9 @@
 import { defaultsOf, flag, integer, path, text, type ValuesOf, words } from './setting.js';
 
 const TARGET = '^(?:/[^\\u0000-\\u001f]+|(?:\\[[0-9A-Fa-f:.%]+\\]|[A-Za-z0-9._-]+|\\*):(?:[0-9]{1,5}|\\*))$';
+const PATH = '^/[^\\u0000-\\u001f\\u007f]*$';
+const PATHS_DETAIL =
+  'files, or directories with everything below them; real paths, because links in an entry are not followed';
 const TARGETS_DETAIL =
   'HOST:PORT with * for any host or port, or the path of a Unix socket; a name permits that name only';
 
@@ -68,6 +71,22 @@ export const AGENT_SETTINGS = {
     placeholder: 'TARGET,…',
     pattern: TARGET,
     maxLength: 300,
+    maxItems: 256,
+  }),
+  'copy.read': words({
+    summary: 'paths that operators may copy from this machine (orch cp); none by default',
+    detail: PATHS_DETAIL,
+    placeholder: 'PATH,…',
+    pattern: PATH,
+    maxLength: 4096,
+    maxItems: 256,
+  }),
+  'copy.write': words({
+    summary: 'paths that operators may copy to on this machine (orch cp); none by default',
+    detail: PATHS_DETAIL,
+    placeholder: 'PATH,…',
+    pattern: PATH,
+    maxLength: 4096,
     maxItems: 256,
   }),
   script_timeout: integer({

@@ -231,14 +231,14 @@ export const SERVE_SETTINGS = {
     live: true,
   }),
   'forward.per_operator': integer({
-    summary: 'maximum open forwards of one operator, orch ssh-proxy included',
+    summary: 'maximum open forwards of one operator, orch ssh-proxy and orch cp included',
     default: 100,
     minimum: 1,
     maximum: 10_000,
     live: true,
   }),
   'forward.per_agent': integer({
-    summary: 'maximum open forwards to one agent, orch ssh-proxy included',
+    summary: 'maximum open forwards to one agent, orch ssh-proxy and orch cp included',
     default: 100,
     minimum: 1,
     maximum: 10_000,

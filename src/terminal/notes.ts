@@ -34,6 +34,16 @@ export type ForwardHello = Type.Static<typeof ForwardHelloSchema>;
 /** Note of the orchestrator to the client of a forward: the agent is attached, and channels may be opened. */
 export const ForwardNoteSchema = closed({ kind: Type.Literal('ready') });
 
+/** Note of the agent to the orchestrator: what the session has copied so far. It goes into the audit log. */
+export const CopiedNoteSchema = closed({
+  kind: Type.Literal('copied'),
+  files: Type.Integer({ minimum: 0 }),
+  bytes: Type.Integer({ minimum: 0 }),
+  failed: Type.Integer({ minimum: 0 }),
+  sha256: nullable(Type.String({ pattern: '^[0-9a-f]{64}$' })),
+});
+export type CopiedNote = Type.Static<typeof CopiedNoteSchema>;
+
 /** First frame of a client. */
 export const ClientHelloSchema = closed({
   version,

@@ -10,6 +10,7 @@ export const FEATURE_PURPOSES = {
   purge: 'delete what nothing declares in a directory',
   packages: 'report the versions of packages',
   forward: 'forward connections',
+  copy: 'copy files, or runs on a system on which it cannot',
   confirm: 'undo an apply by itself, or runs on a system on which it cannot',
 } as const;
 

@@ -8,7 +8,7 @@ import {
   PartedAttributesSchema,
   VolatileFactsSchema,
 } from '../kernel/facts.js';
-import { FORWARD_KINDS, ForwardTargetSchema } from '../kernel/forward-target.js';
+import { FORWARD_KINDS, SessionTargetSchema } from '../kernel/forward-target.js';
 import { closed, EnvironmentSchema, MetricsSampleSchema, nullable, optional } from '../kernel/schema.js';
 import { CheckReportSchema, DesiredCheckSchema, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import { DesiredResourceSchema, RemovalSchema } from '../resources/desired.js';
@@ -369,7 +369,7 @@ const terminalAttach = closed({ type: Type.Literal('terminal_attach'), session_i
 /** Ends the program of a session that is over for the orchestrator or unknown to it. */
 const terminalClose = closed({ type: Type.Literal('terminal_close'), session_id: id });
 
-/** Opens a session of connections to targets. Sent only to agents with the feature `forward`. */
+/** Opens a session of connections to targets. Sent only to agents with the feature `forward`, and for copies with the feature `copy`. */
 const forwardOpen = closed({
   type: Type.Literal('forward_open'),
   session_id: id,
@@ -377,7 +377,7 @@ const forwardOpen = closed({
   /** Username of the operator. */
   operator: Type.String({ maxLength: 128 }),
   kind: Type.Enum(FORWARD_KINDS),
-  targets: Type.Array(ForwardTargetSchema, { minItems: 1, maxItems: 32 }),
+  targets: Type.Array(SessionTargetSchema, { minItems: 1, maxItems: 32 }),
 });
 
 /** Ends a session and its connections. */

@@ -17,7 +17,7 @@ import type { OrchestratorMessage } from './messages.js';
  * Rises with each change that older programs of the same protocol version ignore: a new message, or a new member of a
  * message.
  */
-export const PROTOCOL_REVISION = 10;
+export const PROTOCOL_REVISION = 11;
 
 /** Protocol version that introduced each message of the orchestrator. */
 const SINCE: Readonly<Record<OrchestratorMessage['type'], number>> = {

@@ -101,7 +101,12 @@ function start(port: number, more: Partial<AgentOptions> = {}): Running {
       logger,
       clock,
       metrics: () => ({ enabled: true, interval: 30 }),
-      permissions: () => ({ permits_terminal: 'no', permits_forward: 'no', permits_ssh_proxy: 'no' }),
+      permissions: () => ({
+        permits_terminal: 'no',
+        permits_forward: 'no',
+        permits_ssh_proxy: 'no',
+        permits_copy: 'no',
+      }),
       factsDirectory: () => '/nonexistent/facts.d',
       // No waiting between attempts.
       random: () => 0,

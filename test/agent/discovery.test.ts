@@ -214,7 +214,12 @@ async function wait(more: Partial<AgentOptions> = {}): Promise<Waiting> {
       logger,
       clock,
       metrics: () => ({ enabled: true, interval: 30 }),
-      permissions: () => ({ permits_terminal: 'no', permits_forward: 'no', permits_ssh_proxy: 'no' }),
+      permissions: () => ({
+        permits_terminal: 'no',
+        permits_forward: 'no',
+        permits_ssh_proxy: 'no',
+        permits_copy: 'no',
+      }),
       factsDirectory: () => '/nonexistent/facts.d',
       random: () => 0.5,
       createEngine: (directory) =>

@@ -6,7 +6,23 @@ import { AGENT_DEFAULTS, type AgentSettings } from '../../src/settings/agent.js'
 const of = (settings: Partial<AgentSettings>) => permissionsOf({ ...AGENT_DEFAULTS, ...settings });
 
 it('permits nothing by default', () => {
-  expect(of({})).toEqual({ permits_terminal: 'no', permits_forward: 'no', permits_ssh_proxy: 'no' });
+  expect(of({})).toEqual({
+    permits_terminal: 'no',
+    permits_forward: 'no',
+    permits_ssh_proxy: 'no',
+    permits_copy: 'no',
+  });
+});
+
+it('names the paths of copies by direction', () => {
+  expect(of({ 'copy.read': ['/var/log'] }).permits_copy).toBe('read /var/log');
+  expect(of({ 'copy.read': ['/var/log', '/etc'], 'copy.write': ['/srv'] }).permits_copy).toBe(
+    'read /var/log /etc, write /srv',
+  );
+  const many = Array.from({ length: 200 }, (_, at) => `/srv/${at}`);
+  const { permits_copy: copy } = of({ 'copy.read': many, 'copy.write': many });
+  expect(copy).toMatch(/^read \/srv\/0 .* and \d+ more, write \/srv\/0 .* and \d+ more$/);
+  expect(copy.length).toBeLessThanOrEqual(256);
 });
 
 it('names the user of terminals, and no user while they are off', () => {

@@ -132,7 +132,7 @@ describe('the file of the agent', () => {
     const schema = jsonSchemaOf(AGENT_SETTINGS, { id: 'urn:x', title: 'x' }) as {
       properties: Record<string, { description?: string }>;
     };
-    const keys = ['metrics', 'facts', 'remote_terminal', 'forward', 'ssh_proxy', 'script_timeout'];
+    const keys = ['metrics', 'facts', 'remote_terminal', 'forward', 'ssh_proxy', 'copy', 'script_timeout'];
     expect(Object.keys(schema.properties).sort()).toEqual(keys.sort());
   });
 });

@@ -37,6 +37,7 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
   'execOnAgent agent_timeout': 'needs an agent that lives and says nothing: see test/terminal/relay/session.test.ts',
   'openForward agent_timeout': 'needs an agent that lives and says nothing',
   'openSshProxy agent_timeout': 'needs an agent that lives and says nothing',
+  'openCopy agent_timeout': 'needs an agent that lives and says nothing',
   'getTranscript transcript_invalid': 'needs a damaged file: see test/e2e/term-recordings.test.ts',
   'getTranscript transcript_not_found': 'needs a session that was not recorded: see test/terminal/relay/flow.test.ts',
   'rotateOperatorKey rate_limited': 'needs dozens of keys within a minute: see test/auth/operators.test.ts',
@@ -246,6 +247,7 @@ describe('a running orchestrator', () => {
       attachTerminal: { body: { mode: 'read' } },
       openForward: { body: { targets: [{ host: 'localhost', port: 80 }] } },
       openSshProxy: {},
+      openCopy: { body: { direction: 'read', paths: ['/etc/motd'] } },
       execOnAgent: { body: { command: ['true'] } },
     };
     for (const [id, call] of Object.entries(requests)) await proxied.refuses(id, call, 'tls_required');

@@ -228,6 +228,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     },
     openForward: { ...away, body: { targets: [{ host: 'localhost', port: 80 }, { path: '/run/sample.sock' }] } },
     openSshProxy: { ...away, body: { port: 22 } },
+    openCopy: { ...away, body: { direction: 'read', paths: ['/var/log/syslog'] } },
     execOnAgent: { ...away, body: { command: ['true'], timeout_secs: 5, stdin: false, env: ['LANG=C'] } },
     listMaintenanceWindows: {},
     createMaintenanceWindow: {

@@ -62,7 +62,8 @@ async function fleet(world: World, take: Take): Promise<{ readonly web: string; 
   await take('listEnrolmentTokens', {}, 200);
   await take('revokeEnrolmentToken', { params: { id: token.id } }, 204);
   const config = world.sandbox.path('agent.yaml');
-  const forwards = "forward: {targets: ['localhost:5432']}\nssh_proxy: {targets: ['localhost:22']}\n";
+  const forwards =
+    "forward: {targets: ['localhost:5432']}\nssh_proxy: {targets: ['localhost:22']}\ncopy: {read: [/var/log]}\n";
   writeFileSync(config, `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\n${forwards}`, { mode: 0o600 });
   const { nodeId: web } = await world.startAgent('web', { ORCH_AGENT_CONFIG: config });
   const { nodeId: spare, agent } = await world.startAgent('spare');
@@ -243,6 +244,7 @@ async function terminals(world: World, take: Take, web: string): Promise<void> {
   const node = { params: { node_id: web } };
   await take('openForward', { ...node, body: { targets: [{ host: 'localhost', port: 5432 }] } }, 200);
   await take('openSshProxy', { ...node, body: { port: 22 } }, 200);
+  await take('openCopy', { ...node, body: { direction: 'read', paths: ['/var/log/syslog'] } }, 200);
   await take('execOnAgent', { ...node, body: { command: ['uptime'], timeout_secs: 60 } }, 200);
   const { session_id } = await take('openTerminal', { ...node, query: { cols: '80', rows: '24' } }, 200);
   const params = { session_id };

@@ -32,6 +32,7 @@ const LEFT_OUT: readonly RouteId[] = [
   'listDrift',
   'listNotifications',
   'listOperations',
+  'openCopy',
   'openForward',
   'openSshProxy',
   'openTerminal',

@@ -133,7 +133,9 @@ describe('beside a running orchestrator and agent', () => {
     expect(found.of('clock')?.state).toBe('ok');
     expect(found.of('version')?.state).toBe('ok');
     const settings = found.of('agent settings')?.found;
-    expect(settings).toContain('terminals are on; orch forward may reach nothing, and orch ssh-proxy nothing');
+    expect(settings).toContain(
+      'terminals are on; orch forward may reach nothing, and orch ssh-proxy nothing; orch cp may copy nothing',
+    );
     expect(found.of('agent version')?.state).toBe('ok');
     expect(found.of('serve store')?.found).toContain(`process ${ready.pid} uses it`);
     expect(readFileSync(sessions, 'utf8')).toBe(before);

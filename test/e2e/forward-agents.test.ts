@@ -89,3 +89,19 @@ it('end after a while for an agent that answers nothing, or that permits and doe
     return events[0]?.metadata.reason === 'not_attached' && events[0].metadata.node_id === idle.nodeId;
   }, 'the end is recorded');
 });
+
+it('are no copies for an agent without them, which is asked nothing', async () => {
+  const agent = await approved('older-copy');
+  announce(
+    agent,
+    AGENT_FEATURES.filter((one) => one !== 'copy'),
+  );
+  await until(async () => {
+    const { status, stderr } = await sandbox.orch(['cp', 'older-copy:/etc/motd', '.']);
+    expect(status).toBe(1);
+    return stderr.includes('agent older-copy is too old to copy files, or runs on a system on which it cannot');
+  }, 'it is refused');
+  expect(asked(agent)).toEqual([]);
+  const [refused] = await auditEvents(sandbox, 'copy.refused');
+  expect(refused?.metadata).toMatchObject({ reason: 'agent_too_old', node_id: agent.nodeId, direction: 'read' });
+});

@@ -382,6 +382,10 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     cause: 'The operator or the agent has as many open forwards as permitted.',
     mend: 'End one, or raise `forward.per_operator` or `forward.per_agent`.',
   },
+  copy_refused: {
+    cause: 'The configuration of the agent does not permit the path, or the path cannot be copied.',
+    mend: 'Name the path in `copy.read` or `copy.write` in `/etc/orch/agent.yaml` of the machine: [copying files](guides/copying-files.md).',
+  },
   operation_not_found: {
     cause: 'There is no operation with this ID on this agent, or it was deleted by age.',
     mend: '`orch ops list` lists them. Old ones are deleted after `retention.operations_days`.',

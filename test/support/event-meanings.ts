@@ -93,6 +93,10 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'forward.opened': 'An operator opened a forward, or a connection to the SSH server of a machine.',
   'forward.closed': 'A forward ended. The metadata has its duration, and the connections and bytes of each target.',
   'forward.refused': 'A forward was refused.',
+  'copy.opened': 'An operator opened a copy of files from or to a machine.',
+  'copy.closed':
+    'A copy ended. The metadata has its duration, and the files, bytes, failures and SHA-256 that the agent reported.',
+  'copy.refused': 'A copy was refused.',
   'maintenance.created': 'A maintenance window was created.',
   'maintenance.updated': 'A maintenance window was changed.',
   'maintenance.deleted': 'A maintenance window was deleted.',

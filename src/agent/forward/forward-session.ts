@@ -1,8 +1,9 @@
 /** One session of forwarded connections in the process of the forwards: its socket, and the connections to its targets. */
 import type { Socket } from 'node:net';
+import { CopyTally } from '../../copy/copy-tally.js';
 import { Fault, messageOf } from '../../kernel/fault.js';
-import type { ForwardTarget } from '../../kernel/forward-target.js';
-import { breakSocket, Channel, pumpInTurn } from '../../terminal/channel.js';
+import type { SessionTarget } from '../../kernel/forward-target.js';
+import { breakSocket, Channel, type LocalStream, pumpInTurn } from '../../terminal/channel.js';
 import { CHANNEL_OPS, openedFrame, resetFrame } from '../../terminal/channel-frames.js';
 import {
   AGENT_FORWARD_PATH,
@@ -10,15 +11,21 @@ import {
   FORWARD_SUBPROTOCOL,
   FORWARD_VERSION,
 } from '../../terminal/forward-limits.js';
-import type { Frame } from '../../terminal/frames.js';
+import { type Frame, jsonFrame } from '../../terminal/frames.js';
 import { TERMINAL_CLOSE } from '../../terminal/limits.js';
+import type { CopiedNote } from '../../terminal/notes.js';
+import type { KeptParts } from '../copy/kept-parts.js';
+import { serveCopy } from '../copy/serve-copy.js';
 import type { DialOrder } from '../terminal/host-messages.js';
 import { SessionSocket, type SessionSocketOptions } from '../terminal/session-socket.js';
 import { connectTarget } from './connect-target.js';
 
 export interface ForwardSessionOptions {
   readonly id: string;
-  readonly targets: readonly ForwardTarget[];
+  readonly targets: readonly SessionTarget[];
+  /** Paths that the settings permit copies; empty for other sessions. */
+  readonly permitted: readonly string[];
+  readonly parts: KeptParts;
   readonly dial: DialOrder;
   readonly socket: Pick<SessionSocketOptions, 'privateKey' | 'clock' | 'pace'>;
   /** Returns the number of connections of all sessions. */
@@ -33,6 +40,8 @@ export class ForwardSession {
   /** Attempts to connect, by channel. */
   private readonly connecting = new Map<number, AbortController>();
   private readonly channels = new Map<number, Channel>();
+  private readonly tally = new CopyTally();
+  private report: NodeJS.Timeout | undefined;
   /** Highest number of a channel so far. */
   private last = -1;
   private isGone = false;
@@ -91,6 +100,12 @@ export class ForwardSession {
       this.socket.send(resetFrame(id, refusal));
       return;
     }
+    if ('copy' in target) {
+      const { permitted, parts } = this.options;
+      const onTally = (isFinal?: boolean) => (isFinal === true ? this.tell() : this.tellSoon());
+      this.begin(id, serveCopy({ target, permitted, parts, tally: this.tally, onTally }));
+      return;
+    }
     const attempt = new AbortController();
     this.connecting.set(id, attempt);
     connectTarget(target, attempt.signal).then(
@@ -113,10 +128,14 @@ export class ForwardSession {
       local.destroy();
       return;
     }
+    this.begin(id, { source: local, sink: local, destroy: () => breakSocket(local) });
+  }
+
+  private begin(id: number, local: LocalStream): void {
     const channel = new Channel({
       id,
       link: this.socket,
-      local: { source: local, sink: local, destroy: () => breakSocket(local) },
+      local,
       onGone: () => this.channels.delete(id),
     });
     this.channels.set(id, channel);
@@ -124,9 +143,22 @@ export class ForwardSession {
     channel.start();
   }
 
+  /** Reports what was copied to the orchestrator, for its audit log, at most once in `REPORT_EVERY`. */
+  private tellSoon(): void {
+    this.report ??= setTimeout(() => this.tell(), REPORT_EVERY);
+  }
+
+  private tell(): void {
+    clearTimeout(this.report);
+    this.report = undefined;
+    const note: CopiedNote = { kind: 'copied', ...this.tally.sum };
+    this.socket.send(jsonFrame('note', note));
+  }
+
   private gone(reason: string): void {
     if (this.isGone) return;
     this.isGone = true;
+    clearTimeout(this.report);
     for (const [id, attempt] of [...this.connecting]) {
       this.connecting.delete(id);
       attempt.abort();
@@ -135,5 +167,8 @@ export class ForwardSession {
     this.options.onGone(reason);
   }
 }
+
+/** Milliseconds between two reports of what was copied. */
+const REPORT_EVERY = 500;
 
 const violation = (what: string): Fault => new Fault('protocol_violation', `the peer sent ${what}`);

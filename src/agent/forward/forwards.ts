@@ -1,9 +1,17 @@
-/** The agent's forwards: applies the policy, starts sessions in a process of their own, and reports to the orchestrator. */
+/** The agent's forwards and copies: applies the policy, starts sessions in a process of their own, and reports to the orchestrator. */
+import { COPY_LIMITS } from '../../copy/copy-frames.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
-import { type ForwardKind, type ForwardTarget, parseHostPort, targetText } from '../../kernel/forward-target.js';
+import {
+  type ForwardKind,
+  type ForwardTarget,
+  parseHostPort,
+  type SessionTarget,
+  targetText,
+} from '../../kernel/forward-target.js';
 import type { Logger } from '../../kernel/logger.js';
 import type { AgentSettings } from '../../settings/agent.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../wire/messages.js';
+import { COPY_SETTINGS, requirePermitted } from '../copy/permitted-path.js';
 import type { OrchestratorPlace } from '../terminal/host-messages.js';
 import { HostProcess } from '../terminal/host-process.js';
 import type { ForwardGone, ToForwardHost } from './forward-host.js';
@@ -11,7 +19,7 @@ import type { ForwardGone, ToForwardHost } from './forward-host.js';
 export type ForwardRequest = OrchestratorMessageOf<'forward_open' | 'forward_close'>;
 export type ForwardReport = AgentMessageOf<'forward_answer'>;
 
-type ForwardSettings = Pick<AgentSettings, 'forward.targets' | 'ssh_proxy.targets'>;
+type ForwardSettings = Pick<AgentSettings, 'forward.targets' | 'ssh_proxy.targets' | 'copy.read' | 'copy.write'>;
 
 export interface ForwardsOptions {
   readonly dataDir: string;
@@ -25,16 +33,21 @@ export interface ForwardsOptions {
 interface Held {
   readonly kind: ForwardKind;
   readonly operator: string;
-  readonly targets: readonly ForwardTarget[];
+  readonly targets: readonly SessionTarget[];
+  /** Paths that the settings permitted when a copy was opened; empty for other sessions. */
+  readonly permitted: readonly string[];
 }
 
 /** Setting with the permitted targets of each kind. */
 const SETTING = { forward: 'forward.targets', 'ssh-proxy': 'ssh_proxy.targets' } as const;
+const NAMES = { forward: 'a forward', 'ssh-proxy': 'an SSH connection', copy: 'a copy' } as const;
 
 /** Maximum sessions. The orchestrator has a setting for less. */
 const MOST = 1_000;
 /** Milliseconds after which the process without sessions ends. */
 const IDLE_AFTER = 60_000;
+/** The same after a copy, whose incomplete files the process keeps. */
+const IDLE_AFTER_COPY = COPY_LIMITS.keep + IDLE_AFTER;
 
 export class Forwards {
   private readonly options: ForwardsOptions;
@@ -43,6 +56,7 @@ export class Forwards {
   private readonly listeners = new Set<(report: ForwardReport) => void>();
   private place: OrchestratorPlace | null = null;
   private idle: NodeJS.Timeout | undefined;
+  private idleAfter = IDLE_AFTER;
   private isStopping = false;
 
   constructor(options: ForwardsOptions) {
@@ -82,11 +96,14 @@ export class Forwards {
 
   /** Applies changed settings: ends the sessions with a target that they no longer permit. */
   configure(): void {
-    for (const [id, { kind, targets }] of [...this.sessions]) {
+    const settings = this.options.settings();
+    for (const [id, { kind, targets, permitted }] of [...this.sessions]) {
       try {
-        permitTargets(kind, targets, this.options.settings());
+        const now = permitTargets(kind, targets, settings);
+        // What a copy reaches is decided in its process, by the entries of its beginning.
+        if (permitted.some((entry) => !now.includes(entry))) throw new Fault('copy_refused', 'an entry was removed');
       } catch {
-        this.options.logger.warn('a forward ends, because its targets are no longer permitted', { session: id });
+        this.options.logger.warn(`${NAMES[kind]} ends, because its targets are no longer permitted`, { session: id });
         this.close(id, 'the settings of the agent no longer permit it');
       }
     }
@@ -116,21 +133,24 @@ export class Forwards {
     const { logger, authLog, settings } = this.options;
     try {
       if (this.sessions.has(sessionId)) throw new Fault('internal', `the session ${sessionId} is open already`);
-      permitTargets(kind, targets, settings());
+      const permitted = permitTargets(kind, targets, settings());
       if (this.sessions.size >= MOST) throw new Fault('forward_limit', `this agent has ${MOST} forwards open`);
       if (place === null || this.isStopping) throw new Fault('shutting_down', 'the agent stops');
       clearTimeout(this.idle);
-      this.sessions.set(sessionId, { kind, operator, targets });
-      this.host.send({ do: 'open', sessionId, targets, dial: { place, ticket } });
+      this.sessions.set(sessionId, { kind, operator, targets, permitted });
+      if (kind === 'copy') this.idleAfter = IDLE_AFTER_COPY;
+      this.host.send({ do: 'open', sessionId, targets, permitted, dial: { place, ticket } });
     } catch (error) {
       const { code, message } = isFault(error) ? error : new Fault('internal', messageOf(error));
-      logger.warn('a forward was refused', { session: sessionId, operator, code, reason: message });
+      logger.warn(`${NAMES[kind]} was refused`, { session: sessionId, operator, code, reason: message });
       this.report({ type: 'forward_answer', session_id: sessionId, error: { code, message } });
       return;
     }
-    const where = targets.map(targetText).join(' ');
-    logger.info('a forward was opened', { session: sessionId, operator, kind, targets: where });
-    authLog(`${kind} to ${where} opened by operator ${operator}, session ${sessionId}`);
+    const where = targets
+      .map((target) => ('copy' in target ? `${target.copy} ${target.at}` : targetText(target)))
+      .join(' ');
+    logger.info(`${NAMES[kind]} was opened`, { session: sessionId, operator, kind, targets: where });
+    authLog(`${kind} ${kind === 'copy' ? '' : 'to '}${where} opened by operator ${operator}, session ${sessionId}`);
     this.report({ type: 'forward_answer', session_id: sessionId, error: null });
   }
 
@@ -142,11 +162,14 @@ export class Forwards {
     const held = this.sessions.get(sessionId);
     if (held === undefined) return;
     this.sessions.delete(sessionId);
-    this.options.logger.info('a forward was closed', { session: sessionId, operator: held.operator, reason });
+    this.options.logger.info(`${NAMES[held.kind]} was closed`, { session: sessionId, operator: held.operator, reason });
     this.options.authLog(`${held.kind} closed by operator ${held.operator}, session ${sessionId}`);
     if (this.sessions.size > 0 || this.isStopping) return;
     clearTimeout(this.idle);
-    this.idle = setTimeout(() => this.host.release(), IDLE_AFTER).unref();
+    this.idle = setTimeout(() => {
+      this.idleAfter = IDLE_AFTER;
+      this.host.release();
+    }, this.idleAfter).unref();
   }
 
   private report(report: ForwardReport): void {
@@ -154,12 +177,29 @@ export class Forwards {
   }
 }
 
-/** Throws `forward_refused` with the first target that the settings do not permit. */
-function permitTargets(kind: ForwardKind, targets: readonly ForwardTarget[], settings: ForwardSettings): void {
+/**
+ * Throws `forward_refused` or `copy_refused` with the first target that the settings do not permit. Returns the permitted paths of
+ * copies, with which their process decides about real paths.
+ */
+function permitTargets(
+  kind: ForwardKind,
+  targets: readonly SessionTarget[],
+  settings: ForwardSettings,
+): readonly string[] {
+  const paths = targets.flatMap((target) => ('copy' in target ? [target] : []));
+  const places = targets.flatMap((target) => ('copy' in target ? [] : [target]));
+  if (kind === 'copy') {
+    const [first] = paths;
+    if (first === undefined || places.length > 0 || paths.some(({ copy }) => copy !== first.copy)) throw mixed();
+    const permitted = settings[COPY_SETTINGS[first.copy]];
+    for (const path of paths) requirePermitted(path, permitted);
+    return permitted;
+  }
+  if (paths.length > 0) throw mixed();
   const name = SETTING[kind];
   const permitted = settings[name];
-  const refused = targets.find((target) => !permitted.some((entry) => permits(entry, target)));
-  if (refused === undefined) return;
+  const refused = places.find((target) => !permitted.some((entry) => permits(entry, target)));
+  if (refused === undefined) return [];
   const what = permitted.length === 0 ? 'no targets' : `no connections to ${targetText(refused)}`;
   const use = kind === 'forward' ? 'of orch forward' : 'of orch ssh-proxy';
   throw new Fault(
@@ -167,6 +207,8 @@ function permitTargets(kind: ForwardKind, targets: readonly ForwardTarget[], set
     `this agent permits ${what} ${use}; ${name} would have to name ${targetText(refused)}`,
   );
 }
+
+const mixed = (): Fault => new Fault('protocol_violation', 'the peer sent targets of several kinds');
 
 /** Compares names without case, and resolves none: an entry with a name permits exactly that name. */
 function permits(entry: string, target: ForwardTarget): boolean {

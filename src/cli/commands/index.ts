@@ -217,6 +217,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   ),
   entry('ops output', 'show the output of the scripts of an operation', async () => (await ops()).showOutput),
   entry('exec', 'run a command on agents', async () => (await import('./exec.js')).command),
+  entry('cp', 'copy files to and from machines', async () => (await import('./cp.js')).command),
   entry(
     'forward',
     'forward ports and sockets of this machine through an agent',
@@ -374,7 +375,7 @@ export const SECTIONS: readonly (readonly [title: string, words: readonly string
       'secrets',
     ],
   ],
-  ['Terminals', ['term', 'exec', 'forward', 'ssh-proxy', 'ssh-config']],
+  ['Terminals', ['term', 'exec', 'cp', 'forward', 'ssh-proxy', 'ssh-config']],
   ['Records', ['maintenance', 'notifications', 'channels', 'audit']],
   ['Programs', ['serve', 'store', 'agent', 'package']],
   ['Other', ['api', 'completion', 'help']],

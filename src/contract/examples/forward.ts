@@ -33,4 +33,18 @@ export const examples: Readonly<Record<string, Example>> = {
       ws_url: 'wss://orch.example.org:4747/api/v1/forward/01M8GCXKSJEAFHYBEKEYD0KB21/stream?ticket=TICKET',
     },
   },
+  openCopy: {
+    params: {
+      node_id: 'a47feb1d70ef655cf8f556426dd0854b',
+    },
+    body: {
+      direction: 'read',
+      paths: ['/var/log/syslog'],
+    },
+    status: 200,
+    answer: {
+      session_id: '01M8H4QEZ3QC2QZKDMWMRFNQTK',
+      ws_url: 'wss://orch.example.org:4747/api/v1/forward/01M8H4QEZ3QC2QZKDMWMRFNQTK/stream?ticket=TICKET',
+    },
+  },
 };

@@ -4,7 +4,7 @@ import { featuresHere } from '../../../src/agent/features.js';
 
 describe('the feature confirm', () => {
   it('is announced only by a machine that tells one boot from another', () => {
-    expect(featuresHere('4f1c')).toEqual(['verify', 'files', 'purge', 'packages', 'forward', 'confirm']);
-    expect(featuresHere(null)).toEqual(['verify', 'files', 'purge', 'packages', 'forward']);
+    expect(featuresHere('4f1c')).toEqual(['verify', 'files', 'purge', 'packages', 'forward', 'copy', 'confirm']);
+    expect(featuresHere(null)).toEqual(['verify', 'files', 'purge', 'packages', 'forward', 'copy']);
   });
 });

@@ -7,7 +7,7 @@ import { until } from '../../support/orch.js';
 import { TEST_SHELL } from '../../support/test-shell.js';
 import type { World } from '../world.js';
 
-const ENABLED = `remote_terminal: {enabled: true, max_sessions: 1, shell: ${TEST_SHELL}}\nforward: {targets: ['localhost:*']}\nssh_proxy: {targets: ['localhost:22']}\n`;
+const ENABLED = `remote_terminal: {enabled: true, max_sessions: 1, shell: ${TEST_SHELL}}\nforward: {targets: ['localhost:*']}\nssh_proxy: {targets: ['localhost:22']}\ncopy: {read: [/etc/hosts]}\n`;
 
 /** Takes the pen, and holds it until it is closed. */
 async function write(url: string): Promise<WebSocket> {
@@ -38,23 +38,33 @@ export async function terminals(world: World): Promise<void> {
   }
 }
 
+/** What an agent with its default settings refuses each of them with. */
+const OFF = {
+  openTerminal: 'terminal_disabled',
+  execOnAgent: 'terminal_disabled',
+  openForward: 'forward_refused',
+  openSshProxy: 'forward_refused',
+  openCopy: 'copy_refused',
+} as const;
+
 async function refusedOnes(world: World): Promise<void> {
   const { connected, away, pending } = world.agents;
   const exec = { body: { command: ['true'] } };
   const forward = { body: { targets: [{ host: 'localhost', port: 80 }] } };
+  const copy = { body: { direction: 'read', paths: ['/etc/motd'] } } as const;
   const calls = [
     ['openTerminal', {}],
     ['execOnAgent', exec],
     ['openForward', forward],
     ['openSshProxy', {}],
+    ['openCopy', copy],
   ] as const;
   for (const [id, call] of calls) {
     const on = (node_id: string) => ({ ...call, params: { node_id } });
     await world.refuses(id, on('f'.repeat(32)), 'agent_not_found');
     await world.refuses(id, on(pending), 'agent_not_approved');
     await world.refuses(id, on(away), 'agent_not_connected');
-    const isForward = id === 'openForward' || id === 'openSshProxy';
-    await world.refuses(id, on(connected), isForward ? 'forward_refused' : 'terminal_disabled');
+    await world.refuses(id, on(connected), OFF[id]);
   }
   for (const id of ['getTerminal', 'closeTerminal', 'attachTerminal', 'getTranscript']) {
     await world.refuses(id, id === 'attachTerminal' ? { body: { mode: 'read' } } : {}, 'terminal_not_found');
@@ -109,9 +119,12 @@ async function tooManyForwards(world: World, node_id: string): Promise<void> {
   const forward = { ...on, body: { targets: [{ host: 'localhost', port: 9 }] } };
   await world.gives('openSshProxy', on, 200);
   await world.gives('openForward', forward, 200);
-  await Promise.all(Array.from({ length: 98 }, () => world.call('openForward', forward)));
+  const copy = { ...on, body: { direction: 'read', paths: ['/etc/hosts'] } };
+  await world.gives('openCopy', copy, 200);
+  await Promise.all(Array.from({ length: 97 }, () => world.call('openForward', forward)));
   await world.refuses('openForward', forward, 'forward_limit');
   await world.refuses('openSshProxy', on, 'forward_limit');
+  await world.refuses('openCopy', copy, 'forward_limit');
 }
 
 async function recorded(world: World, params: { readonly session_id: string }): Promise<void> {

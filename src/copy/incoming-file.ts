@@ -1,0 +1,158 @@
+/** A file that arrives: written beside its place under a temporary name with mode 0600, and renamed when it is complete. */
+import { createHash } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, rename, unlink } from 'node:fs/promises';
+import { systemCodeOf } from '../kernel/fault.js';
+import { COPY_LIMITS } from './copy-frames.js';
+import type { HeldDirectory } from './held-directory.js';
+
+export interface IncomingFileOptions {
+  readonly directory: HeldDirectory;
+  readonly name: string;
+  /** Name of the temporary file. A copy that goes on finds it again; nothing else can foresee it. */
+  readonly temporary: string;
+  readonly mode: number;
+  /** True to keep the mode of a file that is there. */
+  readonly keepsMode: boolean;
+  /** Milliseconds; null for now. */
+  readonly mtime: number | null;
+}
+
+/** An incomplete file that waits for the rest. */
+export interface PartialFile {
+  readonly directory: HeldDirectory;
+  readonly name: string;
+  /** Releases the directory. */
+  readonly close: () => Promise<void>;
+}
+
+const NEW = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
+const ZEROS = Buffer.alloc(COPY_LIMITS.data);
+const IS_ROOT = process.geteuid?.() === 0;
+
+export class IncomingFile {
+  private readonly options: IncomingFileOptions;
+  private readonly hash = createHash('sha256');
+  private handle: FileHandle | null = null;
+  private offset = 0;
+  private endsWithHole = false;
+
+  constructor(options: IncomingFileOptions) {
+    this.options = options;
+  }
+
+  get temporary(): string {
+    return this.options.temporary;
+  }
+
+  /** Bytes so far. */
+  get size(): number {
+    return this.offset;
+  }
+
+  /** Creates the temporary file, or goes on with that of the same copy. Returns how many bytes are there. */
+  async open(resume: boolean): Promise<number> {
+    const { directory, temporary } = this.options;
+    if (resume && (await this.reopen())) return this.offset;
+    try {
+      this.handle = await directory.open(temporary, NEW, 0o600);
+    } catch (error) {
+      if (systemCodeOf(error) !== 'EEXIST') throw error;
+      await unlink(directory.path(temporary));
+      this.handle = await directory.open(temporary, NEW, 0o600);
+    }
+    return 0;
+  }
+
+  /** Writes bytes, or that many zeros as a hole. */
+  async write(length: number, bytes: Buffer | null): Promise<void> {
+    this.hash.update(bytes ?? ZEROS.subarray(0, length));
+    this.endsWithHole = bytes === null;
+    for (let at = 0; bytes !== null && at < length; ) {
+      const { bytesWritten } = await this.opened.write(bytes, at, length - at, this.offset + at);
+      at += bytesWritten;
+    }
+    this.offset += length;
+  }
+
+  /** Gives the file its mode, owner, times and name. Throws unless it has this hash. */
+  async finish(sha256: string): Promise<void> {
+    const { directory, name, temporary, mode, keepsMode, mtime } = this.options;
+    const handle = this.opened;
+    if (this.hash.digest('hex') !== sha256) throw new Error('it changed while it was copied: copy it again');
+    if (this.endsWithHole) await handle.truncate(this.offset);
+    const there = await directory.look(name);
+    if (there?.isDirectory() === true) throw Object.assign(new Error(), { code: 'EISDIR' });
+    const old = there?.isFile() === true ? there : null;
+    if (old !== null && IS_ROOT) await handle.chown(old.uid, old.gid);
+    await handle.chmod(old !== null && keepsMode ? old.mode & 0o777 : mode);
+    if (mtime !== null) await handle.utimes(mtime / 1000, mtime / 1000);
+    await rename(directory.path(temporary), directory.path(name));
+    await this.close();
+  }
+
+  /** Closes the file and leaves it for a copy that goes on. Returns false if nothing is worth keeping. */
+  async keep(): Promise<boolean> {
+    if (this.handle === null || this.offset === 0) return false;
+    // Zeros at the end are not written yet.
+    if (this.endsWithHole) await this.handle.truncate(this.offset).catch(() => undefined);
+    await this.close();
+    return true;
+  }
+
+  /** Removes the temporary file. */
+  async discard(): Promise<void> {
+    const { directory, temporary } = this.options;
+    if (this.handle === null) return;
+    await this.close();
+    await unlink(directory.path(temporary)).catch(() => undefined);
+  }
+
+  private get opened(): FileHandle {
+    if (this.handle === null) throw new Error('the file is not open');
+    return this.handle;
+  }
+
+  private async close(): Promise<void> {
+    const { handle } = this;
+    this.handle = null;
+    await handle?.close();
+  }
+
+  /** Opens what is there of the same copy. Returns false if there is nothing, or something that it did not make. */
+  private async reopen(): Promise<boolean> {
+    const { directory, temporary } = this.options;
+    let handle: FileHandle;
+    try {
+      handle = await directory.open(temporary, constants.O_RDWR);
+    } catch {
+      return false;
+    }
+    if (!isOwn(await handle.stat())) {
+      await handle.close();
+      return false;
+    }
+    this.handle = handle;
+    for (;;) {
+      const buffer = Buffer.allocUnsafe(COPY_LIMITS.data);
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, this.offset);
+      if (bytesRead === 0) return true;
+      this.hash.update(buffer.subarray(0, bytesRead));
+      this.offset += bytesRead;
+    }
+  }
+}
+
+const isOwn = (stats: Stats): boolean =>
+  stats.isFile() &&
+  stats.nlink === 1 &&
+  (stats.mode & 0o777) === 0o600 &&
+  (process.geteuid === undefined || stats.uid === process.geteuid());
+
+/** Removes incomplete files, and releases their directories. One that was completed has its temporary name no more. */
+export async function removePartials(files: readonly PartialFile[]): Promise<void> {
+  for (const { directory, name, close } of files) {
+    await unlink(directory.path(name)).catch(() => undefined);
+    await close();
+  }
+}
