@@ -1,6 +1,7 @@
 /** Services of OpenRC on a booted Debian, which OpenRC starts in place of systemd. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
+import { answers } from '../support/answers.js';
 import { until } from '../support/until.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
@@ -57,19 +58,8 @@ describeHosts('services of OpenRC on a booted machine', () => {
     expect(await run('cat /run/openrc/softlevel; echo; cat /proc/1/comm; test ! -e /run/systemd/system')).toBe(
       'default\ninit',
     );
-    const here = {
-      name: 'site',
-      supports: [{ platform: 'linux' }],
-      resources: [
-        {
-          variants: [
-            { when: { init_system: 'systemd' }, 'service-systemd': { name: 'demo', running: true } },
-            { when: { init_system: 'openrc' }, 'service-openrc': { name: 'demo', running: true } },
-          ],
-        },
-      ],
-    };
-    await host.writeFile('/root/site.orch.yaml', JSON.stringify(here));
+    const answer = answers.find(({ question }) => question.includes('OpenRC'))?.modules[0] ?? '';
+    await host.writeFile('/root/site.orch.yaml', answer.replaceAll('name: dbus', 'name: demo'));
     expect((await orch.apply()).map(({ kind, status }) => [kind, status])).toEqual([['service-openrc', 'changed']]);
     expect(await state()).toBe(running);
   });
