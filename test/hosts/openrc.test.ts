@@ -61,7 +61,7 @@ describeHosts('services of OpenRC on a booted machine', () => {
     const answer = answers.find(({ question }) => question.includes('OpenRC'))?.modules[0] ?? '';
     await host.writeFile('/root/site.orch.yaml', answer.replaceAll('name: dbus', 'name: demo'));
     expect((await orch.apply()).map(({ kind, status }) => [kind, status])).toEqual([['service-openrc', 'changed']]);
-    expect(await state()).toBe(running);
+    expect(await state()).toBe(`${running}\n/etc/runlevels/default/demo`);
   });
 
   it('start now and in their runlevel, are repaired, stop, and stay when they were there before', async () => {
