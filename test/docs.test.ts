@@ -7,7 +7,7 @@ import { MODULE_KINDS } from '../src/resources/catalogue.js';
 import { AgentMessageSchemas, OrchestratorMessageSchemas } from '../src/wire/messages.js';
 import { cliPages } from './support/cli-reference.js';
 import { kindIndex, kindPage } from './support/kind-reference.js';
-import { configurationPage, errorsPage, eventsPage, exitStatusesPage } from './support/reference-docs.js';
+import { configurationPage, errorsPage, eventsPage, exitStatusesPage, jsonPage } from './support/reference-docs.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -20,6 +20,7 @@ describe('the reference pages', () => {
     ['docs/errors.md', errorsPage],
     ['docs/reference/events.md', eventsPage],
     ['docs/reference/exit-statuses.md', exitStatusesPage],
+    ['docs/reference/json.md', jsonPage],
     ...[...MODULE_KINDS.values()].map((kind): [string, () => string] => {
       const path = pathOfKind(kind.kind);
       return [path, () => kindPage(kind, readIfThere(path))];

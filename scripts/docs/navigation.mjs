@@ -66,6 +66,7 @@ export function navigationOf(root, pages) {
         'reference/metrics.md',
         'errors.md',
         'reference/exit-statuses.md',
+        'reference/json.md',
         'protocols/agent-link.md',
         'protocols/apply.md',
         'protocols/terminal.md',

@@ -837,6 +837,7 @@ describe('orch drift', () => {
       { ends_at, reason: 'until the move' },
       { ends_at, reason: 'until the move', resources: [motd] },
     ]);
+    expect((await run(['drift', 'snooze', 'web-01', ...when, '-o', 'json'])).status).toBe(0);
     await golden('drift-snoozes', ['drift', 'snoozes', '-o', 'wide']);
     await golden('drift-unsnooze', ['drift', 'unsnooze', ulid(8)]);
   });
@@ -857,6 +858,8 @@ describe('orch drift', () => {
     await golden('drift-accept-same', ['drift', 'accept', 'web-01', '/srv/site', '--yes']);
     const resources = [{ module: 'site', kind: 'file-unix', identity: '/etc/site.conf' }];
     expect(bodies).toEqual([{ drift_id: ulid(7), resources }]);
+    const ran = await run(['drift', 'accept', 'web-01', '/etc/site.conf', '--yes', '-o', 'json']);
+    expect(JSON.parse(ran.stdout)).toMatchObject([{ drift_id: ulid(7) }]);
   });
 
   it('prints a patch of module files, and names what is to be done by hand', async () => {

@@ -67,6 +67,9 @@ describe('an agent whose key two machines have', () => {
     expect(sent).toEqual([]);
     expect(await golden('agents-keep', ['agents', 'keep', 'web-01', '--yes'])).toBe(0);
     expect(sent).toEqual([{ hostname: 'web-01', address: '192.0.2.1' }]);
+    const argv = ['agents', 'keep', 'web-01', '--yes', '-o', 'json'];
+    const { stdout } = await runOrch(argv, { env: { ...loggedIn(api), NO_COLOR: '1' } });
+    expect(JSON.parse(stdout)).toMatchObject({ name: 'web-01' });
   });
 
   it('is not kept while none of them is connected, and needs no decision without them', async () => {

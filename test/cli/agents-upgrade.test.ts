@@ -66,6 +66,9 @@ const rolledBack = {
 it('gives agents the version of the orchestrator', async () => {
   await golden('agents-upgrade', ['agents', 'upgrade', 'web-01', '--yes'], 0);
   expect(asked).toEqual([{ node_id: web1.node_id, body: { version: '0.2.0', force: false, wait_secs: 3600 } }]);
+  const argv = ['agents', 'upgrade', 'web-01', '--yes', '-o', 'json'];
+  const { stdout } = await runOrch(argv, { env: { ...loggedIn(api), NO_COLOR: '1' } });
+  expect(JSON.parse(stdout)).toMatchObject([{ name: 'web-01', status: 'succeeded', version: '0.2.0' }]);
 });
 
 it('shows why an agent returned to its release', async () => {

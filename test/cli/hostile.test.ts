@@ -121,7 +121,7 @@ const STEERING = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 describe.each(['table', 'wide', 'json', 'yaml', 'name'])('-o %s', (format) => {
   it.each(COMMANDS.map((argv) => [argv.join(' '), argv] as const))('orch %s', async (_line, argv) => {
-    const ran = await runOrch([...argv, '-o', format], { env: { ...loggedIn(api), NO_COLOR: '1' } });
+    const ran = await runOrch([...argv, '-o', format], { isHostile: true, env: { ...loggedIn(api), NO_COLOR: '1' } });
     expect((ran.stdout + ran.stderr).replaceAll('\n', '')).not.toMatch(STEERING);
     expect(ran.status).not.toBe(64);
   });

@@ -32,6 +32,8 @@ const verify = (by = key) => runOrch(['package', 'verify', file, '--key', by]);
 describe('orch package verify', () => {
   it('accepts a package that is listed and signed', async () => {
     expect(await verify()).toMatchObject({ status: 0, stdout: expect.stringContaining(SUM) });
+    const { stdout } = await runOrch(['package', 'verify', file, '--key', key, '-o', 'json']);
+    expect(JSON.parse(stdout)).toMatchObject({ sha256: SUM });
   });
 
   it.each([

@@ -9,12 +9,15 @@ import { expect } from 'vitest';
 import { INTERRUPTS } from '../../src/cli/interrupts.js';
 import { runCli } from '../../src/cli/run.js';
 import type { Programs } from '../../src/programs/programs.js';
+import { jsonProblems } from './json-shapes.js';
 import { withoutRuntimeWarnings } from './runtime-warnings.js';
 
 /** Fixed, so that "2h ago" always means the same. */
 export const NOW = Date.UTC(2025, 2, 1, 12, 0, 0);
 
 export interface RunOptions {
+  /** True for an orchestrator whose answers break their schemas. */
+  readonly isHostile?: boolean;
   readonly env?: Readonly<Record<string, string>>;
   /** Standard input; closed at once when absent. */
   readonly input?: string;
@@ -139,8 +142,12 @@ export class Home {
   }
 }
 
-export const runOrch = (argv: readonly string[], options: RunOptions = {}): Promise<Ran> =>
-  withoutRuntimeWarnings(() => runInThisProcess(argv, options));
+/** Runs the command line. What it prints with `-o json` has to have the shape that the documents name. */
+export async function runOrch(argv: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const ran = await withoutRuntimeWarnings(() => runInThisProcess(argv, options));
+  if (options.isHostile !== true) expect(jsonProblems(argv, ran.stdout), argv.join(' ')).toEqual([]);
+  return ran;
+}
 
 async function runInThisProcess(argv: readonly string[], options: RunOptions): Promise<Ran> {
   const stdout = new Screen(options.columns);

@@ -3,12 +3,14 @@
 import { EVENT_SEVERITY, type EventType } from '../../daemon/core/domain-event.js';
 import { EXIT_MEANINGS, type ExitStatus, exitStatusOfCode } from '../../src/cli/exit-status.js';
 import { FAULTS } from '../../src/contract/faults.js';
+import { ANSWER_SCHEMAS } from '../../src/contract/openapi-schema.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
 import { AGENT_SETTINGS } from '../../src/settings/agent.js';
 import { SERVE_SETTINGS } from '../../src/settings/serve.js';
 import { flagOf, meaningOf, type Setting, type SettingTable, shownDefault } from '../../src/settings/setting.js';
 import { MEANINGS } from './error-meanings.js';
 import { EVENT_MEANINGS } from './event-meanings.js';
+import { COMMAND_JSON, JSON_OF_COMMANDS } from './json-shapes.js';
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');
 
@@ -134,4 +136,80 @@ Every command of \`orch\` ends with one of these statuses. \`orch exec\` and the
 |---|---|---|
 ${rows.join('\n')}
 `;
+}
+
+/** docs/reference/json.md */
+export function jsonPage(): string {
+  const rows = Object.entries(COMMAND_JSON).map(([path, shape]) => {
+    const page = `../cli/${path.replaceAll(' ', '-')}.md`;
+    return `| [\`orch ${path}\`](${page}) | ${shape === null ? 'nothing' : cell(shape.words)} |`;
+  });
+  const sections = Object.entries(JSON_OF_COMMANDS).map(([name, schema]) => {
+    const members = membersOf(schema, '').map(({ path, type, note }) => `| \`${path}\` | ${type} | ${cell(note)} |`);
+    return `## ${name}\n\n| member | type | meaning |\n|---|---|---|\n${members.join('\n')}`;
+  });
+  return `# JSON of the commands
+
+What each command prints with \`-o json\`, and as YAML with \`-o yaml\`. Tests run the commands and compare their output with this page.
+
+Most commands print an answer of the API as it is. Such an answer is named after its operation: the page "API reference" of the site and \`orch api GET /openapi.json\`
+describe it, with an example. The members of other JSON follow the table; \`[]\` stands for each item of a list. [Compatibility](../compatibility.md) says what may change: members may be added.
+
+- Nothing is printed when a command fails: standard error then has the [problem document](../errors.md). A command that fails on some agents prints their results.
+- Commands that follow something, \`orch exec\` on several agents, and lists with \`--watch\` print one document on each line. \`orch audit list --all\` prints a document for each page.
+- \`-o jsonpath=EXPR\` selects parts, \`-o name\` prints names alone: \`orch help output\`.
+
+| command | prints |
+|---|---|
+${rows.join('\n')}
+
+${sections.join('\n\n')}
+`;
+}
+
+/** Named shapes of answers, which the API reference describes. */
+const NAMED = new Map<unknown, string>(Object.entries(ANSWER_SCHEMAS).map(([name, schema]) => [schema, name]));
+
+interface Schema {
+  readonly '~kind'?: string;
+  readonly type?: string;
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+}
+
+interface Member {
+  readonly path: string;
+  readonly type: string;
+  readonly note: string;
+}
+
+/** Returns the members in a schema with their paths. Those of answers of the API have a name instead. */
+function membersOf(schema: Schema, path: string): readonly Member[] {
+  if (NAMED.has(schema)) return path === '' ? [{ path: '$', type: typeOf(schema), note: '' }] : [];
+  const { anyOf = [], items, properties = {}, required = [] } = schema;
+  const inner = [...anyOf.map((branch) => membersOf(branch, path)), ...(items ? [membersOf(items, `${path}[]`)] : [])];
+  const own = Object.entries(properties).flatMap(([name, member]) => {
+    const at = path === '' ? name : `${path}.${name}`;
+    const note = noteOf(member);
+    const optional = required.includes(name) ? '' : ', may be absent';
+    return [{ path: at, type: `${typeOf(member)}${optional}`, note }, ...membersOf(member, at)];
+  });
+  const all = [...own, ...inner.flat()];
+  return path === '' && all.length === 0 ? [{ path: '*', type: 'any', note: noteOf(schema) }] : all;
+}
+
+const noteOf = ({ description, anyOf = [] }: Schema): string =>
+  description ?? anyOf.map((branch) => branch.description ?? '').find((text) => text !== '') ?? '';
+
+function typeOf(schema: Schema): string {
+  const name = NAMED.get(schema);
+  if (name !== undefined) return `\`${name}\` of the API`;
+  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(typeOf))].join(' or ');
+  if (schema.items !== undefined) return `list of ${typeOf(schema.items)}`;
+  if (schema.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(', ');
+  return schema.type ?? 'any';
 }
