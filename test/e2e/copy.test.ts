@@ -228,6 +228,49 @@ describe('a tree', () => {
   });
 });
 
+describe('several machines', () => {
+  it('get the same files, and their files arrive in a directory for each', async () => {
+    const { sandbox } = fleet;
+    const words = [
+      'agent',
+      'connect',
+      `127.0.0.1:${fleet.agentCable.port}`,
+      '--orchestrator-key',
+      fleet.orchestratorKey,
+    ];
+    const other = sandbox.start([
+      ...words,
+      '--data-dir',
+      sandbox.path('other'),
+      '--config',
+      sandbox.path('agent.yaml'),
+    ]);
+    const agents = () => sandbox.json<Agent[]>(['agents', 'list']);
+    const pending = async () => (await agents()).find(({ status }) => status === 'pending')?.node_id ?? '';
+    await until(async () => (await pending()) !== '', 'the other agent waits');
+    await sandbox.orch(['agents', 'approve', await pending(), '--name', 'web-02', '--yes']);
+    const isThere = async () => (await agents()).filter(({ connected }) => connected).length === 2;
+    await until(isThere, 'both are connected');
+    writeFileSync(join(here, 'motd'), 'welcome');
+    const unasked = await cp('--status', 'online', join(here, 'motd'), `:${there}`);
+    expect([unasked.status, unasked.stderr]).toEqual([64, expect.stringContaining('needs consent')]);
+    const { stdout } = await good('--status', 'online', '--yes', join(here, 'motd'), `:${there}`);
+    const line = `1 file, 7 B, SHA-256 ${sha256(Buffer.from('welcome'))}`;
+    expect(stdout.split('\n').sort()).toEqual(['', `web-01: ${line}`, `web-02: ${line}`]);
+    mkdirSync(join(here, 'by-name'));
+    await good(remote('motd'), `web-02:${join(there, 'motd')}`, join(here, 'by-name'));
+    await good(`web-0[1-2]:${join(there, 'motd')}`, here);
+    const all = ['by-name/web-01/motd', 'by-name/web-02/motd', 'web-01/motd', 'web-02/motd'];
+    for (const path of all) expect(readFileSync(join(here, path), 'utf8')).toBe('welcome');
+    await other.stop();
+    await until(async () => !(await isThere()), 'one is away');
+    const away = await cp('-l', '*', '--yes', join(here, 'motd'), `:${there}`);
+    expect(away.stdout).toContain(`web-01: ${line}`);
+    expect([away.status, away.stdout]).toEqual([5, expect.stringContaining('web-02: 0 files, 0 B, not finished')]);
+    await sandbox.orch(['agents', 'remove', 'web-02', '--yes']);
+  });
+});
+
 describe('the settings of the machine', () => {
   const outside = () => join(realpathSync(fleet.sandbox.root), 'secret');
 

@@ -93,6 +93,11 @@ export class TerminalFleet {
     return { url: `https://127.0.0.1:${this.operatorCable.port}`, pin: this.ready.tls_fingerprint };
   }
 
+  /** Public key of the orchestrator, for further agents. */
+  get orchestratorKey(): string {
+    return this.ready.public_key;
+  }
+
   get serverPid(): number {
     return this.server.process.pid as number;
   }

@@ -133,4 +133,4 @@ export async function placeOfMachine(target: string, name: string): Promise<Loca
 }
 
 const noDirectory = (path: string, reason: string): Fault =>
-  new Fault('usage', `cannot copy to ${path}: ${reason}`, { hint: 'several sources need a directory that is there' });
+  new Fault('usage', `cannot copy to ${path}: ${reason}`, { hint: 'make the directory first, or name another' });
