@@ -67,6 +67,8 @@ export const openedEvent = (facts: ForwardFacts, context: RequestContext): Domai
     metadata: metadataOf(facts, { address: context.address }),
   });
 
+const some = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 /** @param transfers connections and bytes by target, in the order of the targets */
 export function closedEvent(
   facts: ForwardFacts,
@@ -83,9 +85,10 @@ export function closedEvent(
   const isOwn = by === 'closed' || by === 'client_lost';
   const actor: Party = isOwn ? { id: facts.operatorId, name: facts.operator, type: 'operator' } : SYSTEM;
   const what = NOUNS[facts.kind].replace(/^an? /, 'The ');
-  const moved = `${connections} connections, ${sent} bytes sent, ${received} bytes received`;
+  const moved = `${some(connections, 'connection')}, ${some(sent, 'byte')} sent, ${some(received, 'byte')} received`;
   const { files = 0, bytes = 0, failed = 0, sha256 = null } = copied ?? {};
-  const copiedText = `${files} files, ${bytes} bytes, ${failed} failed${sha256 === null ? '' : `, SHA-256 ${sha256}`}`;
+  const hash = sha256 === null ? '' : `, SHA-256 ${sha256}`;
+  const copiedText = `${some(files, 'file')}, ${some(bytes, 'byte')}, ${failed} failed${hash}`;
   return {
     type: eventOf(facts.kind, 'closed'),
     actor,

@@ -21,7 +21,12 @@ export function requirePermitted({ copy, at }: CopyTarget, entries: readonly str
 }
 
 /** @param path the refused path, as the operator named it @param real what it leads to, if that is another */
-export function notPermitted(copy: CopyDirection, path: string, entries: readonly string[], real = path): Fault {
+export function notPermitted(
+  copy: CopyDirection,
+  path: string,
+  entries: readonly string[],
+  real = withoutEnd(path),
+): Fault {
   const leads = withoutEnd(path) === real ? '' : `, which leads to ${real}`;
   const message =
     entries.length === 0
