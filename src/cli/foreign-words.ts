@@ -81,11 +81,8 @@ const MEANINGS: readonly Meaning[] = [
   ['assignments pause, assignments stop', 'change the mode with: orch assignments edit NAME --mode manual'],
   ['module apply, module deploy, module run, module install', 'apply a module with: orch apply NODE -m MODULE'],
   ['module plan', 'preview a module with: orch plan NODE -m MODULE'],
-  [
-    'module upload, module push, module add, module put, module set, module update',
-    'store it with: orch module publish FILE',
-  ],
-  ['module pull, module download, module cat, module edit, module export', 'its text: orch module show NAME'],
+  ['module upload, module push, module add, module put, module set', 'store it with: orch module publish FILE'],
+  ['module download, module cat, module export', 'its files: orch module pull NAME'],
   ['module lint, module test, module fmt', CHECK_FILE],
   ['module rollback, module revert, module history', 'earlier texts: orch module revisions NAME'],
   ['agents add, agents create, agents new, agents join, agents enroll, agents register', NEW_MACHINE],

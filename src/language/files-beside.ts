@@ -63,7 +63,7 @@ export class UsedFiles {
 }
 
 /** Returns why a path cannot name a file beside a module; null if it can. */
-function problemOfPath(path: string): string | null {
+export function problemOfPath(path: string): string | null {
   if (path.length > MAX_PATH) return `is longer than ${MAX_PATH} characters`;
   if (/[\u0000-\u001f\u007f\\]/.test(path) || !path.isWellFormed()) {
     return 'holds a backslash or a character that cannot be printed; write it with "/"';

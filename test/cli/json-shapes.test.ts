@@ -148,8 +148,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'package verify': 'package',
 };
 
-/** Commands that need a terminal or an agent. The first prints what `values push` prints. */
-const NOT_RUN: readonly string[] = ['values edit', 'cp', 'forward'];
+/** Commands that need a terminal or an agent. The first two print what `values push` and `module publish` print. */
+const NOT_RUN: readonly string[] = ['values edit', 'module edit', 'cp', 'forward'];
 
 interface Call {
   readonly argv: readonly string[];
@@ -193,6 +193,7 @@ const CALLS: Readonly<Record<string, readonly Call[]>> = {
   'module publish': [call(`module publish ${site} --yes`)],
   'module list': [call('module list')],
   'module show': [call('module show site')],
+  'module pull': [call(`module pull site --out ${home.path}/pulled`)],
   'module diff': [call(`module diff ${site}`)],
   'module revisions': [call('module revisions site')],
   'module schema': [call('module schema')],

@@ -11,11 +11,12 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { Module } from '../../src/contract/modules.js';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import { Sandbox, until } from '../support/orch.js';
+import { Pty } from '../support/pty.js';
 
 const sandbox = new Sandbox();
 const site = (name: string) => sandbox.path('site', name);
@@ -153,6 +154,53 @@ describe('a module with a directory', () => {
       'files/pages/run',
     ]);
     expect((await apply('-m', 'pages', '-m', 'web')).stdout).toContain('5 unchanged');
+    expect((await orch('impact', site('pages.orch.yaml'))).stdout).toContain('0 to change, 1 the same');
+  });
+
+  it('is pulled as it was published, and never over other content', async () => {
+    const pulled = (name: string) => sandbox.path('pulled', name);
+    const pull = () => orch('module', 'pull', 'pages', 'web', '--out', pulled(''));
+    expect(await pull()).toMatchObject({ status: 0, stdout: expect.stringContaining('Wrote revision 1 of pages') });
+    for (const name of ['pages.orch.yaml', 'web.orch.yaml', 'files/pages/index.html', 'files/app.bin']) {
+      expect(readFileSync(pulled(name)).equals(readFileSync(site(name)))).toBe(true);
+    }
+    expect(statSync(pulled('files/pages/run')).mode & 0o100).toBe(0o100);
+    expect((await orch('sync', pulled(''), '--plan')).stdout).toContain('Plan: nothing to do');
+    expect((await pull()).stdout).toContain('Unchanged');
+    rmSync(pulled('web.orch.yaml'));
+    writeFileSync(pulled('files/pages/css/a.css'), 'mine');
+    const refused = await pull();
+    expect(refused).toMatchObject({ status: 64, stdout: '' });
+    expect(refused.stderr).toContain(
+      'files/pages/css/a.css is already there with other content, so nothing was written',
+    );
+    expect(existsSync(pulled('web.orch.yaml'))).toBe(false);
+    rmSync(pulled('files'), { recursive: true });
+    symlinkSync(sandbox.path('elsewhere'), pulled('files'));
+    mkdirSync(sandbox.path('elsewhere'));
+    expect((await pull()).stderr).toContain('a link on the way leads out of the directory');
+    expect(readdirSync(sandbox.path('elsewhere'))).toEqual([]);
+  });
+
+  it('is edited in the editor of the operator, with its files as they were', async () => {
+    const editor = sandbox.path('editor');
+    // Makes a mistake at first, and mends it.
+    const mend = 'grep -q suports "$1" && exec sed -i "s/suports/supports/; s/^resources/# edited\\nresources/" "$1"';
+    writeFileSync(editor, `#!/bin/sh\n${mend}\nexec sed -i s/supports/suports/ "$1"\n`, { mode: 0o755 });
+    const { env, root, program } = sandbox;
+    const argv = [process.execPath, program, 'module', 'edit', 'pages'];
+    const pty = new Pty(argv, { cwd: root, env: { ...env, VISUAL: editor, EDITOR: editor } });
+    onTestFinished(() => pty.kill());
+    await pty.displays(/unknown key "suports"/);
+    pty.write('\r');
+    await pty.displays(/Publish module pages\?/);
+    pty.write('y\r');
+    await pty.displays(/^Published revision 2 of pages/);
+    const { content, files = {} } = await sandbox.json<Module>(['module', 'show', 'pages']);
+    expect(content).toContain('# edited\nresources');
+    expect(Object.keys(files)).toHaveLength(4);
+    expect((await apply('-m', 'pages', '-m', 'web')).stdout).toContain('everything was as it should be');
+    expect(await orch('module', 'publish', site('pages.orch.yaml'), '--yes')).toMatchObject({ status: 0 });
   });
 
   it('is another revision when a file goes or becomes a program, and the machine follows', async () => {

@@ -97,6 +97,8 @@ export const COMMAND_JSON: Readonly<Record<string, JsonShape | null>> = {
   'module show': answer('getModule'),
   'module diff': either(own('ComparedFile'), listOf('ComparedFile')),
   'module revisions': answer('listModuleRevisions'),
+  'module pull': listOf('PulledModule'),
+  'module edit': own('PublishedModule'),
   'module remove': null,
   'module schema': schemaDocument,
   'values list': answer('listValueSets'),

@@ -178,6 +178,12 @@ export const OWN_JSON = {
       ),
     ),
   }),
+  PulledModule: closed({
+    name: text('Name of the module'),
+    revision: whole('The revision that was written'),
+    path: text('The file of the module'),
+    changed: yes('False when everything was there already'),
+  }),
   NewModule: closed({
     name: text('Name of the module'),
     path: text('The file that was made'),

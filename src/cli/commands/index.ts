@@ -135,6 +135,8 @@ export const COMMANDS: readonly CommandEntry[] = [
   ),
   entry('module list', 'list modules', async () => (await modules()).listModules),
   entry('module show', 'show a module', async () => (await modules()).showModule),
+  entry('module pull', 'write modules to files', async () => (await modules()).pullModuleFiles),
+  entry('module edit', 'edit a module in your editor, and publish it', async () => (await moduleFiles()).editModule),
   entry('module diff', 'compare module files with the uploaded modules', async () => (await moduleFiles()).diffModules),
   entry('module revisions', 'list the revisions of a module', async () => (await modules()).listRevisions),
   entry('module remove', 'delete a module', async () => (await modules()).removeModule),

@@ -20,19 +20,23 @@ import { publishModules, triedFiles } from '../modules/publish.js';
 import { allowAutomaticOption } from '../modules/reach.js';
 import {
   checkFiles,
+  checkText,
   diagnosticLines,
   matchingAssignments,
   type ReadModule,
   readModules,
   requireValid,
+  storedFiles,
   summarizeErrors,
+  validFiles,
 } from '../modules/read-modules.js';
-import { validated } from '../modules/send-modules.js';
+import { type Uploaded, validated } from '../modules/send-modules.js';
 import { storedSets, valuesOf } from '../modules/stored-values.js';
 import { splitPaths, withFiles } from '../modules/value-files.js';
 import { factsOfAgents } from '../nodes/agent-facts.js';
 import { integer, list, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
+import { plainText } from '../render/paint.js';
 import { readAttributes, readTags } from '../tag-arguments.js';
 
 /** `orch module validate`. */
@@ -172,12 +176,56 @@ export const publishModuleFiles = defineCommand({
     return {
       body: bodies.length === 1 ? bodies[0] : bodies,
       names: published.map(({ name }) => name),
-      view: linesOf(
-        published.map(({ name, path, changed, revision }) =>
-          changed ? `Published revision ${revision} of ${name} (${path}).` : `Unchanged: ${name} (${path}).`,
-        ),
-      ),
+      view: linesOf(published.map(publishedLine)),
     };
+  },
+});
+
+const publishedLine = ({ name, path, changed, revision }: Uploaded): string =>
+  changed ? `Published revision ${revision} of ${name} (${path}).` : `Unchanged: ${name} (${path}).`;
+
+/** `orch module edit`. */
+export const editModule = defineCommand({
+  examples: ['orch module edit nginx'],
+  detail: [
+    'Opens the module in your editor (VISUAL, else EDITOR), and publishes what you leave, as orch module publish does. A text',
+    'with errors can be edited again. If the module was changed meanwhile, nothing is stored. Files beside it stay as they are;',
+    'to change them, orch module pull and publish.',
+  ],
+  access: 'operator',
+  consent: true,
+  args: { name: argument('MODULE', 'name of the module', 'module') },
+  options: { allowAutomaticApplies: allowAutomaticOption },
+  run: async (context, { name, allowAutomaticApplies }) => {
+    const { signal } = context;
+    const api = await context.api();
+    const { content, sha256, files } = await api.call('getModule', {
+      params: { name },
+      query: { revision: null },
+      signal,
+    });
+    const findFile = await storedFiles(api, files, signal);
+    const path = `${name}.orch.yaml`;
+    const check = (source: string) => checkText({ path, source }, findFile);
+    const text = {
+      text: content,
+      ending: `.${path}`,
+      instead: `pull it, change it, and publish it: orch module pull ${name}`,
+    };
+    const source = await context.prompt.edit(`Edit ${path}`, text, (edited) => {
+      const file = check(edited);
+      if (!file.valid) return diagnosticLines(file).map(plainText).join('\n');
+      return file.name === name
+        ? null
+        : `its name has to stay ${name}; a module of another name is published from a file`;
+    });
+    const edited = validFiles([check(source)]).map((file) => ({ ...file, replaces: sha256 }));
+    const published = await publishModules(context, api, edited, { isAllowed: allowAutomaticApplies });
+    if (published === null) throw new Fault('cancelled', 'not confirmed, nothing was published');
+    const [done] = published;
+    if (done === undefined) throw new Fault('internal', 'nothing was published');
+    const { path: _, ...body } = done;
+    return { body, names: [name], view: linesOf([publishedLine(done)]) };
   },
 });
 

@@ -1,6 +1,6 @@
 /** The commands of `orch module` about uploaded modules, and its JSON Schema. */
 
-import { argument, defineCommand } from '../define-command.js';
+import { argument, argumentList, defineCommand } from '../define-command.js';
 import { formatTime, timeCells } from '../format.js';
 import { integer, text } from '../options.js';
 import { type Column, fields, lines, linesOf, stack, textLines } from '../outcome.js';
@@ -55,6 +55,42 @@ export const showModule = defineCommand({
           ...Object.keys(module.files ?? {}).map((path, index) => [index === 0 ? 'Files' : '', path] as const),
         ),
         linesOf(textLines(module.content)),
+      ),
+    };
+  },
+});
+
+/** `orch module pull`. */
+export const pullModuleFiles = defineCommand({
+  examples: [
+    'orch module pull nginx',
+    'orch module pull nginx site --out modules',
+    'orch module pull nginx --revision 3',
+  ],
+  detail: [
+    'Writes each module to MODULE.orch.yaml as it was published, comments included, and the files beside it. Files that',
+    'are there with the same content stay; one with other content is kept, and then nothing is written.',
+  ],
+  access: 'viewer',
+  args: { names: argumentList('MODULE', 'names of modules', 'module') },
+  options: {
+    out: text('DIR', 'write into this directory [the current one]', { completes: 'file' }),
+    revision: integer('N', 'an older revision', 1),
+  },
+  run: async (context, { names, out, revision }) => {
+    const { pullModules } = await import('../modules/pull.js');
+    const pulled = await pullModules(context, await context.api(), {
+      names,
+      out: out ?? '.',
+      revision: revision ?? null,
+    });
+    return {
+      body: pulled,
+      names: pulled.map(({ path }) => path),
+      view: linesOf(
+        pulled.map(({ name, path, revision, changed }) =>
+          changed ? `Wrote revision ${revision} of ${name} to ${path}.` : `Unchanged: ${path} (revision ${revision}).`,
+        ),
       ),
     };
   },

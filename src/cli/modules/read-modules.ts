@@ -7,7 +7,7 @@ import type { AgentLabels } from '../../language/clause.js';
 import { type CompiledModule, compileModule } from '../../language/compile-module.js';
 import type { Position } from '../../language/diagnostic.js';
 import { type Diagnostic, moduleFault, renderDiagnostic } from '../../language/diagnostic.js';
-import { type FileBeside, type FileDigests, type FindFile, isTemplatePath } from '../../language/files-beside.js';
+import { type FileBeside, type FileDigests, type FindFile, isTextPath } from '../../language/files-beside.js';
 import { type ParsedModule, parseModule } from '../../language/parse-module.js';
 import type { ModuleDefinition } from '../../language/schema.js';
 import { matches, parseSelector } from '../../language/selector.js';
@@ -72,11 +72,14 @@ interface ValidFile extends CheckedFile {
 }
 
 export const checkFiles = (files: readonly ModuleFile[]): readonly CheckedFile[] =>
-  files.map((file) => {
-    const parsed = parseModule(file.source, filesBeside(file.path));
-    const { definition, diagnostics } = parsed;
-    return { ...file, name: definition?.name ?? null, valid: definition !== null, diagnostics, parsed };
-  });
+  files.map((file) => checkText(file, filesBeside(file.path)));
+
+/** @param findFile finds the files beside the module */
+export function checkText(file: ModuleFile, findFile: FindFile): CheckedFile {
+  const parsed = parseModule(file.source, findFile);
+  const { definition, diagnostics } = parsed;
+  return { ...file, name: definition?.name ?? null, valid: definition !== null, diagnostics, parsed };
+}
 
 /** Renders diagnostics, each with its line and a marker below it. */
 export const diagnosticLines = ({ path, source, diagnostics }: CheckedText): readonly Line[] =>
@@ -169,16 +172,16 @@ export async function triedModules(
   return tried;
 }
 
-/** Returns a function that finds the files beside a stored module. Of their contents, only those of templates are read. */
-async function storedFiles(api: ApiClient, files: FileDigests = {}, signal: AbortSignal): Promise<FindFile> {
+/** Returns a function that finds the files beside a stored module. Of their contents, only those that the parser needs are read. */
+export async function storedFiles(api: ApiClient, files: FileDigests = {}, signal: AbortSignal): Promise<FindFile> {
   const found = new Map<string, FileBeside>();
   for (const [path, sha256] of Object.entries(files)) {
     const { size, data } = await api.call('getFile', {
       params: { sha256 },
-      query: { offset: isTemplatePath(path) ? 0 : MAX_SOURCE_BYTES },
+      query: { offset: isTextPath(path) ? 0 : MAX_SOURCE_BYTES },
       signal,
     });
-    const text = isTemplatePath(path) ? { text: Buffer.from(data, 'base64').toString('utf8') } : {};
+    const text = isTextPath(path) ? { text: Buffer.from(data, 'base64').toString('utf8') } : {};
     found.set(path, { sha256, size, ...text });
   }
   return (path) => found.get(path) ?? 'is not stored with the module';
