@@ -1,10 +1,10 @@
 /** Clients that two generators make of the OpenAPI document compile strictly and run the whole loop with real processes. */
-import { spawn } from 'node:child_process';
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { type Finished, Sandbox } from '../support/orch.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -25,6 +25,13 @@ const GENERATORS = [
 ] as const;
 
 let sandbox: Sandbox;
+
+/** Installs the generators with the compiler that they need. They stay apart from the libraries of the repository and its packages. */
+beforeAll(() => {
+  const changed = (name: string) => (existsSync(join(here, name)) ? statSync(join(here, name)).mtimeMs : 0);
+  if (changed('node_modules/.package-lock.json') >= changed('package-lock.json')) return;
+  execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: here, stdio: 'pipe' });
+});
 
 beforeEach(() => {
   sandbox = new Sandbox();
@@ -58,12 +65,13 @@ const COMPILER = {
   module: 'esnext',
   moduleResolution: 'bundler',
   types: ['node'],
+  typeRoots: [join(root, 'node_modules/@types')],
 };
 
 it.each(GENERATORS)('$program', async ({ program, command }) => {
   const directory = sandbox.path('client');
   cpSync(join(here, 'programs'), directory, { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
+  symlinkSync(join(here, 'node_modules'), join(directory, 'node_modules'));
   writeFileSync(
     join(directory, 'tsconfig.json'),
     JSON.stringify({ compilerOptions: COMPILER, files: [`${program}.ts`] }),
