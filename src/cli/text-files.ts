@@ -1,6 +1,7 @@
 /** Reads text from files, standard input and `@FILE`, and creates text files. */
-import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { accessSync, constants, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { readRegularFile } from '../identity/private-file.js';
 import { Fault, messageOf, systemCodeOf } from '../kernel/fault.js';
@@ -78,5 +79,32 @@ export function createFile(path: string, content: string): void {
     const there = systemCodeOf(cause) === 'EEXIST';
     const reason = there ? 'is already there and is not overwritten' : `cannot be written: ${messageOf(cause)}`;
     throw new Fault('usage', `${path} ${reason}`, { cause });
+  }
+}
+
+/**
+ * Stores an edited text, and keeps it in a new file of the operator if that fails.
+ * @param warn prints where the text is
+ */
+export async function storeEdited<T>(
+  { name, text, warn }: { readonly name: string; readonly text: string; readonly warn: (line: string) => void },
+  store: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await store();
+  } catch (error) {
+    warn(keep(name, text));
+    throw error;
+  }
+}
+
+/** Returns a sentence that says where the text is, or why it is lost. */
+function keep(name: string, text: string): string {
+  try {
+    const path = join(mkdtempSync(join(tmpdir(), 'orch-edit-')), name);
+    writeFileSync(path, text, { flag: 'wx', mode: 0o600 });
+    return `your text is kept in ${path}`;
+  } catch (error) {
+    return `your text could not be kept: ${messageOf(error)}`;
   }
 }

@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { COPY_DIRECTIONS, CopyPathSchema } from '../kernel/copy-target.js';
 import { closed } from '../kernel/schema.js';
-import { FORWARD_TARGETS_MAX, OpenedForwardSchema } from './forward.js';
+import { FORWARD_TARGETS_MAX, OpenedForwardSchema, STATUSES, sessionFaults } from './forward.js';
 import { route } from './route.js';
 import { NodeParams } from './shapes.js';
 
@@ -28,17 +28,7 @@ export const copyRoutes = {
       }),
     }),
     answers: { 200: OpenedForwardSchema },
-    // Answers 404 for an agent without a connection, as for an unknown node.
-    statuses: { agent_not_connected: 404 },
-    faults: [
-      'tls_required',
-      'agent_not_found',
-      'agent_not_approved',
-      'agent_not_connected',
-      'agent_too_old',
-      'agent_timeout',
-      'copy_refused',
-      'forward_limit',
-    ],
+    statuses: STATUSES,
+    faults: sessionFaults('copy_refused'),
   }),
 } as const;

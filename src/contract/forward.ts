@@ -1,5 +1,6 @@
 /** Forwards: connections through an agent to targets that its settings permit. */
 import * as Type from 'typebox';
+import type { FaultCode } from '../kernel/fault.js';
 import { ForwardTargetSchema } from '../kernel/forward-target.js';
 import { closed, optional } from '../kernel/schema.js';
 import { route } from './route.js';
@@ -18,19 +19,23 @@ export const OpenedForwardSchema = closed({
   }),
 });
 
-const FAULTS = [
-  'tls_required',
-  'agent_not_found',
-  'agent_not_approved',
-  'agent_not_connected',
-  'agent_too_old',
-  'agent_timeout',
-  'forward_refused',
-  'forward_limit',
-] as const;
+/** Returns the faults of opening a session. @param refused the fault of a target that the agent does not permit */
+export const sessionFaults = <Refused extends FaultCode>(refused: Refused) =>
+  [
+    'tls_required',
+    'agent_not_found',
+    'agent_not_approved',
+    'agent_not_connected',
+    'agent_too_old',
+    'agent_timeout',
+    refused,
+    'forward_limit',
+  ] as const;
+
+const FAULTS = sessionFaults('forward_refused');
 
 /** Answers 404 for an agent without a connection, as for an unknown node. */
-const STATUSES = { agent_not_connected: 404 } as const;
+export const STATUSES = { agent_not_connected: 404 } as const;
 
 export const forwardRoutes = {
   openForward: route({

@@ -128,7 +128,7 @@ class Sender {
     const hash = createHash('sha256');
     let reason: string | null = null;
     try {
-      let offset = resume ? await this.skip(handle, hash) : 0;
+      let offset = resume ? await this.hashUntilResumed(handle, hash) : 0;
       for (;;) {
         if (replies.isRefused(number)) break;
         const bytes = await read(handle, offset, COPY_LIMITS.data);
@@ -155,8 +155,8 @@ class Sender {
     if (reason !== null) await this.fail(entry, reason);
   }
 
-  /** Reads what the receiver has already, for the hash. */
-  private async skip(handle: FileHandle, hash: Hash): Promise<number> {
+  /** Hashes the part that the receiver has already. Returns where the rest begins. */
+  private async hashUntilResumed(handle: FileHandle, hash: Hash): Promise<number> {
     const there = await this.options.replies.at();
     let offset = 0;
     while (offset < there) {

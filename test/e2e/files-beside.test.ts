@@ -11,6 +11,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
 import type { Module } from '../../src/contract/modules.js';
@@ -201,6 +202,25 @@ describe('a module with a directory', () => {
     expect(Object.keys(files)).toHaveLength(4);
     expect((await apply('-m', 'pages', '-m', 'web')).stdout).toContain('everything was as it should be');
     expect(await orch('module', 'publish', site('pages.orch.yaml'), '--yes')).toMatchObject({ status: 0 });
+  });
+
+  it('is not edited over a change that was made meanwhile', async () => {
+    const plain = (comment: string) => `name: plain\nsupports: [{}]\nresources: [] # ${comment}\n`;
+    for (const name of ['one', 'two']) writeFileSync(sandbox.path(`${name}.orch.yaml`), plain(name));
+    expect(await orch('module', 'publish', sandbox.path('one.orch.yaml'), '--yes')).toMatchObject({ status: 0 });
+    const editor = sandbox.path('slow-editor');
+    const { env, root, program } = sandbox;
+    const other = `'${process.execPath}' '${program}' module publish '${sandbox.path('two.orch.yaml')}' --yes`;
+    writeFileSync(editor, `#!/bin/sh\n${other} >/dev/null && sed -i s/one/mine/ "$1"\n`, { mode: 0o755 });
+    const argv = [process.execPath, program, 'module', 'edit', 'plain'];
+    const pty = new Pty(argv, { cwd: root, env: { ...env, VISUAL: editor, EDITOR: editor } });
+    onTestFinished(() => pty.kill());
+    await pty.displays(/which is not the one to be replaced/);
+    const kept = /your text is kept in (\S+)/.exec(pty.lines.join('\n'))?.[1] ?? '';
+    expect(readFileSync(kept, 'utf8')).toBe(plain('mine'));
+    rmSync(dirname(kept), { recursive: true });
+    expect((await sandbox.json<Module>(['module', 'show', 'plain'])).content).toBe(plain('two'));
+    expect(await orch('module', 'remove', 'plain', '--yes')).toMatchObject({ status: 0 });
   });
 
   it('is another revision when a file goes or becomes a program, and the machine follows', async () => {

@@ -58,13 +58,13 @@ const diagnostics = Type.Array(
   closed({
     severity: Type.Enum(['error', 'warning'], { description: 'Errors keep the file from being stored' }),
     code: text('Stable name of the message'),
-    message: text('What is wrong and what helps'),
+    message: text('The mistake, and how to correct it'),
     path: text('JSON pointer to the value; empty for the whole file'),
     line: whole('Line, from 1'),
     column: whole('Column, from 1'),
     endColumn: Type.Optional(whole('Column after the marked part')),
   }),
-  { description: 'What is wrong in it' },
+  { description: 'Errors and warnings of the file' },
 );
 
 const pushed = CONTRACT.uploadValueSet.answers[201];

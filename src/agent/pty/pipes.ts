@@ -32,8 +32,8 @@ export interface PipesOptions {
 /**
  * Opens anonymous pipes on Linux, and FIFOs elsewhere and where there is no shell. Throws the system error if both fail.
  *
- * A program that opens a FIFO by name after its last writer has closed it waits for ever; one that opens an anonymous pipe finds its
- * end (`fifo_open` of Linux). Other systems give a copy of the descriptor instead, which waits for nobody.
+ * On Linux, opening a FIFO by name blocks until another process opens its other end, even if the last writer has closed it. Opening
+ * an anonymous pipe never blocks (`fifo_open`). On other systems, `/dev/stdin` duplicates the descriptor and never blocks either.
  */
 export async function openPipes(options: PipesOptions): Promise<Pipes> {
   if (process.platform !== 'linux') return openFifos(options);

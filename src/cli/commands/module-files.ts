@@ -38,6 +38,7 @@ import { integer, list, text } from '../options.js';
 import { headed, type Line, lines, linesOf, type Span, stack, stackOf, styled } from '../outcome.js';
 import { plainText } from '../render/paint.js';
 import { readAttributes, readTags } from '../tag-arguments.js';
+import { storeEdited } from '../text-files.js';
 
 /** `orch module validate`. */
 export const validateModules = defineCommand({
@@ -189,7 +190,7 @@ export const editModule = defineCommand({
   examples: ['orch module edit nginx'],
   detail: [
     'Opens the module in your editor (VISUAL, else EDITOR), and publishes what you leave, as orch module publish does. A text',
-    'with errors can be edited again. If the module was changed meanwhile, nothing is stored. Files beside it stay as they are;',
+    'with errors can be edited again. If the module was changed meanwhile, nothing is stored, and your text is kept in a file. Files beside it stay as they are;',
     'to change them, orch module pull and publish.',
   ],
   access: 'operator',
@@ -220,10 +221,12 @@ export const editModule = defineCommand({
         : `its name has to stay ${name}; a module of another name is published from a file`;
     });
     const edited = validFiles([check(source)]).map((file) => ({ ...file, replaces: sha256 }));
-    const published = await publishModules(context, api, edited, { isAllowed: allowAutomaticApplies });
-    if (published === null) throw new Fault('cancelled', 'not confirmed, nothing was published');
-    const [done] = published;
-    if (done === undefined) throw new Fault('internal', 'nothing was published');
+    const done = await storeEdited({ name: path, text: source, warn: context.warn }, async () => {
+      const published = await publishModules(context, api, edited, { isAllowed: allowAutomaticApplies });
+      const [one] = published ?? [];
+      if (one === undefined) throw new Fault('cancelled', 'not confirmed, nothing was published');
+      return one;
+    });
     const { path: _, ...body } = done;
     return { body, names: [name], view: linesOf([publishedLine(done)]) };
   },

@@ -15,7 +15,7 @@ import { integer } from '../options.js';
 import { type Column, fields, lines, linesOf, stack, stackOf, styled, textLines, type View } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { plainText } from '../render/paint.js';
-import { readTextFile } from '../text-files.js';
+import { readTextFile, storeEdited } from '../text-files.js';
 
 const nameArgument = argument('SET', 'name of the value set', 'values');
 
@@ -224,7 +224,7 @@ export const editValueSet = defineCommand({
   examples: ['orch values edit prod'],
   detail: [
     'Opens the value set in your editor (VISUAL, else EDITOR), and stores what you leave, as orch values push does. A text',
-    'with errors can be edited again. If the set was changed meanwhile, nothing is stored.',
+    'with errors can be edited again. If the set was changed meanwhile, nothing is stored, and your text is kept in a file.',
   ],
   access: 'operator',
   consent: true,
@@ -243,8 +243,11 @@ export const editValueSet = defineCommand({
       const file = checkValuesFile({ path, source: edited });
       return file.valid ? null : diagnosticLines(file).map(plainText).join('\n');
     });
-    const pushed = await pushValues(context, api, [checkValuesFile({ path, source })], allowAutomaticApplies, sha256);
-    if (pushed === null) throw new Fault('cancelled', 'not confirmed, nothing was stored');
+    const pushed = await storeEdited({ name: path, text: source, warn: context.warn }, async () => {
+      const stored = await pushValues(context, api, [checkValuesFile({ path, source })], allowAutomaticApplies, sha256);
+      if (stored === null) throw new Fault('cancelled', 'not confirmed, nothing was stored');
+      return stored;
+    });
     return {
       body: pushed[0],
       names: [name],

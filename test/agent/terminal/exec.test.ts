@@ -79,25 +79,17 @@ describe('a command', () => {
     await piped.relay.ended();
   });
 
-  it('can open its streams again by name', async () => {
+  it.each([
+    ['again by name', 'cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr', 'typed\nout\n'],
+    ['by name although its input has ended', 'cat; cat /dev/stdin; echo err > /dev/stderr', 'typed\n'],
+  ])('can open its streams %s', async (_, script, output) => {
     const agent = await AgentEnd.start();
-    const { relay } = agent.exec(sh('cat /dev/stdin; echo out > /dev/stdout; echo err > /dev/stderr'), { stdin: true });
+    const { relay } = agent.exec(sh(script), { stdin: true });
     relay.type('typed\n');
     await until(() => relay.inputTaken === 6, 'it is taken');
     relay.socket?.send(eofFrame());
     expect(await relay.ended()).toMatchObject({ code: 0 });
-    expect(relay.text('out')).toBe('typed\nout\n');
-    expect(relay.text('err')).toBe('err\n');
-  });
-
-  it('can open its streams by name although its input has ended', async () => {
-    const agent = await AgentEnd.start();
-    const { relay } = agent.exec(sh('cat; cat /dev/stdin; echo err > /dev/stderr'), { stdin: true });
-    relay.type('typed\n');
-    await until(() => relay.inputTaken === 6, 'it is taken');
-    relay.socket?.send(eofFrame());
-    expect(await relay.ended()).toMatchObject({ code: 0 });
-    expect([relay.text('out'), relay.text('err')]).toEqual(['typed\n', 'err\n']);
+    expect([relay.text('out'), relay.text('err')]).toEqual([output, 'err\n']);
   });
 
   it('reads megabytes to their end, and what it does not read does not matter', async () => {
