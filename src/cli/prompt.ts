@@ -79,6 +79,8 @@ async function dropTypedAhead(stdin: InputStream, signal: AbortSignal): Promise<
   };
   stdin.setRawMode?.(true);
   stdin.on('data', drop);
+  // A listener alone does not start a stream again that an earlier question or screen has paused.
+  stdin.resume();
   while (quietTurns < QUIET_TURNS && !interrupted && !signal.aborted) {
     quietTurns += 1;
     await nextTurn();

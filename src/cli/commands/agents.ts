@@ -3,19 +3,19 @@
 import type { ApiClient } from '../../client/api-client.js';
 import { AGENT_STATUSES, type AgentStatus } from '../../contract/agent-statuses.js';
 import type { Agent } from '../../contract/agents.js';
-import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { defineCommand, optionalArgument, optionalList } from '../define-command.js';
-import { agentHandle, agentName, count, formatTags, formatTime, timeCells } from '../format.js';
+import { agentHandle, agentName, count, formatTags, timeCells } from '../format.js';
 import { showsWideColumns } from '../global-options.js';
 import { allAgents } from '../list-pages.js';
 import { type AgentCondition, conditionOption, meetsAny } from '../nodes/agent-conditions.js';
 import { AGENT_COLUMNS, agentDetails, agentTable } from '../nodes/agent-view.js';
+import { approve, approvedLine, approveOne, presentPending } from '../nodes/approve-agent.js';
 import { isSelection, requireSelection, selectAgents, selectionOptions } from '../nodes/choose-agents.js';
 import { nodeArgument, optionalNodeArgument, pickAgent, resolveNode } from '../nodes/resolve-node.js';
 import { flag, text } from '../options.js';
-import { type Column, fields, type Line, lines, linesOf, type Outcome, type View } from '../outcome.js';
+import { type Column, type Line, lines, linesOf, type Outcome, type View } from '../outcome.js';
 import { parseTag } from '../tag-arguments.js';
 import { watchList, watchOption } from '../watch-list.js';
 
@@ -338,34 +338,12 @@ export const listTags = defineCommand({
   },
 });
 
-interface Approval {
-  readonly agents: readonly Agent[];
-  readonly agent: Agent;
-  readonly name: string | undefined;
-}
-
-async function approveOne(context: Context, api: ApiClient, approval: Approval) {
-  const { agent, name } = approval;
-  if (agent.name === null && name === undefined) {
-    throw new Fault('name_required', `${agent.node_id} has no name yet`, { hint: 'add --name NAME' });
-  }
-  if (agent.name !== null && name !== undefined && name !== agent.name) {
-    throw new Fault('name_immutable', `this agent is ${agent.name}, and an approval does not rename it`, {
-      hint: `approve it without --name, and rename it: orch agents rename ${agent.name} ${name}`,
-    });
-  }
-  await present(context, approval);
-  await context.prompt.consent(`Approve this agent${name === undefined ? '' : ` as ${name}`}?`);
-  const approved = await approve(context, api, agent, name);
-  return { body: approved, names: [agentHandle(approved)], view: lines(approvedLine(approved)) };
-}
-
 async function approveAll(context: Context, api: ApiClient, agents: readonly Agent[]) {
   const pending = agents.filter(({ status }) => status === 'pending');
   const approved: Agent[] = [];
   for (const agent of pending) {
     const name = agent.name ?? agent.initial_hostname;
-    await present(context, { agents, agent, name });
+    await presentPending(context, { agents, agent, name });
     const instead = 'approve each by itself: orch agents approve NODE --name NAME --yes';
     if (await context.prompt.confirm(`Approve it as ${name}?`, instead)) {
       approved.push(await approve(context, api, agent, name));
@@ -381,37 +359,6 @@ async function approveAll(context: Context, api: ApiClient, agents: readonly Age
 
 const total = (approved: readonly Agent[], pending: readonly Agent[]): string =>
   `Approved ${approved.length} of ${pending.length} pending agents.`;
-
-const approvedLine = ({ name, node_id }: Agent): string => `Approved ${name ?? ''} (${node_id}).`;
-
-const approve = (context: Context, api: ApiClient, agent: Agent, name: string | undefined): Promise<Agent> =>
-  api.call('setAgentStatus', {
-    params: { node_id: agent.node_id },
-    body: { status: 'approved', name: agent.name === null ? (name ?? null) : null },
-    signal: context.signal,
-  });
-
-/** Shows the key and origin of an agent, and warns about approved agents with the same hostname. */
-async function present(context: Context, { agents, agent, name }: Approval): Promise<void> {
-  await context.present(
-    fields(
-      ['Public key', groupsOfFour(agent.public_key)],
-      ['Node ID', groupsOfFour(agent.node_id)],
-      ['Hostname', agent.initial_hostname],
-      ['Address', agent.initial_ip],
-      ['Last connected', formatTime(agent.connected_at)],
-      ['Agent version', agent.agent_version],
-    ),
-  );
-  for (const other of agents) {
-    const hostname = other.attributes.hostname ?? other.initial_hostname;
-    const alike = hostname === agent.initial_hostname || other.name === agent.initial_hostname || other.name === name;
-    if (other.node_id === agent.node_id || other.status !== 'approved' || !alike) continue;
-    context.warn(
-      `the approved agent ${other.name} (${other.node_id}) has the hostname ${hostname}: this is another key`,
-    );
-  }
-}
 
 /** The outcome of a tag change: the agent with its new tags. */
 export function taggedOutcome(agent: Agent): Outcome {

@@ -232,10 +232,12 @@ export const showFleet = defineCommand({
   examples: ['orch top', 'orch top --sort memory', 'orch top --once', 'orch top -o json'],
   detail: [
     'Shows agents with their latest measurements, and the activity of the fleet: rollouts, operations, open terminals, the',
-    'newest events. On a terminal it is live until q or Ctrl-C, and ? shows all keys: arrows, j and k select an agent, Enter',
-    'opens it (measurements, drift, operations, modules, attributes), t opens a terminal on it like "orch term", / filters,',
-    'r lists the rollouts, Enter follows one, Esc goes back. c, m, d, u, s, x and n sort by processors, memory, disk, uptime,',
-    'status, standing and name, the same key again reverses. Elsewhere, and with --once or -o json, the fleet is shown once.',
+    'newest events. On a terminal it is live until q or Ctrl-C; elsewhere, and with --once or -o json, it is shown once.',
+    '? shows all keys. Enter opens an agent: measurements, drift, operations, modules, attributes. o opens its operations, D',
+    'its newest drift check, p a plan of its modules, t a terminal. a applies its modules and A approves a waiting agent:',
+    'both leave the screen, show the plan or the key, and ask; keys typed before the question do not answer it.',
+    '/ filters, r lists the rollouts, Esc goes back. c, m, d, u, s, x and n sort by processors, memory, disk, uptime, status,',
+    'standing and name, the same key again reverses.',
   ],
   access: 'viewer',
   options: {

@@ -13,6 +13,9 @@ export interface ApplyLimits {
   readonly outsideWindow: boolean;
 }
 
+/** The limits of an apply without options about them. */
+export const NO_LIMITS: ApplyLimits = { allowRemovals: null, confirmSecs: null, outsideWindow: false };
+
 export const limitOptions = {
   allowRemovals: integer('N', 'allow up to N removals on each agent, past the removal guard'),
   confirmWithin: text('TIME', 'undo the apply unless it succeeds and the machine comes back in time, 10s to 1h'),

@@ -6,7 +6,7 @@ import type { Context } from '../context.js';
 import { agentName, count, formatDuration } from '../format.js';
 import { resourceName } from '../render/plan-lines.js';
 import { type AgentRun, hasResult, type RunAgent } from './agent-run.js';
-import type { ApplyLimits } from './apply-limits.js';
+import { type ApplyLimits, NO_LIMITS } from './apply-limits.js';
 import { runsView } from './run-view.js';
 import { endedLines } from './trial-lines.js';
 
@@ -45,9 +45,9 @@ interface ConsentOptions {
   /** Lines about the modules, before the question. */
   readonly lines?: readonly string[];
   readonly limits?: ApplyLimits;
+  /** True to ask although no plan has changes [default: false]. */
+  readonly asksAlways?: boolean;
 }
-
-const NO_LIMITS: ApplyLimits = { allowRemovals: null, confirmSecs: null, outsideWindow: false };
 
 /**
  * Shows plans that have changes or failed, and asks for consent. It does not ask about a plan whose apply would be refused: the
@@ -57,7 +57,7 @@ const NO_LIMITS: ApplyLimits = { allowRemovals: null, confirmSecs: null, outside
 export async function consentTo(
   context: Context,
   plans: readonly AgentRun[],
-  { awaiting = NO_ONE, lines = [], limits = NO_LIMITS }: ConsentOptions = {},
+  { awaiting = NO_ONE, lines = [], limits = NO_LIMITS, asksAlways = false }: ConsentOptions = {},
 ): Promise<Consented> {
   context.progress.end();
   const complete = plans.filter(hasResult).filter(({ result }) => result.status === 'succeeded');
@@ -77,7 +77,9 @@ export async function consentTo(
     ...awaitedLines(awaiting),
     ...(changing.length > 0 ? [questionFor(changing)] : []),
   ];
-  if (changing.length > 0) await context.prompt.consent(question.join('\n'));
+  const hasNothing = changing.length === 0 && planned.length > 0;
+  if (asksAlways && hasNothing) await context.prompt.consent([...told, unchangedQuestion(planned)].join('\n'));
+  else if (changing.length > 0) await context.prompt.consent(question.join('\n'));
   else if (question.length > 0) await context.prompt.consent([...question, 'Begin?'].join('\n'));
   else for (const line of told) context.note(line);
   const allowRemovals = limits.allowRemovals ?? removalsOf(planned, awaiting);
@@ -114,10 +116,17 @@ function awaitedLines({ awaited, secs }: Awaiting): readonly string[] {
     : [`Not planned, and applied to if back within ${formatDuration(secs)}: ${names}${more}.`];
 }
 
+const nameOfAll = (runs: readonly Planned[]): string => {
+  const [only] = runs;
+  return runs.length === 1 && only ? agentName(only.agent) : count(runs.length, 'agent');
+};
+
+const unchangedQuestion = (planned: readonly Planned[]): string =>
+  `Nothing changes on ${nameOfAll(planned)}. Apply it, which records that?`;
+
 /** Returns the question, which names each removal. */
 export function questionFor(changing: readonly Planned[]): string {
-  const [only] = changing;
-  const whom = changing.length === 1 && only ? agentName(only.agent) : count(changing.length, 'agent');
+  const whom = nameOfAll(changing);
   const removals = changing.flatMap(({ agent, result }) =>
     result.resources
       .filter(({ action, status }) => action === 'remove' && status === 'pending')

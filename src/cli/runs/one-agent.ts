@@ -48,6 +48,8 @@ interface AgentChoice {
   readonly limits: ApplyLimits;
   /** Seconds to wait for a busy agent; null to fail at once. */
   readonly waitSecs: number | null;
+  /** True to ask although the plan has no changes [default: false]. */
+  readonly asksAlways?: boolean;
 }
 
 /**
@@ -75,7 +77,7 @@ async function agree(
   api: ApiClient,
   choice: AgentChoice,
 ): Promise<{ readonly failed: FinishedRun } | { readonly failed: null; readonly order: ApplyOrder }> {
-  const { agent, limits } = choice;
+  const { agent, limits, asksAlways = false } = choice;
   const { files, reaches } = await withBases(context, api, choice.modules.files, [agent]);
   const modules = { ...choice.modules, files };
   const lines = [...beforeLines(reaches, [agent]), ...oneOffLines(modules.values)];
@@ -84,7 +86,7 @@ async function agree(
     return { failed: null, order: { ...choice, modules, expect: null } };
   }
   const plan = await planAgent(context, api, choice);
-  const consent = await consentTo(context, [plan], { limits, lines });
+  const consent = await consentTo(context, [plan], { limits, lines, asksAlways });
   if (consent.missed.length > 0) return { failed: plan };
   const { plan_hash: expect } = plan.result;
   return { failed: null, order: { ...choice, modules, expect, limits: consent.limits } };

@@ -7,15 +7,17 @@ import type { AuditGap } from '../../contract/audit.js';
 import type { RolloutResult } from '../../contract/rollouts.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
-import type { Interrupt } from '../interrupts.js';
 import type { Outcome } from '../outcome.js';
 import { operatorNames } from '../record-names.js';
 import { loadPaint, type Paint, plainText } from '../render/paint.js';
+import { followRun } from '../runs/follow-run.js';
 import { isSettled } from '../runs/rollout-record.js';
 import { readAgentDetail } from './agent-detail.js';
+import { beginAsking, keepingInterrupts } from './away.js';
 import { changedParts, FLEET_PARTS, type FleetPart, readFleet, readParts, type Sort } from './fleet.js';
 import { LiveScreen } from './screen.js';
 import {
+  type AgentEffect,
   type Effect,
   type Page,
   press,
@@ -87,8 +89,8 @@ class Top {
   private readonly readAt = new Map<FleetPart, number>();
   /** True if an event may have changed the open page. */
   private isPageStale = false;
-  /** True while a terminal of an agent has the screen. */
-  private isAway = false;
+  /** Work that has the terminal, such as a shell or a question; null while the screen is shown. */
+  private away: Promise<void> | null = null;
   /** The first failure in the background. */
   private failure: { readonly error: unknown } | null = null;
 
@@ -125,6 +127,8 @@ class Top {
       this.ending.abort();
       this.leaving.abort();
       this.screen.close();
+      // It still has the terminal, which it gives back as it was.
+      await this.away?.catch(() => undefined);
     }
   }
 
@@ -133,13 +137,13 @@ class Top {
     const heights = heightsOf(this.state, this.screen.size, this.context.clock.now());
     const { state, effect } = press(this.state, key, heights);
     this.state = state;
-    if (identity(state.page) !== identity(page)) this.enter(state.page);
+    if (state.page !== page) this.enter(state.page);
     if (effect !== null) this.act(effect);
     this.draw();
   }
 
   private act(effect: Effect): void {
-    if (effect.kind === 'terminal') this.background(this.visit(effect.nodeId, effect.name));
+    if ('nodeId' in effect) this.background(this.leave(effect));
     else if (effect.kind === 'quit') this.ending.abort();
     else if (effect.kind === 'interrupt') this.context.interrupt('SIGINT');
     else if (effect.kind === 'redraw') this.screen.forget();
@@ -154,33 +158,78 @@ class Top {
     });
   }
 
-  /** Gives the screen to a terminal of an agent until that ends. */
-  private async visit(nodeId: string, name: string): Promise<void> {
+  /** Gives the terminal to work about an agent until that ends, and says what became of it. */
+  private async leave(effect: AgentEffect): Promise<void> {
     this.screen.close();
-    this.isAway = true;
-    let notice = { text: `the terminal on ${name} is closed`, isProblem: false };
-    const interrupts: Interrupt[] = [];
-    const onInterrupt: Context['onInterrupt'] = (listener) =>
-      this.context.onInterrupt((interrupt) => {
-        interrupts.push(interrupt);
-        listener(interrupt);
-      });
-    try {
-      await this.openTerminal({ ...this.context, onInterrupt }, nodeId);
-    } catch (error) {
-      notice = { text: `no terminal on ${name}: ${sentence(error)}`, isProblem: true };
-    }
-    this.isAway = false;
-    // A signal that ended the terminal is meant for this command too.
-    for (const interrupt of interrupts) this.context.interrupt(interrupt);
+    const work = this.workFor(effect);
+    this.away = work.then(() => undefined);
+    const received = await work;
+    this.away = null;
     if (this.signal.aborted) return;
     this.screen.open();
-    this.take({ kind: 'notice', notice });
+    for (const one of received) this.take(one);
     this.redraw();
+  }
+
+  private workFor(effect: AgentEffect): Promise<readonly Received[]> {
+    if (effect.kind === 'terminal') return this.visit(effect);
+    return effect.kind === 'apply' ? this.apply(effect) : this.approve(effect);
+  }
+
+  private async visit({ nodeId, name }: AgentEffect): Promise<readonly Received[]> {
+    const { context, pass } = keepingInterrupts(this.context);
+    try {
+      await this.openTerminal(context, nodeId);
+      return [notice(`the terminal on ${name} is closed`)];
+    } catch (error) {
+      return [trouble(`no terminal on ${name}: ${sentence(error)}`)];
+    } finally {
+      // A signal that ended the terminal is meant for this command too.
+      pass();
+    }
+  }
+
+  /** Applies the assigned modules after the question that `orch apply` asks. Opens the operation that it has become. */
+  private async apply({ nodeId, name }: AgentEffect): Promise<readonly Received[]> {
+    const asking = beginAsking(this.context);
+    const { context } = asking;
+    try {
+      const [{ confirmAndApply }, { NO_LIMITS }] = await Promise.all([
+        import('../runs/one-agent.js'),
+        import('../runs/apply-limits.js'),
+      ]);
+      context.note(`Plan for 1 agent: ${name}`);
+      const agent = await this.api.call('getAgent', { params: { node_id: nodeId }, signal: context.signal });
+      const order = { agent, modules: ASSIGNED, to: null, waitSecs: null, limits: NO_LIMITS, asksAlways: true };
+      const { run } = await confirmAndApply(context, this.api, order);
+      const { operation_id: operationId, error } = run.result;
+      const words = error === null ? notice(`applied to ${name}`) : trouble(`${name}: ${error.message}`);
+      return operationId === null ? [words] : [{ kind: 'applied', nodeId, operationId }, words];
+    } catch (error) {
+      if (context.signal.aborted) return [trouble(`${name}: interrupted; o shows what has begun, and it goes on`)];
+      return [trouble(`${name}: ${sentence(error)}`)];
+    } finally {
+      asking.end();
+    }
+  }
+
+  private async approve({ nodeId, name }: AgentEffect): Promise<readonly Received[]> {
+    const asking = beginAsking(this.context);
+    try {
+      const { askToApprove } = await import('../nodes/approve-agent.js');
+      await askToApprove(asking.context, this.api, nodeId);
+      this.stale.add('agents');
+      return [notice(`approved ${name}`)];
+    } catch (error) {
+      return [trouble(`${name}: ${sentence(error)}`)];
+    } finally {
+      asking.end();
+    }
   }
 
   private take(received: Received): void {
     this.state = receive(this.state, received);
+    if (received.kind === 'applied') this.enter(this.state.page);
     this.frame ??= setTimeout(() => {
       this.frame = undefined;
       this.draw();
@@ -193,7 +242,7 @@ class Top {
   }
 
   private draw(): void {
-    if (this.signal.aborted || this.isAway) return;
+    if (this.signal.aborted || this.away !== null) return;
     const lines = screenLines(this.state, this.screen.size, this.context.clock.now());
     this.screen.draw(lines.map((line) => ({ painted: this.paint.line(line), plain: plainText(line) })));
   }
@@ -264,22 +313,60 @@ class Top {
   }
 
   private async keepPage(page: Exclude<Page, { readonly kind: 'agents' }>, signal: AbortSignal): Promise<void> {
+    if (page.kind === 'plan') return this.plan(page.nodeId, signal);
     while (!signal.aborted) {
-      await this.attempt('page', signal, async (reading) => {
-        if (page.kind === 'agent') {
-          this.take({ kind: 'agent', detail: await readAgentDetail(this.api, page.nodeId, reading) });
-        } else if (page.kind === 'rollouts') {
-          const { rollouts } = await this.api.call('listRollouts', { signal: reading });
-          this.take({ kind: 'rollouts', rollouts });
-        }
-        return true;
-      });
       if (page.kind === 'rollout') await this.followRollout(page.rolloutId, signal);
+      else {
+        const read = await this.attempt('page', signal, (reading) => this.readPage(page, reading));
+        if (read !== null) this.take(read);
+      }
       await this.rest(PAGE_LEAST, signal);
       const end = this.context.clock.monotonic() + PAGE_MOST - PAGE_LEAST;
       while (!signal.aborted && !this.isPageStale && this.context.clock.monotonic() < end)
         await this.rest(TICK, signal);
       this.isPageStale = false;
+    }
+  }
+
+  private async readPage(
+    page: Exclude<Page, { readonly kind: 'agents' | 'plan' | 'rollout' }>,
+    signal: AbortSignal,
+  ): Promise<Received> {
+    const { api } = this;
+    switch (page.kind) {
+      case 'agent':
+        return { kind: 'agent', detail: await readAgentDetail(api, page.nodeId, signal) };
+      case 'operations': {
+        const { nodeId } = page;
+        const { operations } = await api.call('listAgentOperations', { params: { node_id: nodeId }, signal });
+        return { kind: 'operations', nodeId, operations };
+      }
+      case 'operation': {
+        const params = { operation_id: page.operationId };
+        return { kind: 'operation', detail: await api.call('getOperation', { params, signal }) };
+      }
+      case 'drift': {
+        const { nodeId } = page;
+        const record = await api.call('getLatestDrift', { params: { node_id: nodeId }, signal });
+        return { kind: 'drift', nodeId, record };
+      }
+      case 'rollouts':
+        return { kind: 'rollouts', rollouts: (await api.call('listRollouts', { signal })).rollouts };
+    }
+  }
+
+  /** Plans the assigned modules of an agent once, and shows the plan or why there is none. */
+  private async plan(nodeId: string, signal: AbortSignal): Promise<void> {
+    const agent = this.state.fleet.agents.find((one) => one.agent.node_id === nodeId)?.agent;
+    if (agent === undefined) return;
+    try {
+      const stream = this.api.stream('planAgent', { params: { node_id: nodeId }, body: { modules: [] }, signal });
+      const result = await followRun(stream, { resource: () => {} });
+      this.take({ kind: 'plan', run: { agent, result } });
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!isFault(error)) throw error;
+      this.take({ kind: 'plan', run: { agent, fault: error } });
     }
   }
 
@@ -330,11 +417,12 @@ class Top {
   }
 }
 
-/** Returns the same text for the same page, whatever has been read of it. */
-function identity(page: Page): string {
-  if (page.kind === 'agent') return `agent ${page.nodeId}`;
-  return page.kind === 'rollout' ? `rollout ${page.rolloutId}` : page.kind;
-}
+/** The modules that are assigned to an agent. */
+const ASSIGNED = { names: [], files: [], values: null };
+
+const notice = (text: string): Received => ({ kind: 'notice', notice: { text, isProblem: false } });
+
+const trouble = (text: string): Received => ({ kind: 'notice', notice: { text, isProblem: true } });
 
 /** Returns a failure on one line, with what to do about it. */
 const sentence = (error: unknown): string => {

@@ -1,8 +1,11 @@
 /** The state of `orch top`, and what keys and data make of it. Everything here is pure. */
 import type { AuditEvent } from '../../contract/audit.js';
+import type { Operation, OperationDetail } from '../../contract/operations.js';
 import type { RolloutAgent, RolloutRecord } from '../../contract/rollouts.js';
+import type { DriftDetail } from '../../contract/runs.js';
 import { agentName, formatTags } from '../format.js';
 import type { NameOfOperator } from '../record-names.js';
+import type { AgentRun } from '../runs/agent-run.js';
 import type { RolloutDetail } from '../runs/follow-rollout.js';
 import { rolloutSubject } from '../runs/rollout-record.js';
 import type { AgentDetail } from './agent-detail.js';
@@ -18,14 +21,25 @@ import {
   withEvent,
 } from './fleet.js';
 
-/** The lists, and one agent or rollout that was opened from them. Null details are being read. */
+/** The lists, and what was opened from them. Null details are being read. */
 export type Page =
   | { readonly kind: 'agents' }
-  | { readonly kind: 'agent'; readonly nodeId: string; readonly detail: AgentDetail | null }
+  | PageOfAgent
   | { readonly kind: 'rollouts'; readonly rollouts: readonly RolloutRecord[] | null }
   | { readonly kind: 'rollout'; readonly rolloutId: string; readonly detail: RolloutDetail | null };
 
-type ListKind = 'agents' | 'rollouts';
+/** A page about one agent. */
+export type PageOfAgent = { readonly nodeId: string } & (
+  | { readonly kind: 'agent'; readonly detail: AgentDetail | null }
+  | { readonly kind: 'operations'; readonly operations: readonly Operation[] | null }
+  | { readonly kind: 'operation'; readonly operationId: string; readonly detail: OperationDetail | null }
+  /** The newest drift check; its record is null if there was none. */
+  | { readonly kind: 'drift'; readonly detail: { readonly record: DriftDetail | null } | null }
+  /** A plan of the assigned modules. */
+  | { readonly kind: 'plan'; readonly run: AgentRun | null }
+);
+
+type ListKind = 'agents' | 'rollouts' | 'operations';
 
 /** The place in a list. */
 export interface Place {
@@ -63,9 +77,14 @@ export interface TopState {
 export type Source = 'fleet' | 'page' | 'events';
 
 /** The caller's task after a key. */
-export type Effect =
-  | { readonly kind: 'quit' | 'interrupt' | 'suspend' | 'redraw' }
-  | { readonly kind: 'terminal'; readonly nodeId: string; readonly name: string };
+export type Effect = { readonly kind: 'quit' | 'interrupt' | 'suspend' | 'redraw' } | AgentEffect;
+
+/** Work that gets the terminal: a shell, or a question and what follows a yes. None of it changes a machine without a question. */
+export interface AgentEffect {
+  readonly kind: 'terminal' | 'apply' | 'approve';
+  readonly nodeId: string;
+  readonly name: string;
+}
 
 export interface Pressed {
   readonly state: TopState;
@@ -79,7 +98,7 @@ export const startState = (fleet: FleetSnapshot, by: Sort, nameOf: NameOfOperato
   fleet,
   history: addMeasurements(new Map(), fleet),
   page: { kind: 'agents' },
-  places: { agents: START, rollouts: START },
+  places: { agents: START, rollouts: START, operations: START },
   scroll: 0,
   order: { by, reversed: false },
   isTyping: false,
@@ -102,6 +121,13 @@ export function shownRollouts({ page, places }: TopState): readonly RolloutRecor
   return page.rollouts.filter((rollout) =>
     isShown([rollout.rollout_id, rollout.state, rolloutSubject(rollout), ...rollout.modules].join(' ')),
   );
+}
+
+/** Returns the operations that the filter lets through, newest first. */
+export function shownOperations({ page, places }: TopState): readonly Operation[] {
+  if (page.kind !== 'operations' || page.operations === null) return [];
+  const isShown = filterOf(places.operations.filter);
+  return page.operations.filter(({ operation_id: id, status, modules }) => isShown([id, status, ...modules].join(' ')));
 }
 
 const wordsOfAgent = ({ agent }: FleetAgent): string =>
@@ -129,13 +155,15 @@ function filterOf(filter: string): (text: string) => boolean {
   };
 }
 
-/** Returns the list of the page; null on the page of one agent or rollout. */
-const listOf = ({ kind }: Page): ListKind | null => (kind === 'agents' || kind === 'rollouts' ? kind : null);
+/** Returns the list of the page; null on a page without one. */
+export const listOf = ({ kind }: Page): ListKind | null =>
+  kind === 'agents' || kind === 'rollouts' || kind === 'operations' ? kind : null;
 
-const idsOf = (state: TopState): readonly string[] =>
-  state.page.kind === 'agents'
-    ? shownAgents(state).map(({ agent }) => agent.node_id)
-    : shownRollouts(state).map(({ rollout_id: id }) => id);
+function idsOf(state: TopState): readonly string[] {
+  if (state.page.kind === 'agents') return shownAgents(state).map(({ agent }) => agent.node_id);
+  if (state.page.kind === 'operations') return shownOperations(state).map(({ operation_id: id }) => id);
+  return shownRollouts(state).map(({ rollout_id: id }) => id);
+}
 
 /** Returns the index of the selected row; the first if the selected row is not shown. */
 export const selectedIndex = ({ selected }: Place, ids: readonly string[]): number =>
@@ -174,7 +202,7 @@ export function press(before: TopState, key: string, heights: Heights): Pressed 
   if (key === 'q') return { state, effect: { kind: 'quit' } };
   if (key === '?') return only({ ...state, hasHelp: true, scroll: 0 });
   if (key === 'r') return only(open(state, { kind: 'rollouts', rollouts: null }));
-  if (key === 't') return openTerminal(state);
+  if (Object.hasOwn(AGENT_KEYS, key)) return pressForAgent(state, key);
   return listOf(state.page) === null ? pressInPage(state, key, heights) : pressInList(state, key, heights);
 }
 
@@ -254,8 +282,27 @@ const scrolled = (state: TopState, step: number, { body, content }: Heights): To
 function pressInPage(state: TopState, key: string, heights: Heights): Pressed {
   const step = stepOf(key, heights.body);
   if (step !== null) return only(scrolled(state, step, heights));
-  if (key !== 'escape' && key !== 'left' && key !== 'backspace') return only(state);
-  return only(open(state, state.page.kind === 'rollout' ? { kind: 'rollouts', rollouts: null } : { kind: 'agents' }));
+  return only(isBack(key) ? open(state, above(state.page)) : state);
+}
+
+const isBack = (key: string): boolean => key === 'escape' || key === 'left' || key === 'backspace';
+
+/** Returns the page that a page was opened from, to be read anew. */
+function above(page: Page): Page {
+  switch (page.kind) {
+    case 'rollout':
+      return { kind: 'rollouts', rollouts: null };
+    case 'operation':
+      return { kind: 'operations', nodeId: page.nodeId, operations: null };
+    case 'operations':
+    case 'drift':
+    case 'plan':
+      return { kind: 'agent', nodeId: page.nodeId, detail: null };
+    case 'agents':
+    case 'agent':
+    case 'rollouts':
+      return { kind: 'agents' };
+  }
 }
 
 function pressInList(state: TopState, key: string, heights: Heights): Pressed {
@@ -265,9 +312,7 @@ function pressInList(state: TopState, key: string, heights: Heights): Pressed {
   if (step !== null) return only(moved(state, place, step, heights));
   if (key === '/') return only({ ...state, isTyping: true });
   if (key === 'escape' && place.filter !== '') return only(placed(state, { filter: '', top: 0 }));
-  if (key === 'escape' || key === 'left' || key === 'backspace') {
-    return only(state.page.kind === 'rollouts' ? open(state, { kind: 'agents' }) : state);
-  }
+  if (isBack(key)) return only(state.page.kind === 'agents' ? state : open(state, above(state.page)));
   if (key === 'enter' || key === 'right') return only(openSelected(state, place));
   return only(state.page.kind === 'agents' ? sorted(state, key) : state);
 }
@@ -287,23 +332,53 @@ function moved(state: TopState, place: Place, step: number, heights: Heights): T
 function openSelected(state: TopState, place: Place): TopState {
   const id = idsOf(state)[selectedIndex(place, idsOf(state))];
   if (id === undefined) return say(state, 'nothing is selected');
-  if (state.page.kind === 'agents') {
-    return open(placed(state, { selected: id }), { kind: 'agent', nodeId: id, detail: null });
-  }
-  return open(placed(state, { selected: id }), { kind: 'rollout', rolloutId: id, detail: null });
+  const { page } = state;
+  const chosen = placed(state, { selected: id });
+  if (page.kind === 'agents') return open(chosen, { kind: 'agent', nodeId: id, detail: null });
+  if (page.kind !== 'operations') return open(chosen, { kind: 'rollout', rolloutId: id, detail: null });
+  return open(chosen, { kind: 'operation', nodeId: page.nodeId, operationId: id, detail: null });
 }
 
-function openTerminal(state: TopState): Pressed {
+/** Keys about the selected agent, or that of the page. */
+const AGENT_KEYS: Readonly<Record<string, AgentEffect['kind'] | 'operations' | 'drift' | 'plan'>> = {
+  t: 'terminal',
+  a: 'apply',
+  A: 'approve',
+  o: 'operations',
+  D: 'drift',
+  p: 'plan',
+};
+
+function pressForAgent(state: TopState, key: string): Pressed {
+  const wanted = AGENT_KEYS[key];
   const { page, fleet, places } = state;
-  if (page.kind !== 'agents' && page.kind !== 'agent') {
-    return only(say(state, 'a terminal opens from the agents: press Esc first'));
+  if (wanted === undefined) return only(state);
+  if (page.kind === 'rollouts' || page.kind === 'rollout') {
+    return only(say(state, 'this key is about an agent: press Esc first'));
   }
-  const shown = shownAgents(state);
-  const ids = shown.map(({ agent }) => agent.node_id);
-  const nodeId = page.kind === 'agent' ? page.nodeId : ids[selectedIndex(places.agents, ids)];
+  const ids = page.kind === 'agents' ? idsOf(state) : [page.nodeId];
+  const nodeId = page.kind === 'agents' ? ids[selectedIndex(places.agents, ids)] : page.nodeId;
   const agent = fleet.agents.find((one) => one.agent.node_id === nodeId)?.agent;
   if (agent === undefined) return only(say(state, 'no agent is selected'));
-  return { state, effect: { kind: 'terminal', nodeId: agent.node_id, name: agentName(agent) } };
+  const { node_id: id, status } = agent;
+  const name = agentName(agent);
+  if (wanted === 'approve' && status === 'approved') return only(say(state, `${name} is approved already`));
+  if ((wanted === 'apply' || wanted === 'plan') && status !== 'approved') {
+    return only(say(state, `${name} is ${status}: A approves it`));
+  }
+  switch (wanted) {
+    case 'operations': {
+      // The filter and the selection were about another agent.
+      const fresh = { ...state, places: { ...places, operations: START } };
+      return only(open(fresh, { kind: 'operations', nodeId: id, operations: null }));
+    }
+    case 'drift':
+      return only(open(state, { kind: 'drift', nodeId: id, detail: null }));
+    case 'plan':
+      return only(open(state, { kind: 'plan', nodeId: id, run: null }));
+    default:
+      return { state, effect: { kind: wanted, nodeId: id, name } };
+  }
 }
 
 /** Handles the keys of the sort order: a second press of the same key reverses it. */
@@ -323,6 +398,12 @@ export type Received =
   | { readonly kind: 'fleet'; readonly change: (fleet: FleetSnapshot) => FleetSnapshot }
   | { readonly kind: 'event'; readonly event: AuditEvent }
   | { readonly kind: 'agent'; readonly detail: AgentDetail }
+  | { readonly kind: 'operations'; readonly nodeId: string; readonly operations: readonly Operation[] }
+  | { readonly kind: 'operation'; readonly detail: OperationDetail }
+  | { readonly kind: 'drift'; readonly nodeId: string; readonly record: DriftDetail | null }
+  | { readonly kind: 'plan'; readonly run: AgentRun }
+  /** The operation that an apply has become, to be opened. */
+  | { readonly kind: 'applied'; readonly nodeId: string; readonly operationId: string }
   | { readonly kind: 'rollouts'; readonly rollouts: readonly RolloutRecord[] }
   | { readonly kind: 'rollout'; readonly detail: RolloutDetail }
   | { readonly kind: 'rollout-record'; readonly record: RolloutRecord }
@@ -347,6 +428,28 @@ export function receive(state: TopState, received: Received): TopState {
       const { detail } = received;
       if (page.kind !== 'agent' || page.nodeId !== detail.agent.node_id) return state;
       return { ...state, page: { ...page, detail } };
+    }
+    case 'operations': {
+      const { nodeId, operations } = received;
+      return page.kind === 'operations' && page.nodeId === nodeId ? { ...state, page: { ...page, operations } } : state;
+    }
+    case 'operation': {
+      const { detail } = received;
+      if (page.kind !== 'operation' || page.operationId !== detail.operation_id) return state;
+      return { ...state, page: { ...page, detail } };
+    }
+    case 'drift': {
+      const { nodeId, record } = received;
+      if (page.kind !== 'drift' || page.nodeId !== nodeId) return state;
+      return { ...state, page: { ...page, detail: { record } } };
+    }
+    case 'plan': {
+      const { run } = received;
+      return page.kind === 'plan' && page.nodeId === run.agent.node_id ? { ...state, page: { ...page, run } } : state;
+    }
+    case 'applied': {
+      const { nodeId, operationId } = received;
+      return open(state, { kind: 'operation', nodeId, operationId, detail: null });
     }
     case 'rollouts':
       return page.kind === 'rollouts' ? { ...state, page: { ...page, rollouts: received.rollouts } } : state;

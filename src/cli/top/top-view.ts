@@ -1,6 +1,18 @@
 /** Lays out the screen of `orch top`: a state and a size give the lines. Everything here is pure. */
+import { driftDetails } from '../commands/drift.js';
+import { operationDetails, operationTable } from '../commands/ops.js';
 import { agentName, count, formatTime, timeCells } from '../format.js';
-import { headed, type Line, linesOf, type Span, stackOf, styled, type TableView } from '../outcome.js';
+import {
+  headed,
+  type Line,
+  lines,
+  linesOf,
+  type Span,
+  stackOf,
+  styled,
+  type TableView,
+  type View,
+} from '../outcome.js';
 import type { NameOfOperator } from '../record-names.js';
 import { bar } from '../render/chart.js';
 import { plainText, spansOf } from '../render/paint.js';
@@ -9,6 +21,7 @@ import { cutToWidth, sanitizeLine, widthOf } from '../render/terminal-text.js';
 import type { RolloutDetail } from '../runs/follow-rollout.js';
 import { isSettled, rolloutStage } from '../runs/rollout-record.js';
 import { rolloutDetails, rolloutTable } from '../runs/rollout-view.js';
+import { runsView } from '../runs/run-view.js';
 import { agentView } from './agent-detail.js';
 import { cutLine, wrapLine } from './fit-lines.js';
 import type { FleetAgent } from './fleet.js';
@@ -16,9 +29,12 @@ import { agentTable, type Section, sections, totalsLine } from './fleet-view.js'
 import type { Size } from './screen.js';
 import {
   type Heights,
+  listOf,
+  type Page,
   type Place,
   selectedIndex,
   shownAgents,
+  shownOperations,
   shownRollouts,
   type TopState,
   windowTop,
@@ -43,7 +59,7 @@ export function heightsOf(state: TopState, size: Size, now: number): Heights {
   if (state.hasHelp) return { list: body, body, content: helpLines(size.columns).length };
   const { page } = state;
   if (page.kind === 'agents') return { list: layout(state, size, now).height, body, content: 0 };
-  if (page.kind === 'rollouts') return { list: Math.max(1, body - 2), body, content: 0 };
+  if (listOf(page) !== null) return { list: Math.max(1, body - 2), body, content: 0 };
   return { list: body, body, content: pageLines(state, size, now).length };
 }
 
@@ -55,6 +71,7 @@ function bodyLines(state: TopState, size: Size, now: number): readonly Line[] {
   if (state.hasHelp) return scrolledLines(helpLines(size.columns), state.scroll, body);
   if (state.page.kind === 'agents') return agentsLines(state, size, now);
   if (state.page.kind === 'rollouts') return rolloutsLines(state, size, now);
+  if (state.page.kind === 'operations') return operationsLines(state, size, now);
   return scrolledLines(pageLines(state, size, now), state.scroll, body);
 }
 
@@ -64,14 +81,13 @@ const scrolledLines = (all: readonly Line[], scroll: number, height: number): re
 };
 
 function titleLine(state: TopState, columns: number, now: number): Line {
-  const { page, places, fleet, hasHelp } = state;
+  const { page, places, hasHelp } = state;
   const head = styled('strong', 'orch top');
   const time = formatTime(Math.floor(now / 1000)).slice(11);
   const words: readonly Span[] = hasHelp ? ['  help'] : titleWords(state);
-  const list = hasHelp ? null : page.kind === 'agents' || page.kind === 'rollouts' ? page.kind : null;
+  const list = hasHelp ? null : listOf(page);
   const filter = list === null ? '' : places[list].filter;
-  const total = list === 'rollouts' && page.kind === 'rollouts' ? (page.rollouts?.length ?? 0) : fleet.agents.length;
-  const found = list === 'agents' ? shownAgents(state).length : shownRollouts(state).length;
+  const [found, total] = foundOf(state);
   const filtered = filter === '' ? [] : [styled('accent', `  /${filter}`), `  ${found} of ${total}`];
   const line = [head, ...words, ...filtered];
   const width = widthOf(sanitizeLine(plainText(line)));
@@ -79,34 +95,48 @@ function titleLine(state: TopState, columns: number, now: number): Line {
   return gap < 2 ? line : [...line, ' '.repeat(gap), styled('dim', time)];
 }
 
-function titleWords({ page, fleet }: TopState): readonly Span[] {
-  switch (page.kind) {
-    case 'agents':
-      return ['  agents'];
-    case 'rollouts':
-      return ['  rollouts'];
-    case 'rollout':
-      return [`  rollout ${page.rolloutId}`];
-    case 'agent': {
-      const agent = page.detail?.agent ?? fleet.agents.find((one) => one.agent.node_id === page.nodeId)?.agent;
-      return ['  agent ', styled('accent', agent === undefined ? page.nodeId : agentName(agent))];
-    }
-  }
+/** Returns how many rows of the list the filter lets through, and of how many. */
+function foundOf(state: TopState): readonly [found: number, total: number] {
+  const { page, fleet } = state;
+  if (page.kind === 'rollouts') return [shownRollouts(state).length, page.rollouts?.length ?? 0];
+  if (page.kind === 'operations') return [shownOperations(state).length, page.operations?.length ?? 0];
+  return [shownAgents(state).length, fleet.agents.length];
 }
 
-const HINTS: Readonly<Record<TopState['page']['kind'], string>> = {
-  agents: '? help  q quit  Enter open  / filter  t terminal  r rollouts',
-  agent: '? help  q quit  Esc back  t terminal  r rollouts',
+function titleWords({ page, fleet }: TopState): readonly Span[] {
+  if (page.kind === 'agents') return ['  agents'];
+  if (page.kind === 'rollouts') return ['  rollouts'];
+  if (page.kind === 'rollout') return [`  rollout ${page.rolloutId}`];
+  const agent = fleet.agents.find((one) => one.agent.node_id === page.nodeId)?.agent;
+  return [TITLES[page.kind], styled('accent', agent === undefined ? page.nodeId : agentName(agent))];
+}
+
+const TITLES: Readonly<Record<Exclude<Page['kind'], 'agents' | 'rollouts' | 'rollout'>, string>> = {
+  agent: '  agent ',
+  operations: '  operations of ',
+  operation: '  operation on ',
+  drift: '  drift of ',
+  plan: '  plan for ',
+};
+
+const HINTS: Readonly<Record<Page['kind'], string>> = {
+  agents: '? help  q quit  Enter open  / filter  p plan  a apply  t terminal  r rollouts',
+  agent: '? help  q quit  Esc back  o operations  D drift  p plan  a apply  t terminal',
+  operations: '? help  q quit  Enter open  / filter  Esc back',
+  operation: '? help  q quit  Esc back',
+  drift: '? help  q quit  Esc back  p plan  a apply',
+  plan: '? help  q quit  Esc back  p plan again  a apply, after a question',
   rollouts: '? help  q quit  Enter follow  / filter  Esc back',
   rollout: '? help  q quit  Esc back',
 };
 
 /** Returns the message below the body: the filter that is typed, a notice, a problem, or the keys. */
 function statusLine({ page, places, isTyping, hasHelp, notice, problems }: TopState, columns: number): Line {
-  if (isTyping && (page.kind === 'agents' || page.kind === 'rollouts')) {
+  const list = listOf(page);
+  if (isTyping && list !== null) {
     return [
       styled('strong', '/'),
-      places[page.kind].filter,
+      places[list].filter,
       styled('selected', ' '),
       styled('dim', '  Enter keep  Esc clear'),
     ];
@@ -247,13 +277,55 @@ function rolloutsLines(state: TopState, size: Size, now: number): readonly Line[
   return ['', ...list];
 }
 
-/** Returns all lines of the page of one agent or rollout. */
-function pageLines({ page, fleet, nameOf }: TopState, { columns }: Size, now: number): readonly Line[] {
-  if (page.kind !== 'agent' && page.kind !== 'rollout') return [];
-  if (page.detail === null) return ['', styled('dim', 'reading')];
-  if (page.kind === 'rollout') return ['', ...rolloutLines(page.detail, nameOf, columns)];
-  const view = agentView({ detail: page.detail, fleet, now, columns });
+function operationsLines(state: TopState, size: Size, now: number): readonly Line[] {
+  const { page, places, nameOf } = state;
+  if (page.kind !== 'operations') return [];
+  if (page.operations === null) return ['', styled('dim', 'reading the operations')];
+  const operations = shownOperations(state);
+  const height = Math.max(1, size.rows - CHROME - 2);
+  const ids = operations.map(({ operation_id: id }) => id);
+  const options = { nameOf, timeOf: timeCells(now, { output: 'table' }), filtered: false };
+  const list = listLines({ place: places.operations, ids, height, columns: size.columns }, (from, to) => {
+    const view = operationTable(operations.slice(from, to), options);
+    const empty = page.operations?.length === 0 ? 'No operations.' : 'No operation matches the filter. Esc removes it.';
+    const extra = size.columns < NARROW ? ['AGENT', 'OPERATION ID'] : ['AGENT'];
+    const columns = size.columns - MARK.length;
+    return viewLines(withoutColumns({ ...view, empty }, extra), { wide: false, columns });
+  });
+  return ['', ...list];
+}
+
+/** Returns all lines of a page that scrolls. */
+function pageLines(state: TopState, { columns }: Size, now: number): readonly Line[] {
+  const view = pageView(state, columns, now);
+  if (view === null) return ['', styled('dim', state.page.kind === 'plan' ? 'planning' : 'reading')];
   return ['', ...wrapped(viewLines(view, { wide: false, columns }), columns)];
+}
+
+/** Returns a page that scrolls; null while it is being read. */
+function pageView({ page, fleet, nameOf }: TopState, columns: number, now: number): View | null {
+  switch (page.kind) {
+    case 'agents':
+    case 'rollouts':
+    case 'operations':
+      return null;
+    case 'agent':
+      return page.detail && agentView({ detail: page.detail, fleet, now, columns });
+    case 'operation':
+      return page.detail && operationDetails(page.detail, nameOf, false);
+    case 'drift': {
+      if (page.detail === null) return null;
+      const { record } = page.detail;
+      if (record === null) return lines('This agent has never been checked.');
+      const agent = fleet.agents.find((one) => one.agent.node_id === page.nodeId)?.agent;
+      const name = agent === undefined ? page.nodeId : agentName(agent);
+      return driftDetails(record, { name, nameOf, verbose: false });
+    }
+    case 'plan':
+      return page.run && runsView([page.run], { kind: 'plan', verbose: false });
+    case 'rollout':
+      return page.detail && rolloutPage(page.detail, nameOf, columns);
+  }
 }
 
 const wrapped = (lines: readonly Line[], columns: number): readonly Line[] =>
@@ -262,13 +334,13 @@ const wrapped = (lines: readonly Line[], columns: number): readonly Line[] =>
 /** Maximum columns of the bar of a rollout. */
 const LONGEST_BAR = 60;
 
-function rolloutLines(rollout: RolloutDetail, nameOf: NameOfOperator, columns: number): readonly Line[] {
+function rolloutPage(rollout: RolloutDetail, nameOf: NameOfOperator, columns: number): View {
   const { counts } = rollout;
   const done = counts.succeeded + counts.failed + counts.unreachable + counts.skipped + counts.reverted;
   const width = Math.max(8, Math.min(LONGEST_BAR, columns - 20));
   const stage = isSettled(rollout) ? [] : [styled('dim', rolloutStage(rollout) || 'under way')];
   const doing = rollout.agents.filter(({ state }) => state === 'running').map(({ name, node_id }) => name ?? node_id);
-  const view = stackOf([
+  return stackOf([
     linesOf([
       [styled('accent', bar(counts.agents === 0 ? 1 : done / counts.agents, width)), ` ${done} of ${counts.agents}`],
       ...stage,
@@ -276,7 +348,6 @@ function rolloutLines(rollout: RolloutDetail, nameOf: NameOfOperator, columns: n
     headed(`Applying now: ${count(doing.length, 'agent')}`, linesOf(doing.slice(0, PART).map((name) => `  ${name}`))),
     rolloutDetails(rollout, { nameOf, verbose: false }),
   ]);
-  return wrapped(viewLines(view, { wide: false, columns }), columns);
 }
 
 /** Keys by subject. */
@@ -287,14 +358,24 @@ const HELP: readonly (readonly [title: string, keys: readonly (readonly [key: st
       ['j k, arrows', 'down, up'],
       ['PgDn PgUp', 'a page; also Space, Ctrl-F and Ctrl-B'],
       ['g G', 'first, last; also Home and End'],
-      ['Enter, right', 'open the selected agent, or follow the selected rollout'],
+      ['Enter, right', 'open the selected agent or operation, or follow the selected rollout'],
       ['Esc, left', 'back; removes the filter first'],
+    ],
+  ],
+  [
+    'The agent',
+    [
+      ['o', 'its operations'],
+      ['D', 'its newest drift check, with what differs'],
+      ['p', 'plan its modules, like orch plan; changes nothing'],
+      ['a', 'apply its modules, like orch apply: shows the plan and asks'],
+      ['A', 'approve it, like orch agents approve: shows its key and asks'],
+      ['t', 'open a terminal on it, like orch term; ~. returns here'],
     ],
   ],
   [
     'Do',
     [
-      ['t', 'open a terminal on the agent, like orch term; ~. returns here'],
       ['r', 'rollouts'],
       ['/', 'filter: every word must occur, as in /web !offline role=db'],
       ['Ctrl-L', 'redraw the screen'],

@@ -8,6 +8,7 @@ import { finishKeys, readKeys } from '../../../src/cli/top/keys.js';
 import { type Effect, press, receive, startState, type TopState } from '../../../src/cli/top/state.js';
 import { heightsOf, screenLines } from '../../../src/cli/top/top-view.js';
 import type { Agent } from '../../../src/contract/agents.js';
+import { Fault } from '../../../src/kernel/fault.js';
 import { NOW } from '../../support/cli.js';
 import {
   state as applied,
@@ -134,14 +135,102 @@ describe('the list of agents', () => {
     ]);
   });
 
+  it.each([
+    ['a', 'apply'],
+    ['A', 'approve'],
+  ] as const)('only asks for the terminal at %s, which is where a person is asked', (key, kind) => {
+    const fleet = fleetOf([agent(0, { status: kind === 'apply' ? 'approved' : 'pending' })]);
+    const { node_id: nodeId } = agent(0);
+    const { state, effects } = pressAll(start(fleet), [key]);
+    expect(effects).toEqual([{ kind, nodeId, name: 'node-0000' }]);
+    expect(state.page).toEqual({ kind: 'agents' });
+    expect(pressAll(start(fleet), ['enter', key]).effects).toEqual(effects);
+  });
+
+  it.each([
+    ['A', 'approved', 'node-0000 is approved already'],
+    ['a', 'pending', 'node-0000 is pending: A approves it'],
+    ['p', 'pending', 'node-0000 is pending: A approves it'],
+    ['a', 'rejected', 'node-0000 is rejected: A approves it'],
+  ] as const)('says why %s does nothing to an agent that is %s', (key, status, text) => {
+    const { state, effects } = pressAll(start(fleetOf([agent(0, { status })])), [key]);
+    expect(effects).toEqual([]);
+    expect(draw(state).join('\n')).toContain(text);
+  });
+
+  it('does nothing to an agent from the page of a rollout', () => {
+    const { state, effects } = pressAll(start(), ['r', 'a', 'A', 't', 'p']);
+    expect(effects).toEqual([]);
+    expect(draw(state).join('\n')).toContain('this key is about an agent: press Esc first');
+  });
+
   it('lives without agents', () => {
-    const { state, effects } = pressAll(start(fleetOf([])), ['j', 'G', 'enter', 't', 'c']);
+    const { state, effects } = pressAll(start(fleetOf([])), ['j', 'G', 'enter', 't', 'a', 'A', 'p', 'o', 'D', 'c']);
     expect(effects).toEqual([]);
     expect(draw(state).join('\n')).toContain('No agents.');
   });
 });
 
+const record = driftDetail(planned.slice(0, 3));
+const { node_id: nodeId } = agent(0);
+
+/** The pages below that of an agent, as they are read. */
+const operationsRead = receive(pressAll(start(), ['o']).state, { kind: 'operations', nodeId, operations });
+const operationRead = (() => {
+  const { state } = pressAll(operationsRead, ['enter']);
+  const [detail] = operations;
+  return detail === undefined ? state : receive(state, { kind: 'operation', detail });
+})();
+const driftRead = receive(pressAll(start(), ['D']).state, { kind: 'drift', nodeId, record });
+const planRead = receive(pressAll(start(), ['p']).state, {
+  kind: 'plan',
+  run: {
+    agent: agent(0),
+    fault: new Fault('agent_not_connected', 'node-0000 is not connected', { hint: 'wait for it' }),
+  },
+});
+
 describe('pages', () => {
+  it('opens the operations of an agent, and one of them', () => {
+    expect(draw(operationsRead)[0]).toMatch(/operations of node-0000/);
+    expect(draw(operationsRead).join('\n')).toMatch(/> .*failed/);
+    const [first] = operations;
+    expect(draw(operationRead).join('\n')).toContain(`Operation     ${first?.operation_id}`);
+    const back = pressAll(operationRead, ['escape', 'escape', 'escape']);
+    expect(back.state.page.kind).toBe('agents');
+    expect(selected(back.state)).toBe('node-0000');
+  });
+
+  it('filters operations', () => {
+    const none = pressAll(operationsRead, ['/', ...'nothing-like-it']).state;
+    expect(draw(none).join('\n')).toContain('No operation matches the filter.');
+    expect(draw(none)[0]).toContain(`0 of ${operations.length}`);
+  });
+
+  it('begins anew with the operations of another agent', () => {
+    const { state } = pressAll(operationsRead, ['/', ...'abc', 'enter', 'escape', 'escape', 'escape', 'j', 'o']);
+    expect(state.places.operations).toEqual({ selected: null, top: 0, filter: '' });
+    expect(state.page).toMatchObject({ kind: 'operations', nodeId: agent(1).node_id });
+    expect(receive(state, { kind: 'operations', nodeId, operations })).toBe(state);
+  });
+
+  it('opens the drift of an agent', () => {
+    expect(draw(driftRead).join('\n')).toMatch(/Status +drifted[\s\S]*\+ file-unix/);
+    const never = receive(pressAll(start(), ['D']).state, { kind: 'drift', nodeId, record: null });
+    expect(draw(never).join('\n')).toContain('never been checked');
+  });
+
+  it('shows why there is no plan', () => {
+    expect(draw(planRead).join('\n')).toMatch(/node-0000: .*not connected[\s\S]*hint: wait for it/);
+    expect(draw(pressAll(start(), ['p']).state).join('\n')).toContain('planning');
+  });
+
+  it('opens the operation that an apply has become', () => {
+    const state = receive(start(), { kind: 'applied', nodeId, operationId: 'x' });
+    expect(state.page).toMatchObject({ kind: 'operation', nodeId, operationId: 'x' });
+    expect(pressAll(state, ['escape', 'escape']).state.page).toMatchObject({ kind: 'agent', nodeId });
+  });
+
   it('opens an agent, and goes back to it', () => {
     const { state } = pressAll(start(), ['enter']);
     const read = receive(state, { kind: 'agent', detail });
@@ -167,7 +256,8 @@ describe('pages', () => {
 
   it('shows the help, and comes back to the page', () => {
     const { state } = pressAll(start(), ['r', '?']);
-    expect(draw(state).join('\n')).toContain('Sort the agents');
+    expect(draw(state).join('\n')).toContain('apply its modules');
+    expect(draw(pressAll(state, ['G']).state).join('\n')).toContain('Sort the agents');
     expect(pressAll(state, ['x']).state.page.kind).toBe('rollouts');
   });
 });
@@ -195,6 +285,10 @@ describe('the screen', () => {
     ],
     ['an agent', receive(pressAll(start(), ['enter']).state, { kind: 'agent', detail })],
     ['rollouts', receive(pressAll(start(), ['r']).state, { kind: 'rollouts', rollouts: [haltedRollout] })],
+    ['operations', operationsRead],
+    ['an operation', operationRead],
+    ['drift', driftRead],
+    ['a plan', planRead],
     ['help', pressAll(start(), ['?']).state],
   ];
 
