@@ -41,6 +41,8 @@ export interface Column {
   /** True if never truncated, as for identifiers that people copy. */
   readonly whole?: boolean;
   readonly right?: boolean;
+  /** Width down to which a whole column is cut when the row does not fit otherwise [default: it is not cut]. */
+  readonly least?: number;
   /**
    * Order in which a narrow terminal gives up the columns that say least, 1 first, before it cuts the others short.
    * Absent for columns that stay as long as they fit.

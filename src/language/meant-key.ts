@@ -330,6 +330,7 @@ const MODULE: KeyAdvice = {
   steps: 'resources',
   states: 'resources',
   resource: 'resources',
+  tags: ' an assignment chooses agents by their tags: orch assignments create NAME -m MODULE -l role=web',
   hosts: ' "supports" says which agents a module is for, and an assignment gives it to them',
   targets: ' "supports" says which agents a module is for, and an assignment gives it to them',
   variables: 'inputs',

@@ -203,6 +203,9 @@ function defaultMend(value: string, instead: string, open: string): string {
   return `write ${open} ${shortened(value.trim())} | ${DEFAULT}: ${shortened(text)} }}`;
 }
 
+/** Beginnings of expressions that GitHub Actions and other programs write in the same braces. */
+const FOREIGN: readonly string[] = ['env', 'github', 'gitea', 'vars', 'matrix', 'steps', 'needs', 'runner', 'job'];
+
 /** Returns the reference that a source names, or a message about its mistake. */
 function parseReference(source: string, { open, hasLocals }: Dialect): Reference | string {
   const dot = source.indexOf('.');
@@ -213,7 +216,8 @@ function parseReference(source: string, { open, hasLocals }: Dialect): Reference
     if (hasLocals && path.every((part) => FIELD.test(part))) return { from: 'local', name: source, path };
     if (/^item\b/.test(source)) return 'the element of a loop is each.value here, and its key is each.key';
     const known = 'inputs.NAME, secrets.NAME, tags.KEY, attributes.KEY, facts.NAME, agent.name or agent.node_id';
-    return `${quoted(source)} is not an expression; use ${known}${suggestion(from, NAMESPACES)}`;
+    const foreign = FOREIGN.includes(from) ? `; what another program is to read is written "$${open}"` : '';
+    return `${quoted(source)} is not an expression; use ${known}${suggestion(from, NAMESPACES)}${foreign}`;
   }
   if (from === 'agent') {
     if (isAgentField(name)) return { from, name };

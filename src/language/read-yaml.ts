@@ -132,6 +132,7 @@ function messageOf(error: YAMLParseError, text: string): string {
       }
       return 'a second ": " in one value; put the value in quotes, or begin the next key on a line of its own with the same indentation as its siblings';
     case 'MULTILINE_IMPLICIT_KEY':
+      if (/^[\w.-]+:[^\s:/]/.test(text.slice(error.pos[0]))) return 'behind a key stands ": ", with a space';
       return 'this does not fit its surroundings; check the indentation, and that every key ends with ":"';
     case 'BAD_SCALAR_START':
       return `${lower(message)}; put the value in quotes`;

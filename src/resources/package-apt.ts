@@ -59,7 +59,8 @@ export const packageApt = defineIndexedPackage({
   kind: 'package-apt',
   name: {
     pattern: /^[A-Za-z0-9][A-Za-z0-9+._-]*[A-Za-z0-9+._](?::[a-z0-9][a-z0-9-]*)?$/,
-    described: 'must be a package name such as "nginx", with an architecture such as "libc6:i386" if need be',
+    described:
+      'must be a package name such as "nginx", with an architecture such as "libc6:i386" if need be; its version is the key "version"',
   },
   version: {
     pattern: /^[A-Za-z0-9][A-Za-z0-9.+:~-]*$/,

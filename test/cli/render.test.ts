@@ -55,6 +55,21 @@ describe('a table', () => {
     expect((await render(two as TableView, 16))[0]).toMatch(/^NAME +ID$/);
   });
 
+  it('cuts a long name that may be cut before it leaves a column out', async () => {
+    const columns = [{ title: 'NAME', whole: true, least: 24 }, { title: 'STATUS', whole: true }, { title: 'TAGS' }];
+    const rows = [['ip-10-200-112-134.eu-central-1.compute.internal', 'approved', 'env=dev,role=web']];
+    const long = { ...table, columns, rows };
+    expect(await render(long, 66)).toEqual([
+      'NAME                                             STATUS    TAGS',
+      'ip-10-200-112-134.eu-central-1.compute.internal  approved  env=de…',
+    ]);
+    expect(await render(long, 50)).toEqual([
+      'NAME                      STATUS    TAGS',
+      'ip-10-200-112-134.eu-ce…  approved  env=dev,role=…',
+    ]);
+    expect((await render(long, 30))[0]).toBe('NAME                      TAGS');
+  });
+
   it('of very many rows takes time for each of them once', async () => {
     const rows = Array.from({ length: 150_000 }, (_, index) => [`web-${index}`, 'text', '1', '']);
     const shown = await render({ ...table, rows }, 80);

@@ -35,6 +35,9 @@ export const listModules = defineCommand({
 /** `orch module show`. */
 export const showModule = defineCommand({
   examples: ['orch module show nginx', 'orch module show nginx --revision 3'],
+  detail: [
+    'Prints the text alone unless it goes to a terminal. "orch module pull" writes it with the files beside it.',
+  ],
   access: 'viewer',
   args: { name: argument('MODULE', 'name of the module', 'module') },
   options: { revision: integer('N', 'an older revision', 1) },
@@ -42,10 +45,12 @@ export const showModule = defineCommand({
     const api = await context.api();
     const query = { revision: revision ?? null };
     const module = await api.call('getModule', { params: { name }, query, signal: context.signal });
+    const content = linesOf(textLines(module.content));
+    const answer = { body: module, names: [module.name] };
+    if (context.streams.stdout.isTTY !== true) return { ...answer, view: content };
     const nameOf = await operatorNames(context, api);
     return {
-      body: module,
-      names: [module.name],
+      ...answer,
       view: stack(
         fields(
           ['Module', module.name],
@@ -54,7 +59,7 @@ export const showModule = defineCommand({
           ['SHA-256', module.sha256],
           ...Object.keys(module.files ?? {}).map((path, index) => [index === 0 ? 'Files' : '', path] as const),
         ),
-        linesOf(textLines(module.content)),
+        content,
       ),
     };
   },

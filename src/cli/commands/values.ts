@@ -59,6 +59,7 @@ export const listValueSets = defineCommand({
 /** `orch values show`. */
 export const showValueSet = defineCommand({
   examples: ['orch values show prod', 'orch values show prod --revision 3'],
+  detail: ['Prints the text alone unless it goes to a terminal.'],
   access: 'viewer',
   args: { name: nameArgument },
   options: { revision: integer('N', 'an older revision, also of a removed value set', 1) },
@@ -66,10 +67,12 @@ export const showValueSet = defineCommand({
     const api = await context.api();
     const query = { revision: revision ?? null };
     const set = await api.call('getValueSet', { params: { name }, query, signal: context.signal });
+    const content = linesOf(textLines(set.content));
+    const answer = { body: set, names: [set.name] };
+    if (context.streams.stdout.isTTY !== true) return { ...answer, view: content };
     const nameOf = await operatorNames(context, api);
     return {
-      body: set,
-      names: [set.name],
+      ...answer,
       view: stack(
         fields(
           ['Value set', set.name],
@@ -77,7 +80,7 @@ export const showValueSet = defineCommand({
           ['Uploaded', `${formatTime(set.uploaded_at)} by ${nameOf(set.uploaded_by)}`],
           ['SHA-256', set.sha256],
         ),
-        linesOf(textLines(set.content)),
+        content,
       ),
     };
   },

@@ -24,7 +24,8 @@ const SHORT_ID = 12;
 
 /** Columns of agents. */
 export const AGENT_COLUMNS: readonly Column[] = [
-  { title: 'NAME', whole: true },
+  // A host name that became the name may be longer than the terminal is wide.
+  { title: 'NAME', whole: true, least: 24 },
   { title: 'STATUS', whole: true },
   { title: 'CONNECTED', whole: true },
   { title: 'STANDING', whole: true },

@@ -171,7 +171,11 @@ function fitTo(natural: readonly FittedColumn[], { available, chosen }: Room): r
   let left = natural;
   for (;;) {
     const spare = chosen ? -1 : firstSpare(left);
-    const widths = narrow(left, { available, least: spare < 0 ? NARROWEST : COMFORTABLE });
+    const widths =
+      spare >= 0
+        ? narrow(left, { available, leastOf: ({ whole }) => (whole ? null : COMFORTABLE) })
+        : (narrow(left, { available, leastOf: ({ whole }) => (whole ? null : NARROWEST) }) ??
+          narrow(left, { available, leastOf: ({ whole, least = null }) => (whole ? least : NARROWEST) }));
     if (widths !== null || chosen || left.length <= 1) {
       return left.map((shown, index) => ({ ...shown, width: widths?.[index] ?? shown.width }));
     }
@@ -188,18 +192,22 @@ function firstSpare(shown: readonly FittedColumn[]): number {
   return Number.isFinite(first) ? orders.indexOf(first) : -1;
 }
 
+interface Narrowing {
+  readonly available: number;
+  /** Returns the width down to which a column is cut; null for one that is not cut. */
+  leastOf(column: Column): number | null;
+}
+
 /** Shrinks the widest cuttable column until the row fits. Returns null if no column can shrink further. */
-function narrow(
-  shown: readonly FittedColumn[],
-  { available, least }: { readonly available: number; readonly least: number },
-): readonly number[] | null {
+function narrow(shown: readonly FittedColumn[], { available, leastOf }: Narrowing): readonly number[] | null {
   const widths = shown.map(({ width }) => width);
+  const least = shown.map(({ column }) => leastOf(column) ?? Number.POSITIVE_INFINITY);
   let excess = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - available;
   while (excess > 0) {
-    const candidates = widths.map((width, index) => (shown[index]?.column.whole ? 0 : width));
+    const candidates = widths.map((width, index) => (width > (least[index] ?? 0) ? width : 0));
     const widest = candidates.reduce((best, width, index) => (width > (candidates[best] ?? 0) ? index : best), 0);
     const width = candidates[widest] ?? 0;
-    if (width <= least) return null;
+    if (width === 0) return null;
     widths[widest] = width - 1;
     excess -= 1;
   }

@@ -16,6 +16,9 @@ const DEVICE = /^(?:con|prn|aux|nul|clock\$|conin\$|conout\$|(?:com|lpt)[0-9\u00
 
 /** Returns why a path is invalid, or null; it must be absolute, normalised, on a drive, and spelled as on the disk. */
 export function problemOfWindowsPath(path: string): string | null {
+  if (/^[A-Za-z]:\p{Cc}/u.test(path)) {
+    return 'holds a control character: in double quotes a backslash is written twice, in single quotes as it is';
+  }
   if (!ABSOLUTE.test(path)) return 'must be absolute and begin with a drive letter, such as "C:\\"';
   if (path.includes('\0')) return 'must not contain a NUL character';
   if (/\p{Surrogate}/u.test(path)) return 'must be valid Unicode text';
