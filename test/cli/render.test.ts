@@ -67,7 +67,7 @@ describe('a table', () => {
       'NAME                      STATUS    TAGS',
       'ip-10-200-112-134.eu-ce…  approved  env=dev,role=…',
     ]);
-    expect((await render(long, 30))[0]).toBe('NAME                      TAGS');
+    expect((await render(long, 34))[0]).toMatch(/^NAME +STATUS$/);
   });
 
   it('of very many rows takes time for each of them once', async () => {
