@@ -1,6 +1,6 @@
 /** Accepts the sockets of forwards from clients and agents: redeems the ticket, checks the hello, attaches the socket. */
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import { validator } from '../../src/kernel/validator.js';
@@ -10,6 +10,7 @@ import { ForwardHelloSchema } from '../../src/terminal/notes.js';
 import type { Core } from '../core/core.js';
 import type { StreamRequest } from '../http/upgrades.js';
 import type { AgentPeer } from '../terminal/endpoints.js';
+import { StreamServer } from '../terminal/stream-server.js';
 import { TerminalSocket } from '../terminal/terminal-socket.js';
 import type { Forwards } from './forwards.js';
 import type { LiveForward } from './live-forward.js';
@@ -22,25 +23,16 @@ const isHello = validator(ForwardHelloSchema);
 
 export class ForwardClientEndpoint {
   private readonly options: EndpointOptions;
-  private readonly server = new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload: TERMINAL_LIMITS.frame,
-    handleProtocols: (offered) => (offered.has(FORWARD_SUBPROTOCOL) ? FORWARD_SUBPROTOCOL : false),
-  });
+  private readonly streams = new StreamServer(FORWARD_SUBPROTOCOL, 'a forward');
 
   constructor(options: EndpointOptions) {
     this.options = options;
   }
 
   /** Redeems the ticket and answers the upgrade. Throws `unauthenticated`, `bad_request` before anything is answered. */
-  open({ request, socket, head, sessionId, ticket, address }: StreamRequest): void {
-    const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
-    if (!offered.includes(FORWARD_SUBPROTOCOL)) {
-      throw new Fault('bad_request', 'a forward needs the WebSocket subprotocol of this version', {
-        hint: `ask for the subprotocol ${FORWARD_SUBPROTOCOL}`,
-      });
-    }
+  open(given: StreamRequest): void {
+    const { socket, sessionId, ticket, address } = given;
+    this.streams.requireOffered(given);
     const { forwards, logger } = this.options;
     const redeemed = forwards.tickets.redeem(ticket);
     const { grant } = redeemed;
@@ -51,9 +43,7 @@ export class ForwardClientEndpoint {
         hint: 'open another forward',
       });
     }
-    this.server.handleUpgrade(request, socket, head, (opened) =>
-      serve({ opened, connection: socket, live }, this.options),
-    );
+    this.streams.accept(given, (opened) => serve({ opened, connection: socket, live }, this.options));
   }
 
   /** Ends all forwards, because the orchestrator stops. */
@@ -63,7 +53,7 @@ export class ForwardClientEndpoint {
 
   /** Number of open sockets. */
   get size(): number {
-    return this.server.clients.size;
+    return this.streams.size;
   }
 }
 

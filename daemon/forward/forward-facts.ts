@@ -1,8 +1,10 @@
 /** Facts of a forward, and its audit events. */
-import { type ForwardKind, type SessionTarget, targetText } from '../../src/kernel/forward-target.js';
+import { FORWARD_KINDS, type ForwardKind, type SessionTarget, targetText } from '../../src/kernel/forward-target.js';
 import type { NodeId } from '../../src/kernel/ids.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import { printable } from '../../src/terminal/channel.js';
 import type { CopiedNote } from '../../src/terminal/notes.js';
+import { type AuditRow, metadataOf } from '../core/audit-store.js';
 import { type DomainEvent, eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { Transfer } from './channel-relay.js';
 
@@ -26,6 +28,7 @@ export const FORWARD_ENDS = {
   operator_removed: 'its operator was removed',
   agent_rejected: 'its agent was rejected',
   orchestrator_stopped: 'the orchestrator stopped',
+  orchestrator_lost: 'the orchestrator ended without a stop',
   failed: 'it could not be opened',
 } as const;
 export type ForwardEnd = keyof typeof FORWARD_ENDS;
@@ -64,10 +67,28 @@ export const openedEvent = (facts: ForwardFacts, context: RequestContext): Domai
     type: eventOf(facts.kind, 'opened'),
     target: agentParty(facts),
     summary: `${facts.operator} opened ${NOUNS[facts.kind]} ${wayOf(facts)}`,
-    metadata: metadataOf(facts, { address: context.address }),
+    metadata: factsWith(facts, { address: context.address }),
   });
 
 const some = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
+/**
+ * Returns the end of a session that the orchestrator did not live to see. What it moved is unknown.
+ * @param opened the event of its beginning, from the audit log
+ */
+export function lostEvent(opened: AuditRow): DomainEvent {
+  const { address: _, ...facts } = metadataOf(opened);
+  const kind = FORWARD_KINDS.find((one) => one === facts.kind) ?? 'forward';
+  const what = NOUNS[kind].replace(/^an? /, 'The ');
+  const { actor_name: operator, target_id: id, target_name: name } = opened;
+  return {
+    type: eventOf(kind, 'closed'),
+    actor: SYSTEM,
+    target: { id, name, type: 'agent' },
+    summary: `${what} by ${operator} through ${name} ended (${FORWARD_ENDS.orchestrator_lost})`,
+    metadata: { ...facts, reason: 'orchestrator_lost' },
+  };
+}
 
 /** @param transfers connections and bytes by target, in the order of the targets */
 export function closedEvent(
@@ -87,8 +108,11 @@ export function closedEvent(
   const what = NOUNS[facts.kind].replace(/^an? /, 'The ');
   const moved = `${some(connections, 'connection')}, ${some(sent, 'byte')} sent, ${some(received, 'byte')} received`;
   const { files = 0, bytes = 0, failed = 0, sha256 = null } = copied ?? {};
+  // Text of the agent, which may act on a terminal.
+  const refusals = (copied?.refusals ?? []).map(printable);
   const hash = sha256 === null ? '' : `, SHA-256 ${sha256}`;
-  const copiedText = `${some(files, 'file')}, ${some(bytes, 'byte')}, ${failed} failed${hash}`;
+  const why = refusals[0] === undefined ? '' : ` (${refusals[0]})`;
+  const copiedText = `${some(files, 'file')}, ${some(bytes, 'byte')}, ${failed} failed${why}${hash}`;
   return {
     type: eventOf(facts.kind, 'closed'),
     actor,
@@ -96,10 +120,10 @@ export function closedEvent(
     summary:
       `${what} by ${facts.operator} ${wayOf(facts)} ended after ${seconds} s ` +
       `(${FORWARD_ENDS[by]}): ${facts.kind === 'copy' ? copiedText : moved}`,
-    metadata: metadataOf(facts, {
+    metadata: factsWith(facts, {
       reason: by,
       duration_secs: seconds,
-      ...(facts.kind === 'copy' ? { files, bytes, failed, sha256 } : {}),
+      ...(facts.kind === 'copy' ? { files, bytes, failed, sha256, refusals } : {}),
       connections,
       bytes_sent: sent,
       bytes_received: received,
@@ -132,7 +156,7 @@ export const refusedEvent = (
     },
   });
 
-const metadataOf = (facts: ForwardFacts, more: JsonObject): JsonObject => ({
+const factsWith = (facts: ForwardFacts, more: JsonObject): JsonObject => ({
   session_id: facts.id,
   node_id: facts.nodeId,
   kind: facts.kind,

@@ -15,6 +15,7 @@ import type { TerminalLink } from '../terminal/live-sessions.js';
 import { Tickets } from '../terminal/tickets.js';
 import { closedEvent, type ForwardEnd, type ForwardFacts, openedEvent, refusedEvent } from './forward-facts.js';
 import { LiveForward } from './live-forward.js';
+import { recordUnseenEnds } from './unseen-ends.js';
 
 export interface ForwardGrant {
   readonly for: 'client' | 'agent';
@@ -82,6 +83,7 @@ export class Forwards implements Service {
   }
 
   async start(): Promise<void> {
+    await recordUnseenEnds(this.options);
     this.timer = setInterval(() => this.tick(), TICK);
   }
 
@@ -135,7 +137,11 @@ export class Forwards implements Service {
     const waiting = this.waiting.get(id);
     if (waiting === undefined || waiting.nodeId !== nodeId) {
       // The request has timed out, or the agent was never asked.
-      if (error === null && this.live.get(id)?.facts.nodeId !== nodeId) this.dismiss(nodeId, id);
+      const live = this.live.get(id);
+      const isOwn = live?.facts.nodeId === nodeId;
+      if (error === null && !isOwn) this.dismiss(nodeId, id);
+      // The agent has lost a session that it had opened, maybe before its socket.
+      if (error !== null && isOwn) live.end('agent_lost');
       return;
     }
     if (error === null) waiting.resolve();

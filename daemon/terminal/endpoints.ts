@@ -1,7 +1,7 @@
 /** Accepts the terminal sockets of clients and agents: redeems the ticket, checks the hello, hands the socket to its session. */
 
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
@@ -19,6 +19,7 @@ import { SYSTEM } from '../core/domain-event.js';
 import type { StreamRequest } from '../http/upgrades.js';
 import type { LiveSession } from './session/live-session.js';
 import { operatorParty, type SessionStore } from './session-store.js';
+import { StreamServer } from './stream-server.js';
 import { type SocketTimes, TerminalSocket } from './terminal-socket.js';
 import type { Terminals } from './terminals.js';
 import type { ClientGrant, Grant, Tickets } from './tickets.js';
@@ -27,12 +28,7 @@ const isClientHello = validator(ClientHelloSchema);
 
 export class ClientEndpoint {
   private readonly options: EndpointOptions;
-  private readonly server = new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload: TERMINAL_LIMITS.frame,
-    handleProtocols: (offered) => (offered.has(TERMINAL_SUBPROTOCOL) ? TERMINAL_SUBPROTOCOL : false),
-  });
+  private readonly streams = new StreamServer(TERMINAL_SUBPROTOCOL, 'a terminal');
 
   constructor(options: EndpointOptions) {
     this.options = options;
@@ -43,21 +39,14 @@ export class ClientEndpoint {
    * @throws Fault `unauthenticated`, `terminal_not_found`, `bad_request` before anything is answered
    */
   open(given: StreamRequest): void {
-    const { request, socket, head, address } = given;
-    const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
-    if (!offered.includes(TERMINAL_SUBPROTOCOL)) {
-      throw new Fault('bad_request', 'a terminal needs the WebSocket subprotocol of this version', {
-        hint: `ask for the subprotocol ${TERMINAL_SUBPROTOCOL}`,
-      });
-    }
+    const { socket, address } = given;
+    this.streams.requireOffered(given);
     const grant = this.admit(given);
     const session = this.options.terminals.find(grant.sessionId);
     if (session === null) {
       throw new Fault('terminal_not_found', 'the session is over', { hint: 'see what there is: orch term list' });
     }
-    this.server.handleUpgrade(request, socket, head, (opened) =>
-      this.serve({ opened, connection: socket, grant, session, address }),
-    );
+    this.streams.accept(given, (opened) => this.serve({ opened, connection: socket, grant, session, address }));
   }
 
   /** Tells all clients to reconnect, because the orchestrator stops. */
@@ -67,7 +56,7 @@ export class ClientEndpoint {
 
   /** Number of open sockets. */
   get size(): number {
-    return this.server.clients.size;
+    return this.streams.size;
   }
 
   private admit({ ticket, sessionId, address }: StreamRequest): ClientGrant {

@@ -10,6 +10,8 @@ export const COPY_LIMITS = {
   data: 256 * 1024,
   /** Maximum bytes of any other payload. */
   head: 32 * 1024,
+  /** Maximum bytes of a file that one frame carries as a whole. Such files are read and written with synchronous calls. */
+  whole: 64 * 1024,
   /** Maximum directories below each other, because each one is held open. */
   depth: 256,
   /** Milliseconds for which an incomplete file is kept for a copy that goes on. */
@@ -24,7 +26,14 @@ export interface Position {
 
 export type CopyFrame =
   /** Client, first frame to a machine that sends. */
-  | { readonly type: 'read'; readonly recursive: boolean; readonly after: Position | null; readonly resume: boolean }
+  | {
+      readonly type: 'read';
+      readonly recursive: boolean;
+      readonly after: Position | null;
+      readonly resume: boolean;
+      /** True when the client takes `whole`. */
+      readonly whole: boolean;
+    }
   /** Client, first frame to a machine that receives. */
   | {
       readonly type: 'write';
@@ -37,8 +46,8 @@ export type CopyFrame =
       /** True when the target is the copied entry even if it is a directory: the copy that goes on has made it. */
       readonly as: boolean;
     }
-  /** Agent: it has found the path. `as` is false when sources go into it under their own names. */
-  | { readonly type: 'ready'; readonly as: boolean }
+  /** Agent: it has found the path. `as` is false when sources go into it under their own names; `whole` as in `read`. */
+  | { readonly type: 'ready'; readonly as: boolean; readonly whole: boolean }
   /** The next entry, and all below it, belongs to this source of the client. */
   | { readonly type: 'source'; readonly name: string }
   | { readonly type: 'dir'; readonly name: string; readonly mode: number; readonly mtime: number }
@@ -52,6 +61,8 @@ export type CopyFrame =
       /** True when the sender waits for `at`. */
       readonly resume: boolean;
     }
+  /** A small file with all of it. Its receiver is not asked what it has. */
+  | WholeFile
   | { readonly type: 'data'; readonly bytes: Buffer }
   /** That many zeros. */
   | { readonly type: 'hole'; readonly length: number }
@@ -68,13 +79,22 @@ export type CopyFrame =
   /** Receiver: the entry with this number could not be written. */
   | { readonly type: 'refused'; readonly entry: number; readonly reason: string };
 
-type Field = 'text' | 'name' | 'flag' | 'size' | 'mode' | 'time' | 'hash' | 'position' | 'id';
+export interface WholeFile {
+  readonly type: 'whole';
+  readonly name: string;
+  readonly mode: number;
+  readonly mtime: number;
+  readonly sha256: string;
+  readonly bytes: Buffer;
+}
 
-/** Code and members of each frame whose payload is JSON. */
+type Field = 'option' | 'text' | 'name' | 'flag' | 'size' | 'mode' | 'time' | 'hash' | 'position' | 'id';
+
+/** Code and members of each frame with JSON. */
 const FRAMES = {
-  read: [1, { recursive: 'flag', after: 'position', resume: 'flag' }],
+  read: [1, { recursive: 'flag', after: 'position', resume: 'flag', whole: 'option' }],
   write: [2, { id: 'id', preserve: 'flag', resume: 'flag', into: 'flag', as: 'flag' }],
-  ready: [3, { as: 'flag' }],
+  ready: [3, { as: 'flag', whole: 'option' }],
   source: [4, { name: 'name' }],
   dir: [5, { name: 'name', mode: 'mode', mtime: 'time' }],
   up: [6, {}],
@@ -87,10 +107,20 @@ const FRAMES = {
   at: [14, { offset: 'size' }],
   settled: [15, { count: 'size' }],
   refused: [16, { entry: 'size', reason: 'text' }],
+  // Its payload has the length of this JSON before it (2 bytes), and the bytes of the file behind it.
+  whole: [17, { name: 'name', mode: 'mode', mtime: 'time', sha256: 'hash' }],
 } as const satisfies Readonly<Record<string, readonly [number, Readonly<Record<string, Field>>]>>;
 
 const DATA = 8;
+const WHOLE = FRAMES.whole[0];
 const HEAD = 5;
+/** Bytes of the length of the JSON in `whole`. */
+const INNER_HEAD = 2;
+/** Maximum bytes of the payload of each frame that is not JSON alone. */
+const LARGER = new Map<number, number>([
+  [DATA, COPY_LIMITS.data],
+  [WHOLE, INNER_HEAD + COPY_LIMITS.head + COPY_LIMITS.whole],
+]);
 const BY_CODE = new Map(Object.entries(FRAMES).map(([type, [code, fields]]) => [code as number, { type, fields }]));
 
 /** Returns whether a name is that of one entry of a directory. No other name of a peer reaches the file system. */
@@ -98,6 +128,7 @@ export const isEntryName = (name: string): boolean =>
   name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name) && Buffer.byteLength(name, 'latin1') <= 255;
 
 const CHECKS: Readonly<Record<Field, (value: unknown) => boolean>> = {
+  option: (value) => value === undefined || typeof value === 'boolean',
   text: (value) => isBytes(value) && !(value as string).includes('\0'),
   name: (value) => isBytes(value) && isEntryName(value as string),
   flag: (value) => typeof value === 'boolean',
@@ -139,6 +170,13 @@ export class CopyWriter {
     if (frame.type === 'data') {
       this.stream.write(headOf(DATA, frame.bytes.length));
       return this.push(frame.bytes);
+    }
+    if (frame.type === 'whole') {
+      const { type, bytes, ...members } = frame;
+      const json = Buffer.from(JSON.stringify(members));
+      const inner = Buffer.allocUnsafe(INNER_HEAD);
+      inner.writeUInt16BE(json.length);
+      return this.push(Buffer.concat([headOf(WHOLE, INNER_HEAD + json.length + bytes.length), inner, json, bytes]));
     }
     const { type, ...members } = frame;
     const payload = Buffer.from(JSON.stringify(members));
@@ -188,11 +226,11 @@ export class CopyReader {
     if (!(await this.fill(HEAD))) return null;
     const head = this.take(HEAD);
     const [length, code] = [head.readUInt32BE(0), head[4] as number];
-    if (length > (code === DATA ? COPY_LIMITS.data : COPY_LIMITS.head)) throw violation('a frame that is too long');
+    if (length > (LARGER.get(code) ?? COPY_LIMITS.head)) throw violation('a frame that is too long');
     if (!(await this.fill(length))) return null;
     const payload = this.take(length);
     if (code === DATA) return { type: 'data', bytes: payload };
-    return parse(code, payload);
+    return code === WHOLE ? wholeOf(payload) : parse(code, payload);
   }
 
   private async fill(size: number): Promise<boolean> {
@@ -228,11 +266,23 @@ function parse(code: number, payload: Buffer): CopyFrame {
   for (const [name, field] of Object.entries(known.fields)) {
     const member = Object.hasOwn(members, name) ? members[name] : undefined;
     if (!CHECKS[field as Field](member)) throw violation(`a frame "${known.type}" with a wrong ${name}`);
-    frame[name] = member;
+    frame[name] = field === 'option' ? member === true : member;
   }
   if (known.type === 'hole' && (frame.length as number) > COPY_LIMITS.data) throw violation('a hole that is too long');
   // Each member was checked against the table, which has the members of the type.
   return frame as CopyFrame;
+}
+
+function wholeOf(payload: Buffer): CopyFrame {
+  const end = payload.length < INNER_HEAD ? Number.POSITIVE_INFINITY : INNER_HEAD + payload.readUInt16BE(0);
+  if (end > payload.length || payload.length - end > COPY_LIMITS.whole)
+    throw violation('a small file of a wrong length');
+  const frame = parse(WHOLE, payload.subarray(INNER_HEAD, end)) as Omit<WholeFile, 'bytes' | 'sha256'> & {
+    readonly sha256: string | null;
+  };
+  const { sha256 } = frame;
+  if (sha256 === null) throw violation('a small file without its hash');
+  return { ...frame, sha256, bytes: payload.subarray(end) };
 }
 
 export const lost = (): Error => new Error('the connection was lost');

@@ -1,5 +1,6 @@
 /** What a copy has moved: files, bytes, failures, and one hash for all. */
 import { createHash } from 'node:crypto';
+import { FORWARD_LIMITS } from '../terminal/forward-limits.js';
 
 export interface CopySum {
   readonly files: number;
@@ -14,6 +15,7 @@ export class CopyTally {
   private bytes = 0;
   private failures = 0;
   private only: string | null = null;
+  private readonly reasons: string[] = [];
   private readonly list = createHash('sha256');
 
   /** Counts a file. @param path one character for each byte */
@@ -26,6 +28,18 @@ export class CopyTally {
 
   fail(): void {
     this.failures += 1;
+  }
+
+  /** Counts a path that was refused as a whole. */
+  refuse(reason: string): void {
+    this.fail();
+    const { refusal, targets } = FORWARD_LIMITS;
+    if (this.reasons.length < targets) this.reasons.push(reason.slice(0, refusal));
+  }
+
+  /** Why paths were refused, the first ones. */
+  get refusals(): readonly string[] {
+    return this.reasons;
   }
 
   get sum(): CopySum {

@@ -1,7 +1,17 @@
 /** A file that arrives: written beside its place under a temporary name with mode 0600, and renamed when it is complete. */
-import { createHash } from 'node:crypto';
-import { constants, type Stats } from 'node:fs';
-import { type FileHandle, rename, unlink } from 'node:fs/promises';
+import { createHash, hash } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  futimesSync,
+  renameSync,
+  type Stats,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { systemCodeOf } from '../kernel/fault.js';
 import { COPY_LIMITS } from './copy-frames.js';
 import type { HeldDirectory } from './held-directory.js';
@@ -23,7 +33,7 @@ export interface PartialFile {
   readonly directory: HeldDirectory;
   readonly name: string;
   /** Releases the directory. */
-  readonly close: () => Promise<void>;
+  readonly close: () => void;
 }
 
 const NEW = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
@@ -58,7 +68,7 @@ export class IncomingFile {
       this.handle = await directory.open(temporary, NEW, 0o600);
     } catch (error) {
       if (systemCodeOf(error) !== 'EEXIST') throw error;
-      await unlink(directory.path(temporary));
+      unlinkSync(directory.path(temporary));
       this.handle = await directory.open(temporary, NEW, 0o600);
     }
     return 0;
@@ -77,17 +87,10 @@ export class IncomingFile {
 
   /** Gives the file its mode, owner, times and name. Throws unless it has this hash. */
   async finish(sha256: string): Promise<void> {
-    const { directory, name, temporary, mode, keepsMode, mtime } = this.options;
     const handle = this.opened;
-    if (this.hash.digest('hex') !== sha256) throw new Error('it changed while it was copied: copy it again');
+    if (this.hash.digest('hex') !== sha256) throw new Error(CHANGED);
     if (this.endsWithHole) await handle.truncate(this.offset);
-    const there = await directory.look(name);
-    if (there?.isDirectory() === true) throw Object.assign(new Error(), { code: 'EISDIR' });
-    const old = there?.isFile() === true ? there : null;
-    if (old !== null && IS_ROOT) await handle.chown(old.uid, old.gid);
-    await handle.chmod(old !== null && keepsMode ? old.mode & 0o777 : mode);
-    if (mtime !== null) await handle.utimes(mtime / 1000, mtime / 1000);
-    await rename(directory.path(temporary), directory.path(name));
+    settle(handle.fd, this.options);
     await this.close();
   }
 
@@ -105,7 +108,7 @@ export class IncomingFile {
     const { directory, temporary } = this.options;
     if (this.handle === null) return;
     await this.close();
-    await unlink(directory.path(temporary)).catch(() => undefined);
+    removeNow(directory, temporary);
   }
 
   private get opened(): FileHandle {
@@ -143,6 +146,51 @@ export class IncomingFile {
   }
 }
 
+/** Writes a small file with synchronous calls, and gives it its name. Throws unless the bytes have this hash; nothing is left then. */
+export function writeWhole(bytes: Buffer, sha256: string, options: IncomingFileOptions): void {
+  const { directory, temporary } = options;
+  if (hash('sha256', bytes) !== sha256) throw new Error(CHANGED);
+  let fd: number;
+  try {
+    fd = directory.openNow(temporary, NEW, 0o600);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EEXIST') throw error;
+    unlinkSync(directory.path(temporary));
+    fd = directory.openNow(temporary, NEW, 0o600);
+  }
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at, bytes.length - at, at);
+    settle(fd, options);
+  } catch (error) {
+    removeNow(directory, temporary);
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const CHANGED = 'it changed while it was copied: copy it again';
+
+/** Gives a complete temporary file its mode, owner, times and name. */
+function settle(fd: number, { directory, name, temporary, mode, keepsMode, mtime }: IncomingFileOptions): void {
+  const there = directory.look(name);
+  if (there?.isDirectory() === true) throw Object.assign(new Error(), { code: 'EISDIR' });
+  const old = there?.isFile() === true ? there : null;
+  if (old !== null && IS_ROOT) fchownSync(fd, old.uid, old.gid);
+  fchmodSync(fd, old !== null && keepsMode ? old.mode & 0o777 : mode);
+  if (mtime !== null) futimesSync(fd, mtime / 1000, mtime / 1000);
+  renameSync(directory.path(temporary), directory.path(name));
+}
+
+/** Removes a temporary file if it is there. One that cannot be removed is replaced by the copy that goes on. */
+export function removeNow(directory: HeldDirectory, name: string): void {
+  try {
+    unlinkSync(directory.path(name));
+  } catch {
+    // It has its name already, or its directory is gone.
+  }
+}
+
 const isOwn = (stats: Stats): boolean =>
   stats.isFile() &&
   stats.nlink === 1 &&
@@ -150,9 +198,9 @@ const isOwn = (stats: Stats): boolean =>
   (process.geteuid === undefined || stats.uid === process.geteuid());
 
 /** Removes incomplete files, and releases their directories. One that was completed has its temporary name no more. */
-export async function removePartials(files: readonly PartialFile[]): Promise<void> {
+export function removePartials(files: readonly PartialFile[]): void {
   for (const { directory, name, close } of files) {
-    await unlink(directory.path(name)).catch(() => undefined);
-    await close();
+    removeNow(directory, name);
+    close();
   }
 }

@@ -2,8 +2,8 @@
  * Receives entries below a directory that is held open. The peer names one entry at a time, and links are never followed, so nothing
  * that it sends leaves the directory. A file appears under its name only when it is complete and its hash is right.
  */
-import { createHash } from 'node:crypto';
-import { chmod, mkdir, rename, symlink, unlink, utimes } from 'node:fs/promises';
+import { hash } from 'node:crypto';
+import { chmodSync, mkdirSync, renameSync, symlinkSync, utimesSync } from 'node:fs';
 import {
   COPY_LIMITS,
   type CopyFrame,
@@ -11,9 +11,11 @@ import {
   type CopyWriter,
   type Position,
   violation,
+  type WholeFile,
 } from './copy-frames.js';
 import { type HeldDirectory, reasonOfError } from './held-directory.js';
-import { IncomingFile, type PartialFile } from './incoming-file.js';
+import { IncomingFile, type IncomingFileOptions, type PartialFile, removeNow, writeWhole } from './incoming-file.js';
+import { TimeSlices } from './time-slices.js';
 
 export interface ReceiveOptions {
   readonly reader: CopyReader;
@@ -73,6 +75,7 @@ class Receiver {
   private settled = 0;
   private told = 0;
   private isLost = true;
+  private readonly slices = new TimeSlices();
 
   constructor(options: ReceiveOptions) {
     this.options = options;
@@ -92,6 +95,7 @@ class Receiver {
         return true;
       }
       await this.handle(frame);
+      await this.slices.pause();
     }
   }
 
@@ -104,9 +108,9 @@ class Receiver {
       // The directory of the file stays open for its removal.
       const isRoot = directory === this.options.root;
       const held = isRoot ? null : (levels.pop()?.held ?? null);
-      this.options.onPartial({ directory, name: this.file.temporary, close: async () => held?.close() });
+      this.options.onPartial({ directory, name: this.file.temporary, close: () => held?.close() });
     }
-    for (const { held } of levels) await held?.close();
+    for (const { held } of levels) held?.close();
   }
 
   private async handle(frame: CopyFrame): Promise<void> {
@@ -127,6 +131,8 @@ class Receiver {
         return this.up();
       case 'file':
         return this.begin(frame);
+      case 'whole':
+        return this.whole(frame);
       case 'data':
         return this.write(frame.bytes.length, frame.bytes);
       case 'hole':
@@ -153,10 +159,10 @@ class Receiver {
     else {
       try {
         this.permit(name);
-        isNew = await made(parent, name, this.ownMode(mode) | 0o700);
-        held = await parent.enter(name);
+        isNew = made(parent, name, this.ownMode(mode) | 0o700);
+        held = parent.enter(name);
         // The process may have a stricter umask. Its own mode comes at the end, when nothing more is written.
-        if (isNew) await chmod(held.self, this.ownMode(mode) | 0o700);
+        if (isNew) chmodSync(held.self, this.ownMode(mode) | 0o700);
       } catch (error) {
         await this.refuse(reasonOfError(error));
       }
@@ -173,20 +179,39 @@ class Receiver {
     if (held === null) await this.refuse('');
     else {
       try {
-        if (this.options.preserve || isNew) await chmod(held.self, this.ownMode(mode));
-        if (this.options.preserve) await utimes(held.self, mtime / 1000, mtime / 1000);
+        if (this.options.preserve || isNew) chmodSync(held.self, this.ownMode(mode));
+        if (this.options.preserve) utimesSync(held.self, mtime / 1000, mtime / 1000);
       } catch (error) {
         await this.refuse(`mode and times: ${reasonOfError(error)}`);
       }
     }
     this.levels.pop();
-    await held?.close();
+    held?.close();
     this.settle(true);
     this.names.pop();
   }
 
-  private async begin({ name: given, mode, mtime, resume }: Extract<CopyFrame, { type: 'file' }>): Promise<void> {
-    const { id, preserve } = this.options;
+  private async whole(frame: WholeFile): Promise<void> {
+    const { bytes, sha256 } = frame;
+    const name = this.begun(frame.name);
+    const parent = this.parent();
+    if (parent === null) await this.refuse('');
+    else {
+      try {
+        this.permit(name);
+        writeWhole(bytes, sha256, this.incoming(parent, name, frame));
+        this.options.onBytes?.(bytes.length);
+        this.options.onFile(this.path, sha256, bytes.length);
+      } catch (error) {
+        await this.refuse(reasonOfError(error));
+      }
+    }
+    this.settle(true);
+    this.names.pop();
+  }
+
+  private async begin(frame: Extract<CopyFrame, { type: 'file' }>): Promise<void> {
+    const { name: given, resume } = frame;
     const name = this.begun(given);
     this.isInFile = true;
     const parent = this.parent();
@@ -195,14 +220,7 @@ class Receiver {
     else {
       try {
         this.permit(name);
-        this.file = new IncomingFile({
-          directory: parent,
-          name,
-          temporary: temporaryName(`${id}\0${this.path}`),
-          mode: this.ownMode(mode),
-          keepsMode: !preserve,
-          mtime: preserve ? mtime : null,
-        });
+        this.file = new IncomingFile(this.incoming(parent, name, frame));
         offset = await this.file.open(resume);
       } catch (error) {
         this.file = null;
@@ -210,6 +228,22 @@ class Receiver {
       }
     }
     if (resume) await this.options.out.write({ type: 'at', offset });
+  }
+
+  private incoming(
+    directory: HeldDirectory,
+    name: string,
+    { mode, mtime }: Pick<WholeFile, 'mode' | 'mtime'>,
+  ): IncomingFileOptions {
+    const { id, preserve } = this.options;
+    return {
+      directory,
+      name,
+      temporary: temporaryName(`${id}\0${this.path}`),
+      mode: this.ownMode(mode),
+      keepsMode: !preserve,
+      mtime: preserve ? mtime : null,
+    };
   }
 
   private async write(length: number, bytes: Buffer | null): Promise<void> {
@@ -253,11 +287,11 @@ class Receiver {
       const temporary = temporaryName(`${this.options.id}\0${this.path}`);
       try {
         this.permit(name);
-        if ((await parent.look(name))?.isDirectory() === true) throw Object.assign(new Error(), { code: 'EISDIR' });
-        await symlink(Buffer.from(target, 'latin1'), parent.path(temporary));
-        await rename(parent.path(temporary), parent.path(name));
+        if (parent.look(name)?.isDirectory() === true) throw Object.assign(new Error(), { code: 'EISDIR' });
+        symlinkSync(Buffer.from(target, 'latin1'), parent.path(temporary));
+        renameSync(parent.path(temporary), parent.path(name));
       } catch (error) {
-        await unlink(parent.path(temporary)).catch(() => undefined);
+        removeNow(parent, temporary);
         await this.refuse(reasonOfError(error));
       }
     }
@@ -316,12 +350,12 @@ class Receiver {
 }
 
 /** Makes a directory. Returns false if there is one. */
-async function made(parent: HeldDirectory, name: string, mode: number): Promise<boolean> {
+function made(parent: HeldDirectory, name: string, mode: number): boolean {
   try {
-    await mkdir(parent.path(name), mode);
+    mkdirSync(parent.path(name), mode);
     return true;
   } catch (error) {
-    const there = await parent.look(name);
+    const there = parent.look(name);
     if (there?.isDirectory() === true) return false;
     if (there?.isSymbolicLink() === true) throw Object.assign(new Error(), { code: 'ELOOP' });
     throw error;
@@ -329,5 +363,4 @@ async function made(parent: HeldDirectory, name: string, mode: number): Promise<
 }
 
 /** Name of the temporary file of an entry. A copy that goes on finds it again; nothing else can foresee it. */
-const temporaryName = (salt: string): string =>
-  `.orch-cp-${createHash('sha256').update(salt, 'latin1').digest('hex').slice(0, 24)}`;
+const temporaryName = (salt: string): string => `.orch-cp-${hash('sha256', Buffer.from(salt, 'latin1')).slice(0, 24)}`;

@@ -187,11 +187,10 @@ export function breakSocket(socket: Socket): void {
 }
 
 /** Returns the reason in a reset, without characters that could act on a terminal. */
-export const reasonOf = (bytes: Buffer): string =>
-  bytes
-    .subarray(0, FORWARD_LIMITS.reason)
-    .toString('utf8')
-    .replace(/[^\x20-\x7e\u00a1-\u2027\u202f-\ud7ff]/g, '?');
+export const reasonOf = (bytes: Buffer): string => printable(bytes.subarray(0, FORWARD_LIMITS.reason).toString('utf8'));
+
+/** Returns text of a peer without characters that could act on a terminal. */
+export const printable = (text: string): string => text.replace(/[^\x20-\x7e\u00a1-\u2027\u202f-\ud7ff]/g, '?');
 
 const clip = (reason: string): string => Buffer.from(reason).subarray(0, FORWARD_LIMITS.reason).toString('utf8');
 

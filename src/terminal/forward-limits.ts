@@ -26,6 +26,8 @@ export const FORWARD_LIMITS = {
   stall: 300_000,
   /** Maximum bytes of the reason in a reset. */
   reason: 512,
+  /** Maximum characters of the reason for which a path of a copy is refused. */
+  refusal: 1024,
 } as const;
 
 /** WebSocket subprotocol on both hops. */

@@ -1,6 +1,7 @@
 /** JSON payloads of hello, note and snapshot frames. They are never part of the output. */
 import * as Type from 'typebox';
 import { closed, nullable } from '../kernel/schema.js';
+import { FORWARD_LIMITS } from './forward-limits.js';
 import { TERMINAL_LIMITS } from './limits.js';
 
 export { TERMINAL_SIGNALS, type TerminalSignal } from './limits.js';
@@ -41,6 +42,10 @@ export const CopiedNoteSchema = closed({
   bytes: Type.Integer({ minimum: 0 }),
   failed: Type.Integer({ minimum: 0 }),
   sha256: nullable(Type.String({ pattern: '^[0-9a-f]{64}$' })),
+  /** Why paths of the session were refused, the first ones; absent if none was. */
+  refusals: Type.Optional(
+    Type.Array(Type.String({ maxLength: FORWARD_LIMITS.refusal }), { maxItems: FORWARD_LIMITS.targets }),
+  ),
 });
 export type CopiedNote = Type.Static<typeof CopiedNoteSchema>;
 

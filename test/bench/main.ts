@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { messageOf } from '../../src/kernel/fault.js';
 import { agent } from './agent/agent.js';
 import { api, audit } from './api/api.js';
+import { copy } from './copy/copy.js';
 import { fleet, largeApply, largeFleet } from './fleet/fleet.js';
 import { stores } from './fleet/stores.js';
 import { startGuard } from './guard.js';
@@ -35,6 +36,7 @@ const PARTS: readonly Part[] = [
   api,
   audit,
   terminal,
+  copy,
 ];
 
 const HELP = [

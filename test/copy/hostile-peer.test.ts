@@ -48,6 +48,13 @@ const begin = (name: string) => frame(7, { name, mode: 0o644, mtime: 0, resume: 
 const data = (text: string) => frame(8, Buffer.from(text));
 const end = (text: string) => frame(10, { sha256: sha256(text) });
 const file = (name: string, text: string) => Buffer.concat([begin(name), data(text), end(text)]);
+/** A small file in one frame. */
+const whole = (name: string, text: string, hash = sha256(text), mode = 0o644) => {
+  const json = Buffer.from(JSON.stringify({ name, mode, mtime: 0, sha256: hash }));
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(json.length);
+  return frame(17, Buffer.concat([length, json, Buffer.from(text)]));
+};
 const link = (name: string, to: string) => frame(11, { name, target: to });
 const done = frame(13, {});
 
@@ -105,7 +112,7 @@ describe('a sender', () => {
     'cannot name an entry %j',
     async (name) => {
       const before = all();
-      for (const entry of [dir(name), begin(name), link(name, 'x')]) {
+      for (const entry of [dir(name), begin(name), whole(name, 'x'), link(name, 'x')]) {
         await expect(receive([dir('d'), entry])).rejects.toMatchObject({ code: 'protocol_violation' });
       }
       expect(all()).toEqual([...before, join('target', 'top')].sort());
@@ -120,6 +127,22 @@ describe('a sender', () => {
     expect(failures).toEqual(['top/way: a link is there, and links are not followed']);
     expect(readFileSync(join(outer, 'key'), 'utf8')).toBe('private');
     expect(readFileSync(join(target, 'top', 'b'), 'utf8')).toBe('text');
+  });
+
+  it('cannot lead a small file through a link that it has sent, or that is there', async () => {
+    symlinkSync(outer, join(target, 'there'));
+    const frames = [link('way', outer), dir('way'), whole('key', 'stolen'), up];
+    const { failures } = await receive([
+      dir('d'),
+      ...frames,
+      link('a', join(outer, 'key')),
+      whole('a', 'text'),
+      up,
+      done,
+    ]);
+    expect(failures).toEqual(['top/way: a link is there, and links are not followed']);
+    expect(readFileSync(join(outer, 'key'), 'utf8')).toBe('private');
+    expect(lstatSync(join(target, 'top', 'a')).isFile()).toBe(true);
   });
 
   it('replaces a link that it has sent, and not what it leads to', async () => {
@@ -153,6 +176,11 @@ describe('a sender', () => {
     ['a long frame that is no data', [Buffer.from([0, 1, 0, 0, 4])]],
     ['a frame of an unknown kind', [frame(99, {})]],
     ['no JSON', [frame(5, Buffer.from('{'))]],
+    ['a small file within a file', [begin('a'), whole('b', 'x')]],
+    ['a small file that is none', [whole('a', 'x'.repeat(COPY_LIMITS.whole + 1))]],
+    ['a small file without a hash', [frame(17, Buffer.concat([Buffer.from([0, 2]), Buffer.from('{}')]))]],
+    ['a small file that ends early', [frame(17, Buffer.from([0, 9, 1]))]],
+    ['a small file without a length', [frame(17, Buffer.from([0]))]],
     ['a mode of five digits', [frame(5, { name: 'a', mode: 0o10000, mtime: 0 })]],
     ['members of a prototype', [frame(5, Buffer.from('{"__proto__": {"name": "a", "mode": 1, "mtime": 0}}'))]],
     ['an answer in place of an entry', [frame(15, { count: 1 })]],
@@ -165,6 +193,8 @@ describe('a sender', () => {
     writeFileSync(join(target, 'top'), 'old');
     const wrong = await receive([begin('a'), data('new'), end('other'), done]);
     expect(wrong.failures).toEqual(['top: it changed while it was copied: copy it again']);
+    const small = await receive([whole('a', 'new', sha256('other')), done]);
+    expect(small.failures).toEqual(['top: it changed while it was copied: copy it again']);
     const early = await receive([begin('a'), data('new')]);
     expect(early.isDone).toBe(false);
     expect(all()).toEqual(['key', 'target', join('target', 'top')]);
@@ -187,6 +217,8 @@ describe('a sender', () => {
   it('gives nobody the rights of the receiver', async () => {
     const setuid = frame(7, { name: 'a', mode: 0o6755, mtime: 0, resume: false });
     await receive([setuid, data('x'), end('x'), done]);
+    expect(lstatSync(join(target, 'top')).mode & 0o7777).toBe(0o755);
+    await receive([whole('a', 'x', sha256('x'), 0o6755), done]);
     expect(lstatSync(join(target, 'top')).mode & 0o7777).toBe(0o755);
   });
 });

@@ -178,7 +178,7 @@ it('records who sent how much when the orchestrator stops, and goes on when it i
   expect(running.output()).toContain('the orchestrator is stopping; open connections were ended');
 });
 
-it('leaves an opened without a closed when the orchestrator is killed, and the agent ends its connections', async () => {
+it('gets its end in the audit log at the next start when the orchestrator is killed, and the agent ends its connections', async () => {
   const { port } = await open(`0:127.0.0.1:${echoPort}`);
   const socket = await echoed(port);
   const ended = closed(socket);
@@ -186,7 +186,8 @@ it('leaves an opened without a closed when the orchestrator is killed, and the a
   await fleet.restartServer('SIGKILL');
   await ended;
   await fleet.connected();
-  const sessions = (await auditEvents(fleet.sandbox, 'forward.closed')).map(({ metadata }) => metadata.session_id);
-  expect(sessions).not.toContain(opened?.metadata.session_id);
+  const events = await auditEvents(fleet.sandbox, 'forward.closed');
+  const own = events.filter(({ metadata }) => metadata.session_id === opened?.metadata.session_id);
+  expect(own.map(({ metadata }) => metadata.reason)).toEqual(['orchestrator_lost']);
   await until(() => works(port), 'a new connection works');
 });

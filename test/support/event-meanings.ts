@@ -91,11 +91,12 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'terminal.transcript_found': 'A recording without a session in the store was found and taken over.',
   'terminal.transcripts_pruned': 'Old recordings were deleted for their age.',
   'forward.opened': 'An operator opened a forward, or a connection to the SSH server of a machine.',
-  'forward.closed': 'A forward ended. The metadata has its duration, and the connections and bytes of each target.',
+  'forward.closed':
+    'A forward ended. The metadata has its duration, and the connections and bytes of each target; neither if the orchestrator was killed meanwhile.',
   'forward.refused': 'A forward was refused.',
   'copy.opened': 'An operator opened a copy of files from or to a machine.',
   'copy.closed':
-    'A copy ended. The metadata has its duration, and the files, bytes, failures and SHA-256 that the agent reported.',
+    'A copy ended. The metadata has its duration, and the files, bytes, failures, refusals and SHA-256 that the agent reported; none of them if the orchestrator was killed meanwhile.',
   'copy.refused': 'A copy was refused.',
   'maintenance.created': 'A maintenance window was created.',
   'maintenance.updated': 'A maintenance window was changed.',

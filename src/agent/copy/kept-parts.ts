@@ -43,10 +43,10 @@ export class KeptParts {
   keep(id: string, files: readonly PartialFile[]): void {
     if (files.length === 0) return;
     const all = [...this.take(id), ...files];
-    const timer = setTimeout(() => void this.remove(id), COPY_LIMITS.keep);
+    const timer = setTimeout(() => this.remove(id), COPY_LIMITS.keep);
     this.kept.set(id, { files: all, timer });
     const [oldest] = this.kept.keys();
-    if (this.kept.size > MOST && oldest !== undefined) void this.remove(oldest);
+    if (this.kept.size > MOST && oldest !== undefined) this.remove(oldest);
   }
 
   /** Returns the kept files of a copy that goes on, which the caller removes or keeps again. */
@@ -58,12 +58,12 @@ export class KeptParts {
   }
 
   /** Removes the files of a copy. */
-  async remove(id: string): Promise<void> {
-    await removePartials(this.take(id));
+  remove(id: string): void {
+    removePartials(this.take(id));
   }
 
   /** Removes all files. */
-  async removeAll(): Promise<void> {
-    await Promise.all([...this.kept.keys()].map((id) => this.remove(id)));
+  removeAll(): void {
+    for (const id of [...this.kept.keys()]) this.remove(id);
   }
 }

@@ -66,7 +66,7 @@ async function serve(options: Options): Promise<void> {
     else if (request.type === 'write') await receive(request, options);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    options.tally.fail();
+    options.tally.refuse(error.message);
     await out.write({ type: 'failed', path: nameBytes(target.at), reason: error.message });
   }
 }
@@ -78,14 +78,14 @@ interface Request<T extends 'read' | 'write'> {
   readonly request: Extract<NonNullable<Awaited<ReturnType<CopyReader['next']>>>, { type: T }>;
 }
 
-async function send({ recursive, after, resume }: Request<'read'>['request'], options: Options): Promise<void> {
+async function send({ recursive, after, resume, whole }: Request<'read'>['request'], options: Options): Promise<void> {
   const { target, out, reader, tally, onTally } = options;
   const real = await realOf(target.at);
   if (real === '/') throw new Refusal('the root directory is not copied as a whole: name directories below it');
   requireReal(options, real);
   const directory = await opened(posix.dirname(real));
   try {
-    await out.write({ type: 'ready', as: false });
+    await out.write({ type: 'ready', as: false, whole: true });
     const fail = () => {
       tally.fail();
       onTally();
@@ -101,13 +101,13 @@ async function send({ recursive, after, resume }: Request<'read'>['request'], op
     });
     const label = nameBytes(posix.basename(posix.normalize(target.at)));
     await sendEntry(directory, nameBytes(posix.basename(real)), {
-      ...{ out, replies, recursive, after, label, source: 0, onFailed: fail, onBytes: () => undefined },
+      ...{ out, replies, recursive, whole, after, label, source: 0, onFailed: fail, onBytes: () => undefined },
       resume: { isPending: resume },
     });
     await out.write({ type: 'done' });
     await replies.all();
   } finally {
-    await directory.close();
+    directory.close();
   }
 }
 
@@ -125,7 +125,7 @@ async function receive(
   const left: PartialFile[] = [];
   let isRootKept = false;
   try {
-    await out.write({ type: 'ready', as: name !== null });
+    await out.write({ type: 'ready', as: name !== null, whole: true });
     await receiveEntries({
       ...{ reader, out, root: directory, id, preserve, umask: UMASK },
       name: name === null ? null : nameBytes(name),
@@ -146,13 +146,13 @@ async function receive(
         left.push(isRootKept ? { ...file, close: () => directory.close() } : file);
       },
     });
-    await removePartials([...earlier, ...left]);
+    removePartials([...earlier, ...left]);
   } catch (error) {
     parts.keep(id, [...earlier, ...left]);
     throw error;
   } finally {
     release();
-    if (!isRootKept) await directory.close();
+    if (!isRootKept) directory.close();
   }
 }
 

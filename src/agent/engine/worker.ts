@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Clock } from '../../kernel/clock.js';
 import { isFault, messageOf } from '../../kernel/fault.js';
-import type { LogFields, Logger } from '../../kernel/logger.js';
+import { remoteLogger } from '../../kernel/logger.js';
 import { ContentRequests } from '../content/content-requests.js';
 import { HeldPrograms } from '../host/held-programs.js';
 import { thisHost } from '../host/this-host.js';
@@ -19,18 +19,7 @@ const say = (message: FromWorker): void => port.postMessage(message);
 
 const clock: Clock = { now: () => Date.now(), monotonic: () => performance.now() };
 
-const logger: Logger = {
-  debug: log('debug'),
-  info: log('info'),
-  warn: log('warn'),
-  error: log('error'),
-  child: () => logger,
-};
-
-function log(level: 'debug' | 'info' | 'warn' | 'error') {
-  return (message: string, { error, ...fields }: LogFields = {}) =>
-    say({ is: 'log', level, message, fields: error instanceof Error ? { ...fields, stack: error.stack } : fields });
-}
+const logger = remoteLogger((level, message, fields) => say({ is: 'log', level, message, fields }));
 
 const { dataDir } = workerData as WorkerData;
 const files = new ContentRequests(dataDir, (file) => say({ is: 'wanted', file }));

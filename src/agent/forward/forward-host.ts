@@ -67,7 +67,10 @@ function take(message: ToForwardHost): void {
 function end(reason: string): void {
   for (const session of [...sessions.values()]) session.close(reason);
   // Lets the close frames leave, and copies close their files.
-  setTimeout(() => void parts.removeAll().finally(() => process.exit(0)), 200);
+  setTimeout(() => {
+    parts.removeAll();
+    process.exit(0);
+  }, 200);
 }
 
 process.on('message', take);

@@ -151,7 +151,12 @@ export class ForwardSession {
   private tell(): void {
     clearTimeout(this.report);
     this.report = undefined;
-    const note: CopiedNote = { kind: 'copied', ...this.tally.sum };
+    const { sum, refusals } = this.tally;
+    const note: CopiedNote = {
+      kind: 'copied',
+      ...sum,
+      ...(refusals.length > 0 && { refusals: [...refusals] }),
+    };
     this.socket.send(jsonFrame('note', note));
   }
 

@@ -1,4 +1,7 @@
-/** The agent's forwards and copies: applies the policy, starts sessions in a process of their own, and reports to the orchestrator. */
+/**
+ * The agent's forwards and copies: applies the policy, starts sessions in processes of their own, and reports to the orchestrator.
+ * Copies have another process than forwarded connections, because a file system may hold up their calls.
+ */
 import { COPY_LIMITS } from '../../copy/copy-frames.js';
 import { Fault, isFault, messageOf } from '../../kernel/fault.js';
 import {
@@ -36,6 +39,9 @@ interface Held {
   readonly targets: readonly SessionTarget[];
   /** Paths that the settings permitted when a copy was opened; empty for other sessions. */
   readonly permitted: readonly string[];
+  readonly room: Room;
+  /** Runs while the session is to end. */
+  closing?: NodeJS.Timeout;
 }
 
 /** Setting with the permitted targets of each kind. */
@@ -44,34 +50,32 @@ const NAMES = { forward: 'a forward', 'ssh-proxy': 'an SSH connection', copy: 'a
 
 /** Maximum sessions. The orchestrator has a setting for less. */
 const MOST = 1_000;
-/** Milliseconds after which the process without sessions ends. */
+/** Milliseconds after which a process without sessions ends. */
 const IDLE_AFTER = 60_000;
-/** The same after a copy, whose incomplete files the process keeps. */
-const IDLE_AFTER_COPY = COPY_LIMITS.keep + IDLE_AFTER;
+/** Milliseconds that a process has to end a session. One that a file system holds up is killed then. */
+const CLOSE_WITHIN = 10_000;
+
+/** A process, and when it ends without sessions. */
+interface Room {
+  readonly host: HostProcess<ToForwardHost, ForwardGone>;
+  readonly idleAfter: number;
+  idle: NodeJS.Timeout | undefined;
+}
 
 export class Forwards {
   private readonly options: ForwardsOptions;
-  private readonly host: HostProcess<ToForwardHost, ForwardGone>;
+  private readonly connections: Room;
+  private readonly copies: Room;
   private readonly sessions = new Map<string, Held>();
   private readonly listeners = new Set<(report: ForwardReport) => void>();
   private place: OrchestratorPlace | null = null;
-  private idle: NodeJS.Timeout | undefined;
-  private idleAfter = IDLE_AFTER;
   private isStopping = false;
 
   constructor(options: ForwardsOptions) {
-    const { dataDir, logger } = options;
     this.options = options;
-    this.host = new HostProcess({
-      program: new URL('./forward-host.js', import.meta.url),
-      name: 'the process of the forwards',
-      dataDir,
-      logger,
-      onMessage: ({ sessionId, reason }) => this.forget(sessionId, reason),
-      onLost: () => {
-        for (const id of [...this.sessions.keys()]) this.forget(id, 'the process of the forwards broke down');
-      },
-    });
+    this.connections = this.roomOf('the process of the forwards', IDLE_AFTER);
+    // It keeps incomplete files.
+    this.copies = this.roomOf('the process of the copies', COPY_LIMITS.keep + IDLE_AFTER);
   }
 
   /** Number of open sessions. */
@@ -117,8 +121,9 @@ export class Forwards {
   /** Ends all sessions and the process. */
   async stop(): Promise<void> {
     this.isStopping = true;
-    clearTimeout(this.idle);
-    await this.host.stop();
+    const rooms = [this.connections, this.copies];
+    for (const { idle } of rooms) clearTimeout(idle);
+    await Promise.all(rooms.map(({ host }) => host.stop()));
     for (const id of [...this.sessions.keys()]) this.forget(id, 'the agent stops');
   }
 
@@ -136,10 +141,10 @@ export class Forwards {
       const permitted = permitTargets(kind, targets, settings());
       if (this.sessions.size >= MOST) throw new Fault('forward_limit', `this agent has ${MOST} forwards open`);
       if (place === null || this.isStopping) throw new Fault('shutting_down', 'the agent stops');
-      clearTimeout(this.idle);
-      this.sessions.set(sessionId, { kind, operator, targets, permitted });
-      if (kind === 'copy') this.idleAfter = IDLE_AFTER_COPY;
-      this.host.send({ do: 'open', sessionId, targets, permitted, dial: { place, ticket } });
+      const room = kind === 'copy' ? this.copies : this.connections;
+      clearTimeout(room.idle);
+      this.sessions.set(sessionId, { kind, operator, targets, permitted, room });
+      room.host.send({ do: 'open', sessionId, targets, permitted, dial: { place, ticket } });
     } catch (error) {
       const { code, message } = isFault(error) ? error : new Fault('internal', messageOf(error));
       logger.warn(`${NAMES[kind]} was refused`, { session: sessionId, operator, code, reason: message });
@@ -155,21 +160,42 @@ export class Forwards {
   }
 
   private close(sessionId: string, reason: string): void {
-    if (this.sessions.has(sessionId)) this.host.send({ do: 'close', sessionId, reason });
+    const held = this.sessions.get(sessionId);
+    if (held === undefined) return;
+    held.closing ??= setTimeout(() => held.room.host.kill(), CLOSE_WITHIN);
+    held.room.host.send({ do: 'close', sessionId, reason });
   }
 
   private forget(sessionId: string, reason: string): void {
     const held = this.sessions.get(sessionId);
     if (held === undefined) return;
+    const { kind, operator, room, closing } = held;
+    clearTimeout(closing);
     this.sessions.delete(sessionId);
-    this.options.logger.info(`${NAMES[held.kind]} was closed`, { session: sessionId, operator: held.operator, reason });
-    this.options.authLog(`${held.kind} closed by operator ${held.operator}, session ${sessionId}`);
-    if (this.sessions.size > 0 || this.isStopping) return;
-    clearTimeout(this.idle);
-    this.idle = setTimeout(() => {
-      this.idleAfter = IDLE_AFTER;
-      this.host.release();
-    }, this.idleAfter).unref();
+    this.options.logger.info(`${NAMES[kind]} was closed`, { session: sessionId, operator, reason });
+    this.options.authLog(`${kind} closed by operator ${operator}, session ${sessionId}`);
+    if (this.isStopping || [...this.sessions.values()].some((other) => other.room === room)) return;
+    clearTimeout(room.idle);
+    room.idle = setTimeout(() => room.host.release(), room.idleAfter).unref();
+  }
+
+  private roomOf(name: string, idleAfter: number): Room {
+    const { dataDir, logger } = this.options;
+    const host = new HostProcess<ToForwardHost, ForwardGone>({
+      ...{ name, dataDir, logger },
+      program: new URL('./forward-host.js', import.meta.url),
+      onMessage: ({ sessionId, reason }) => this.forget(sessionId, reason),
+      onLost: () => {
+        const message = `${name} broke down`;
+        for (const [id, held] of [...this.sessions]) {
+          if (held.room.host !== host) continue;
+          this.forget(id, message);
+          // It was answered before the process could have failed.
+          this.report({ type: 'forward_answer', session_id: id, error: { code: 'internal', message } });
+        }
+      },
+    });
+    return { host, idleAfter, idle: undefined };
   }
 
   private report(report: ForwardReport): void {

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { loadKey } from '../../identity/private-key.js';
 import type { Clock } from '../../kernel/clock.js';
-import type { LogFields, Logger } from '../../kernel/logger.js';
+import { type Logger, remoteLogger } from '../../kernel/logger.js';
 import { TERMINAL_LIMITS } from '../../terminal/limits.js';
 import type { HostLog } from './host-messages.js';
 
@@ -23,17 +23,7 @@ export function childRuntime<From>(): ChildRuntime<From> {
     // The agent may have ended.
     if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
   };
-  const at =
-    (level: HostLog['level']) =>
-    (message: string, fields: LogFields = {}) =>
-      post({ is: 'log', level, message, fields });
-  const logger: Logger = {
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    child: () => logger,
-  };
+  const logger = remoteLogger((level, message, fields) => post({ is: 'log', level, message, fields }));
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => undefined);
   return {
     post,

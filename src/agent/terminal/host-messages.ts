@@ -1,7 +1,7 @@
 /** Messages between the agent's process and the terminal host. */
 import type { FaultCode } from '../../kernel/fault.js';
 import type { PublicKeyHex } from '../../kernel/ids.js';
-import type { LogFields } from '../../kernel/logger.js';
+import type { LogFields, LogLevel } from '../../kernel/logger.js';
 import type { ExitReason } from '../../terminal/exit.js';
 import type { Launch } from '../pty/launch.js';
 import type { SessionMark } from '../pty/process-table.js';
@@ -54,7 +54,7 @@ export type ToHost =
 /** A line for the log of the agent. */
 export interface HostLog {
   readonly is: 'log';
-  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly level: LogLevel;
   readonly message: string;
   readonly fields: LogFields;
 }

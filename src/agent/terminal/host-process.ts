@@ -1,7 +1,7 @@
 /** A child process for sessions, as the agent uses it: started with the first session, released after a while without sessions. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Logger } from '../../kernel/logger.js';
+import type { LogFields, Logger } from '../../kernel/logger.js';
 import type { HostLog } from './host-messages.js';
 
 /** @typeParam From messages of the child beside those of its log */
@@ -13,7 +13,7 @@ export interface HostProcessOptions<From> {
   readonly dataDir: string;
   readonly logger: Logger;
   readonly onMessage: (message: From) => void;
-  /** Called when the host has crashed. Only processes of its programs may be left. */
+  /** Called when the host has crashed, or could not be started. Only processes of its programs may be left. */
   readonly onLost: () => void;
 }
 
@@ -45,13 +45,21 @@ export class HostProcess<To extends object, From extends { readonly is: string }
     if (child?.connected) child.disconnect();
   }
 
+  /** Kills a process that does not answer, as if it had crashed. The next session gets another one, even if the system cannot end it yet. */
+  kill(): void {
+    const { child } = this;
+    if (child === null) return;
+    child.kill('SIGKILL');
+    this.lost(child, { signal: 'SIGKILL' });
+  }
+
   /** Ends sessions and process. Resolves when the process has ended. */
   async stop(): Promise<void> {
     const { child } = this;
     if (child === null) return;
     this.child = null;
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const deadline = setTimeout(() => child.kill('SIGKILL'), STOP_WITHIN);
     this.post(child, { do: 'stop' });
     await ended;
@@ -68,10 +76,12 @@ export class HostProcess<To extends object, From extends { readonly is: string }
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     child.on('message', (message: From | HostLog) => this.handle(child, message));
-    child.on('error', (error) =>
-      this.options.logger.error(`${this.options.name} does not answer`, { reason: error.message }),
-    );
-    child.on('exit', (code, signal) => this.exited(child, code, signal));
+    child.on('error', (error) => {
+      // A process that could not be started has no exit.
+      if (child.pid === undefined) this.lost(child, { reason: error.message });
+      else this.options.logger.error(`${this.options.name} does not answer`, { reason: error.message });
+    });
+    child.on('exit', (code, signal) => this.lost(child, { code, signal }));
     return child;
   }
 
@@ -85,10 +95,10 @@ export class HostProcess<To extends object, From extends { readonly is: string }
     else if (this.child === child) this.options.onMessage(message);
   }
 
-  private exited(child: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
+  private lost(child: ChildProcess, fields: LogFields): void {
     if (this.child !== child) return;
     this.child = null;
-    this.options.logger.error(`${this.options.name} broke down`, { code, signal });
+    this.options.logger.error(`${this.options.name} broke down`, fields);
     this.options.onLost();
   }
 }

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiClient } from '../../client/api-client.js';
 import { ForwardConnection } from '../../client/forward/forward-connection.js';
-import { CopyReader, CopyWriter, nameText } from '../../copy/copy-frames.js';
+import { type CopyFrame, CopyReader, CopyWriter, nameText } from '../../copy/copy-frames.js';
 import { createCopyStream } from '../../copy/copy-stream.js';
 import type { Clock } from '../../kernel/clock.js';
 import type { CopyDirection } from '../../kernel/copy-target.js';
@@ -17,6 +17,8 @@ export interface CopySessionOptions {
   readonly paths: readonly string[];
   readonly signal: AbortSignal;
 }
+
+type ReadyFrame = Extract<CopyFrame, { readonly type: 'ready' }>;
 
 export interface CopyConnection {
   readonly reader: CopyReader;
@@ -107,13 +109,10 @@ export class CopySession {
 
 const readerOf = (input: Readable): Pick<CopyConnection, 'reader'> => ({ reader: new CopyReader(input) });
 
-/**
- * Waits until the machine has found its path. Returns whether the path is the copied entry itself, and no directory that sources go
- * into. Throws `copy_refused` with the reason if it has not.
- */
-export async function requireReady({ reader }: CopyConnection): Promise<boolean> {
+/** Waits until the machine has found its path, and returns what it says of it. Throws `copy_refused` with the reason if it has not. */
+export async function requireReady({ reader }: CopyConnection): Promise<ReadyFrame> {
   const frame = await reader.next();
-  if (frame?.type === 'ready') return frame.as;
+  if (frame?.type === 'ready') return frame;
   if (frame?.type === 'failed') throw new Fault('copy_refused', nameText(frame.reason));
   throw new Fault('unreachable', 'the machine has ended the copy');
 }

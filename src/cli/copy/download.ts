@@ -50,7 +50,7 @@ export class Download implements CopyWork {
   }
 
   async close(): Promise<void> {
-    await removePartials(this.partials.splice(0));
+    removePartials(this.partials.splice(0));
   }
 
   private async path(session: CopySession, run: CopyRun): Promise<void> {
@@ -59,7 +59,7 @@ export class Download implements CopyWork {
     const path = paths[progress.source] ?? '';
     const connection = session.connect(progress.source);
     const { out, reader, finish } = connection;
-    await out.write({ type: 'read', recursive, after: progress.after, resume: run.isResumed });
+    await out.write({ type: 'read', recursive, after: progress.after, resume: run.isResumed, whole: true });
     await requireReady(connection);
     const root = await HeldDirectory.open(place.root);
     let isRootKept = false;
@@ -81,7 +81,7 @@ export class Download implements CopyWork {
       if (!isDone) throw new Fault('unreachable', 'the machine has ended the copy');
       await finish();
     } finally {
-      if (!isRootKept) await root.close();
+      if (!isRootKept) root.close();
     }
   }
 }
@@ -123,11 +123,11 @@ export async function placeOfMachine(target: string, name: string): Promise<Loca
     await mkdir(held.path(name), { mode: 0o777 }).catch((error: unknown) => {
       if (systemCodeOf(error) !== 'EEXIST') throw noDirectory(join(target, name), reasonOfError(error));
     });
-    await (await held.enter(nameBytes(name))).close();
+    held.enter(nameBytes(name)).close();
   } catch (error) {
     throw isFault(error) ? error : noDirectory(join(target, name), reasonOfError(error));
   } finally {
-    await held.close();
+    held.close();
   }
   return { root: join(root, name), name: null };
 }

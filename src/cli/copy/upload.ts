@@ -35,7 +35,8 @@ export class Upload implements CopyWork {
     const { out, reader, finish } = connection;
     const into = sources.length > 1;
     await out.write({ type: 'write', id: run.id, preserve, resume: run.isResumed, into, as: this.isTarget });
-    this.isTarget = await requireReady(connection);
+    const ready = await requireReady(connection);
+    this.isTarget = ready.as;
     const replies = new Replies({
       reader,
       onSettled: ({ source, path, position, content }, reason) => {
@@ -59,13 +60,13 @@ export class Upload implements CopyWork {
       try {
         await out.write({ type: 'source', name: label });
         await sendEntry(directory.held, directory.name, {
-          ...{ out, replies, recursive, resume, source, label },
+          ...{ out, replies, recursive, resume, source, label, whole: ready.whole },
           after: source === first ? firstAfter : null,
           onBytes: (bytes) => run.bytes(bytes),
           onFailed: (failed, reason) => run.fail(failed, reason),
         });
       } finally {
-        await directory.held.close();
+        directory.held.close();
       }
     }
     await out.write({ type: 'done' });

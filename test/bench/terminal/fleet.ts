@@ -33,7 +33,8 @@ export interface Fleet {
   stop(): Promise<void>;
 }
 
-export async function startFleet(): Promise<Fleet> {
+/** @param more further settings of the agent */
+export async function startFleet(more: object = {}): Promise<Fleet> {
   const sandbox = new Sandbox();
   const run = async (...args: readonly string[]) => {
     const { status, stderr } = await sandbox.orch(args);
@@ -45,8 +46,8 @@ export async function startFleet(): Promise<Fleet> {
     await run('profile', 'create', 'bench', '--url', ready.api_url, '--tls-fingerprint', ready.tls_fingerprint);
     await run('profile', 'use', 'bench');
     const config = sandbox.path('agent.yaml');
-    const settings = 'remote_terminal:\n  enabled: true\n  max_sessions: 1000\n';
-    writeFileSync(config, settings, { mode: 0o600 });
+    const settings = { remote_terminal: { enabled: true, max_sessions: 1000 }, ...more };
+    writeFileSync(config, JSON.stringify(settings), { mode: 0o600 });
     const words = ['--orchestrator-key', ready.public_key, '--data-dir', sandbox.path('agent'), '--config', config];
     const agent = sandbox.start(['agent', 'connect', ready.agent_address, ...words]);
     let agents: readonly Agent[] = [];
