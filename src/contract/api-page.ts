@@ -80,6 +80,8 @@ interface Document {
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
   readonly tags: readonly { readonly name: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  /** Requests that the orchestrator sends, by name and method. */
+  readonly webhooks?: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;
     readonly responses: Readonly<Record<string, Response>>;
@@ -95,9 +97,8 @@ interface Endpoint extends Operation {
 export function apiPage(openApi: JsonObject): ApiPage {
   const document = openApi as unknown as Document;
   const { info, tags, components } = document;
-  const endpoints = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]): Endpoint => ({ ...operation, path, method })),
-  );
+  const endpoints = endpointsOf(document.paths);
+  const webhooks = endpointsOf(document.webhooks ?? {});
   const groups = tags.map(({ name }) =>
     groupOf(
       `tag-${name}`,
@@ -113,12 +114,16 @@ export function apiPage(openApi: JsonObject): ApiPage {
       body: noteOf(schema) + shapeOf(schema),
     }),
   );
-  const links = [...tags.map(({ name }) => [`tag-${name}`, name] as const), ['schemas', 'schemas'] as const];
+  const links = [
+    ...tags.map(({ name }) => [`tag-${name}`, name] as const),
+    ...(webhooks.length === 0 ? [] : [['webhooks', 'webhooks'] as const]),
+    ['schemas', 'schemas'] as const,
+  ];
   return {
     title: `${info.title} ${info.version}`,
     style: API_REFERENCE_STYLE,
     script: API_REFERENCE_SCRIPT,
-    operations: endpoints.map(({ operationId: id, method, path, summary }) => ({
+    operations: [...endpoints, ...webhooks].map(({ operationId: id, method, path, summary }) => ({
       id,
       title: `${method.toUpperCase()} ${path}`,
       summary,
@@ -131,10 +136,24 @@ export function apiPage(openApi: JsonObject): ApiPage {
       `<ul class="api-tags">${links.map(([id, name]) => `<li><a href="#${escaped(id)}">${escaped(name)}</a></li>`).join('')}</ul>`,
       '<p id="api-none" class="api-none">Nothing matches.</p>',
       ...groups,
+      ...(webhooks.length === 0
+        ? []
+        : [
+            groupOf(
+              'webhooks',
+              'webhooks',
+              webhooks.map((one) => entryOf(one, document)),
+            ),
+          ]),
       groupOf('schemas', 'schemas', schemas),
     ].join('\n'),
   };
 }
+
+const endpointsOf = (paths: Document['paths']): readonly Endpoint[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): Endpoint => ({ ...operation, path, method })),
+  );
 
 /** Returns the page as a document of its own. */
 export const apiPageDocument = ({ title, style, script, body }: ApiPage): string => `<!doctype html>

@@ -177,11 +177,11 @@ function describeOperation(route: RouteSpec, { request, answer }: Writers, share
   };
 }
 
-/** Returns what an operation does, who may call it, and what else its route says about calls. */
+/** Returns who may call an operation, and what else its route says about calls. Its summary says what it does. */
 function descriptionOf(route: RouteSpec): string {
-  const { access, deprecated, stream, summary, tls } = route;
+  const { access, deprecated, stream, tls } = route;
   return [
-    `${summary}. ${WHO[access]}`,
+    WHO[access],
     ...(tls ? ['Needs TLS, except from the host of the orchestrator.'] : []),
     ...(takesIfMatch(route) ? ['With `If-Match` it fails if another request has changed the record meanwhile.'] : []),
     ...(stream

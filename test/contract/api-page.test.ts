@@ -6,6 +6,7 @@ import { apiPage, apiPageDocument } from '../../src/contract/api-page.js';
 import { CONTRACT } from '../../src/contract/contract.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
 import { route } from '../../src/contract/route.js';
+import { WEBHOOK_HEADERS } from '../../src/contract/webhooks.js';
 
 const page = apiPage(openApiDocument(CONTRACT, { version: '1.2.3' }));
 const html = apiPageDocument(page);
@@ -27,6 +28,14 @@ describe('the page of the API', () => {
       expect(names.filter((name) => !entry.includes(`<code>${name}</code>`))).toEqual([]);
       expect(faults.filter((code) => !entry.includes(`<code>${code}</code>`))).toEqual([]);
     }
+  });
+
+  it('has an entry for the request of a webhook, with its headers and the members of its message', () => {
+    const entry = entryOf('receiveNotification');
+    expect(page.body).toContain('<a href="#webhooks">webhooks</a>');
+    for (const name of Object.keys(WEBHOOK_HEADERS)) expect(entry).toContain(`<code>${name}</code>`);
+    for (const name of ['event_type', 'severity', 'metadata']) expect(entry).toContain(`<code>${name}</code>`);
+    expect(entry).toContain('the channel is disabled until it is changed or tested');
   });
 
   it('names no anchor twice, and links only to anchors that are there', () => {

@@ -336,7 +336,7 @@ describe('the OpenAPI document', () => {
   });
 
   it('describes every operation and every tag', () => {
-    for (const { operation } of operations) expect(operation.description).toContain(operation.summary);
+    for (const { operation } of operations) expect(operation.description).not.toContain(operation.summary);
     for (const { name, description } of document.tags) expect(description, name).not.toBe(name);
   });
 
