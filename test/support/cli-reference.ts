@@ -79,7 +79,8 @@ function commandPage(entry: CommandEntry, command: Command): string {
   const isComplete = Object.keys(options).length === Object.keys(command.options).length;
   const rows = Object.values(args).map((one) => [`\`${one.placeholder}\``, one.summary] as const);
   const access = accessOf(command);
-  const siblings = entriesOf(path.split(' ')[0] ?? '').filter((other) => other !== entry);
+  const [group = ''] = path.split(' ');
+  const hasSiblings = entriesOf(group).length > 1;
   return `${[
     `# \`orch ${path}\``,
     `${prose(capitalized(summary))}.`,
@@ -89,15 +90,16 @@ function commandPage(entry: CommandEntry, command: Command): string {
     ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
     ...(Object.keys(shown).length === 0 ? [] : [optionTable(shown)]),
     ...(isComplete ? [] : ['Each setting in [configuration.md](../configuration.md) is an option too.']),
-    'The [common options](../cli.md#common-options) come in addition.',
     ...(detail.length === 0 ? [] : [prose(detail.join('\n'))]),
     ...(access === null ? [] : [access]),
-    ...(siblings.length === 0
-      ? []
-      : [`See also ${siblings.map((other) => `[\`orch ${other.path}\`](${fileOf(other)})`).join(', ')}.`]),
+    ...(hasSiblings ? [`[All of \`orch ${group}\`](../cli.md#${sectionOf(group)})`] : []),
   ].join('\n\n')}
 `;
 }
+
+/** Returns the anchor of the section of docs/cli.md that lists the commands of a word. */
+const sectionOf = (word: string): string =>
+  (SECTIONS.find(([, words]) => words.includes(word))?.[0] ?? '').toLowerCase().replaceAll(' ', '-');
 
 /** Flags of the settings of `orch serve` except its data directory, which other commands have too. */
 const SETTING_FLAGS: ReadonlySet<string> = new Set(
