@@ -2,9 +2,10 @@
 import type { SecretUsage } from '../../src/contract/secrets.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { isFault } from '../../src/kernel/fault.js';
+import { finish } from '../../src/kernel/steps.js';
 import type { ValueSet } from '../../src/language/inputs/value-set.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
-import { secretsOfTexts } from '../../src/language/templates/module-templates.js';
+import { secretSteps } from '../../src/language/templates/module-templates.js';
 import type { Core } from '../core/core.js';
 import { jsonColumns } from '../database/json-columns.js';
 import type { Queryable } from '../database/schema.js';
@@ -21,7 +22,7 @@ export async function secretUsage({ db, keyring }: SecretUsageOptions, name: str
   if (row === null) throw secretNotFound(name);
   const candidates = await definitionsWith(db, name);
   const modules = candidates.filter(
-    ({ definition }) => secretsOfTexts(definition).has(name) || namesSecret(definition.inputs, name),
+    ({ definition }) => finish(secretSteps(definition)).has(name) || namesSecret(definition.inputs, name),
   );
   const sets = (await setsWith(db, name)).filter(({ set }) => namesSecret(set.entries, name));
   const hash = currentHash();

@@ -1,5 +1,6 @@
 /** Compiles the health checks of a module, and realizes them for an agent. */
 import * as Type from 'typebox';
+import { mapped, type Steps } from '../kernel/steps.js';
 import type { Span } from '../kernel/tainted.js';
 import { type DesiredCheck, MAX_CHECKS_CHARACTERS, MAX_RUN_CHECKS } from '../resources/checks/check.js';
 import {
@@ -80,10 +81,10 @@ interface ChecksContext extends Omit<Environment, 'each' | 'work'> {
   readonly errors: ResolutionError[];
 }
 
-/** Returns the checks of a module for an agent, and reports the errors of those that have one. */
-export function realizeChecks(module: CheckedModule, context: ChecksContext): readonly DesiredCheck[] {
+/** Returns the checks of a module for an agent, and reports the errors of those that have one. Steps over one at a time. */
+export function* realizeChecks(module: CheckedModule, context: ChecksContext): Steps<readonly DesiredCheck[]> {
   const names = new Set<string>();
-  return module.checks.flatMap((check): readonly DesiredCheck[] => {
+  const checks = yield* mapped(module.checks, (check): readonly DesiredCheck[] => {
     if (check.when !== null && !clauseMatches(check.when, context.agent)) return [];
     const desired = realizeCheck(module, check, context);
     if (desired === null) return [];
@@ -91,6 +92,7 @@ export function realizeChecks(module: CheckedModule, context: ChecksContext): re
     names.add(name);
     return [{ ...desired, name }];
   });
+  return checks.flat();
 }
 
 /** Appends a number to a name that an earlier check has. */

@@ -24,7 +24,7 @@ import {
   type SingleEntry,
   STANDARD_KINDS,
 } from './schema.js';
-import { referencesOfTexts, templateSteps } from './templates/module-templates.js';
+import { referenceSteps, templateSteps } from './templates/module-templates.js';
 import type { TreeLists } from './trees.js';
 
 export interface ModuleSource {
@@ -117,7 +117,7 @@ export function* compileSteps(
 ): Steps<CompiledModule> {
   const written = membersOf(definition);
   const positions = positionsById(written);
-  const inputs = compileInputs(name, definition);
+  const inputs = yield* compileInputs(name, definition);
   const context: CompileContext = {
     module: name,
     kinds,
@@ -139,7 +139,8 @@ export function* compileSteps(
     return { repetition, members: resources.slice(first, next) };
   });
   const repetitions = [...entries, ...resources].map(({ repetition }) => repetition);
-  const references = [...referencesOfTexts(definition, context.texts), ...repetitions.flatMap(referencesOfRepetition)];
+  const named = yield* mapped(repetitions, referencesOfRepetition);
+  const references = [...(yield* referenceSteps(definition, context.texts)), ...named.flat()];
   return {
     name,
     supports: definition.supports ?? [],
@@ -170,13 +171,16 @@ function referencesOfRepetition(repetition: Repetition | null): readonly Referen
   ];
 }
 
-function compileInputs(name: string, { inputs }: ModuleDefinition): Inputs {
+/** Compiles the inputs in steps of one, because each may have a default of thousands of parts. */
+function* compileInputs(name: string, { inputs }: ModuleDefinition): Steps<Inputs> {
   if (inputs === undefined) return NO_INPUTS;
   const mistakes = new MistakeList();
-  const read = readInputs(locatedOf(inputs), mistakes);
+  const read = yield* mapped(Object.entries(inputs), ([input, declared]) => [
+    ...readInputs(locatedOf({ [input]: declared }), mistakes),
+  ]);
   const [first] = mistakes.found;
   if (first !== undefined) throw invalid(name, first.path, first.message);
-  return soundInputs(read);
+  return soundInputs(new Map(read.flat()));
 }
 
 /** A resource as it is written. */

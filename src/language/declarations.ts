@@ -1,4 +1,5 @@
 /** Lists the resources that modules declare on one agent, with their places. */
+import { finish } from '../kernel/steps.js';
 import { clauseMatches } from './clause.js';
 import type { CompiledModule, CompiledOption, CompiledResource } from './compile-module.js';
 import type { AgentFacts } from './evaluate.js';
@@ -63,7 +64,7 @@ export function declarations({ modules, agent, secret, values = NO_VALUES }: Dec
     errors.push(...problems.map((problem) => inputError(module, agent, problem)));
     if (problems.length > 0) return [];
     const context = { agent, inputs, shared, secret, room, workOfAgent, preRendered: new Map(), errors };
-    return expand(module, context).flatMap((instance): readonly Declaration[] => {
+    return finish(expand(module, context)).flatMap((instance): readonly Declaration[] => {
       const one = realize(module, instance, context);
       if (one === null) return [];
       const { resource, each, option } = one;

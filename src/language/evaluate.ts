@@ -168,10 +168,12 @@ export function isTrue(condition: Condition, environment: Environment): boolean 
     case 'or':
       return condition.of.some((part) => isTrue(part, environment));
     case 'value':
+      environment.work.compare(true, true);
       return isTrueValue(condition.operand, environment);
     case 'compare': {
       const left = valueOfOperand(condition.left, environment);
       const right = valueOfOperand(condition.right, environment);
+      environment.work.compare(left, right);
       checkComparison(condition, left, right);
       if (condition.by === '==') return left === right && (left !== undefined || condition.right === NIL);
       if (condition.by === '!=') return left !== right || (left === undefined && condition.right !== NIL);

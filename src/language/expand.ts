@@ -1,4 +1,5 @@
 /** Expands the conditions and loops of a module for one agent. */
+import type { Steps } from '../kernel/steps.js';
 import type { CompiledModule, CompiledResource, Repetition } from './compile-module.js';
 import { type Element, type Environment, isTrue } from './evaluate.js';
 import { elementsOf, type Loop } from './loop.js';
@@ -20,14 +21,18 @@ interface ExpandContext extends Omit<Environment, 'each' | 'work'> {
   readonly workOfAgent: AgentWork;
 }
 
-/** Returns the instances of all resources of a module in declaration order, those of a group element by element. */
-export function expand(module: CompiledModule, expanding: ExpandContext): readonly Instance[] {
+/**
+ * Returns the instances of all resources of a module in declaration order, those of a group element by element. Steps over
+ * a condition and a loop at a time.
+ */
+export function* expand(module: CompiledModule, expanding: ExpandContext): Steps<readonly Instance[]> {
   if (module.isPlain) return module.resources.map((resource) => ({ resource, each: null, loop: null }));
   const instances: Instance[] = [];
   const context = { ...expanding, work: expanding.workOfAgent.next() };
   for (const { repetition, members } of module.entries) {
     for (const around of repeated(repetition, { each: null, loop: null }, module, context)) {
       for (const resource of members) {
+        if (resource.repetition !== null) yield;
         for (const within of repeated(resource.repetition, around, module, context)) {
           instances.push({ resource, ...within });
           if (instances.length > MAX_RESOURCES) {

@@ -44,7 +44,7 @@ interface Filter {
   /** Returns the type of the result for a type that it takes, or a message about a type that it does not take after all. */
   gives(type: ValueType, given: readonly TypedArgument[]): ValueType | string;
   /** Called with a value and arguments of its types. */
-  apply(value: Value, given: readonly string[]): Value;
+  apply(value: Value, given: readonly string[], work: Work): Value;
 }
 
 /** Maximum filters of one expression. */
@@ -98,6 +98,14 @@ const ofAny = (
   gives: Filter['gives'],
 ): Filter => ({ takes: 'any', arguments: types, example, gives, apply: (value, given) => apply(value, ...given) });
 
+const replacing = (types: readonly ArgumentType[], example: string): Filter => ({
+  takes: 'text',
+  arguments: types,
+  example,
+  gives: () => TEXT,
+  apply: (value, [part = '', by = ''], work) => replace(textOf(value), part, by, work),
+});
+
 const same = (type: ValueType): ValueType => type;
 /** Type of an element of a list; a text for an empty one. */
 const element = (type: ValueType): ValueType => (type.type === 'list' && type.of.type !== 'unknown' ? type.of : TEXT);
@@ -114,8 +122,8 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   strip: ofText((text) => text.trim(), [], 'strip'),
   append: ofText((text, end = '') => text + end, ['text'], 'append: ".lan"'),
   prepend: ofText((text, start = '') => start + text, ['text'], 'prepend: "www."'),
-  replace: ofText(replace, ['some text', 'text'], 'replace: "_", "-"'),
-  remove: ofText((text, part = '') => replace(text, part, ''), ['some text'], 'remove: ".lan"'),
+  replace: replacing(['some text', 'text'], 'replace: "_", "-"'),
+  remove: replacing(['some text'], 'remove: ".lan"'),
   split: ofText(split, ['some text'], 'split: ","', TEXTS),
   first: ofList((items) => items[0] ?? '', [], 'first', element),
   last: ofList((items) => items.at(-1) ?? '', [], 'last', element),
@@ -186,7 +194,7 @@ export function applyFilter(name: string, value: Value, given: readonly Value[],
   const filter = FILTERS[name];
   if (filter === undefined) throw new RangeError(`there is no filter ${name}`);
   work.read(workOn(value));
-  const result = filter.apply(value, given.length === 0 ? NOTHING : given.map(textOf));
+  const result = filter.apply(value, given.length === 0 ? NOTHING : given.map(textOf), work);
   if (typeof result === 'string') bounded(result.length);
   work.read(workOn(result));
   return result;

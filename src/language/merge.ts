@@ -51,16 +51,21 @@ export function* merge(realized: readonly Realized[], errors: ResolutionError[])
     }
     return known;
   });
-  checkAbsences(nodes, byKey, errors);
-  checkEdits(nodes, byKey, errors);
-  checkClashes(nodes, byKey, errors);
+  yield* checkAbsences(nodes, byKey, errors);
+  yield* checkEdits(nodes, byKey, errors);
+  yield* checkClashes(nodes, byKey, errors);
   return { nodes, positions, byKey };
 }
 
 /** Reports resources that need something absent, such as a file in a directory that is not to be there. */
-function checkAbsences(nodes: readonly Node[], byKey: ReadonlyMap<string, number>, errors: ResolutionError[]): void {
+function* checkAbsences(
+  nodes: readonly Node[],
+  byKey: ReadonlyMap<string, number>,
+  errors: ResolutionError[],
+): Steps<void> {
   if (!nodes.some(isAbsent)) return;
   for (const { first } of nodes) {
+    yield;
     const { kind } = first.option.kind;
     for (const { family, identity } of [...kind.requires(first.body), ...(kind.above?.(first.body) ?? [])]) {
       const needed = nodes[byKey.get(keyInFamily(family, identity, first.module.name)) ?? -1];
@@ -72,13 +77,21 @@ function checkAbsences(nodes: readonly Node[], byKey: ReadonlyMap<string, number
   }
 }
 
-/** Reports resources that change a part of a file that another one has as a whole, or that would undo each other. */
-function checkEdits(nodes: readonly Node[], byKey: ReadonlyMap<string, number>, errors: ResolutionError[]): void {
+/**
+ * Reports resources that change a part of a file that another one has as a whole, or that would undo each other. A step
+ * compares one with all before it in its file.
+ */
+function* checkEdits(
+  nodes: readonly Node[],
+  byKey: ReadonlyMap<string, number>,
+  errors: ResolutionError[],
+): Steps<void> {
   const inFiles = new Map<string, Part[]>();
   for (const node of nodes) {
     const { kind } = node.first.option.kind;
     const path = kind.edits?.(node.first.body);
     if (path === undefined) continue;
+    yield;
     const report = (message: string) => {
       const { module, option } = node.first;
       errors.push({ code: 'module_conflict', module: module.name, path: option.path, message });
@@ -111,10 +124,15 @@ interface Part {
 }
 
 /** Reports resources that contradict one that they require, such as a key of a user whose keys are exclusive. */
-function checkClashes(nodes: readonly Node[], byKey: ReadonlyMap<string, number>, errors: ResolutionError[]): void {
+function* checkClashes(
+  nodes: readonly Node[],
+  byKey: ReadonlyMap<string, number>,
+  errors: ResolutionError[],
+): Steps<void> {
   for (const { first } of nodes) {
     const { kind } = first.option.kind;
     if (kind.clash === undefined) continue;
+    yield;
     for (const { family, identity } of kind.requires(first.body)) {
       const holder = nodes[byKey.get(keyInFamily(family, identity, first.module.name)) ?? -1]?.first;
       if (holder === undefined) continue;

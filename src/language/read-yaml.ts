@@ -1,5 +1,6 @@
 /** Reads YAML text into located data and explains syntax errors in plain words. */
 import { Composer, type Document, isScalar, visit, type YAMLParseError } from 'yaml';
+import { isLongerThan } from '../resources/file-content.js';
 import type { MistakeList, Place, TextLines } from './diagnostic.js';
 import { locate } from './locate.js';
 import type { Located } from './located.js';
@@ -52,17 +53,6 @@ function compose(tokens: Parameters<Composer['compose']>[0], length: number): Do
 
 const isEmpty = ({ contents }: Document): boolean =>
   contents === null || (isScalar(contents) && contents.value === null && !contents.source);
-
-/** Compares the UTF-8 length without encoding the text. */
-function isLongerThan(text: string, bytes: number): boolean {
-  if (text.length > bytes) return true;
-  let size = text.length;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code >= 0x80) size += code >= 0x800 && (code < 0xd800 || code > 0xdfff) ? 2 : 1;
-  }
-  return size > bytes;
-}
 
 interface SyntaxContext {
   readonly text: string;

@@ -12,7 +12,7 @@ import { type CompiledModule, compileModule, type ModuleSource } from './compile
 import type { AgentFacts } from './evaluate.js';
 import { expand, tooMany } from './expand.js';
 import type { SecretSource } from './filling.js';
-import { type GivenValues, inputError, moduleValues, NO_VALUES, valuesFor } from './inputs/choose.js';
+import { type GivenValues, inputError, NO_VALUES, valueSteps, valuesFor } from './inputs/choose.js';
 import type { KindSet } from './kind-set.js';
 import { isAbsent, type MergedSet, merge, type Node } from './merge.js';
 import { quoted, shortened } from './printable.js';
@@ -75,14 +75,14 @@ export function* resolveSteps({
   const realized: Realized[] = [];
   const checks: DesiredCheck[] = [];
   for (const module of modules) {
-    const { inputs, shared, problems } = moduleValues(module, given);
+    const { inputs, shared, problems } = yield* valueSteps(module, given);
     if (problems.length > 0) {
       errors.push(...problems.map((problem) => inputError(module, agent, problem)));
       continue;
     }
     const context = { ...own, inputs, shared, preRendered: new Map() };
     const before = realized.length;
-    for (const instance of expand(module, context)) {
+    for (const instance of yield* expand(module, context)) {
       const one = realize(module, instance, context);
       for (const part of one === null ? [] : withTree(one)) realized.push(part);
       yield;
@@ -91,8 +91,7 @@ export function* resolveSteps({
         break;
       }
     }
-    checks.push(...realizeChecks(module, context));
-    yield;
+    checks.push(...(yield* realizeChecks(module, context)));
   }
   const excess = tooManyChecks(checks);
   if (excess !== null) errors.push(excess);

@@ -5,6 +5,10 @@ export class EvaluationError extends Error {}
 
 /** Characters that a filter or a comparison looks at in the time of a step of a template. */
 const STEP = 40;
+/** Characters that a filter looks at in the time of a comparison of short values. */
+const COMPARISON = 20;
+/** Characters of two equal texts that are compared in the time in which a filter looks at one. */
+const COMPARED = 32;
 /** Maximum work of one resource, in characters: 2 to 8 ms, in which nothing else is done. */
 const MAX_OF_RESOURCE = 25_000 * STEP;
 /** Maximum work of all resources of one agent. */
@@ -22,6 +26,12 @@ export class Work {
   /** Counts steps of a template. Throws `EvaluationError` when the work is used up. */
   step(count: number): void {
     this.read(count * STEP);
+  }
+
+  /** Counts a comparison of a condition. Throws `EvaluationError` when the work is used up. */
+  compare(left: unknown, right: unknown): void {
+    const isLong = typeof left === 'string' && typeof right === 'string' && left.length === right.length;
+    this.read(COMPARISON + (isLong ? left.length / COMPARED : 0));
   }
 
   /** Counts characters that a filter or a comparison looks at. Throws `EvaluationError` when the work is used up. */

@@ -4,11 +4,10 @@ import type { RunResult } from '../../../src/contract/runs.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../../src/kernel/ids.js';
 import { SizedCache } from '../../../src/kernel/sized-cache.js';
-import { mapped } from '../../../src/kernel/steps.js';
-import type { CompiledModule } from '../../../src/language/compile-module.js';
+import { mapped, type Steps } from '../../../src/kernel/steps.js';
 import type { AgentFacts } from '../../../src/language/evaluate.js';
 import { type ReadFacts, readFactsOf, withReadFacts } from '../../../src/language/facts-read.js';
-import { type GivenValues, moduleValues, valuesFor } from '../../../src/language/inputs/choose.js';
+import { type GivenValues, type ModuleValues, valueSteps, valuesFor } from '../../../src/language/inputs/choose.js';
 import { inputsSet, withOneOff } from '../../../src/language/inputs/one-off-values.js';
 import {
   type RevivedRemovals,
@@ -142,6 +141,8 @@ interface Resolving {
   readonly facts: AgentFacts;
   /** Values of inputs that concern the agent. */
   readonly values: GivenValues;
+  /** The values of each module. */
+  readonly chosen: readonly ModuleValues[];
   readonly adHoc: ReadonlySet<string>;
   /** Secrets of the modules and of their values. */
   readonly resolved: ResolvedSecrets;
@@ -214,12 +215,19 @@ export class DesiredSets {
     const facts = before === null ? now : withReadFacts(now, before);
     const fleet = await stored.of(db, agent, assignments);
     const values = valuesFor(oneOff === null ? fleet : withOneOff(fleet, oneOff.read), facts);
-    const names = new Set(
-      modules.flatMap(({ compiled, secrets: own }) => [...own, ...secretsOfInputs(compiled, values)]),
-    );
+    const chosen = await inSlices(valuesOfModules(modules, values));
+    const names = new Set(modules.flatMap(({ secrets: own }, at) => [...own, ...secretsInValues(chosen[at])]));
     const resolved = await secrets.resolve(db, agent.row, names);
     const adHoc = new Set(named.filter((name) => !always.has(name)));
-    const resolution = await this.resolved(db, { modules, facts, values, adHoc, resolved, isSecret: names.size > 0 });
+    const resolution = await this.resolved(db, {
+      modules,
+      facts,
+      values,
+      chosen,
+      adHoc,
+      resolved,
+      isSecret: names.size > 0,
+    });
     const isConfirmation = agent.stateSha256 === resolution.encoded.sha256;
     const own = oneOff === null ? [] : valuesFor({ layers: oneOff.read.layers, rank: [] }, facts).layers;
     const valueInputs = inputsSet(
@@ -311,13 +319,14 @@ export class DesiredSets {
 
   /** Resolves the modules. Agents with the same modules and the same facts in them share the result, if it holds no secrets. */
   private async resolved(db: Queryable, request: Resolving): Promise<Resolved> {
-    const { modules, facts, values, adHoc, isSecret } = request;
+    const { modules, facts, chosen, adHoc, isSecret } = request;
     if (isSecret) return this.resolve(db, request);
-    const parts = modules.map(({ name, sha256, compiled, facts: read }) => {
-      const { inputs, shared, problems } = moduleValues(compiled, values);
-      return [name, sha256, adHoc.has(name), read.values(facts), inputs, shared, problems];
-    });
-    const key = JSON.stringify(parts);
+    const parts = await inSlices(
+      mapped(modules, ({ name, sha256, facts: read }, at) =>
+        JSON.stringify([name, sha256, adHoc.has(name), read.values(facts), chosen[at]]),
+      ),
+    );
+    const key = parts.join();
     const known = this.shared.get(key);
     if (known !== undefined) return known;
     const made = await this.resolve(db, request);
@@ -442,9 +451,14 @@ const secretGone = ({ label }: EarlierContent, refusal: string): Fault =>
     hint: 'create the secret or change its restriction, or apply modules instead: orch secrets list',
   });
 
+function* valuesOfModules(modules: readonly CurrentModule[], given: GivenValues): Steps<readonly ModuleValues[]> {
+  const chosen: ModuleValues[] = [];
+  for (const { compiled } of modules) chosen.push(yield* valueSteps(compiled, given));
+  return chosen;
+}
+
 /** Returns the names of the secrets in the values of a module's inputs. */
-const secretsOfInputs = (module: CompiledModule, values: GivenValues): readonly string[] =>
-  module.inputs.size === 0 ? [] : secretsInValue(moduleValues(module, values).inputs);
+const secretsInValues = (values: ModuleValues | undefined): readonly string[] => secretsInValue(values?.inputs ?? {});
 
 export const factsOf = ({ node_id, name, attributes }: AgentRow, tags: Tags): AgentFacts => ({
   node_id,

@@ -9,7 +9,6 @@ import { type FactsRead, factsRead } from '../../../src/language/facts-read.js';
 import type { FileDigests } from '../../../src/language/files-beside.js';
 import { type CompiledRequest, type Resolution, resolveSteps } from '../../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../../src/language/schema.js';
-import { secretsOfTexts } from '../../../src/language/templates/module-templates.js';
 import { secretsInValue } from '../../../src/language/values.js';
 import type { Queryable } from '../../database/schema.js';
 import { inSlices } from '../slices.js';
@@ -218,7 +217,7 @@ export class CurrentModules {
   private async prepare(sha256: string, definition: ModuleDefinition): Promise<Prepared> {
     const compiled = await inSlices(compileSteps({ name: definition.name, definition }));
     const facts = factsRead(compiled);
-    const secrets = secretsOf(definition, compiled);
+    const secrets = secretsOf(compiled);
     const prepared = { definition, compiled, secrets, facts, positions: new Map() };
     this.keep(sha256, prepared);
     return prepared;
@@ -233,9 +232,9 @@ export class CurrentModules {
 }
 
 /** Returns the names of the secrets that a module may need without values from outside. */
-export const secretsOf = (definition: ModuleDefinition, { inputs }: CompiledModule): ReadonlySet<string> =>
+const secretsOf = ({ references, inputs }: CompiledModule): ReadonlySet<string> =>
   new Set([
-    ...secretsOfTexts(definition),
+    ...references.flatMap(({ from, name }) => (from === 'secrets' ? [name] : [])),
     ...[...inputs.values()].flatMap(({ standard }) => (standard === undefined ? [] : secretsInValue(standard.value))),
   ]);
 

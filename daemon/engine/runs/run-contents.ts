@@ -40,21 +40,36 @@ export interface EncodedContent {
 /** Encodes a content, step by step because it may have 10,000 resources. */
 export function* encodeContent(content: StoredContent): Steps<EncodedContent> {
   const { failures, adHoc, secrets, verify } = content;
-  const resources = yield* jsonList(content.resources);
-  const removals = yield* jsonList(content.removals);
+  const resources = yield* jsonOf(content.resources);
+  const removals = yield* jsonOf(content.removals);
   const rest = JSON.stringify({ failures, ad_hoc: [...adHoc], secrets, ...(verify.length > 0 && { verify }) }).slice(1);
-  const json = `{"resources":${resources},"removals":${removals},${rest}`;
-  const files = new Set(content.resources.flatMap((one) => sourceOf(one) ?? []));
-  return { json, sha256: createHash('sha256').update(json).digest('hex'), files: [...files] };
-}
-
-function* jsonList(items: readonly object[]): Steps<string> {
-  const texts: string[] = [];
-  for (const item of items) {
-    texts.push(JSON.stringify(item));
+  const texts = ['{"resources":[', ...resources, '],"removals":[', ...removals, `],${rest}`];
+  const hash = createHash('sha256');
+  let hashed = 0;
+  for (const text of texts) {
+    hash.update(text);
+    hashed += text.length;
+    if (hashed < HASHED_AT_ONCE) continue;
+    hashed = 0;
     yield;
   }
-  return `[${texts.join(',')}]`;
+  const files = new Set(content.resources.flatMap((one) => sourceOf(one) ?? []));
+  // Added one to one, because V8 then copies the whole text only when it is stored.
+  const json = texts.reduce((before, text) => before + text, '');
+  return { json, sha256: hash.digest('hex'), files: [...files] };
+}
+
+/** Minimum characters that are hashed in one step. */
+const HASHED_AT_ONCE = 65_536;
+
+/** Returns the JSON of the items, with a comma before each but the first. */
+function* jsonOf(items: readonly object[]): Steps<readonly string[]> {
+  const texts: string[] = [];
+  for (const item of items) {
+    texts.push(`${texts.length === 0 ? '' : ','}${JSON.stringify(item)}`);
+    yield;
+  }
+  return texts;
 }
 
 /** Returns the SHA-256 of the file beside its module that a resource takes; null for none. */

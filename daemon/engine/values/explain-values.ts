@@ -1,12 +1,13 @@
 /** Explains the values of an agent's inputs: which document gave each one, and what it beat. */
 import type { ExplainedInput, ExplainedModule } from '../../../src/contract/values.js';
+import { mapped, type Steps } from '../../../src/kernel/steps.js';
 import type { CompiledModule } from '../../../src/language/compile-module.js';
 import type { AgentFacts } from '../../../src/language/evaluate.js';
 import {
   chooseInput,
   type GivenValues,
-  moduleValues,
   NO_VALUES,
+  valueSteps,
   valuesFor,
 } from '../../../src/language/inputs/choose.js';
 import type { Input } from '../../../src/language/inputs/input.js';
@@ -19,6 +20,7 @@ import type { CurrentAssignments } from '../assignments/assignment-store.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { findOperation } from '../operations/operation-store.js';
 import type { AgentWithInputs } from '../runs/agent-gate.js';
+import { inSlices } from '../slices.js';
 import type { CurrentValues } from './current-values.js';
 import { findOneOffValues } from './one-off-store.js';
 
@@ -42,13 +44,21 @@ export async function explainValues(
   const facts = factsOf(inputs.row, inputs.tags);
   const concerned = valuesFor(await values.of(db, inputs, assignments), facts);
   const applied = await appliedValues(db, inputs, facts);
-  return modules.map(({ name, compiled }) => ({
-    module: name,
-    inputs: [...compiled.inputs].map(([input, declared]) => ({
-      ...explained(compiled, input, declared, concerned),
-      ...applied(compiled, input, declared),
-    })),
-  }));
+  return inSlices(
+    (function* (): Steps<ExplainedModule[]> {
+      const found: ExplainedModule[] = [];
+      for (const { name, compiled } of modules) {
+        const { problems } = yield* valueSteps(compiled, concerned);
+        const explain = ([input, declared]: readonly [string, Input]): ExplainedInput => ({
+          ...explained(compiled, input, declared, concerned),
+          problem: problems.find((one) => one.input === input)?.message ?? null,
+          ...applied(compiled, input, declared),
+        });
+        found.push({ module: name, inputs: yield* mapped([...compiled.inputs], explain) });
+      }
+      return found;
+    })(),
+  );
 }
 
 /** Returns the member of an input for the value that the last apply of the agent brought with it. */
@@ -67,9 +77,12 @@ async function appliedValues(db: Queryable, { row, valueInputs }: AgentInputs, f
   };
 }
 
-function explained(module: CompiledModule, name: string, input: Input, given: GivenValues): ExplainedInput {
-  const { problems } = moduleValues(module, given);
-  const problem = problems.find((one) => one.input === name)?.message ?? null;
+function explained(
+  module: CompiledModule,
+  name: string,
+  input: Input,
+  given: GivenValues,
+): Omit<ExplainedInput, 'problem'> {
   const chosen = chooseInput(module.name, name, input, given);
   const used = 'message' in chosen ? [] : chosen.used;
   const value: Value | null = 'message' in chosen ? null : (chosen.value ?? null);
@@ -83,6 +96,5 @@ function explained(module: CompiledModule, name: string, input: Input, given: Gi
       when: { ...candidate.when },
       used: used.includes(candidate),
     })),
-    problem,
   };
 }

@@ -3,7 +3,7 @@ import type { ReachedAgent } from '../../../src/contract/values.js';
 import { ASSIGNMENT_MODES } from '../../../src/kernel/assignment-modes.js';
 import { isSameJson } from '../../../src/kernel/json.js';
 import type { Steps } from '../../../src/kernel/steps.js';
-import { moduleValues, valuesFor } from '../../../src/language/inputs/choose.js';
+import { valueSteps, valuesFor } from '../../../src/language/inputs/choose.js';
 import { type SetValues, withAssignments } from '../../../src/language/inputs/fleet-values.js';
 import { matches } from '../../../src/language/selector.js';
 import { getMeta } from '../../database/meta.js';
@@ -70,7 +70,8 @@ export async function valueReach(
         for (const name of new Set(given)) {
           const module = modules.get(name);
           if (module === undefined) continue;
-          const [was, is] = [moduleValues(module.compiled, before), moduleValues(module.compiled, after)];
+          const was = yield* valueSteps(module.compiled, before);
+          const is = yield* valueSteps(module.compiled, after);
           const isSame = isSameJson(was.inputs, is.inputs) && isSameJson(was.shared, is.shared);
           const isAsWrong = isSameJson(
             was.problems.map(({ input }) => input),

@@ -1,5 +1,6 @@
 /** Chooses the values of a module's inputs for an agent, from value sets, assignments and requests. */
 import { canonicalJson } from '../../kernel/json.js';
+import { finish, type Steps } from '../../kernel/steps.js';
 import { escapePointer } from '../../kernel/validator.js';
 import { labelOf, ownMember } from '../clause.js';
 import type { CompiledModule } from '../compile-module.js';
@@ -94,7 +95,11 @@ function concerns(when: AttributeClause, agent: AgentFacts): boolean {
 const NO_SHARED: Readonly<Record<string, string>> = {};
 
 /** Returns the values of a module. @param given the entries that concern the agent, from `valuesFor` */
-export function moduleValues({ name, inputs, references }: ModuleInputs, given: GivenValues): ModuleValues {
+export const moduleValues = (module: ModuleInputs, given: GivenValues): ModuleValues =>
+  finish(valueSteps(module, given));
+
+/** Returns the values of a module in steps of one input. @param given see `moduleValues` */
+export function* valueSteps({ name, inputs, references }: ModuleInputs, given: GivenValues): Steps<ModuleValues> {
   const isGiven = given.layers.some((layer) => layer.length > 0);
   const problems: ValuesProblem[] = isGiven ? [...unknownInputs(name, inputs, given)] : [];
   const values = new Map<string, Value>();
@@ -108,6 +113,7 @@ export function moduleValues({ name, inputs, references }: ModuleInputs, given: 
       const message = `input "${input}" has no value and no default`;
       problems.push({ code: 'input_missing', input, message });
     }
+    if (isGiven) yield;
   }
   const names = references.flatMap((reference) => (reference.from === 'shared' ? [reference.name] : []));
   const shared = names.length > 0 && isGiven ? chooseShared(new Set(names), given, problems) : NO_SHARED;

@@ -1,5 +1,5 @@
 /** The templates of a module, and everything that its texts name. */
-import { finish, type Steps } from '../../kernel/steps.js';
+import { mapped, type Steps } from '../../kernel/steps.js';
 import { referencesIn } from '../expression.js';
 import type { Templates } from '../fill.js';
 import type { Reference } from '../parse-expression.js';
@@ -21,15 +21,21 @@ export function* templateSteps({ templates }: ModuleDefinition): Steps<Templates
   return { plain, rendered };
 }
 
-/** Returns the references of all expressions in the texts of a module, also of those in templates with an engine. */
-export const referencesOfTexts = (
-  definition: ModuleDefinition,
-  { rendered }: Templates = finish(templateSteps(definition)),
-): readonly Reference[] => [
-  ...referencesIn(definition),
-  ...[...rendered.values()].flatMap(({ parts }) => referencesOfParts(parts)),
-];
+/**
+ * Returns the references of all expressions in the texts of a module, also of those in templates with an engine. Steps over a
+ * resource and a template at a time.
+ */
+export function* referenceSteps(
+  { resources, ...rest }: ModuleDefinition,
+  { rendered }: Templates,
+): Steps<readonly Reference[]> {
+  const inTexts = yield* mapped([rest, ...(resources ?? [])], referencesIn);
+  const inTemplates = yield* mapped([...rendered.values()], ({ parts }) => referencesOfParts(parts));
+  return [...inTexts, ...inTemplates].flat();
+}
 
-/** Returns the names of all secrets in the texts of a module. One agent may need fewer. */
-export const secretsOfTexts = (definition: ModuleDefinition): ReadonlySet<string> =>
-  new Set(referencesOfTexts(definition).flatMap(({ from, name }) => (from === 'secrets' ? [name] : [])));
+/** Returns the names of all secrets in the texts of a module, in steps as `referenceSteps`. One agent may need fewer. */
+export function* secretSteps(definition: ModuleDefinition): Steps<ReadonlySet<string>> {
+  const references = yield* referenceSteps(definition, yield* templateSteps(definition));
+  return new Set(references.flatMap(({ from, name }) => (from === 'secrets' ? [name] : [])));
+}

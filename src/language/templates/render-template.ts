@@ -30,9 +30,15 @@ function forElement(template: CompiledTemplate, filling: FillContext): CompiledT
   return found;
 }
 
+/** Maximum number of mistakes that one text reports. */
+const MAX_REPORTS = 100;
+
 class Rendering {
   private readonly growing: GrowingText;
-  private readonly reported = new Set<string>();
+  /** Messages by the offset of the part that they speak of. */
+  private readonly reported = new Map<CompiledTemplate | null, Map<number, Set<string>>>();
+  private reports = 0;
+  private readonly places = new Map<CompiledTemplate | null, { readonly offset: number; readonly line: number }>();
   private readonly filling: FillContext;
   private readonly path: string;
   /** Where the rendering is, for messages. */
@@ -148,13 +154,33 @@ class Rendering {
   }
 
   private report(code: 'expression_error' | 'secret_unavailable', message: string): null {
-    const { id = '', text = '' } = this.template ?? {};
-    const key = JSON.stringify([id, this.offset, message]);
-    if (this.reported.has(key)) return null;
-    this.reported.add(key);
-    const line = text.slice(0, this.offset).split('\n').length;
-    report(this.filling, code, this.path, `${message} (line ${line} of the template ${quoted(id)})`);
+    const { template, offset, filling, path } = this;
+    const ofTemplate = this.reported.get(template) ?? new Map<number, Set<string>>();
+    const ofPart = ofTemplate.get(offset) ?? new Set();
+    if (ofPart.has(message)) return null;
+    this.reported.set(template, ofTemplate.set(offset, ofPart.add(message)));
+    this.reports += 1;
+    if (this.reports > MAX_REPORTS) return null;
+    const more = this.reports === MAX_REPORTS ? '; more mistakes may follow' : '';
+    report(
+      filling,
+      code,
+      path,
+      `${message} (line ${this.line()} of the template ${quoted(template?.id ?? '')})${more}`,
+    );
     return null;
+  }
+
+  /** Returns the line of the part. Counts on from the last line asked for, because each text may have a million characters. */
+  private line(): number {
+    const { template, offset } = this;
+    const last = this.places.get(template);
+    const from = last !== undefined && last.offset <= offset ? last : { offset: 0, line: 1 };
+    let { line } = from;
+    const text = template?.text ?? '';
+    for (let at = text.indexOf('\n', from.offset); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line += 1;
+    this.places.set(template, { offset, line });
+    return line;
   }
 }
 

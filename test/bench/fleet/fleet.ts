@@ -5,6 +5,7 @@ import { sized } from '../sized.js';
 import { BareFleet } from './bare-fleet.js';
 import { measureDriftRate } from './drift-rate.js';
 import { measureEnrolment } from './enrolment.js';
+import { measureHostileTemplates } from './hostile-templates.js';
 import { measureIdle } from './idle.js';
 import { measureLargeApply } from './large-apply.js';
 import { measureReconnect } from './reconnect.js';
@@ -78,6 +79,10 @@ export const largeFleet: Part = {
 export const largeApply: Part = {
   name: 'blocks',
   summary:
-    'longest wait of other requests during an upload of 2,000 resources and applies of 10,000 files; memory after',
-  run: async (bench) => measureLargeApply(sharedBy(bench)),
+    'longest wait of other requests during an upload of 2,000 resources, applies of 10,000 files and hostile modules; memory after',
+  run: async (bench) => {
+    const shared = sharedBy(bench);
+    await measureLargeApply(shared);
+    await measureHostileTemplates(shared);
+  },
 };
