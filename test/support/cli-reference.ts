@@ -30,8 +30,8 @@ export async function cliPages(): Promise<ReadonlyMap<string, string>> {
     standard === undefined ? [] : `\`orch ${path}\` is \`orch ${path} ${standard}\``,
   );
   const paint = await loadPaint(false);
-  // The tables above contain the common options.
-  const topics = TOPICS.filter(({ name }) => name !== 'options').map(({ name, view }) => {
+  // The tables above contain the common options, and a page of its own has the exit statuses.
+  const topics = TOPICS.filter(({ name }) => name !== 'options' && name !== 'exit-codes').map(({ name, view }) => {
     const text = renderView(view(PAGE_WIDTH), { paint, wide: true, columns: null }).join('\n');
     return `### \`orch help ${name}\`\n\n${block(text)}`;
   });
@@ -58,6 +58,8 @@ Commands that ask for consent also accept this one. Without a terminal they neve
 ${optionTable(CONSENT_OPTIONS)}
 
 ## Topics
+
+\`orch help exit-codes\` prints the [exit statuses](reference/exit-statuses.md).
 
 ${topics.join('\n\n')}
 `;

@@ -1,7 +1,7 @@
 /** The reference pages under docs/ that are made from the definitions in the code. */
 
 import { EVENT_SEVERITY, type EventType } from '../../daemon/core/domain-event.js';
-import { EXIT_MEANINGS, type ExitStatus, exitStatusOfCode } from '../../src/cli/exit-status.js';
+import { EXIT_MEANINGS, EXIT_PRECEDENCE, type ExitStatus, exitStatusOfCode } from '../../src/cli/exit-status.js';
 import { FAULTS } from '../../src/contract/faults.js';
 import { ANSWER_SCHEMAS } from '../../src/contract/openapi-schema.js';
 import type { FaultCode } from '../../src/kernel/fault.js';
@@ -135,6 +135,10 @@ Every command of \`orch\` ends with one of these statuses. \`orch exec\` and the
 | status | meaning | error codes |
 |---|---|---|
 ${rows.join('\n')}
+
+## If several apply
+
+${EXIT_PRECEDENCE.join('\n').replace(/\n(?=orch )/, '\n\n')}
 `;
 }
 
