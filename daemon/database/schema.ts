@@ -324,6 +324,8 @@ export interface OperationTable {
   values_sha256: string | null;
   /** Reported facts on which its content depended; null for an earlier desired state, and before there were any. */
   facts_json: string | null;
+  /** Maximum entries that its purges may delete together; null without purges, and for the agent's default. */
+  may_purge: number | null;
 }
 
 export interface RolloutTable {

@@ -160,9 +160,30 @@ describe('a module with a file', () => {
 });
 
 describe('a purge', () => {
+  const content = 'name: site\nsupports: [{}]\nresources:\n  - directory-unix: {path: /srv/www, purge: true}\n';
+
+  it.each([25, null])(
+    'may delete as much as was allowed (%s), also when it is sent after a restart',
+    async (allowed) => {
+      const bench = await openBench();
+      await bench.engine.modules.upload({ name: 'site', content }, ALICE);
+      const agent = await bench.agent('a');
+      agent.diligent = false;
+      await bench.disconnect(agent);
+      agent.connect();
+      const id = await bench.start(agent, ['site'], allowed === null ? {} : { allowRemovals: allowed });
+      expect(await bench.engine.operations.get(id)).toMatchObject({ status: 'queued' });
+      await bench.disconnect(agent);
+      await bench.restart();
+      agent.connect();
+      await bench.settle();
+      const sent = agent.received.find(({ type }) => type === 'run');
+      expect(sent).toMatchObject({ run_id: id, may_purge: allowed ?? 10 });
+    },
+  );
+
   it('reaches only agents that can make it', async () => {
     const bench = await openBench();
-    const content = 'name: site\nsupports: [{}]\nresources:\n  - directory-unix: {path: /srv/www, purge: true}\n';
     await bench.engine.modules.upload({ name: 'site', content }, ALICE);
     const old = await bench.agent('a', { connected: false });
     old.features = ['verify', 'confirm', 'files'];

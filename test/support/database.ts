@@ -320,6 +320,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     value_inputs_json: 'text?',
     values_sha256: 'text?',
     facts_json: 'text?',
+    may_purge: 'integer?',
   },
   rollouts: {
     rollout_id: 'text',

@@ -23,6 +23,7 @@ import { valueSets } from './0021-value-sets.js';
 import { oneOffValues } from './0022-one-off-values.js';
 import { moduleFiles } from './0023-module-files.js';
 import { facts } from './0024-facts.js';
+import { purgeLimits } from './0025-purge-limits.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -50,4 +51,5 @@ export const MIGRATIONS: readonly Migration[] = [
   oneOffValues,
   moduleFiles,
   facts,
+  purgeLimits,
 ];

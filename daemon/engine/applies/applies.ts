@@ -146,8 +146,9 @@ export class Applies {
         sources,
         texts: sent,
         oneOff,
+        mayPurge,
       };
-      const operation = await lanes.enter(agent.nodeId, () => this.begin(order, context, lease, mayPurge));
+      const operation = await lanes.enter(agent.nodeId, () => this.begin(order, context, lease));
       const { warnings, notes } = desired;
       return { operation, warnings, notes, endsTrial: endedTrial(tried, sources) };
     } catch (error) {
@@ -185,13 +186,11 @@ export class Applies {
     order: Omit<NewOperation, 'isSentAtOnce'>,
     context: RequestContext,
     lease: ApplyLease,
-    mayPurge: number | null,
   ): Promise<LiveOperation> {
     const { sessions, live, records, driver, logger } = this.options;
     const { nodeId } = order.agent;
     const isSentAtOnce = sessions.isReady(nodeId) && live.late(nodeId) === undefined;
     const operation = await records.create({ ...order, isSentAtOnce }, context);
-    operation.mayPurge = mayPurge;
     // The commit of a large run blocks for a while, and so does its dispatch: yield in between.
     await setImmediate();
     driver.adopt(operation, lease);

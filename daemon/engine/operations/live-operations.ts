@@ -80,6 +80,7 @@ export interface OperationRecord
       | 'expect'
       | 'value_inputs'
       | 'values_sha256'
+      | 'may_purge'
     > {
   readonly node_id: NodeId;
 }
@@ -142,8 +143,6 @@ export class LiveOperation {
   isKept = false;
   /** The agent's report of a restore. */
   restored: Restored | null = null;
-  /** Maximum entries that purges may delete; null for the agent's default, also after a restart of the orchestrator. */
-  mayPurge: number | null = null;
   /** True while the current state is not saved in the store. */
   unsaved = false;
   /** Position from which results were last requested again; null when none are outstanding. */
@@ -272,7 +271,7 @@ export class LiveOperation {
   /** Returns the messages that start the apply; null when its secrets are no longer known, so that it cannot be sent. */
   messages(): readonly OrchestratorMessage[] | null {
     if (this.dispatch === null) return null;
-    const { epoch, generation, expect } = this.facts;
+    const { epoch, generation, expect, may_purge } = this.facts;
     const head = {
       run_id: this.id,
       mode: 'apply',
@@ -281,7 +280,7 @@ export class LiveOperation {
       short_results: true,
       ...(expect === null ? {} : { expect }),
       ...orderOf(this.facts),
-      ...(this.mayPurge === null ? {} : { may_purge: this.mayPurge }),
+      ...(may_purge === null ? {} : { may_purge }),
     } as const;
     return cutRun(head, this.dispatch, { size: this.size });
   }

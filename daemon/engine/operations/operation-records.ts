@@ -59,6 +59,8 @@ export interface NewOperation extends Pick<OperationFacts, 'expect' | 'outsideWi
   readonly texts: readonly ModuleText[];
   /** Values that came with the request; null for none. */
   readonly oneOff: GivenOneOff | null;
+  /** Maximum entries that its purges may delete together; null without purges. */
+  readonly mayPurge: number | null;
 }
 
 export class OperationRecords {
@@ -96,6 +98,7 @@ export class OperationRecords {
       // Values that do not concern the agent change nothing about it.
       value_inputs: isOwn ? desired.valueInputs : null,
       values_sha256: isOwn ? operation.oneOff.sha256 : null,
+      may_purge: operation.mayPurge,
       ...operation.undoing,
     };
     const total = content.resources.length + content.removals.length + content.failures.length;

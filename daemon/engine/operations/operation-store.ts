@@ -106,6 +106,7 @@ const STORED = [
   'value_inputs_json',
   'values_sha256',
   'facts_json',
+  'may_purge',
 ] as const satisfies readonly (keyof OperationTable)[];
 
 const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0, keeps_snapshot: 0 };
@@ -386,9 +387,8 @@ function rowOf(operation_id: string, position: number, entry: ItemResult | Uncha
     const { count, duration_ms } = entry;
     return { ...place, result_json: JSON.stringify({ duration_ms }), existed: 1, unchanged: count };
   }
-  const { result, existed } = entry;
-  const flag = existed === null ? null : Number(existed);
-  return { ...place, result_json: JSON.stringify(result), existed: flag, unchanged: null };
+  const existed = entry.existed === null ? null : Number(entry.existed);
+  return { ...place, result_json: JSON.stringify(entry.result), existed, unchanged: null };
 }
 
 /** Returns the results of a row. @param resources the resources of the operation's content */
