@@ -1,5 +1,6 @@
 /** docs/start.md on two booted machines: its commands, in their order, print what it shows. */
 import { readFileSync, rmSync } from 'node:fs';
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../support/orch.js';
 import { type Fleet, startFleet } from './fleet.js';
@@ -59,6 +60,20 @@ describeHosts(
       return stdout;
     };
 
+    /** Runs a command on a terminal, and types each answer once its question is shown. Returns what the terminal was sent, as text. */
+    const answered = async (host: BootedHost, line: string, answers: readonly (readonly [RegExp, string])[]) => {
+      const onTerminal = `stty cols 120 rows 40; exec ${line}`;
+      const argv = ['script', '--quiet', '--return', '--flush', '--command', onTerminal, '/dev/null'];
+      const program = await host.spawn(argv, { env: { TERM: 'xterm-256color' } });
+      for (const [question, answer] of answers) {
+        await program.said(question, 120_000);
+        program.write(answer);
+      }
+      const { status, stdout } = await program.ended;
+      if (status !== 0) throw new Error(`${host.name}: ${line} ended with ${status}:\n${stdout}`);
+      return stripVTControlCharacters(stdout).replaceAll('\r', '');
+    };
+
     /** Runs the next steps of the guide on the control host up to the one with this command, and compares their output. */
     const followTo = async (last: string) => {
       for (;;) {
@@ -92,8 +107,13 @@ describeHosts(
     it('go as the guide says', async () => {
       expect(blockWith('orch serve install')).toContain('dpkg --install orch_');
       await ok(control, 'dpkg --install /srv/packages/*.deb 2>&1');
-      const installed = await ok(control, 'orch serve install --api-host 0.0.0.0 --advertised-host control');
-      expect(general(installed)).toBe(general(blockWith('The orchestrator runs as')));
+      // As a person answers at a terminal: the first choice is "other machines".
+      expect(guide).toContain('Answer "other machines", and a name');
+      const installed = await answered(control, 'orch serve install', [
+        [/Who reaches this orchestrator\?[\s\S]*❯ other machines/, '\r'],
+        [/Under which name or address do they reach it[\s\S]*\?/, 'control\r'],
+      ]);
+      expect(general(installed)).toContain(general(blockWith('The orchestrator runs as')));
       await followTo('orch status');
 
       const line = /^ (echo .*)$/m.exec(await ok(control, 'orch enroll create'))?.[1] ?? '';
