@@ -149,7 +149,7 @@ describe('orch module new', () => {
     const made = await run(['module', 'new', 'win', '--dir', home.path, '--platform', 'windows']);
     expect(made.status).toBe(0);
     expect(readFileSync(home.file('win.orch.yaml'), 'utf8')).toContain(
-      'file-windows:\n        path: "C:\\\\ProgramData',
+      'file-windows:\n      path: "C:\\\\ProgramData',
     );
     const unfit = await run(['module', 'new', 'x', '--dir', home.path, '--platform', 'windows', '--kind', 'file-unix']);
     expect(unfit).toMatchObject({ status: 64 });
@@ -171,7 +171,7 @@ describe('orch module new', () => {
     expect(ran.status).toBe(0);
     const text = readFileSync(home.file('motd.orch.yaml'), 'utf8');
     expect(text).toContain('platform: linux\n    distro: debian');
-    expect(text).toContain('directory-unix:\n        path: /etc/motd\n');
+    expect(text).toContain('directory-unix:\n      path: /etc/motd\n');
   });
 });
 

@@ -173,10 +173,9 @@ function newModuleText({ platform, distro, kind, path, ...head }: NewModule): st
     'supports:',
     ...(distro === '' ? (starter.supports ?? plain) : plain),
     'resources:',
-    '  - id: first',
-    '    resource:',
-    `      ${kind}:`,
-    ...fields.map((line) => `        ${line}`),
+    // Only the id tells a script from others.
+    ...(kind === 'script' ? ['  - id: example', '    script:'] : [`  - ${kind}:`]),
+    ...fields.map((line) => `      ${line}`),
     '',
   ].join('\n');
 }
