@@ -148,9 +148,7 @@ describe('orch module new', () => {
   it('writes what fits the platform, and refuses what does not', async () => {
     const made = await run(['module', 'new', 'win', '--dir', home.path, '--platform', 'windows']);
     expect(made.status).toBe(0);
-    expect(readFileSync(home.file('win.orch.yaml'), 'utf8')).toContain(
-      'file-windows:\n      path: "C:\\\\ProgramData',
-    );
+    expect(readFileSync(home.file('win.orch.yaml'), 'utf8')).toContain('file-windows:\n      path: "C:\\\\ProgramData');
     const unfit = await run(['module', 'new', 'x', '--dir', home.path, '--platform', 'windows', '--kind', 'file-unix']);
     expect(unfit).toMatchObject({ status: 64 });
     expect(unfit.stderr).toContain('file-unix is not for windows');
