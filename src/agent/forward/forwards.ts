@@ -55,6 +55,9 @@ const IDLE_AFTER = 60_000;
 /** Milliseconds that a process has to end a session. One that a file system holds up is killed then. */
 const CLOSE_WITHIN = 10_000;
 
+/** Niceness of the process of the copies: on a busy machine, its own work and keys of terminals come first. */
+const COPY_NICENESS = 10;
+
 /** A process, and when it ends without sessions. */
 interface Room {
   readonly host: HostProcess<ToForwardHost, ForwardGone>;
@@ -73,9 +76,9 @@ export class Forwards {
 
   constructor(options: ForwardsOptions) {
     this.options = options;
-    this.connections = this.roomOf('the process of the forwards', IDLE_AFTER);
+    this.connections = this.roomOf('the process of the forwards', IDLE_AFTER, 0);
     // It keeps incomplete files.
-    this.copies = this.roomOf('the process of the copies', COPY_LIMITS.keep + IDLE_AFTER);
+    this.copies = this.roomOf('the process of the copies', COPY_LIMITS.keep + IDLE_AFTER, COPY_NICENESS);
   }
 
   /** Number of open sessions. */
@@ -179,10 +182,10 @@ export class Forwards {
     room.idle = setTimeout(() => room.host.release(), room.idleAfter).unref();
   }
 
-  private roomOf(name: string, idleAfter: number): Room {
+  private roomOf(name: string, idleAfter: number, niceness: number): Room {
     const { dataDir, logger } = this.options;
     const host = new HostProcess<ToForwardHost, ForwardGone>({
-      ...{ name, dataDir, logger },
+      ...{ name, dataDir, logger, ...(niceness > 0 && { niceness }) },
       program: new URL('./forward-host.js', import.meta.url),
       onMessage: ({ sessionId, reason }) => this.forget(sessionId, reason),
       onLost: () => {

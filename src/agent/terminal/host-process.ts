@@ -1,5 +1,6 @@
 /** A child process for sessions, as the agent uses it: started with the first session, released after a while without sessions. */
 import { type ChildProcess, fork } from 'node:child_process';
+import { setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import type { LogFields, Logger } from '../../kernel/logger.js';
 import type { HostLog } from './host-messages.js';
@@ -12,6 +13,8 @@ export interface HostProcessOptions<From> {
   readonly name: string;
   readonly dataDir: string;
   readonly logger: Logger;
+  /** Niceness of the child, from 0 to 19 [default: that of the agent]. */
+  readonly niceness?: number;
   readonly onMessage: (message: From) => void;
   /** Called when the host has crashed, or could not be started. Only processes of its programs may be left. */
   readonly onLost: () => void;
@@ -67,7 +70,7 @@ export class HostProcess<To extends object, From extends { readonly is: string }
   }
 
   private start(): ChildProcess {
-    const { dataDir, program } = this.options;
+    const { dataDir, program, niceness } = this.options;
     const child = fork(fileURLToPath(program), [dataDir], {
       // Inherits nothing, because the agent's environment may contain a token and its options a debugger's port.
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C.UTF-8' },
@@ -75,6 +78,7 @@ export class HostProcess<To extends object, From extends { readonly is: string }
       cwd: '/',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
+    if (niceness !== undefined && child.pid !== undefined) makeNice(child.pid, niceness);
     child.on('message', (message: From | HostLog) => this.handle(child, message));
     child.on('error', (error) => {
       // A process that could not be started has no exit.
@@ -100,6 +104,14 @@ export class HostProcess<To extends object, From extends { readonly is: string }
     this.child = null;
     this.options.logger.error(`${this.options.name} broke down`, fields);
     this.options.onLost();
+  }
+}
+
+function makeNice(pid: number, niceness: number): void {
+  try {
+    setPriority(pid, niceness);
+  } catch {
+    // It has ended, or the agent is nicer already.
   }
 }
 

@@ -1,6 +1,6 @@
 /** The child process for sessions: one that cannot be started, and one that does not answer. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -21,7 +21,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 /** Returns a process that runs this program. */
-function hostOf(program: string): HostProcess<object, { readonly is: string }> {
+function hostOf(program: string, niceness?: number): HostProcess<object, { readonly is: string }> {
   const file = join(directory, 'program.mjs');
   writeFileSync(file, program);
   return new HostProcess({
@@ -29,6 +29,7 @@ function hostOf(program: string): HostProcess<object, { readonly is: string }> {
     name: 'the process of the test',
     dataDir: directory,
     logger: silentLogger,
+    ...(niceness !== undefined && { niceness }),
     onMessage: (message) => messages.push(message),
     onLost: () => {
       losses += 1;
@@ -69,4 +70,19 @@ it('is lost at once when it is killed, and the next session gets another one', a
   await until(() => messages.length === 1, 'it answers');
   await host.stop();
   expect(losses).toBe(1);
+});
+
+it('leaves the processor to others where it is asked to', async () => {
+  const own = getPriority();
+  const host = hostOf(
+    `${ECHO.replace('is: what', 'is: String(getPriority())')}\nimport { getPriority } from 'node:os';`,
+    15,
+  );
+  await until(async () => {
+    // The priority is set right after the start.
+    host.send({ do: 'a' });
+    return messages.at(-1)?.is === '15';
+  }, 'it is nicer');
+  expect(getPriority()).toBe(own);
+  await host.stop();
 });
