@@ -1,6 +1,7 @@
 /** What the receiver and the sender of a copy refuse of a hostile peer, on a real file system. */
 import { createHash } from 'node:crypto';
 import {
+  constants,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -161,6 +162,19 @@ describe('a sender', () => {
     } finally {
       await root.close();
     }
+  });
+
+  it('cannot have a file opened through a link, in either way', async () => {
+    symlinkSync(join(outer, 'key'), join(target, 'way'));
+    const root = await HeldDirectory.open(target);
+    try {
+      await expect(root.open('way', constants.O_RDONLY)).rejects.toMatchObject({ code: 'ELOOP' });
+      expect(() => root.openNow('way', constants.O_RDONLY)).toThrow(expect.objectContaining({ code: 'ELOOP' }));
+    } finally {
+      root.close();
+    }
+    // Another directory may get the descriptor of a closed one.
+    expect(() => root.openNow('way', constants.O_RDONLY)).toThrow('the directory is closed');
   });
 
   it.each<readonly [string, readonly Buffer[]]>([
