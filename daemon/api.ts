@@ -10,6 +10,7 @@ import { auditHandlers } from './audit/audit-routes.js';
 import type { Auth } from './auth/auth.js';
 import { authHandlers, authorize, operatorHandlers } from './auth/auth-routes.js';
 import type { Core } from './core/core.js';
+import { notGranted } from './core/rights.js';
 import { type Discovery, discoveryHandlers } from './discovery/discovery.js';
 import { assignmentHandlers } from './engine/assignments/assignment-routes.js';
 import { driftExcuseHandlers } from './engine/drift/drift-excuses.js';
@@ -26,6 +27,7 @@ import { countOtherVersions } from './fleet/agent-store.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
 import { factHandlers } from './fleet/facts.js';
 import type { Fleet } from './fleet/fleet.js';
+import type { Machines } from './fleet/machines.js';
 import { tagHandlers } from './fleet/tag-service.js';
 import { type ForwardParts, forwardHandlers } from './forward/create-forwards.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
@@ -57,6 +59,7 @@ interface ApiParts {
   readonly files: ModuleFiles;
   readonly fleet: Fleet;
   readonly keyedRequests: KeyedRequests;
+  readonly machines: Machines;
   readonly maintenanceWindows: MaintenanceWindows;
   readonly notify: Notify;
   readonly own: OwnMetrics;
@@ -69,13 +72,17 @@ interface ApiParts {
 
 export function createApi(core: Core, parts: ApiParts): ApiServer {
   const { db, settings, newId } = core;
-  const { privateKey, certificate, auth, own, terminals, forwards } = parts;
+  const { privateKey, certificate, auth, machines, own, terminals, forwards } = parts;
   const server = createApiServer({
     ...core,
     contract: CONTRACT,
     handlers: handlersOf(core, parts),
     authenticate: (token) => auth.sessions.authenticate(token),
     authorize,
+    authorizeOn: async (right, { rights }, nodeId) => {
+      const machine = await machines.require(rights, nodeId);
+      if (!rights.may(right, machine)) throw notGranted(right, 'this machine');
+    },
     isScraper: (token) => isToken(settings().metrics_token, token),
     onAnswered: (request) => own.answered(request),
     idempotency: {
@@ -119,13 +126,13 @@ function handlersOf(core: Core, parts: ApiParts) {
     }),
     ...discoveryHandlers(parts.discovery),
     ...authHandlers(auth),
-    ...operatorHandlers(auth),
+    ...operatorHandlers({ ...auth, machines: parts.machines }),
     ...agentHandlers(fleet.agents),
     ...factHandlers(fleet.facts),
     ...tagHandlers(fleet.tags),
     ...upgradeHandlers(parts.upgrades),
     ...enrolmentTokenHandlers(fleet.enrolmentTokens),
-    ...metricsHandlers({ reader: new MetricsReader(core), own: parts.own }),
+    ...metricsHandlers({ reader: new MetricsReader(core), own: parts.own, machines: parts.machines }),
     ...moduleHandlers(engine.modules),
     ...fileHandlers(parts.files),
     ...valueHandlers(engine.values),
@@ -136,11 +143,11 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...operationHandlers(engine),
     ...secretHandlers({ secrets: secrets.service, usage: secrets.usage }),
     ...channelHandlers(notify),
-    ...notificationHandlers(notify.inbox),
+    ...notificationHandlers(notify.inbox, parts.machines),
     ...maintenanceWindowHandlers(parts.maintenanceWindows),
-    ...terminalHandlers(parts.terminals),
+    ...terminalHandlers({ ...parts.terminals, machines: parts.machines }),
     ...forwardHandlers(parts.forwards.forwards),
-    ...auditHandlers({ ...audit, db: core.db }),
+    ...auditHandlers({ ...audit, db: core.db, machines: parts.machines }),
   };
 }
 

@@ -23,7 +23,7 @@ import {
 import { AuditKey } from './audit/checkpoint.js';
 import { type Auth, createAuth } from './auth/auth.js';
 import { hasNoOperators } from './auth/operator-store.js';
-import { mayApply } from './auth/operators.js';
+import { rightsOfParty } from './auth/operators.js';
 import { newEpoch } from './backup/new-epoch.js';
 import { examineDirectory, faultsOfStore, identityOf, type StartChoices } from './backup/starting-directory.js';
 import { StoreCheck } from './backup/store-check.js';
@@ -247,7 +247,7 @@ class AssembledOrchestrator implements Orchestrator {
       parser,
       files,
       windows: this.maintenance,
-      mayApply: (actor) => mayApply(db, actor),
+      rightsOf: rightsOfParty,
       onRestart: () => settings()['rollouts.on_restart'],
       automation: () => automationLimits(settings()),
       packages: {
@@ -255,7 +255,6 @@ class AssembledOrchestrator implements Orchestrator {
         askMissing: (nodeId, names) => fleet.versions.askMissing(nodeId, names),
       },
     });
-    bus.subscribe(['operator.removed'], ({ target }) => engine.rollouts.operatorRemoved(target));
     this.driftScheduler = new DriftScheduler({
       ...core,
       link: registry,
@@ -278,6 +277,7 @@ class AssembledOrchestrator implements Orchestrator {
       ...keys,
       packages,
       files,
+      machines: engine.machines,
       standingOf: (nodeId) => engine.standings.of(nodeId),
       registry,
       traffic: engine.traffic,
@@ -333,7 +333,8 @@ class AssembledOrchestrator implements Orchestrator {
       forwards,
       upgrades,
     };
-    this.api = createApi(core, { ...parts, keyedRequests, problems, discovery, maintenanceWindows });
+    const { machines } = engine;
+    this.api = createApi(core, { ...parts, machines, keyedRequests, problems, discovery, maintenanceWindows });
     this.options = options;
     this.core = core;
     this.publicKey = publicKey;

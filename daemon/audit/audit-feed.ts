@@ -31,6 +31,8 @@ export interface FollowOptions {
   readonly after: number | null;
   /** Ends the stream without an error when aborted. */
   readonly signal: AbortSignal;
+  /** Returns whose events the reader may read, before each page; undefined for all [default: all]. */
+  readonly limits?: () => Promise<AuditFilter['reader']>;
   /** Operator that reads [default: none, which counts only among all readers]. */
   readonly reader?: Reader;
 }
@@ -105,7 +107,11 @@ export class AuditFeed implements Service {
       while (!signal.aborted) {
         if (this.stopped) throw stopping();
         operatorId = await this.operatorMeant(operatorId);
-        const { events, to, isEnd, gap } = await this.read({ ...others, operator: operatorId }, place, placeId);
+        const { events, to, isEnd, gap } = await this.read(
+          { ...others, operator: operatorId, reader: await options.limits?.() },
+          place,
+          placeId,
+        );
         if (to !== place) placeId = await this.idAt(to);
         place = to;
         if (isEnd || events.length > 0 || gap !== null) yield { events, place: placeId, gap };
@@ -147,7 +153,7 @@ export class AuditFeed implements Service {
    * Returns the events after a place. Events that were deleted before they were read are a gap.
    * @param afterId ID of the event at `after`; null when it is unknown
    */
-  private async read(filter: FollowOptions['filter'], after: number, afterId: string | null) {
+  private async read(filter: AuditFilter, after: number, afterId: string | null) {
     const { db } = this.options;
     const end = (await lastAuditSeq(db)) ?? 0;
     const to = Math.max(after, Math.min(end, after + WINDOW));

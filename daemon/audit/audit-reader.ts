@@ -2,7 +2,14 @@
 import { type AuditEvent, SEVERITIES } from '../../src/contract/audit.js';
 import { toTimestamp } from '../../src/kernel/clock.js';
 import { resolveOperatorId } from '../auth/operator-store.js';
-import { type AuditRow, type AuditWindowQuery, listAuditRows, metadataOf, nodeIdsOfName } from '../core/audit-store.js';
+import {
+  type AuditRow,
+  type AuditWindowQuery,
+  type LimitedReader,
+  listAuditRows,
+  metadataOf,
+  nodeIdsOfName,
+} from '../core/audit-store.js';
 import type { Severity } from '../core/domain-event.js';
 import type { Queryable } from '../database/schema.js';
 import { findAgentByName } from '../fleet/agent-store.js';
@@ -19,6 +26,8 @@ export interface AuditFilter {
   readonly after?: number | undefined;
   /** Unix milliseconds, exclusive. */
   readonly before?: number | undefined;
+  /** Only events that this reader may read [default: all]. */
+  readonly reader?: LimitedReader | undefined;
   /** ID of the last event of the previous page. */
   readonly cursor?: string | undefined;
 }
@@ -46,6 +55,7 @@ export async function windowQueryOf(db: Queryable, filter: AuditFilter): Promise
   return {
     eventTypes: filter.eventType === undefined ? undefined : [filter.eventType],
     category: filter.category,
+    reader: filter.reader,
     agents: filter.agent === undefined ? undefined : await agentIds(db, filter.agent),
     operators: filter.operator === undefined ? undefined : [await resolveOperatorId(db, filter.operator)],
   };

@@ -1,6 +1,8 @@
 /** Route handlers of the audit log: list, follow, prune, retention and verification. */
+
 import type { Kysely } from 'kysely';
 import { AUDIT_LIST_LIMIT, type auditRoutes } from '../../src/contract/audit.js';
+import type { Operator } from '../../src/contract/operators.js';
 import type { QueryOf } from '../../src/contract/route.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -8,7 +10,9 @@ import { isUlid } from '../../src/kernel/ids.js';
 import { nearest } from '../../src/language/nearest.js';
 import { EVENT_SEVERITY } from '../core/domain-event.js';
 import { tagged } from '../core/entity-tag.js';
+import type { Rights } from '../core/rights.js';
 import type { Database } from '../database/schema.js';
+import type { Machines } from '../fleet/machines.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { parseTimestamp } from '../http/parse-timestamp.js';
 import type { Audit } from './audit.js';
@@ -20,6 +24,7 @@ type ListQuery = QueryOf<Routes['listAuditEvents']>;
 type Query = QueryOf<Routes['streamEvents']> & Pick<ListQuery, 'before'>;
 
 interface AuditServices extends Audit {
+  readonly machines: Machines;
   readonly db: Kysely<Database>;
 }
 
@@ -50,11 +55,12 @@ export const auditHandlers = (services: AuditServices): HandlersFor<Routes> => (
 });
 
 const listAuditEvents =
-  ({ db }: AuditServices): Handler<Routes['listAuditEvents']> =>
-  async ({ query }) => {
+  ({ db, machines }: AuditServices): Handler<Routes['listAuditEvents']> =>
+  async ({ query, operator, rights }) => {
     const limit = clampLimit(query.limit, AUDIT_LIST_LIMIT.standard, AUDIT_LIST_LIMIT.maximum);
     const filter = {
       ...filterOf(query),
+      reader: await readerOf(machines, operator, rights),
       before: time(query, 'before'),
       cursor: eventId(query.cursor ?? null, 'send the next_cursor of the page before'),
     };
@@ -68,14 +74,15 @@ const listAuditEvents =
 
 /** Streams events until the client, the session or the orchestrator ends the stream. */
 const streamEvents =
-  ({ feed }: AuditServices): Handler<Routes['streamEvents']> =>
-  async ({ query, signal, events, operator, context }) => {
+  ({ feed, machines }: AuditServices): Handler<Routes['streamEvents']> =>
+  async ({ query, signal, events, operator, rights, context }) => {
     const { after = null, ...filter } = filterOf(query);
     const behind = eventId(events?.lastId || null, 'send the ID of the last event as Last-Event-ID') ?? null;
     if (events === null) return { status: 200, body: '' };
     let isOpen = false;
     const reader = { operatorId: operator.operator_id, isAdmin: operator.role === 'admin', address: context.address };
-    for await (const page of feed.follow({ filter, after, behind, signal, reader })) {
+    const limits = () => readerOf(machines, operator, rights);
+    for await (const page of feed.follow({ filter, after, behind, signal, limits, reader })) {
       if (!isOpen) await events.open(page.place);
       isOpen = true;
       if (page.gap !== null) await events.gap(page.gap);
@@ -88,6 +95,16 @@ const streamEvents =
     }
     return { status: 200, body: '' };
   };
+
+/** Returns which events an operator with grants may read: their own, and those of their machines. */
+async function readerOf(
+  machines: Machines,
+  { operator_id: operatorId }: Pick<Operator, 'operator_id'>,
+  rights: Rights,
+): Promise<AuditFilter['reader']> {
+  const readable = await machines.history(rights);
+  return readable === null ? undefined : { operatorId, ...readable };
+}
 
 const filterOf = (query: Query): AuditFilter => ({
   agent: text(query, 'agent'),

@@ -1,10 +1,12 @@
 /** Recovers admin access from the orchestrator's host: makes a public key an active admin. */
+
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { RecoveredAdmin } from '../../src/programs/store.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, SYSTEM } from '../core/domain-event.js';
+import { ALL_RIGHTS } from '../core/rights.js';
 import type { Queryable } from '../database/schema.js';
 import {
   findActiveOperatorByName,
@@ -12,7 +14,7 @@ import {
   type OperatorRow,
   partyOfOperator,
   putOperator,
-  setOperatorRole,
+  setOperatorRights,
 } from './operator-store.js';
 import { checkOperator } from './operators.js';
 
@@ -51,11 +53,11 @@ export class AdminRecovery {
       if (change === 'none') return found;
       const row = { operator_id, username, public_key, role: 'admin', bootstrap: 0 };
       if (change === 'added') await putOperator(tx, { ...row, added_at: clock.now(), added_by: SYSTEM.id });
-      else await setOperatorRole(tx, operator_id, 'admin');
+      else await setOperatorRights(tx, operator_id, { role: 'admin', grants: null });
       const metadata = { role: 'admin', former_role, public_key, bootstrap: false, recovery: true };
       emit(
         eventOfRequest(
-          { actor: SYSTEM, requestId, address: null },
+          { actor: SYSTEM, rights: ALL_RIGHTS, requestId, address: null },
           {
             type: 'operator.added',
             target: partyOfOperator(row),

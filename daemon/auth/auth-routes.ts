@@ -1,8 +1,10 @@
 /** Handlers of the login, session and operator routes, and the check of roles. */
 import type { authRoutes } from '../../src/contract/auth.js';
 import type { Operator, operatorRoutes } from '../../src/contract/operators.js';
+import { rightsOfRole, rolesWith } from '../../src/contract/rights.js';
 import type { Access } from '../../src/contract/route.js';
-import { assertNever, Fault } from '../../src/kernel/fault.js';
+import { Fault } from '../../src/kernel/fault.js';
+import { type Machine, notGranted, Rights } from '../core/rights.js';
 import type { HandlersFor } from '../http/handler.js';
 import type { Auth } from './auth.js';
 import { parseHexKey } from './login.js';
@@ -34,16 +36,29 @@ export const authHandlers = ({
   },
 });
 
+interface RequiredMachines {
+  /** Returns the machine. Throws `agent_not_found`, also for one that the reader may not read. */
+  require(reader: Rights, nodeId: string): Promise<Machine>;
+}
+
 /** Handlers for operators: people and pipelines that may log in. */
-export const operatorHandlers = ({ operators }: Pick<Auth, 'operators'>): HandlersFor<typeof operatorRoutes> => ({
+export const operatorHandlers = ({
+  operators,
+  machines,
+}: Pick<Auth, 'operators'> & { readonly machines: RequiredMachines }): HandlersFor<typeof operatorRoutes> => ({
   listOperators: async ({ query }) => ({
     status: 200,
     body: [...(await operators.list(query.include_removed ?? false))],
   }),
 
-  addOperator: async ({ body: { public_key, username, role }, context }) => ({
+  addOperator: async ({ body: { public_key, username, role, grants }, context }) => ({
     status: 201,
-    body: await operators.add({ publicKey: parseHexKey(public_key), username, role }, context),
+    body: await operators.add({ publicKey: parseHexKey(public_key), username, role, grants }, context),
+  }),
+
+  setOperatorGrants: async ({ params, body: { role, grants }, context }) => ({
+    status: 200,
+    body: await operators.setRights(params.operator_id, { role, grants }, context),
   }),
 
   rotateOperatorKey: async ({ body, operator, context }) => ({
@@ -53,6 +68,15 @@ export const operatorHandlers = ({ operators }: Pick<Auth, 'operators'>): Handle
 
   getOperator: async ({ params }) => ({ status: 200, body: await operators.get(params.operator_id) }),
 
+  getOperatorRights: async ({ params, query, rights: reader }) => {
+    const { operator_id, username, role, grants = null, removed_at } = await operators.get(params.operator_id);
+    const node = query.node ?? null;
+    const machine = node === null ? null : await machines.require(reader, node);
+    const { rights, tagKeys } = new Rights(role, removed_at === null ? grants : []).on(machine);
+    const held = removed_at === null ? [...rights] : [];
+    return { status: 200, body: { operator_id, username, role, node_id: node, rights: held, tag_keys: [...tagKeys] } };
+  },
+
   removeOperator: async ({ params, context }) => {
     await operators.remove(params.operator_id, context);
     return { status: 204, body: undefined };
@@ -60,26 +84,27 @@ export const operatorHandlers = ({ operators }: Pick<Auth, 'operators'>): Handle
 });
 
 /**
- * Checks that a route with this `access` may be called; `operator` is null without a valid session. Throws
- * `unauthenticated`, `role_forbidden`, `admin_required`.
+ * Checks that a route with this `access` may be called on some machine; `session` is null without a valid one. Throws
+ * `unauthenticated`, `role_forbidden`, `admin_required`, `not_granted`.
  */
-export function authorize(access: Access, operator: Pick<Operator, 'role' | 'username'> | null): void {
+export function authorize(access: Access, session: Caller | null): void {
   if (access === 'public') return;
-  if (operator === null) throw unauthenticated();
-  switch (access) {
-    case 'viewer':
-      return;
-    case 'operator':
-      if (operator.role !== 'viewer') return;
-      throw new Fault('role_forbidden', `${operator.username} has the role viewer, which may only look`, {
-        hint: 'ask an admin to add you with the role operator',
-      });
-    case 'admin':
-      if (operator.role === 'admin') return;
-      throw new Fault('admin_required', `${operator.username} has the role ${operator.role}, and this needs an admin`, {
-        hint: 'ask an admin to do it',
-      });
-    default:
-      assertNever(access);
+  if (session === null) throw unauthenticated();
+  const { operator, rights } = session;
+  const { username, role } = operator;
+  if (access === 'admin') {
+    if (role === 'admin') return;
+    throw new Fault('admin_required', `${username} has the role ${role}, and this needs an admin`, {
+      hint: 'ask an admin to do it',
+    });
   }
+  if (!rightsOfRole(role).has(access)) {
+    const may = role === 'viewer' ? 'may only look' : `does not have the right ${access}`;
+    throw new Fault('role_forbidden', `${username} has the role ${role}, which ${may}`, {
+      hint: `ask an admin to give you the role ${rolesWith(access).at(-1)}`,
+    });
+  }
+  if (!rights.has(access)) throw notGranted(access, null);
 }
+
+type Caller = { readonly operator: Pick<Operator, 'role' | 'username'>; readonly rights: Pick<Rights, 'has'> };

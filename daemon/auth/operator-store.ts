@@ -1,16 +1,25 @@
 /** Rows of operators, one per ID. Removal is soft: the row stays, and an operator who is added again gets it back. */
-import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
+import type { Operator } from '../../src/contract/operators.js';
+import { type Grant, ROLES, type Role } from '../../src/contract/rights.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Party } from '../core/domain-event.js';
+import { Rights } from '../core/rights.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
+import { storedJson } from '../database/stored-json.js';
 
 export type OperatorRow = Row<'operators'>;
 
+export type NewOperatorRow = Omit<NewRow<'operators'>, 'grants_json'> & {
+  /** Grants [default: none, so the role counts on every machine]. */
+  readonly grants?: readonly Grant[] | null;
+};
+
 /** Adds an operator. The row of a removed operator with this ID becomes active again, with the given values. */
-export async function putOperator(db: Queryable, operator: NewRow<'operators'>): Promise<void> {
+export async function putOperator(db: Queryable, { grants, ...operator }: NewOperatorRow): Promise<void> {
   const { operator_id, username } = operator;
-  const { public_key, ...changed } = { removed_at: null, removed_by: null, ...operator };
+  const grants_json = grantsJson(grants ?? null);
+  const { public_key, ...changed } = { removed_at: null, removed_by: null, ...operator, grants_json };
   await db
     .insertInto('operators')
     .values({ ...changed, public_key })
@@ -69,9 +78,14 @@ export async function hasNoOperators(db: Queryable): Promise<boolean> {
   return (await db.selectFrom('operators').select('row_id').limit(1).executeTakeFirst()) === undefined;
 }
 
-/** Sets the role of the active operator with that ID. */
-export async function setOperatorRole(db: Queryable, operatorId: string, role: string): Promise<void> {
-  const query = db.updateTable('operators').set({ role }).where('operator_id', '=', operatorId);
+/** Sets the role and the grants of the active operator with that ID; null grants limit nothing. */
+export async function setOperatorRights(
+  db: Queryable,
+  operatorId: string,
+  { role, grants }: { readonly role: string; readonly grants: readonly Grant[] | null },
+): Promise<void> {
+  const rights = { role, grants_json: grantsJson(grants) };
+  const query = db.updateTable('operators').set(rights).where('operator_id', '=', operatorId);
   await query.where('removed_at', 'is', null).execute();
 }
 
@@ -102,6 +116,15 @@ export async function revokeUnusedTokens(db: Queryable, now: number, creator?: s
   return Number(result.numUpdatedRows);
 }
 
+const grantsJson = (grants: readonly Grant[] | null): string | null =>
+  grants === null ? null : JSON.stringify(grants);
+
+/** Returns the rights of the operator of a row. */
+export const rightsOfRow = (row: OperatorRow): Rights => {
+  const { role, grants = null } = operatorOfRow(row);
+  return new Rights(role, grants);
+};
+
 export const isRole = (text: string): text is Role => ROLES.some((role) => role === text);
 
 export function operatorOfRow(row: OperatorRow): Operator {
@@ -116,6 +139,7 @@ export function operatorOfRow(row: OperatorRow): Operator {
     removed_at: row.removed_at === null ? null : toSeconds(row.removed_at),
     removed_by: row.removed_by,
     public_key: row.public_key,
+    ...(row.grants_json !== null && { grants: storedJson<Grant[]>(row.grants_json) }),
   };
 }
 

@@ -1,6 +1,8 @@
 /** Adds, lists and removes operators. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Transaction } from 'kysely';
-import { type Operator, ROLES, type Role } from '../../src/contract/operators.js';
+import type { Operator } from '../../src/contract/operators.js';
+import { type Grant, ROLES, type Role } from '../../src/contract/rights.js';
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { rotationMessage } from '../../src/identity/key-rotation.js';
 import { isSignatureHex, verifySignature } from '../../src/identity/proof-of-key.js';
@@ -11,7 +13,8 @@ import { isName } from '../../src/kernel/ids.js';
 import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import type { Database, NewRow, Queryable } from '../database/schema.js';
+import { ALL_RIGHTS, checkGrants, Rights } from '../core/rights.js';
+import type { Database, Queryable } from '../database/schema.js';
 import {
   countActiveAdmins,
   findActiveOperator,
@@ -20,11 +23,14 @@ import {
   isRole,
   listOperators,
   markOperatorRemoved,
+  type NewOperatorRow,
   type OperatorRow,
   operatorOfRow,
   partyOfOperator,
   putOperator,
   revokeUnusedTokens,
+  rightsOfRow,
+  setOperatorRights,
 } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
 import type { Sessions } from './sessions.js';
@@ -41,6 +47,12 @@ interface NewOperator {
   readonly username: string;
   /** Role [default: `operator`]. */
   readonly role?: string | null | undefined;
+  /** Grants [default: none, so the role counts on every machine]. */
+  readonly grants?: readonly Grant[] | null | undefined;
+}
+
+interface NewRights extends Pick<NewOperator, 'role'> {
+  readonly grants: readonly Grant[] | null;
 }
 
 export class Operators {
@@ -64,7 +76,7 @@ export class Operators {
 
   /**
    * Adds an operator. A removed key gets its record back, with the given name and role.
-   * Throws `invalid_public_key`, `invalid_username`, `invalid_role`, or `operator_exists` for a key or name in use.
+   * Throws `invalid_public_key`, `invalid_username`, `invalid_role`, `invalid_grant`, or `operator_exists` for a key or name in use.
    */
   async add(operator: NewOperator, context: RequestContext): Promise<Operator> {
     const checked = checkOperator(operator);
@@ -75,6 +87,38 @@ export class Operators {
       await putOperator(tx, row);
       emit(addedEvent(row, former, context));
       return readBack(tx, row.operator_id);
+    });
+  }
+
+  /**
+   * Replaces the role [default: as before] and the grants of an operator. Throws `operator_not_found`, `invalid_role`,
+   * `invalid_grant`, `last_admin`.
+   */
+  async setRights(operatorId: string, { role, grants }: NewRights, context: RequestContext): Promise<Operator> {
+    return this.options.uow.write(async (tx, emit) => {
+      const row = await findActiveOperator(tx, operatorId);
+      if (!row) throw notFound(operatorId);
+      const before = operatorOfRow(row);
+      const wanted = checkRole(role ?? before.role);
+      const after = { role: wanted, grants: grants === null ? null : checkGrants(wanted, grants) };
+      if (isDeepStrictEqual(after, { role: before.role, grants: before.grants ?? null })) return before;
+      const losesAdmin = before.role === 'admin' && wanted !== 'admin';
+      if (losesAdmin && (await countActiveAdmins(tx)) === 1) throw lastAdmin(row.username);
+      await setOperatorRights(tx, operatorId, after);
+      // An admin's tokens let machines in, which no other operator may.
+      if (losesAdmin) await revokeUnusedTokens(tx, this.options.clock.now(), operatorId);
+      emit(
+        eventOfRequest(context, {
+          type: 'operator.rights_changed',
+          target: partyOfOperator(row),
+          summary: `${context.actor.name} changed what ${row.username} may do: ${sayRights(after)}`,
+          metadata: {
+            before: { role: before.role, grants: before.grants ?? null },
+            after: { role: after.role, grants: after.grants?.map((grant) => ({ ...grant })) ?? null },
+          },
+        }),
+      );
+      return readBack(tx, operatorId);
     });
   }
 
@@ -127,9 +171,12 @@ export class Operators {
         sessions: await this.options.sessions.revokeAllOf(tx, formerId),
         enrolment_tokens: await revokeUnusedTokens(tx, now, formerId),
       };
-      const { username, role } = operatorOfRow(former);
+      const { username, role, grants = null } = operatorOfRow(former);
       this.options.rotations.take(username);
-      const row = this.rowOf({ publicKey, username, role }, { bootstrap: former.bootstrap, added_by: formerId });
+      const row = this.rowOf(
+        { publicKey, username, role, grants },
+        { bootstrap: former.bootstrap, added_by: formerId },
+      );
       await putOperator(tx, row);
       const added = addedEvent(row, earlier, context);
       emit({ ...added, metadata: { ...added.metadata, rotated_from: formerId } });
@@ -157,17 +204,22 @@ export class Operators {
       if (!(await hasNoOperators(tx))) return null;
       const row = this.rowOf(checked, { bootstrap: 1, added_by: SYSTEM.id });
       await putOperator(tx, row);
-      emit(addedEvent(row, null, { actor: SYSTEM, requestId, address: null }));
+      emit(addedEvent(row, null, { actor: SYSTEM, rights: ALL_RIGHTS, requestId, address: null }));
       return readBack(tx, row.operator_id);
     });
   }
 
   private rowOf(
-    { publicKey, username, role }: Checked,
-    made: Pick<NewRow<'operators'>, 'bootstrap' | 'added_by'>,
-  ): NewRow<'operators'> {
+    { publicKey, username, role, grants }: Checked,
+    made: Pick<NewOperatorRow, 'bootstrap' | 'added_by'>,
+  ): NewOperatorRow {
     const added_at = this.options.clock.now();
-    return { operator_id: operatorIdOf(publicKey), public_key: publicKey, username, role, added_at, ...made };
+    return {
+      operator_id: operatorIdOf(publicKey),
+      public_key: publicKey,
+      ...{ username, role, added_at, ...made },
+      grants,
+    };
   }
 }
 
@@ -193,21 +245,26 @@ interface Checked {
   readonly publicKey: PublicKeyHex;
   readonly username: string;
   readonly role: Role;
+  readonly grants: readonly Grant[] | null;
 }
 
-/** Validates an operator. Throws `invalid_public_key`, `invalid_username`, `invalid_role`. */
-export function checkOperator({ publicKey, username, role }: NewOperator): Checked {
+/** Validates an operator. Throws `invalid_public_key`, `invalid_username`, `invalid_role`, `invalid_grant`. */
+export function checkOperator({ publicKey, username, role, grants }: NewOperator): Checked {
   const name = username.normalize('NFC');
   if (!isName(name)) {
     throw new Fault('invalid_username', `"${name}" is no username`, {
       hint: 'use 1 to 64 letters, digits, "-" and "_", starting with a letter',
     });
   }
-  const wanted = role ?? 'operator';
-  if (!isRole(wanted)) {
-    throw new Fault('invalid_role', `"${wanted}" is no role`, { hint: `choose one of ${ROLES.join(', ')}` });
-  }
-  return { publicKey: parsePublicKey(publicKey), username: name, role: wanted };
+  const wanted = checkRole(role ?? 'operator');
+  const checked = grants == null ? null : checkGrants(wanted, grants);
+  return { publicKey: parsePublicKey(publicKey), username: name, role: wanted, grants: checked };
+}
+
+/** Returns the role. Throws `invalid_role`. */
+function checkRole(role: string): Role {
+  if (isRole(role)) return role;
+  throw new Fault('invalid_role', `"${role}" is no role`, { hint: `choose one of ${ROLES.join(', ')}` });
 }
 
 async function refuseDuplicate(tx: Transaction<Database>, { publicKey, username }: Checked): Promise<void> {
@@ -229,15 +286,16 @@ async function readBack(tx: Transaction<Database>, operatorId: string): Promise<
 }
 
 /** Builds the audit event; `former` is the record of a removed operator with the same key. */
-function addedEvent(row: NewRow<'operators'>, former: OperatorRow | null, context: RequestContext) {
+function addedEvent(row: NewOperatorRow, former: OperatorRow | null, context: RequestContext) {
   const { username, role, public_key } = row;
+  const { grants = null } = row;
   const renamed = former === null || former.username === username ? '' : `, formerly ${former.username}`;
   return eventOfRequest(context, {
     type: 'operator.added',
     target: partyOfOperator(row),
-    summary: `${username} was added ${former === null ? '' : 'again '}as ${role}${renamed}`,
+    summary: `${username} was added ${former === null ? '' : 'again '}as ${sayRights({ role, grants })}${renamed}`,
     metadata: {
-      ...{ role, public_key, bootstrap: row.bootstrap === 1 },
+      ...{ role, public_key, bootstrap: row.bootstrap === 1, ...(grants !== null && { grants }) },
       ...(former !== null && { former_name: former.username, former_role: former.role }),
     },
   });
@@ -249,9 +307,14 @@ const notFound = (operatorId: string): Fault =>
 const lastAdmin = (username: string): Fault =>
   new Fault('last_admin', `${username} is the last admin`, { hint: 'add another admin first' });
 
-/** Returns true while this party may apply: an operator who is not removed and no viewer, or the orchestrator itself. */
-export async function mayApply(db: Queryable, { id, type }: Party): Promise<boolean> {
-  if (type !== 'operator') return true;
+const sayRights = ({ role, grants }: { readonly role: string; readonly grants: readonly Grant[] | null }): string =>
+  grants === null
+    ? role
+    : `${role} for ${grants.map(({ rights, selector }) => `${rights.join(', ')} on ${selector}`).join('; ')}`;
+
+/** Returns what a party may do now: null for the orchestrator itself, and no right for an operator who was removed. */
+export async function rightsOfParty(db: Queryable, { id, type }: Party): Promise<Rights | null> {
+  if (type !== 'operator') return null;
   const row = await findActiveOperator(db, id);
-  return row !== null && operatorOfRow(row).role !== 'viewer';
+  return row === null ? new Rights('viewer', []) : rightsOfRow(row);
 }

@@ -6,9 +6,10 @@ import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import type { DomainEvent, Party, RequestContext } from '../core/domain-event.js';
+import type { Rights } from '../core/rights.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
-import { findActiveOperator, type OperatorRow, operatorOfRow, partyOfOperator } from './operator-store.js';
+import { findActiveOperator, type OperatorRow, operatorOfRow, partyOfOperator, rightsOfRow } from './operator-store.js';
 import type { SessionEvents } from './session-events.js';
 import { UnstoredSessions } from './unstored-sessions.js';
 
@@ -31,6 +32,7 @@ interface SessionsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' |
 
 interface Session {
   readonly operator: Operator;
+  readonly rights: Rights;
   /** Unix seconds. */
   readonly expiresAt: number;
 }
@@ -181,7 +183,7 @@ interface KnownSession {
 
 const knownSession = (row: SessionRow, operator: OperatorRow): KnownSession => ({
   row,
-  session: { operator: operatorOfRow(operator), expiresAt: toSeconds(row.expires_at) },
+  session: { operator: operatorOfRow(operator), rights: rightsOfRow(operator), expiresAt: toSeconds(row.expires_at) },
   lastUsedAt: row.last_used_at,
 });
 

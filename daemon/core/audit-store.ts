@@ -6,6 +6,7 @@ import { chunks } from '../database/batches.js';
 import { getMetaJson, setMetaJson } from '../database/meta.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../database/schema.js';
+import { jsonStrings } from '../database/sql-json.js';
 import { storedJson } from '../database/stored-json.js';
 
 /** An event as it is stored. Its metadata stay text, because a walk along the chain also reads damaged events. */
@@ -71,6 +72,30 @@ export async function findAuditRow(db: Queryable, seq: number): Promise<AuditRow
 /** Returns the lowest `seq`, or null when the log is empty. */
 export async function firstAuditSeq(db: Queryable): Promise<number | null> {
   return edge(db, 'asc');
+}
+
+/** Returns the lowest ID, or null when the log is empty. */
+export async function firstAuditId(db: Queryable): Promise<string | null> {
+  const row = await db.selectFrom('audit_events').select('id').orderBy('seq').limit(1).executeTakeFirst();
+  return row?.id ?? null;
+}
+
+/** Returns the newest changes of an agent's tags, newest first, with the tags before each. */
+export async function tagChangesOf(
+  db: Queryable,
+  nodeId: string,
+  limit: number,
+): Promise<readonly { readonly id: string; readonly before: Readonly<Record<string, string>> }[]> {
+  const rows = await db
+    .selectFrom('audit_events')
+    .select(['id', 'metadata_json'])
+    .where('target_type', '=', 'agent')
+    .where('target_id', '=', nodeId)
+    .where('event_type', '=', 'agent.tags_changed')
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({ id: row.id, before: metadataOf<{ before: Record<string, string> }>(row).before }));
 }
 
 /** Returns the highest `seq`, or null when the log is empty. */
@@ -187,6 +212,8 @@ interface AuditQuery {
   readonly agents?: readonly string[] | undefined;
   /** IDs of operators, one of which must be the actor or the target. */
   readonly operators?: readonly string[] | undefined;
+  /** Only events that this reader may read [default: all]. */
+  readonly reader?: LimitedReader | undefined;
   /** Unix milliseconds, inclusive. */
   readonly from?: number | undefined;
   /** Unix milliseconds, exclusive. */
@@ -194,6 +221,14 @@ interface AuditQuery {
   /** Exclusive upper bound by event ID; that event may be pruned. */
   readonly beforeId?: string | undefined;
   readonly limit: number;
+}
+
+/** An operator who may read what they did themselves, and what was recorded about some machines. */
+export interface LimitedReader {
+  readonly operatorId: string;
+  readonly nodeIds: readonly string[];
+  /** Machines whose earlier events are hidden: those with IDs up to `until`. */
+  readonly hidden: readonly { readonly nodeIds: readonly string[]; readonly until: string }[];
 }
 
 type Condition = Expression<SqlBool>;
@@ -212,7 +247,7 @@ export async function listAuditRows(db: Queryable, query: AuditQuery): Promise<r
     const rows = await db
       .selectFrom('audit_events')
       .select('seq')
-      .where(is.and([...branch, ...range]))
+      .where(is.and([...branch, ...range, ...readableBy(db, query.reader)]))
       .orderBy('seq', 'desc')
       .limit(query.limit)
       .execute();
@@ -222,7 +257,7 @@ export async function listAuditRows(db: Queryable, query: AuditQuery): Promise<r
 }
 
 /** Conditions of a search in a window of the log. */
-export type AuditWindowQuery = Pick<AuditQuery, 'eventTypes' | 'category' | 'agents' | 'operators'>;
+export type AuditWindowQuery = Pick<AuditQuery, 'eventTypes' | 'category' | 'agents' | 'operators' | 'reader'>;
 
 /** Returns the matching events with `after < seq <= to`, ascending. */
 export async function listAuditWindow(
@@ -231,7 +266,7 @@ export async function listAuditWindow(
   { after, to }: { readonly after: number; readonly to: number },
 ): Promise<readonly AuditRow[]> {
   const is = expressionBuilder<Database, 'audit_events'>();
-  const conditions: Condition[] = [is('seq', '>', after), is('seq', '<=', to)];
+  const conditions: Condition[] = [is('seq', '>', after), is('seq', '<=', to), ...readableBy(db, query.reader)];
   if (query.eventTypes) conditions.push(is('event_type', 'in', query.eventTypes));
   if (query.agents) conditions.push(is.or(partyOf(is, 'agent', query.agents)));
   if (query.operators) conditions.push(is.or(partyOf(is, 'operator', query.operators)));
@@ -284,6 +319,20 @@ function branchesOf(is: Is, { agents, operators }: AuditQuery, types: readonly s
     const isType = is('event_type', '=', type);
     return parties.length === 0 ? [[isType]] : party.map((one) => [one, isType, ...rest]);
   });
+}
+
+/** Returns the condition of the events that a reader may read. */
+function readableBy(db: Queryable, reader: LimitedReader | undefined): readonly Condition[] {
+  if (reader === undefined) return [];
+  const { operatorId, nodeIds, hidden } = reader;
+  const nodes = jsonStrings(db, JSON.stringify(nodeIds));
+  const isShown = hidden.map(
+    (one) => sql`and not ("target_id" in ${jsonStrings(db, JSON.stringify(one.nodeIds))} and "id" <= ${one.until})`,
+  );
+  return [
+    sql<boolean>`(("actor_type" = 'operator' and "actor_id" = ${operatorId})
+      or ("target_type" = 'agent' and "target_id" in ${nodes} ${sql.join(isShown, sql` `)}))`,
+  ];
 }
 
 function partyOf(is: Is, type: string, ids: readonly string[]): readonly Condition[] {

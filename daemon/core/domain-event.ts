@@ -1,6 +1,8 @@
 /** Domain events: the audit log records them, and the event bus publishes them. */
+
 import type { SEVERITIES } from '../../src/contract/audit.js';
 import type { JsonObject } from '../../src/kernel/json.js';
+import type { Rights } from './rights.js';
 
 const PARTY_TYPES = [
   'operator',
@@ -44,6 +46,7 @@ export type Severity = (typeof SEVERITIES)[number];
 export const EVENT_SEVERITY = {
   'operator.added': 'warning',
   'operator.removed': 'warning',
+  'operator.rights_changed': 'warning',
   'operator.login': 'info',
   'operator.login_failed': 'warning',
   'operator.logout': 'info',
@@ -185,6 +188,8 @@ export const BEGINS_NOTHING: ReadonlySet<EventType> = new Set<EventType>([
 export interface RequestContext {
   readonly actor: Party;
   /** ID that is also in the log line, stored in the audit event's metadata as `request_id`. */
+  /** What the actor may do, and where. */
+  readonly rights: Rights;
   readonly requestId: string;
   /** Address of the client; null for the orchestrator itself. */
   readonly address: string | null;

@@ -23,6 +23,8 @@ interface OperatorTable {
   added_by: string;
   removed_at: number | null;
   removed_by: string | null;
+  /** JSON of the grants; null for an operator whom none limit. */
+  grants_json: string | null;
 }
 
 /** Every name that an operator ID has or had. */
@@ -273,6 +275,8 @@ export interface AssignmentTable {
   stopped_reason: string | null;
   /** Values of inputs by module; null for none. */
   values_json: string | null;
+  /** JSON of the selectors of machines, one of which must match as well; null for all machines. */
+  scope_json: string | null;
 }
 
 export interface OperationTable {

@@ -4,11 +4,15 @@ import type { Logger } from '../../src/kernel/logger.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
 import type { Party } from '../core/domain-event.js';
+import type { Rights } from '../core/rights.js';
+import type { Queryable } from '../database/schema.js';
 import type { AgentLink, AgentTraffic } from '../fleet/connection-registry.js';
+import { Machines } from '../fleet/machines.js';
 import type { AgentSecrets } from './agent-secrets.js';
 import { Applies } from './applies/applies.js';
 import type { ApplyWindows } from './applies/apply-windows.js';
 import { DesiredSets, type PackageVersions } from './applies/desired-set.js';
+import { PlanLimits } from './applies/plan-limits.js';
 import { Plans } from './applies/plans.js';
 import { RemovalGuard } from './applies/removal-guard.js';
 import { Verifications } from './applies/verifications.js';
@@ -36,6 +40,7 @@ import { OperationReader } from './operations/operation-reader.js';
 import { OperationRecords } from './operations/operation-records.js';
 import { OperationReports } from './operations/operation-reports.js';
 import { OperationDeadlines, Recovery } from './operations/recovery.js';
+import { RolloutRights } from './rollouts/rollout-rights.js';
 import { Rollouts } from './rollouts/rollouts.js';
 import { AgentGate } from './runs/agent-gate.js';
 import { AgentSessions } from './runs/agent-sessions.js';
@@ -58,8 +63,8 @@ export interface EngineOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logg
   readonly secrets: AgentSecrets;
   readonly parser: TextParser;
   readonly files: ModuleFiles;
-  /** Returns true while this party may apply. */
-  readonly mayApply: (actor: Party) => Promise<boolean>;
+  /** Returns what a party may do now; null for everything. */
+  readonly rightsOf: (db: Queryable, actor: Party) => Promise<Rights | null>;
   /** Returns what a restart does to running rollouts. */
   readonly onRestart: () => 'continue' | 'halt';
   /** Encrypts outputs of scripts with secrets. */
@@ -92,6 +97,9 @@ export class Engine implements Service {
   readonly state: StateReader;
   readonly traffic: AgentTraffic;
   readonly standings: Standings;
+  readonly machines: Machines;
+  readonly planLimits: PlanLimits;
+  readonly rolloutRights: RolloutRights;
   private readonly automatic: AutomaticApplies;
   private readonly recovery: Recovery;
   private readonly leases: Leases;
@@ -111,6 +119,7 @@ export class Engine implements Service {
     const { lanes, live, feed } = this;
     const sessions = new AgentSessions();
     const epoch = new Epoch();
+    const machines = new Machines(options);
     const gate = new AgentGate({ db, link, live });
     const leases = new Leases(clock, limits);
     const assignments = new CurrentAssignments();
@@ -138,18 +147,30 @@ export class Engine implements Service {
     this.values = new ValueService({ ...options, assignments, current, contents, values });
     this.sources = (sources, operatorId) => current.read(sources, operatorId);
     this.oneOff = (...request) => readOneOffValues({ db, parser, current }, ...request);
-    this.assignments = new Assignments({ ...options, current });
+    this.assignments = new Assignments({ ...options, current, machines });
     this.applies = new Applies({ ...shared, sessions, live, records, driver });
-    this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents });
+    this.operations = new OperationReader({ clock, db, live, feed, outputCipher, contents, machines });
     this.plans = new Plans({ ...shared, sessions });
-    this.drift = new Drift(shared);
+    this.drift = new Drift({ ...shared, machines });
     this.verifications = new Verifications({ ...shared, sessions });
-    this.driftExcuses = new DriftExcuses(shared);
+    this.driftExcuses = new DriftExcuses({ ...shared, machines });
     const { plans, applies } = this;
     const verify = this.verifications.verify.bind(this.verifications);
     const revive = current.revive.bind(current);
-    const tools = { limits, leases, plans, applies, operations: this.operations, verify, revive };
-    this.rollouts = new Rollouts({ ...options, ...tools });
+    this.machines = machines;
+    this.planLimits = new PlanLimits({ db, assignments, machines });
+    const rolloutRights = new RolloutRights({ machines, planLimits: this.planLimits });
+    this.rolloutRights = rolloutRights;
+    const mayApply = async (actor: Party, nodeId: string | null) => {
+      const rights = await options.rightsOf(db, actor);
+      if (rights === null) return true;
+      const machine = nodeId === null ? null : await machines.find(nodeId);
+      return machine === null ? rights.has('apply') : rights.may('apply', machine);
+    };
+    const tools = { limits, leases, plans, applies, operations: this.operations, verify, revive, mayApply };
+    this.rollouts = new Rollouts({ ...options, ...tools, rolloutRights });
+    options.bus.subscribe(['operator.removed'], ({ target }) => this.rollouts.operatorRemoved(target));
+    options.bus.subscribe(['operator.rights_changed'], ({ target }) => this.rollouts.rightsChanged(target));
     const evaluator = new Evaluator({ clock, desiredSets, assignments, current, contents, lanes });
     this.standings = new Standings({ ...options, evaluator });
     const { standings } = this;

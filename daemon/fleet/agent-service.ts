@@ -1,4 +1,5 @@
 /** Lists, approves, rejects and removes agents for operators. */
+
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
 import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
@@ -11,6 +12,7 @@ import { matches, parseSelector, type Selector } from '../../src/language/select
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
 import { requireMatch, tagged } from '../core/entity-tag.js';
+import type { Rights } from '../core/rights.js';
 import type { Queryable } from '../database/schema.js';
 import { type HandlersFor, JsonText } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
@@ -28,6 +30,7 @@ import {
 } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import type { Contests, Machine } from './contests.js';
+import type { Machines } from './machines.js';
 import type { ShownAgents } from './shown-agents.js';
 import { type Tags, tagsOf } from './tag-store.js';
 
@@ -43,6 +46,7 @@ interface AgentServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
   readonly connections: AgentConnections;
   readonly shown: Pick<ShownAgents, 'find' | 'list'>;
   readonly contests: Contests;
+  readonly machines: Pick<Machines, 'readable'>;
   /** Returns the members of an agent about its standing. */
   readonly standingOf: StandingOf;
 }
@@ -61,6 +65,8 @@ interface AgentFilter {
   /** Maximum number of agents [default: all]. */
   readonly limit?: number | undefined;
   readonly after?: string | null | undefined;
+  /** Only agents that this operator may read. */
+  readonly rights: Rights;
 }
 
 interface ListedAgent {
@@ -92,24 +98,33 @@ export class AgentService {
     name,
     limit = Number.POSITIVE_INFINITY,
     after,
+    rights,
   }: AgentFilter): Promise<readonly ListedAgent[]> {
-    const { db, shown, standingOf } = this.options;
+    const { shown, standingOf } = this.options;
     const isStanding = (nodeId: string) => standing == null || standingOf(nodeId).standing === standing;
     const selector = filter == null ? null : parseSelector(filter);
     const agents: ListedAgent[] = [];
-    let place = after == null ? null : await placeOfAgent(db, after);
+    const isWhole = selector === null && standing == null && !rights.isLimited;
+    let place = after == null ? null : await this.placeOf(after, rights);
     while (true) {
-      const size = selector === null && standing == null ? Math.min(SLICE, limit - agents.length) : SLICE;
+      const size = isWhole ? Math.min(SLICE, limit - agents.length) : SLICE;
       const rows = await shown.list({ status, name, after: place, limit: size });
       for (const row of rows) {
         if (!isStanding(row.node_id)) continue;
         const text = this.present(row);
-        if (selector === null || isSelected(selector, JSON.parse(text))) agents.push({ node_id: row.node_id, text });
+        if (isWhole || isListed(JSON.parse(text), selector, rights)) agents.push({ node_id: row.node_id, text });
       }
       place = rows.at(-1) ?? null;
       if (rows.length < size || agents.length >= limit) return agents.slice(0, limit);
       await nextTurn();
     }
+  }
+
+  /** Returns the place of an agent in the list. Throws `invalid_cursor`, also for an agent that the operator may not read. */
+  private async placeOf(nodeId: string, rights: Rights) {
+    const { db, machines } = this.options;
+    const isHidden = rights.isLimited && (await machines.readable(rights, nodeId)) === null;
+    return placeOfAgent(db, isHidden ? '' : nodeId);
   }
 
   /** Returns an agent. Throws `agent_not_found`. */
@@ -231,6 +246,9 @@ export class AgentService {
 /** Agents read at once, which takes a few milliseconds. */
 const SLICE = 500;
 
+const isListed = (agent: Agent, selector: Selector | null, rights: Rights): boolean =>
+  rights.may('read', { nodeId: agent.node_id, tags: agent.tags }) && (selector === null || isSelected(selector, agent));
+
 /** Applies the selector; `*` alone selects every approved agent. */
 const isSelected = (selector: Selector, agent: Agent): boolean =>
   selector.terms.length > 0 ? matches(selector, agent) : agent.status === 'approved';
@@ -317,10 +335,10 @@ const shown = (agent: Agent) => tagged(agent, contentOf(agent, agent.tags));
 
 /** Handlers of the agent routes. */
 export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRoutes> => ({
-  listAgents: async ({ query }) => {
+  listAgents: async ({ query, rights }) => {
     const limit = clampLimit(query.limit, AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum);
     // Reads one more than the limit, to learn whether there is a next page.
-    const page = await agents.list({ ...query, limit: limit + 1 });
+    const page = await agents.list({ ...query, rights, limit: limit + 1 });
     const shown = page.slice(0, limit);
     const body = new JsonText<Agent[]>(`[${shown.map(({ text }) => text).join(',')}]`);
     const last = shown.at(-1);

@@ -46,6 +46,10 @@ export async function findAgentByName(db: Queryable, name: string): Promise<Agen
   return row === undefined ? null : columns.decode(row);
 }
 
+/** Returns the node IDs of all agents. */
+export const listAgentIds = async (db: Queryable): Promise<readonly string[]> =>
+  (await db.selectFrom('agents').select('node_id').execute()).map(({ node_id }) => node_id);
+
 /** Returns the names of all agents except one. */
 export async function otherAgentNames(db: Queryable, nodeId: string): Promise<readonly string[]> {
   const query = db.selectFrom('agents').select('name').where('name', 'is not', null).where('node_id', '!=', nodeId);

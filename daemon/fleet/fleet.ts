@@ -1,4 +1,5 @@
 /** The fleet: agents, their connections, enrolment and tags. */
+
 import type { KeyObject } from 'node:crypto';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
@@ -13,6 +14,7 @@ import { EnrolmentTokens } from './enrolment-tokens.js';
 import { FactReports } from './facts.js';
 import { InstallEndpoint, type OfferedFiles } from './install-endpoint.js';
 import type { InstallPackages } from './install-packages.js';
+import type { Machines } from './machines.js';
 import { agentAddress, reachable } from './own-address.js';
 import { PackageVersionReports } from './package-versions.js';
 import { Presence } from './presence.js';
@@ -27,6 +29,7 @@ interface FleetOptions
   readonly registry: ConnectionRegistry;
   readonly packages: InstallPackages;
   readonly files: OfferedFiles;
+  readonly machines: Machines;
   readonly standingOf: StandingOf;
 }
 
@@ -68,5 +71,5 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     reachableHost: () => reachable(settings().agent_host, settings().advertised_host),
   });
   const agents = new AgentService({ ...core, ...own, connections: gateway, shown, contests });
-  return { gateway, listener, enrolmentTokens, agents, facts, versions, tags: new TagService(core) };
+  return { gateway, listener, enrolmentTokens, agents, facts, versions, tags: new TagService({ ...core, ...own }) };
 }

@@ -1,4 +1,5 @@
 /** Tags that operators set on agents; the audit log records the tags before each change. */
+
 import type { tagRoutes } from '../../src/contract/agents.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { isTagKey, isTagValue, TAG_KEY_RULE } from '../../src/kernel/ids.js';
@@ -6,13 +7,18 @@ import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import { escapePointer } from '../../src/kernel/validator.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type RequestContext } from '../core/domain-event.js';
+import type { Machine, Rights } from '../core/rights.js';
 import type { Queryable } from '../database/schema.js';
 import type { HandlersFor } from '../http/handler.js';
 import { requireAgent, requireAgentMatch } from './agent-service.js';
 import { agentLabel, agentParty, listed, updateAgent } from './agent-store.js';
+import type { Machines } from './machines.js';
+import { refuseProtected } from './protected-tags.js';
 import { distinctTags, removeTag, replaceTags, setTag, type Tags, tagsOf } from './tag-store.js';
 
-type TagServiceOptions = Pick<Core, 'clock' | 'db' | 'uow'>;
+interface TagServiceOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+  readonly machines: Pick<Machines, 'all'>;
+}
 
 export class TagService {
   private readonly options: TagServiceOptions;
@@ -21,19 +27,20 @@ export class TagService {
     this.options = options;
   }
 
-  /** Returns every key with its values, both sorted. */
-  async list(): Promise<Record<string, string[]>> {
+  /** Returns every key with its values, both sorted, as far as the operator may read the machines. */
+  async list(rights: Rights): Promise<Record<string, string[]>> {
+    if (rights.isLimited) return tagsIn(await this.options.machines.all(rights));
     const all = await distinctTags(this.options.db);
     return Object.fromEntries([...all].map(([key, values]) => [key, [...values]]));
   }
 
-  /** Replaces all tags of an agent. Throws `agent_not_found`, `invalid_tag`. */
+  /** Replaces all tags of an agent. Throws `agent_not_found`, `invalid_tag`, `not_granted`. */
   async replace(context: RequestContext, nodeId: string, tags: Tags): Promise<void> {
     requireTags(tags);
     await this.change(context, nodeId, (tx) => replaceTags(tx, nodeId, tags));
   }
 
-  /** Sets one tag. Throws `agent_not_found`, `invalid_tag`. */
+  /** Sets one tag. Throws `agent_not_found`, `invalid_tag`, `not_granted`. */
   async set(
     context: RequestContext,
     nodeId: string,
@@ -43,7 +50,7 @@ export class TagService {
     await this.change(context, nodeId, (tx) => setTag(tx, nodeId, tag.key, tag.value));
   }
 
-  /** Removes one tag. Throws `agent_not_found`, `tag_not_found`. */
+  /** Removes one tag. Throws `agent_not_found`, `tag_not_found`, `not_granted`. */
   async remove(context: RequestContext, nodeId: string, key: string): Promise<void> {
     await this.change(context, nodeId, async (tx) => {
       if (await removeTag(tx, nodeId, key)) return;
@@ -58,6 +65,7 @@ export class TagService {
       requireAgentMatch(context, agent, before);
       await work(tx);
       const after = await tagsOf(tx, nodeId);
+      await refuseProtected(tx, context.rights, { before: { nodeId, tags: before }, after: { nodeId, tags: after } });
       await refuseLookAlikes(tx, before, after);
       if (Object.keys(after).length > MAX_TAGS) throw tooManyTags();
       const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])]
@@ -79,7 +87,7 @@ export class TagService {
 
 /** Handlers of the tag routes. */
 export const tagHandlers = (tags: TagService): HandlersFor<typeof tagRoutes> => ({
-  listTags: async () => ({ status: 200, body: { tags: await tags.list() } }),
+  listTags: async ({ rights }) => ({ status: 200, body: { tags: await tags.list(rights) } }),
   replaceTags: async ({ params, body, context }) => {
     await tags.replace(context, params.node_id, body.tags);
     return { status: 204, body: undefined };
@@ -93,6 +101,14 @@ export const tagHandlers = (tags: TagService): HandlersFor<typeof tagRoutes> => 
     return { status: 204, body: undefined };
   },
 });
+
+/** Returns the keys of the machines' tags with their values, both sorted. */
+function tagsIn(machines: readonly Machine[]): Record<string, string[]> {
+  const all = machines.flatMap(({ tags }) => Object.entries(tags));
+  const keys = [...new Set(all.map(([key]) => key))].sort();
+  const valuesOf = (key: string) => all.flatMap(([one, value]) => (one === key ? [value] : []));
+  return Object.fromEntries(keys.map((key) => [key, [...new Set(valuesOf(key))].sort()]));
+}
 
 /** Maximum tags of one agent. */
 const MAX_TAGS = 256;

@@ -25,7 +25,7 @@ export const FORWARD_ENDS = {
   agent_lost: 'the connection to the agent was lost, or the agent ended it',
   stalled: 'its client or the agent read nothing for five minutes although data waited',
   not_attached: 'the agent or the client did not attach in time',
-  operator_removed: 'its operator was removed',
+  operator_removed: 'its operator was removed, or lost the right to it',
   agent_rejected: 'its agent was rejected',
   orchestrator_stopped: 'the orchestrator stopped',
   orchestrator_lost: 'the orchestrator ended without a stop',

@@ -10,7 +10,7 @@ import type { Core } from '../core/core.js';
 import type { DomainEvent, RequestContext } from '../core/domain-event.js';
 import { notConnected } from '../fleet/not-connected.js';
 import { throughOutages } from '../fleet/through-outages.js';
-import { approvedAgent, isActiveOperator, operatorRemoved } from '../terminal/eligibility.js';
+import { approvedAgent, mayUse, operatorRemoved } from '../terminal/eligibility.js';
 import type { TerminalLink } from '../terminal/live-sessions.js';
 import { Tickets } from '../terminal/tickets.js';
 import { closedEvent, type ForwardEnd, type ForwardFacts, openedEvent, refusedEvent } from './forward-facts.js';
@@ -168,6 +168,16 @@ export class Forwards implements Service {
     await Promise.all(this.writes);
   }
 
+  /** Ends the forwards that their operators may no longer have on the agent, or, with null, on any. */
+  async rightsChanged(nodeId: string | null): Promise<void> {
+    for (const live of [...this.live.values()]) {
+      const { facts } = live;
+      if (nodeId !== null && facts.nodeId !== nodeId) continue;
+      if (!(await mayUse(this.options.db, facts.operatorId, facts.kind, facts.nodeId))) live.end('operator_removed');
+    }
+    await Promise.all(this.writes);
+  }
+
   private async open(facts: ForwardFacts, context: RequestContext): Promise<{ sessionId: string; ticket: string }> {
     const { id: sessionId, nodeId } = facts;
     let hasOpened = false;
@@ -182,7 +192,7 @@ export class Forwards implements Service {
     this.live.set(sessionId, live);
     try {
       // From here on, removing the operator ends the forward.
-      if (!(await isActiveOperator(this.options.db, facts.operatorId))) throw operatorRemoved();
+      if (!(await mayUse(this.options.db, facts.operatorId, facts.kind, facts.nodeId))) throw operatorRemoved();
       await this.ask(facts);
       if (!live.isOver) {
         await this.record(openedEvent(facts, context));

@@ -1,16 +1,19 @@
 /** Authentication and authorisation of a request, and the session it belongs to. */
 import type { ServerResponse } from 'node:http';
-import type { Operator } from '../../src/contract/operators.js';
+import type { Right } from '../../src/contract/rights.js';
 import type { Access } from '../../src/contract/route.js';
-import { Fault } from '../../src/kernel/fault.js';
+import { Fault, isFault } from '../../src/kernel/fault.js';
 import type { Exchange } from './exchange.js';
 import type { Session } from './session.js';
 
 /** Returns the session of a token, or null when it is unknown or expired. */
 export type Authenticate = (token: string) => Promise<Session | null>;
 
-/** Throws `role_forbidden` or `admin_required` unless the operator's role suffices. */
-export type Authorize = (access: Access, operator: Operator) => void;
+/** Throws `role_forbidden`, `admin_required` or `not_granted` unless the operator may call routes with this access. */
+export type Authorize = (access: Access, session: Session) => void;
+
+/** Throws `agent_not_found` for a machine that the operator may not read, and `not_granted` without the right on it. */
+export type AuthorizeOn = (right: Right, session: Session, nodeId: string) => Promise<void>;
 
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]{1,512}=*) *$/i;
 
@@ -49,23 +52,29 @@ export interface SessionGuard {
 }
 
 /**
- * Watches the session of a request until its answer is complete. When the session ends, the handler is cancelled as
- * if the client had disconnected. A client that does not read the end of its answer is disconnected.
+ * Watches the session of a request until its answer is complete. When the session ends, or `admit` refuses it, the handler is
+ * cancelled as if the client had disconnected. A client that does not read the end of its answer is disconnected.
+ * @param admit throws the fault with which the request would be refused now
  */
-export function guardSession(exchange: Exchange, response: ServerResponse, authenticate: Authenticate): SessionGuard {
+export function guardSession(
+  exchange: Exchange,
+  response: ServerResponse,
+  admit: () => Promise<unknown>,
+): SessionGuard {
   let ended: Fault | null = null;
   let isLooking = false;
   const look = async () => {
     if (isLooking) return;
     isLooking = true;
     try {
-      if ((await authenticate(exchange.token ?? '')) !== null) return;
-      stop();
-      ended = sessionOver();
-      exchange.cancellation.cancel(ended);
-      setTimeout(() => response.destroy(), LAST_WORDS_MS).unref();
-    } catch {
+      await admit();
+    } catch (error) {
       // A store that cannot be read right now ends no session; the next check retries.
+      if (!isFault(error) || isFault(error, 'store_unavailable', 'shutting_down')) return;
+      stop();
+      ended = error;
+      exchange.cancellation.cancel(error);
+      setTimeout(() => response.destroy(), LAST_WORDS_MS).unref();
     } finally {
       isLooking = false;
     }

@@ -5,7 +5,7 @@ import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Logger } from '../../src/kernel/logger.js';
 import type { Core } from '../core/core.js';
-import type { Authenticate, Authorize } from './access.js';
+import type { Authenticate, Authorize, AuthorizeOn } from './access.js';
 import { createListener, type TlsFiles } from './api-listener.js';
 import { refuseClient } from './client-error.js';
 import { createEndpoint, type Endpoint } from './endpoint.js';
@@ -33,6 +33,7 @@ interface ApiAppOptions extends RunOptions, Pick<Core, 'clock'> {
   readonly endpoints: readonly { readonly route: RouteSpec; readonly handler: AnyHandler }[];
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
+  readonly authorizeOn: AuthorizeOn;
   /** Returns true for the token that may only scrape metrics. */
   readonly isScraper: (token: string) => boolean;
   readonly onAnswered: OnAnswered;

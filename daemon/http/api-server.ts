@@ -2,13 +2,14 @@
 import type { Server } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { RIGHTS } from '../../src/contract/rights.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { spkiFingerprint } from '../../src/identity/fingerprint.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
 import type { Core } from '../core/core.js';
-import type { Authenticate, Authorize } from './access.js';
+import type { Authenticate, Authorize, AuthorizeOn } from './access.js';
 import { createApiApp, type OnAnswered } from './api-app.js';
 import { HTTP_LIMITS, type ListenAddress, listenOn, MIN_TLS, type TlsFiles } from './api-listener.js';
 import { InFlight } from './exchange.js';
@@ -25,6 +26,7 @@ interface ApiServerOptions<C extends AnyContract> extends Pick<Core, 'clock' | '
   readonly handlers: HandlersFor<C>;
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
+  readonly authorizeOn: AuthorizeOn;
   /** Returns true for the token that may only scrape metrics [default: always false]. */
   readonly isScraper?: (token: string) => boolean;
   /** Called after each answer. */
@@ -148,7 +150,7 @@ async function closedStreams(streams: StreamDoor | undefined): Promise<void> {
 const LAST_WORDS_MS = 250;
 const FAREWELL_MS = 1_000;
 const FAREWELL_STEP_MS = 20;
-const ACCESS: readonly unknown[] = ['public', 'viewer', 'operator', 'admin'];
+const ACCESS: readonly unknown[] = ['public', ...RIGHTS, 'admin'];
 
 function endpointsOf<C extends AnyContract>(contract: C, handlers: HandlersFor<C>) {
   return Object.entries(contract).map(([id, route]) => {

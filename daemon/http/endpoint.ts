@@ -1,10 +1,12 @@
 /** The endpoint of one route: access check, input, handler and answer. */
 import { isCompressible } from '../../src/contract/compressible.js';
-import { deprecationHeaders, type RouteSpec } from '../../src/contract/route.js';
+import { deprecationHeaders, grantUse, type RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
+import { notGranted, Rights } from '../core/rights.js';
 import {
   type Authenticate,
   type Authorize,
+  type AuthorizeOn,
   bearerToken,
   guardSession,
   requireSession,
@@ -24,6 +26,7 @@ import { EventStream, isGone, LineStream, wantsLines } from './streams.js';
 interface EndpointOptions extends RunOptions {
   readonly authenticate: Authenticate;
   readonly authorize: Authorize;
+  readonly authorizeOn: AuthorizeOn;
   /** Returns true for the token that may only scrape metrics. */
   readonly isScraper: (token: string) => boolean;
   readonly idempotent: IdempotentRequests;
@@ -34,56 +37,76 @@ interface EndpointOptions extends RunOptions {
 export interface Endpoint {
   readonly route: RouteSpec;
   /** Serves a request. Throws the faults that precede its handler. */
-  serve(exchange: Exchange, params: Readonly<Record<string, string>>): Promise<void>;
+  serve(exchange: Exchange, params: Params): Promise<void>;
 }
 
 export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: EndpointOptions): Endpoint {
-  const { authenticate, authorize, idempotent, isScraper, limits } = options;
+  const { authenticate, authorize, authorizeOn, idempotent, isScraper, limits } = options;
   const readInput = inputReader(route, limits);
   const runHandler = runner(route, handler, options);
   const bodyBytes =
     route.access === 'public' ? limits.publicBodyBytes : Math.max(limits.bodyBytes, route.bodyBytes ?? 0);
   const compresses = isCompressible(route);
+  const limit = grantUse(route);
   const announced = Object.entries(deprecationHeaders(route.deprecated));
   return {
     route,
     serve: async (exchange, params) => {
       const { request, response, requestId } = exchange;
       for (const [name, value] of announced) response.setHeader(name, value);
-      await admit(exchange);
+      await admit(exchange, params);
       const hasBody = route.method !== 'GET' && announcesBody(request.headers);
       const body = hasBody ? await readBytes(request, bodyBytes) : NOTHING;
       const input = readInput({ request, params, body });
       const outlets = outletsOf(exchange);
       const run = () => runHandler(exchange, input, outlets);
       const isLong = outlets.lines !== null || outlets.events !== null;
-      const guard = isLong ? guardOf(exchange) : null;
+      const guard = isLong ? guardOf(exchange, params) : null;
       const outcome = await once(exchange, input, run);
       guard?.stop();
       if (request.method === 'HEAD') outcome.rendered.pieces?.destroy();
-      else if (outcome.rendered.pieces) guardOf(exchange);
+      else if (outcome.rendered.pieces) guardOf(exchange, params);
       if (isGone(response)) outcome.rendered.pieces?.destroy();
       else await send(exchange, outlets, guard?.ended ? endedOutcome(guard.ended, requestId) : outcome, compresses);
     },
   };
 
   /**
-   * Authenticates and authorises the request. Throws `unauthenticated`, `role_forbidden`, `admin_required` or
-   * `tls_required`.
+   * Authenticates and authorises the request. Throws `unauthenticated`, `role_forbidden`, `admin_required`, `not_granted`,
+   * `agent_not_found` or `tls_required`.
    */
-  async function admit(exchange: Exchange): Promise<void> {
+  async function admit(exchange: Exchange, params: Params): Promise<void> {
     if (route.access === 'public') return;
     exchange.token = bearerToken(exchange.request.headers.authorization);
     const scrapes = route.scrape === true && isScraper(exchange.token);
-    exchange.session = scrapes ? SCRAPER : requireSession(await authenticate(exchange.token));
-    authorize(route.access, exchange.session.operator);
+    exchange.session = scrapes ? SCRAPER : await permitted(exchange.token, params);
     if (route.tls === true && !exchange.isPrivate) throw tlsRequired();
   }
 
+  /** Returns the session of a token that permits the request. Throws as `admit`. */
+  async function permitted(token: string, params: Params): Promise<Session> {
+    const session = requireSession(await authenticate(token));
+    const { access } = route;
+    authorize(access, session);
+    // No grants limit an admin.
+    if (access === 'public' || access === 'admin' || !session.rights.isLimited) return session;
+    if (limit === 'machine') await authorizeOn(access, session, params.node_id ?? '');
+    if (limit === 'unlimited') throw notGranted(access, 'all machines, which this needs');
+    return session;
+  }
+
+  /** Throws the fault with which the request of an open answer would be refused now. */
+  async function readmit(exchange: Exchange, params: Params): Promise<void> {
+    const { rights } = await permitted(exchange.token ?? '', params);
+    // The handler has filtered by the grants of before.
+    if (rights.key !== exchange.session?.rights.key) throw otherRights();
+    await exchange.stillPermitted?.(rights);
+  }
+
   /** Returns a guard of the request's session, or null when it has no session that could end. */
-  function guardOf(exchange: Exchange): SessionGuard | null {
+  function guardOf(exchange: Exchange, params: Params): SessionGuard | null {
     const isSession = exchange.session !== null && exchange.session !== SCRAPER;
-    return isSession ? guardSession(exchange, exchange.response, authenticate) : null;
+    return isSession ? guardSession(exchange, exchange.response, () => readmit(exchange, params)) : null;
   }
 
   function outletsOf({ request: { method, headers }, response }: Exchange): StreamTargets {
@@ -109,11 +132,20 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     const isSecret = route.secretAnswer === true;
     const { requestId } = exchange;
     const ifMatch = headers['if-match'];
-    const content = ifMatch === undefined ? input : { ...input, ifMatch };
+    const { rights } = exchange.session;
+    const content = {
+      ...input,
+      ...(ifMatch !== undefined && { ifMatch }),
+      // Another operator than before, as far as the first answer is concerned.
+      ...(rights.isLimited && { rights: rights.key }),
+    };
     const outcome = await idempotent.run({ operatorId, key, requestId, route: route.id, content, isSecret }, run);
+    if (outcome.replayed && limit === 'filtered' && rights.isLimited && showsMachines(outcome)) throw notShownAgain();
     return outcome.replayed ? { ...outcome, rendered: relocated(route, outcome.rendered) } : outcome;
   }
 }
+
+type Params = Readonly<Record<string, string>>;
 
 const NOTHING = Buffer.alloc(0);
 
@@ -135,8 +167,25 @@ const SCRAPER: Session = {
     removed_by: null,
     public_key: '',
   },
+  rights: new Rights('viewer', null),
   expiresAt: Number.MAX_SAFE_INTEGER,
 };
+
+const showsMachines = ({ rendered }: Outcome): boolean => rendered.status < 300 && rendered.payload !== null;
+
+/** Only the handler knows whether the grants still permit what the first answer shows. */
+const notShownAgain = (): Fault =>
+  new Fault(
+    'idempotency_conflict',
+    'the request with this Idempotency-Key was done, and its answer is not given again',
+    {
+      hint: 'read what it did, for instance with: orch rollouts list',
+    },
+  );
+
+/** A client logs in again, and goes on with what it may do now. */
+const otherRights = (): Fault =>
+  new Fault('unauthenticated', 'what you may do has changed, so this answer ends', { hint: 'ask again' });
 
 const tlsRequired = (): Fault =>
   new Fault('tls_required', 'secrets are only taken and given over TLS, and this request came without it', {

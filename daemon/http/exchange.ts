@@ -5,6 +5,7 @@ import { TLSSocket } from 'node:tls';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NewId } from '../../src/kernel/ids.js';
 import type { Core } from '../core/core.js';
+import type { Rights } from '../core/rights.js';
 import type { Session } from './session.js';
 
 export class Exchange {
@@ -28,6 +29,8 @@ export class Exchange {
   /** Session of the caller; null on public routes. */
   session: Session | null = null;
   token: string | null = null;
+  /** Set by the handler of an answer that stays open: throws when the rights of now no longer permit it. */
+  stillPermitted: ((rights: Rights) => Promise<void>) | null = null;
   private readonly trustProxyTls: boolean;
 
   constructor(request: IncomingMessage, response: ServerResponse, options: BeginOptions) {

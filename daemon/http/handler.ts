@@ -15,6 +15,7 @@ import type {
   StreamOf,
 } from '../../src/contract/route.js';
 import type { RequestContext } from '../core/domain-event.js';
+import type { Rights } from '../core/rights.js';
 import type { StaticText } from './compression.js';
 
 /** A request after authorisation and validation. */
@@ -25,6 +26,10 @@ export interface Call<R extends RouteSpec> {
   readonly context: RequestContext;
   /** Operator that makes the request; null only on public routes. */
   readonly operator: R['access'] extends 'public' ? null : Operator;
+  /** What the operator may do, and where; null only on public routes. */
+  readonly rights: R['access'] extends 'public' ? null : Rights;
+  /** Ends the answer while it is open when `check` throws `not_granted` or `agent_not_found`. */
+  keepPermitted(check: (rights: Rights) => Promise<void>): void;
   /** Scheme and authority that the client used, for addresses in answers: `https://host:port`. */
   readonly baseUrl: string;
   /** Raw session token; null on public routes. */

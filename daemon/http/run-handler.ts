@@ -5,6 +5,7 @@ import type { RouteSpec } from '../../src/contract/route.js';
 import { type Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
+import { Rights } from '../core/rights.js';
 import type { Exchange } from './exchange.js';
 import type { Events } from './handler.js';
 import { ifMatchOf } from './if-match.js';
@@ -22,6 +23,7 @@ class AnyCall implements Input {
   readonly body: unknown;
   readonly context: RequestContext;
   readonly operator: Operator | null;
+  readonly rights: Rights | null;
   readonly token: string | null;
   readonly stream: ((line: unknown) => Promise<void>) | null;
   readonly events: Events<unknown, unknown> | null;
@@ -36,7 +38,9 @@ class AnyCall implements Input {
     this.params = params;
     this.query = query;
     this.body = body;
-    this.context = { actor: actorOf(session?.operator), requestId, address, ifMatch };
+    this.rights = session?.rights ?? null;
+    const rights = this.rights ?? NO_RIGHTS;
+    this.context = { actor: actorOf(session?.operator), rights, requestId, address, ifMatch };
     this.operator = session?.operator ?? null;
     this.token = token;
     this.stream = outlets.stream;
@@ -46,6 +50,10 @@ class AnyCall implements Input {
 
   get baseUrl(): string {
     return this.exchange.baseUrl;
+  }
+
+  keepPermitted(check: (rights: Rights) => Promise<void>): void {
+    this.exchange.stillPermitted = check;
   }
 
   get signal(): AbortSignal {
@@ -123,6 +131,9 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
     );
   }
 }
+
+/** Rights of a request without a session. */
+const NO_RIGHTS = new Rights('viewer', []);
 
 const actorOf = (operator: Operator | undefined): Party =>
   operator ? { id: operator.operator_id, name: operator.username, type: 'operator' } : SYSTEM;

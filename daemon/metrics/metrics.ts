@@ -1,4 +1,5 @@
 /** Metrics of agents: the reader, the handlers and the stored samples. */
+
 import {
   METRICS_LIMIT,
   type MetricsHistory,
@@ -11,6 +12,7 @@ import { Fault } from '../../src/kernel/fault.js';
 import type { MetricsSample } from '../../src/kernel/schema.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
+import type { Machines } from '../fleet/machines.js';
 import type { HandlersFor } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
 import type { OwnMetrics } from './own-metrics.js';
@@ -50,10 +52,10 @@ export class MetricsReader {
     return { history: { node_id: nodeId, samples: rows.map(sampleOf) }, next };
   }
 
-  /** Returns the newest sample, or null. Throws `agent_not_found`. */
-  async latest(nodeId: string): Promise<MetricsSample | null> {
+  /** Returns the newest sample since a time in Unix seconds, or null. Throws `agent_not_found`. */
+  async latest(nodeId: string, since = 0): Promise<MetricsSample | null> {
     await this.require(nodeId);
-    const [row] = await listSamples(this.db, { nodeId, from: 0, to: this.clock.now(), limit: 1 });
+    const [row] = await listSamples(this.db, { nodeId, from: since * 1000, to: this.clock.now(), limit: 1 });
     return row === undefined ? null : sampleOf(row);
   }
 
@@ -76,22 +78,33 @@ const sampleOf = ({ node_id: _node, received_at: _received, ...sample }: Metrics
 interface MetricsServices {
   readonly reader: MetricsReader;
   readonly own: OwnMetrics;
+  readonly machines: Machines;
 }
 
-export const metricsHandlers = ({ reader, own }: MetricsServices): HandlersFor<typeof metricsRoutes> => ({
-  getMetrics: async ({ params, query }) => {
+export const metricsHandlers = ({ reader, own, machines }: MetricsServices): HandlersFor<typeof metricsRoutes> => ({
+  getMetrics: async ({ params, query, rights }) => {
     const limit = clampLimit(query.limit, METRICS_LIMIT.standard, METRICS_LIMIT.maximum);
-    const page = await reader.history(params.node_id, { since: query.since, limit, before: query.cursor });
+    const since = Math.max(query.since ?? 0, await machines.readableFrom(rights, params.node_id));
+    const page = await reader.history(params.node_id, { since, limit, before: query.cursor });
     if (page === null) return { status: 204, body: undefined };
     const { history, next: cursor } = page;
     const link = linkTo(`/agents/${params.node_id}/metrics`, { ...query, limit, cursor });
     return { status: 200, body: history, headers: cursor === null ? {} : link };
   },
-  getLatestMetrics: async ({ params }) => {
-    const sample = await reader.latest(params.node_id);
+  getLatestMetrics: async ({ params, rights }) => {
+    const sample = await reader.latest(params.node_id, await machines.readableFrom(rights, params.node_id));
     return sample === null ? { status: 204, body: undefined } : { status: 200, body: sample };
   },
-  listLatestMetrics: async () => ({ status: 200, body: await reader.latestOfAll() }),
+  listLatestMetrics: async ({ rights }) => {
+    const all = await reader.latestOfAll();
+    if (!rights.isLimited) return { status: 200, body: all };
+    const shown: NodeMetrics[] = [];
+    for (const { nodeId } of await machines.all(rights)) {
+      const sample = await reader.latest(nodeId, await machines.readableFrom(rights, nodeId));
+      if (sample !== null) shown.push({ node_id: nodeId, sample });
+    }
+    return { status: 200, body: shown };
+  },
   getOwnMetrics: async () => ({ status: 200, body: await own.text() }),
 });
 

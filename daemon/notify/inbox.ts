@@ -1,4 +1,5 @@
 /** Lists notifications for an operator and records which ones the operator has read. */
+
 import {
   NOTIFICATION_LIST_LIMIT,
   type NotificationList,
@@ -7,10 +8,19 @@ import {
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
+import type { Rights } from '../core/rights.js';
+import { keepsReadable, type Machines } from '../fleet/machines.js';
 import type { HandlersFor } from '../http/handler.js';
 import { pageFrom } from '../http/query-string.js';
 import { severityOf } from './message.js';
-import { countUnread, findNotification, listNotifications, markAllRead, markRead } from './notification-store.js';
+import {
+  countUnread,
+  findNotification,
+  listNotifications,
+  markAllRead,
+  markRead,
+  type NotificationRow,
+} from './notification-store.js';
 
 type InboxOptions = Pick<Core, 'db' | 'uow'>;
 
@@ -28,9 +38,13 @@ export class Inbox {
     this.options = options;
   }
 
-  async list(operatorId: string, query: InboxQuery): Promise<NotificationList> {
+  /** @param isShown keeps the notifications that the operator may read; null for all */
+  async list(operatorId: string, query: InboxQuery, isShown: IsShown | null): Promise<NotificationList> {
     const { db } = this.options;
-    const rows = await listNotifications(db, { operatorId, ...query });
+    const rows =
+      isShown === null
+        ? await listNotifications(db, { operatorId, ...query })
+        : await this.shown(operatorId, query, isShown);
     return {
       notifications: rows.map(({ id, event_id, event_type, severity, summary, timestamp, read }) => ({
         id,
@@ -41,15 +55,33 @@ export class Inbox {
         timestamp_ms: timestamp,
         read: read === 1,
       })),
-      unread_count: await countUnread(db, operatorId),
+      unread_count: isShown === null ? await countUnread(db, operatorId) : await this.countShown(operatorId, isShown),
     };
   }
 
+  /** Returns the page of those that are shown. */
+  private async shown(operatorId: string, { limit, ...query }: InboxQuery, isShown: IsShown) {
+    const found: Awaited<ReturnType<typeof listNotifications>>[number][] = [];
+    for (let before = query.before; found.length < limit; ) {
+      const rows = await listNotifications(this.options.db, { operatorId, ...query, before, limit: SLICE });
+      found.push(...rows.filter(isShown));
+      before = rows.at(-1)?.id;
+      if (rows.length < SLICE) break;
+    }
+    return found.slice(0, limit);
+  }
+
+  private async countShown(operatorId: string, isShown: IsShown): Promise<number> {
+    const all = { unreadOnly: true, limit: Number.MAX_SAFE_INTEGER };
+    return (await this.shown(operatorId, all, isShown)).length;
+  }
+
   /** Marks a notification as read for an operator. Throws `notification_not_found`. */
-  async read(operatorId: string, id: string): Promise<void> {
+  async read(operatorId: string, id: string, isShown: IsShown | null): Promise<void> {
     await this.options.uow.write(async (tx) => {
       const row = await findNotification(tx, id);
-      if (row === null) throw new Fault('notification_not_found', `there is no notification ${id}`);
+      if (row === null || isShown?.(row) === false)
+        throw new Fault('notification_not_found', `there is no notification ${id}`);
       await markRead(tx, operatorId, row.seq);
     });
   }
@@ -59,17 +91,29 @@ export class Inbox {
   }
 }
 
+/** Notifications read at once. */
+const SLICE = 500;
+
+type IsShown = (row: Pick<NotificationRow, 'actor' | 'target' | 'event_id'>) => boolean;
+
+/** Returns what an operator with grants may read: what they caused, and what is about their machines; null for everything. */
+async function shownTo(machines: Machines, operatorId: string, rights: Rights): Promise<IsShown | null> {
+  if (!rights.isLimited) return null;
+  const isReadable = keepsReadable(await machines.history(rights));
+  return ({ actor, target, event_id }) =>
+    (actor.type === 'operator' && actor.id === operatorId) ||
+    (target.type === 'agent' && isReadable({ nodeId: target.id, id: event_id }));
+}
+
 /** Returns the route handlers of notifications. Each operator has separate read marks. */
-export const notificationHandlers = (inbox: Inbox): HandlersFor<typeof notificationRoutes> => ({
-  listNotifications: async ({ query, operator }) => {
+export const notificationHandlers = (inbox: Inbox, machines: Machines): HandlersFor<typeof notificationRoutes> => ({
+  listNotifications: async ({ query, operator, rights }) => {
     const limit = clampLimit(query.limit, NOTIFICATION_LIST_LIMIT.standard, NOTIFICATION_LIST_LIMIT.maximum);
     const unreadOnly = query.unread ?? false;
     const before = query.cursor ?? null;
-    const { notifications, unread_count } = await inbox.list(operator.operator_id, {
-      unreadOnly,
-      limit: limit + 1,
-      before,
-    });
+    const isShown = await shownTo(machines, operator.operator_id, rights);
+    const page = { unreadOnly, limit: limit + 1, before };
+    const { notifications, unread_count } = await inbox.list(operator.operator_id, page, isShown);
     const { items, headers } = pageFrom(notifications, {
       path: '/notifications',
       query: { ...query, limit },
@@ -81,8 +125,9 @@ export const notificationHandlers = (inbox: Inbox): HandlersFor<typeof notificat
     await inbox.readAll(operator.operator_id);
     return { status: 204, body: undefined };
   },
-  readNotification: async ({ params, operator }) => {
-    await inbox.read(operator.operator_id, params.id);
+  readNotification: async ({ params, operator, rights }) => {
+    const isShown = await shownTo(machines, operator.operator_id, rights);
+    await inbox.read(operator.operator_id, params.id, isShown);
     return { status: 204, body: undefined };
   },
 });

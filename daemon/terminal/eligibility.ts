@@ -1,12 +1,24 @@
 /** Checks that the operator is active and that the agent is approved when a request arrives. */
+
+import type { Right } from '../../src/contract/rights.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
-import { findActiveOperator } from '../auth/operator-store.js';
+import { findActiveOperator, rightsOfRow } from '../auth/operator-store.js';
 import type { Queryable } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
+import { tagsOf } from '../fleet/tag-store.js';
 
 export const isActiveOperator = async (db: Queryable, operatorId: string): Promise<boolean> =>
   (await findActiveOperator(db, operatorId)) !== null;
+
+/** Returns true if the operator is active and holds the right on the machine now. */
+export async function mayUse(db: Queryable, operatorId: string, right: Right, nodeId: string): Promise<boolean> {
+  const row = await findActiveOperator(db, operatorId);
+  if (row === null) return false;
+  const rights = rightsOfRow(row);
+  if (!rights.isLimited) return rights.has(right);
+  return rights.may(right, { nodeId, tags: await tagsOf(db, nodeId) });
+}
 
 /** Throws `unauthenticated` when the operator was removed, which may happen while the request is in flight. */
 export async function requireOperator(db: Queryable, operatorId: string): Promise<void> {

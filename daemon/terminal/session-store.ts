@@ -8,6 +8,7 @@ import type { Core } from '../core/core.js';
 import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
 import type { NewRow, Queryable, Row, TerminalSessionTable } from '../database/schema.js';
+import { isReadable, type Readable } from '../fleet/machines.js';
 import { nodeLabel, type SessionFacts } from './session/session-core.js';
 
 type SessionStoreOptions = Pick<Core, 'clock' | 'uow'>;
@@ -300,6 +301,8 @@ interface TerminalFilter {
 }
 
 export interface TerminalPage extends TerminalFilter {
+  /** Only sessions that may be read; null for all. */
+  readonly readable: Readable | null;
   /** Letters and digits with which the ID begins. */
   readonly prefix?: string | null | undefined;
   readonly limit: number;
@@ -308,11 +311,12 @@ export interface TerminalPage extends TerminalFilter {
 
 /** The newest first. */
 export async function listTerminals(db: Queryable, page: TerminalPage): Promise<readonly TerminalRow[]> {
-  const { status, node, operator, kind, prefix } = page;
+  const { status, node, operator, kind, prefix, readable } = page;
   let query = db.selectFrom('terminal_sessions').selectAll();
   if (status != null) query = query.where('status', '=', status);
   if (node != null) query = query.where('node_id', '=', node);
   if (kind != null) query = query.where('kind', '=', kind);
+  if (readable !== null) query = query.where(isReadable(db, readable, 'session_id'));
   // As a range, which the primary key answers.
   if (prefix != null) query = query.where('session_id', '>=', prefix).where('session_id', '<', `${prefix}~`);
   if (operator != null) {

@@ -1,13 +1,17 @@
 /** Handlers of remote terminals, commands and their recordings. */
 import type { Readable } from 'node:stream';
 import { API_BASE } from '../../src/contract/contract.js';
+import type { Right } from '../../src/contract/rights.js';
 import type { AnswerOf } from '../../src/contract/route.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { TERMINAL_LIST_LIMIT, TERMINAL_SEARCH_LIMIT, type terminalRoutes } from '../../src/contract/terminal.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { RequestContext } from '../core/domain-event.js';
+import { notGranted, type Rights } from '../core/rights.js';
+import type { Machines } from '../fleet/machines.js';
 import type { HandlersFor } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
+import { sessionNotFound } from './list-sessions.js';
 import type { Opened } from './open-session.js';
 import type { TranscriptSearchQuery } from './recordings/transcripts.js';
 import type { Terminals } from './terminals.js';
@@ -24,6 +28,7 @@ interface TranscriptAccess {
 }
 
 interface TerminalServices {
+  readonly machines: Machines;
   readonly terminals: Terminals;
   readonly transcripts: TranscriptAccess;
 }
@@ -31,34 +36,74 @@ interface TerminalServices {
 const STANDARD_SIZE = { cols: 80, rows: 24 } as const;
 const STANDARD_TERM = 'xterm-256color';
 
-export const terminalHandlers = ({ terminals, transcripts }: TerminalServices): HandlersFor<typeof terminalRoutes> => ({
-  listTerminals: async ({ query }) => {
+/** Throws `terminal_not_found` for a session that the grants hide, and `not_granted` without the right on its machine. */
+async function requireOn(
+  { machines, terminals }: TerminalServices,
+  sessionId: string,
+  { rights, right }: { readonly rights: Rights; readonly right: Right },
+): Promise<void> {
+  if (!rights.isLimited) return;
+  const { node_id } = await terminals.place(sessionId);
+  if (!(await machines.mayRead(rights, node_id, sessionId))) throw sessionNotFound(sessionId);
+  const machine = await machines.readable(rights, node_id);
+  if (machine === null || !rights.may(right, machine)) throw notGranted(right, 'the machine of this session');
+}
+
+export const terminalHandlers = (services: TerminalServices): HandlersFor<typeof terminalRoutes> => ({
+  ...sessionHandlers(services),
+  ...startHandlers(services),
+});
+
+type SessionRoutes = Omit<typeof terminalRoutes, 'openTerminal' | 'execOnAgent'>;
+
+const sessionHandlers = (services: TerminalServices): HandlersFor<SessionRoutes> => ({
+  listTerminals: async ({ query, rights }) => {
+    const { machines, terminals } = services;
     const limit = clampLimit(query.limit, TERMINAL_LIST_LIMIT.standard, TERMINAL_LIST_LIMIT.maximum);
     const offset = query.offset ?? 0;
     // One more than asked for tells whether there is a next page.
-    const page = await terminals.list({ ...query, limit: limit + 1, offset });
+    const readable = await machines.history(rights, 'watch');
+    const page = await terminals.list({ ...query, readable, limit: limit + 1, offset });
     const next = { ...query, limit, offset: offset + limit };
     return { status: 200, body: page.slice(0, limit), headers: page.length > limit ? linkTo('/terminal', next) : {} };
   },
-  getTerminal: async ({ params }) => ({ status: 200, body: await terminals.get(params.session_id) }),
-  closeTerminal: async ({ params, context }) => {
-    await terminals.close(params.session_id, context);
+  getTerminal: async ({ params, rights }) => {
+    await requireOn(services, params.session_id, { rights, right: 'watch' });
+    return { status: 200, body: await services.terminals.get(params.session_id) };
+  },
+  closeTerminal: async ({ params, context, rights }) => {
+    await requireOn(services, params.session_id, { rights, right: 'terminal' });
+    await services.terminals.close(params.session_id, context);
     return { status: 204, body: undefined };
   },
-  attachTerminal: async ({ params, body, operator, context, baseUrl }) => {
+  attachTerminal: async ({ params, body, operator, context, rights, baseUrl }) => {
+    const { terminals } = services;
+    await requireOn(services, params.session_id, { rights, right: 'watch' });
+    if (body.mode === 'write' && rights.isLimited) {
+      const isOwn = (await terminals.place(params.session_id)).operator_id === operator.operator_id;
+      await requireOn(services, params.session_id, { rights, right: isOwn ? 'terminal' : 'take-pen' });
+    }
     const take = body.take === true;
     const ticket = await terminals.attach(params.session_id, { mode: body.mode, take, operator }, context);
     return { status: 200, body: { ws_url: streamUrl(baseUrl, params.session_id, ticket) } };
   },
-  getTranscript: async ({ params, context }) => ({
-    status: 200,
-    body: await transcripts.open(params.session_id, context),
-    headers: { 'content-disposition': `attachment; filename="${params.session_id}.cast"` },
-  }),
+  getTranscript: async ({ params, context, rights }) => {
+    await requireOn(services, params.session_id, { rights, right: 'watch' });
+    return {
+      status: 200,
+      body: await services.transcripts.open(params.session_id, context),
+      headers: { 'content-disposition': `attachment; filename="${params.session_id}.cast"` },
+    };
+  },
   searchTerminals: async ({ query, context, signal }) => {
     const limit = clampLimit(query.limit, TERMINAL_SEARCH_LIMIT.standard, TERMINAL_SEARCH_LIMIT.maximum);
-    return { status: 200, body: await transcripts.search({ ...query, limit, signal }, context) };
+    return { status: 200, body: await services.transcripts.search({ ...query, limit, signal }, context) };
   },
+});
+
+const startHandlers = ({
+  terminals,
+}: TerminalServices): HandlersFor<Omit<typeof terminalRoutes, keyof SessionRoutes>> => ({
   openTerminal: async ({ params, query, body, operator, context, baseUrl }) => {
     const opened = await terminals.openShell(
       {

@@ -1,5 +1,6 @@
 /** The service of terminal sessions: opens, attaches to, lists and closes them, and restores them after a restart. */
 
+import type { Right } from '../../src/contract/rights.js';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
@@ -11,7 +12,7 @@ import type { AgentMessageOf } from '../../src/wire/messages.js';
 import { resolveOperatorId } from '../auth/operator-store.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import { isActiveOperator, requireOperator } from './eligibility.js';
+import { mayUse, requireOperator } from './eligibility.js';
 import { sessionDetail, sessionNotFound, sessionOver, sessionView } from './list-sessions.js';
 import { LiveSessions, type TerminalLink, type TerminalRules } from './live-sessions.js';
 import { type Caller, type ExecRequest, type Opened, SessionOpener, type ShellRequest } from './open-session.js';
@@ -151,6 +152,11 @@ export class Terminals implements Service {
     await session.end(exitOf('closed'), context);
   }
 
+  /** Returns where a session is and who opened it. Throws `terminal_not_found`. */
+  async place(sessionId: string): Promise<Pick<TerminalRow, 'node_id' | 'operator_id'>> {
+    return this.require(sessionId);
+  }
+
   /** Lists sessions, newest first. Throws `invalid_filter` when several removed operators have the given name. */
   async list(page: TerminalPage): Promise<TerminalSession[]> {
     const { db } = this.options;
@@ -201,6 +207,19 @@ export class Terminals implements Service {
     await this.endAll((session) => session.facts.operatorId === operatorId, 'operator_removed');
   }
 
+  /** Ends what operators may no longer do on the agent, or, with null, on any. */
+  async rightsChanged(nodeId: string | null): Promise<void> {
+    const { db } = this.options;
+    for (const session of this.live.all) {
+      const { facts } = session;
+      if (nodeId !== null && facts.nodeId !== nodeId) continue;
+      const isLost = async (operatorId: string) =>
+        !(await mayUse(db, operatorId, rightOf(session, operatorId), facts.nodeId));
+      for (const operatorId of session.operators) if (await isLost(operatorId)) session.revoke(operatorId);
+      if (!hasEnded(session.state) && (await isLost(facts.operatorId))) await session.end(exitOf('operator_removed'));
+    }
+  }
+
   /** Reports whether the agent has sessions here, so that its socket is accepted. */
   expects(nodeId: NodeId): boolean {
     return !this.isStopping && this.live.all.some(({ facts }) => facts.nodeId === nodeId);
@@ -232,7 +251,8 @@ export class Terminals implements Service {
   /** A removal of the operator before this is found in the store, a later one closes the joins. */
   private async serve(session: LiveSession, request: JoinRequest): Promise<void> {
     const { operator_id: operatorId } = request.grant.operator;
-    if (await isActiveOperator(this.options.db, operatorId)) await session.join(request);
+    const right = rightOf(session, operatorId);
+    if (await mayUse(this.options.db, operatorId, right, session.facts.nodeId)) await session.join(request);
     else revoke(request.socket);
   }
 
@@ -279,6 +299,12 @@ export class Terminals implements Service {
     this.live.tick();
   }
 }
+
+/** Returns the right with which an operator takes part in a session: that of who opened it, or to watch. */
+const rightOf = ({ facts }: LiveSession, operatorId: string): Right => {
+  if (operatorId !== facts.operatorId) return 'watch';
+  return facts.kind === 'shell' ? 'terminal' : 'exec';
+};
 
 const revoke = (socket: TerminalSocket): void =>
   socket.close(TERMINAL_CLOSE.revoked, 'you are no longer allowed to use this terminal');

@@ -1,5 +1,4 @@
 /** A command: its arguments and options as data for parsing, help and completion, and a handler that returns data or throws a Fault. */
-import type { Access } from '../contract/route.js';
 import { Fault } from '../kernel/fault.js';
 import type { Context } from './context.js';
 import type { ExtraFormat } from './options.js';
@@ -14,6 +13,9 @@ type Values<A extends Arguments, O extends Options> = { readonly [K in keyof A]:
 /** The words of each argument and option by key, as typed. */
 export type RawInput = Readonly<Record<string, readonly string[]>>;
 
+/** Who may use a command: `local` ones need no orchestrator, and `public` ones no operator. */
+export type CommandAccess = 'local' | 'public' | 'viewer' | 'operator' | 'admin';
+
 interface CommandSpec<A extends Arguments, O extends Options> {
   /** Whole command lines, the most typical one first. The help begins with them. */
   readonly examples: readonly [string, ...string[]];
@@ -23,7 +25,7 @@ interface CommandSpec<A extends Arguments, O extends Options> {
   readonly args?: A;
   readonly options?: O;
   /** Role that the orchestrator requires; `local` for commands that need no orchestrator. */
-  readonly access: Access | 'local';
+  readonly access: CommandAccess;
   /** True if it takes the options that choose an orchestrator [true unless `local`]. */
   readonly connection?: boolean;
   /** True if it asks for consent and takes `--yes`. */
@@ -46,7 +48,7 @@ export interface Command {
   readonly detail: readonly string[];
   readonly args: Arguments;
   readonly options: Options;
-  readonly access: Access | 'local';
+  readonly access: CommandAccess;
   readonly connection: boolean;
   readonly consent: boolean;
   readonly ownsSignals: boolean;

@@ -31,6 +31,7 @@ const BY_FAULT: Readonly<Partial<Record<FaultCode, ExitStatus>>> = {
   unauthenticated: EXIT.notAllowed,
   admin_required: EXIT.notAllowed,
   role_forbidden: EXIT.notAllowed,
+  not_granted: EXIT.notAllowed,
   unknown_operator: EXIT.notAllowed,
   signature_verification_failed: EXIT.notAllowed,
   login_unbound: EXIT.notAllowed,

@@ -120,7 +120,8 @@ export const auditRoutes = {
     tag: 'audit',
     method: 'GET',
     path: '/audit',
-    access: 'viewer',
+    access: 'read',
+    grants: 'filtered',
     query: closed({
       ...FILTER,
       before: optional(Type.String({ description: 'Latest timestamp, exclusive, RFC 3339' })),
@@ -153,7 +154,8 @@ export const auditRoutes = {
     tag: 'audit',
     method: 'GET',
     path: '/audit/retention',
-    access: 'viewer',
+    access: 'read',
+    grants: 'shared',
     tagged: true,
     answers: { 200: AuditRetentionSchema },
     faults: [],
@@ -176,7 +178,7 @@ export const auditRoutes = {
     tag: 'audit',
     method: 'GET',
     path: '/audit/verify',
-    access: 'viewer',
+    access: 'read',
     query: closed({ since: optional(Type.String({ description: 'Text of an earlier checkpoint' })) }),
     answers: { 200: AuditVerificationSchema },
     faults: ['invalid_checkpoint'],
@@ -187,7 +189,8 @@ export const auditRoutes = {
     tag: 'audit',
     method: 'GET',
     path: '/events',
-    access: 'viewer',
+    access: 'read',
+    grants: 'filtered',
     query: closed(FILTER),
     answers: {
       200: Type.String({

@@ -13,7 +13,7 @@ export const copyRoutes = {
     tag: 'forward',
     method: 'POST',
     path: '/agents/{node_id}/copy',
-    access: 'operator',
+    access: 'copy',
     tls: true,
     secretAnswer: true,
     params: NodeParams,

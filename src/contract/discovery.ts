@@ -26,7 +26,7 @@ export const discoveryRoutes = {
     tag: 'discovery',
     method: 'POST',
     path: '/discover',
-    access: 'operator',
+    access: 'enroll',
     body: DiscoverSchema,
     bodyOptional: true,
     answers: { 200: DiscoveredSchema },

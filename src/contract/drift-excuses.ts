@@ -44,7 +44,8 @@ export const driftExcuseRoutes = {
     tag: 'drift',
     method: 'GET',
     path: '/drift-excuses',
-    access: 'viewer',
+    access: 'read',
+    grants: 'filtered',
     query: closed({ node: optional(Type.String({ description: 'node_id' })) }),
     answers: {
       200: closed({
@@ -60,7 +61,7 @@ export const driftExcuseRoutes = {
     tag: 'drift',
     method: 'POST',
     path: '/agents/{node_id}/drift/snoozes',
-    access: 'operator',
+    access: 'accept-drift',
     params: NodeParams,
     body: closed({
       resources: optional(
@@ -84,7 +85,8 @@ export const driftExcuseRoutes = {
     tag: 'drift',
     method: 'DELETE',
     path: '/drift-snoozes/{snooze_id}',
-    access: 'operator',
+    access: 'accept-drift',
+    grants: 'filtered',
     params: closed({ snooze_id: pathId('ID of the snooze') }),
     answers: { 204: null },
     faults: ['snooze_not_found'],
@@ -95,7 +97,7 @@ export const driftExcuseRoutes = {
     tag: 'drift',
     method: 'POST',
     path: '/agents/{node_id}/drift/accepts',
-    access: 'operator',
+    access: 'accept-drift',
     params: NodeParams,
     body: closed({
       drift_id: { ...Ulid, description: 'The newest drift record of the agent that has a result' },

@@ -1,7 +1,7 @@
 /** HTTP statuses and titles of all fault codes. Every command loads it, so it has no schemas. */
 
 import type { FaultCode } from '../kernel/fault.js';
-import { takesIfMatch } from './route.js';
+import { type GrantUse, grantUse, takesIfMatch } from './route.js';
 
 interface FaultEntry {
   readonly status: number;
@@ -31,6 +31,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   unauthenticated: entry(401, 'Not logged in'),
   admin_required: entry(403, 'Admin role required'),
   role_forbidden: entry(403, 'Not allowed for this role'),
+  not_granted: entry(403, 'Not granted'),
+  invalid_grant: entry(400, 'Invalid grant'),
   rate_limited: passing(429, 'Too many requests', 5),
   request_timeout: entry(408, 'Request timed out'),
   idempotency_conflict: entry(409, 'Idempotency key reused'),
@@ -213,6 +215,8 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
 /** Returns the faults of a route beyond its own list, by its access and shape. */
 export function generalFaults(route: {
   readonly access: string;
+  readonly path: string;
+  readonly grants?: GrantUse;
   readonly params?: unknown;
   readonly method: string;
   readonly tagged?: boolean;
@@ -230,8 +234,10 @@ export function generalFaults(route: {
   ];
   if (route.params) codes.push('invalid_path');
   if (route.access !== 'public') codes.push('unauthenticated');
-  if (route.access === 'operator') codes.push('role_forbidden');
+  if (!['public', 'read', 'admin'].includes(route.access)) codes.push('role_forbidden');
   if (route.access === 'admin') codes.push('admin_required');
+  else if (route.access !== 'public' && (route.access !== 'read' || grantUse(route) === 'unlimited'))
+    codes.push('not_granted');
   const isRead = route.method === 'GET';
   const isPublic = route.access === 'public';
   if (!isRead) codes.push('unsupported_media_type', 'body_too_large');

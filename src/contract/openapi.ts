@@ -13,7 +13,8 @@ import {
   schemaWriter,
   type WriteSchema,
 } from './openapi-schema.js';
-import { type Access, deprecationText, type Example, type RouteSpec, takesIfMatch } from './route.js';
+import { rolesWith } from './rights.js';
+import { type Access, deprecationText, type Example, grantUse, type RouteSpec, takesIfMatch } from './route.js';
 import { describeWebhooks } from './webhooks.js';
 
 interface OpenApiOptions {
@@ -99,11 +100,21 @@ function namer(known: Readonly<Record<string, TSchema>>) {
   return { named, add };
 }
 
-const WHO: Readonly<Record<Access, string>> = {
-  public: 'Open to everybody.',
-  viewer: 'For every operator.',
-  operator: 'For operators with the role operator or admin.',
-  admin: 'For operators with the role admin.',
+/** Returns who may call a route. */
+function callersOf(access: Access): string {
+  if (access === 'public') return 'Open to everybody.';
+  if (access === 'admin') return 'For operators with the role admin.';
+  if (access === 'read') return 'For every operator.';
+  const roles = rolesWith(access).toReversed();
+  return `For operators with the right \`${access}\`, which the roles ${roles.slice(0, -1).join(', ')} and ${roles.at(-1)} have.`;
+}
+
+/** What grants mean for the calls of an operator who has them. */
+const GRANT_TEXTS: Readonly<Record<ReturnType<typeof grantUse>, string | null>> = {
+  machine: 'Grants have to give it on this machine.',
+  filtered: 'Grants limit it to their machines.',
+  shared: null,
+  unlimited: 'Not for operators with grants.',
 };
 
 /** Descriptions of tags. */
@@ -180,8 +191,9 @@ function describeOperation(route: RouteSpec, { request, answer }: Writers, share
 /** Returns who may call an operation, and what else its route says about calls. Its summary says what it does. */
 function descriptionOf(route: RouteSpec): string {
   const { access, deprecated, stream, tls } = route;
+  const limits = access === 'public' || access === 'admin' ? null : GRANT_TEXTS[grantUse(route)];
   return [
-    WHO[access],
+    `${callersOf(access)}${limits === null ? '' : ` ${limits}`}`,
     ...(tls ? ['Needs TLS, except from the host of the orchestrator.'] : []),
     ...(takesIfMatch(route) ? ['With `If-Match` it fails if another request has changed the record meanwhile.'] : []),
     ...(stream

@@ -1,17 +1,18 @@
 /** Operators: people and pipelines with a login. */
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
+import { GrantSchema, MAX_GRANTS, RIGHTS, ROLES } from './rights.js';
 import { route } from './route.js';
 import { OperatorId, PublicKey, pathId, Seconds } from './shapes.js';
 
-export const ROLES = ['admin', 'operator', 'viewer'] as const;
-export type Role = (typeof ROLES)[number];
+const Grants = Type.Array(GrantSchema, { minItems: 1, maxItems: MAX_GRANTS, description: 'Rights on some machines' });
 
 export const OperatorSchema = closed({
   operator_id: OperatorId,
   username: Type.String({ description: 'Name of the operator, which never changes' }),
   role: Type.Enum(ROLES, {
-    description: 'admin: every operation; operator: all but those for admins; viewer: only reads',
+    description:
+      'admin: every operation; operator: all but those for admins; deployer: plans and applies; planner: plans of what is assigned; viewer: only reads',
   }),
   bootstrap: Type.Boolean({ description: 'True for the operator of the first start' }),
   added_at: Seconds,
@@ -19,8 +20,25 @@ export const OperatorSchema = closed({
   removed_at: nullable(Seconds),
   removed_by: nullable(Type.String({ description: 'operator_id; null for an active operator' })),
   public_key: PublicKey,
+  grants: Type.Optional({
+    ...Grants,
+    description: 'Limits the rights of the role to some machines; absent for an operator with all of them everywhere',
+  }),
 });
 export type Operator = Type.Static<typeof OperatorSchema>;
+
+export const OperatorRightsSchema = closed({
+  operator_id: OperatorId,
+  username: Type.String({ description: 'Name of the operator' }),
+  role: Type.Enum(ROLES, { description: 'Role, whose rights the grants limit' }),
+  node_id: nullable(Type.String({ description: 'Node ID of the machine; null for any' })),
+  rights: Type.Array(Type.Enum(RIGHTS), { description: 'Rights held there; none for a removed operator' }),
+  tag_keys: Type.Array(Type.String(), {
+    description:
+      'Keys of tags that may be set there although grants select by them; empty without grants, which need none',
+  }),
+});
+export type OperatorRights = Type.Static<typeof OperatorRightsSchema>;
 
 const params = closed({ operator_id: pathId('operator_id, or username of an active operator') });
 
@@ -31,7 +49,8 @@ export const operatorRoutes = {
     tag: 'operators',
     method: 'GET',
     path: '/operators',
-    access: 'viewer',
+    access: 'read',
+    grants: 'shared',
     query: closed({ include_removed: optional(Type.Boolean({ description: 'true: removed operators too' })) }),
     answers: { 200: Type.Array(OperatorSchema) },
     faults: [],
@@ -46,11 +65,27 @@ export const operatorRoutes = {
     body: closed({
       public_key: Type.String({ description: 'Hex-encoded Ed25519 public key' }),
       username: Type.String({ description: 'Immutable' }),
-      role: optional(Type.String({ description: 'admin, operator (the default) or viewer' })),
+      role: optional(Type.String({ description: 'admin, operator (the default), deployer, planner or viewer' })),
+      grants: optional({ ...Grants, description: 'Limits the rights of the role to some machines' }),
     }),
     location: '/operators/{operator_id}',
     answers: { 201: OperatorSchema },
-    faults: ['invalid_public_key', 'invalid_username', 'invalid_role', 'operator_exists'],
+    faults: ['invalid_public_key', 'invalid_username', 'invalid_role', 'invalid_grant', 'operator_exists'],
+  }),
+  setOperatorGrants: route({
+    id: 'setOperatorGrants',
+    summary: 'Replace the role and the grants of an operator; what they may no longer do ends at once',
+    tag: 'operators',
+    method: 'PUT',
+    path: '/operators/{operator_id}/grants',
+    access: 'admin',
+    params,
+    body: closed({
+      role: optional(Type.String({ description: 'The new role [default: as before]' })),
+      grants: nullable({ ...Grants, description: 'null: none, so the role counts on every machine' }),
+    }),
+    answers: { 200: OperatorSchema },
+    faults: ['operator_not_found', 'invalid_role', 'invalid_grant', 'last_admin'],
   }),
   rotateOperatorKey: route({
     id: 'rotateOperatorKey',
@@ -58,7 +93,8 @@ export const operatorRoutes = {
     tag: 'operators',
     method: 'POST',
     path: '/operators/rotate-key',
-    access: 'viewer',
+    access: 'read',
+    grants: 'shared',
     body: closed({
       public_key: Type.String({ description: 'Hex-encoded Ed25519 public key that replaces that of the caller' }),
       proof: Type.String({
@@ -75,10 +111,24 @@ export const operatorRoutes = {
     tag: 'operators',
     method: 'GET',
     path: '/operators/{operator_id}',
-    access: 'viewer',
+    access: 'read',
+    grants: 'shared',
     params,
     answers: { 200: OperatorSchema },
     faults: ['operator_not_found'],
+  }),
+  getOperatorRights: route({
+    id: 'getOperatorRights',
+    summary: 'Tell what an operator may do: somewhere, or on one machine',
+    tag: 'operators',
+    method: 'GET',
+    path: '/operators/{operator_id}/rights',
+    access: 'read',
+    grants: 'filtered',
+    params,
+    query: closed({ node: optional(Type.String({ description: 'Node ID of the machine [default: any]' })) }),
+    answers: { 200: OperatorRightsSchema },
+    faults: ['operator_not_found', 'agent_not_found'],
   }),
   removeOperator: route({
     id: 'removeOperator',

@@ -2,9 +2,16 @@
 import type { Static, TSchema } from 'typebox';
 import type { FaultCode } from '../kernel/fault.js';
 import type { JsonValue } from '../kernel/json.js';
+import type { Right } from './rights.js';
 
-/** Access to a route: `viewer` allows every operator, `operator` excludes viewers, `admin` allows admins only. */
-export type Access = 'public' | 'viewer' | 'operator' | 'admin';
+/** Who may call a route: everybody, operators with a right, or admins alone. */
+export type Access = 'public' | Right | 'admin';
+
+/**
+ * What the grants of an operator mean for a route without `{node_id}` in its path: `filtered`, its handler serves the machines of
+ * the grants alone; `shared`, it concerns no machine, or names alone, and is for every operator who holds its right somewhere.
+ */
+export type GrantUse = 'filtered' | 'shared';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -39,6 +46,8 @@ export interface RouteSpec {
   /** Path below `/api/v1`, with parameters in braces. */
   readonly path: string;
   readonly access: Access;
+  /** Absent for a route whose path names the machine, and for one that operators with grants may not call. */
+  readonly grants?: GrantUse;
   /** The route carries or changes secrets, so it fails with `tls_required` without TLS, except from this machine. */
   readonly tls?: true;
   /** Successful answers contain a secret, so they are not stored, and a repeated `Idempotency-Key` is a conflict. */
@@ -82,6 +91,10 @@ export interface RouteSpec {
 /** Returns true for a route that replaces or deletes what has an ETag. */
 export const takesIfMatch = ({ method, tagged }: { readonly method: string; readonly tagged?: boolean }): boolean =>
   tagged === true && (method === 'PUT' || method === 'DELETE');
+
+/** Returns how grants limit a route: by the machine in its path, by its handler, not at all, or to operators without grants. */
+export const grantUse = ({ path, grants }: Pick<RouteSpec, 'path' | 'grants'>): GrantUse | 'machine' | 'unlimited' =>
+  grants ?? (path.includes('{node_id}') ? 'machine' : 'unlimited');
 
 /** Returns true for the answers that have a `Location`: a record was created, or work was begun. */
 export const isLocated = (status: number): boolean => status === 201 || status === 202;

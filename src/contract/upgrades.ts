@@ -28,7 +28,7 @@ export const upgradeRoutes = {
     tag: 'agents',
     method: 'POST',
     path: '/agents/{node_id}/upgrade',
-    access: 'operator',
+    access: 'upgrade',
     params: NodeParams,
     body: closed({
       version: optional(Type.String({ maxLength: 64, description: "Default: the orchestrator's own version" })),
@@ -60,7 +60,7 @@ export const upgradeRoutes = {
     tag: 'agents',
     method: 'GET',
     path: '/agents/{node_id}/upgrade',
-    access: 'viewer',
+    access: 'read',
     params: NodeParams,
     answers: { 200: UpgradeSchema },
     faults: ['agent_not_found', 'upgrade_not_found'],

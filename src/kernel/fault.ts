@@ -71,6 +71,7 @@ const FAULT_CODES = [
   'unauthenticated',
   'admin_required',
   'role_forbidden',
+  'not_granted',
   'rate_limited',
   'request_timeout',
   'idempotency_conflict',
@@ -88,6 +89,7 @@ const FAULT_CODES = [
   'operator_exists',
   'invalid_username',
   'invalid_role',
+  'invalid_grant',
   'last_admin',
   // agents and tags
   'agent_not_found',

@@ -6,12 +6,15 @@ import { type AttributeClause, KNOWN_DISTROS, PLATFORMS } from './schema.js';
 export interface AgentLabels {
   readonly attributes: Readonly<Record<string, string>>;
   readonly tags: Readonly<Record<string, string>>;
+  /** Only selectors of grants ask for it. */
+  readonly nodeId?: string;
 }
 
 const TAG = 'tag.';
 
 /** Returns the agent's value for a clause's key, or undefined. */
-export function labelOf({ attributes, tags }: AgentLabels, key: string): string | undefined {
+export function labelOf({ attributes, tags, nodeId }: AgentLabels, key: string): string | undefined {
+  if (key === 'node_id') return nodeId;
   return key.startsWith(TAG) ? ownMember(tags, key.slice(TAG.length)) : ownMember(attributes, key);
 }
 

@@ -5,15 +5,20 @@ import { isTagKey, TAG_KEY_RULE } from '../kernel/ids.js';
 import { type AgentLabels, labelOf } from './clause.js';
 import { quoted } from './printable.js';
 
-type SelectorTerm =
+export type SelectorTerm =
   | { readonly key: string; readonly operator: 'in' | 'not in'; readonly values: ReadonlySet<string> }
   | { readonly key: string; readonly operator: 'exists' | 'does not exist' };
 
 export interface Selector {
   /** Original text. */
   readonly text: string;
-  /** Terms that must all match; empty for `*`. A key is a built-in attribute, or `tag.` and the name of a tag. */
+  /**
+   * Terms that must all match; empty for `*`. A key is a built-in attribute, `tag.` and the name of a tag, or, in a machine
+   * selector alone, `node_id`.
+   */
   readonly terms: readonly SelectorTerm[];
+  /** Selectors of which one must match as well [default: none has to]. */
+  readonly within?: readonly Selector[];
 }
 
 const ATTRIBUTES: ReadonlySet<string> = new Set(['arch', 'distro', 'init_system', 'platform', 'version']);
@@ -42,9 +47,45 @@ export function parseSelector(text: string): Selector {
   return { text, terms };
 }
 
+/**
+ * Parses a selector of grants: its keys are tags and `node_id`, because an agent reports its attributes itself. Throws
+ * `invalid_selector`.
+ */
+export function parseMachineSelector(text: string): Selector {
+  const { terms } = parseSelector(text);
+  const own = terms.find(({ key }) => !key.startsWith('tag.'));
+  if (own !== undefined) {
+    throw new Fault(
+      'invalid_selector',
+      `selector ${quoted(text)} names ${own.key}, which a machine reports about itself`,
+      { hint: 'select the machines of a grant by tags, or by node_id' },
+    );
+  }
+  return { text, terms: terms.map((term) => (term.key === 'tag.node_id' ? { ...term, key: 'node_id' } : term)) };
+}
+
 /** Returns true when every term matches the agent. */
-export const matches = ({ terms }: Selector, agent: AgentLabels): boolean =>
-  terms.every((term) => holds(term, labelOf(agent, term.key)));
+export const matches = ({ terms, within }: Selector, agent: AgentLabels): boolean =>
+  terms.every((term) => holds(term, labelOf(agent, term.key))) &&
+  (within === undefined || within.some((one) => matches(one, agent)));
+
+/** Returns true when every agent that matches all terms of `narrow` certainly matches `wide`, whatever its labels. */
+export const isWithin = (narrow: Selector, wide: Selector): boolean =>
+  wide.terms.every((term) => narrow.terms.some((own) => own.key === term.key && implies(own, term)));
+
+/** Returns true when every value, and a missing one, for which `narrow` holds makes `wide` hold. */
+function implies(narrow: SelectorTerm, wide: SelectorTerm): boolean {
+  switch (narrow.operator) {
+    case 'in':
+      return [...narrow.values].every((value) => holds(wide, value));
+    case 'does not exist':
+      return holds(wide, undefined);
+    case 'exists':
+      return wide.operator === 'exists';
+    case 'not in':
+      return wide.operator === 'not in' && [...wide.values].every((value) => narrow.values.has(value));
+  }
+}
 
 /** A missing key differs from every value. */
 function holds(term: SelectorTerm, value: string | undefined): boolean {

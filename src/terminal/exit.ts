@@ -16,7 +16,7 @@ export const EXIT_REASONS = [
   'detached',
   /** The session was open for longer than the settings allow. */
   'expired',
-  /** The operator who opened it was removed. */
+  /** The operator who opened it was removed, or lost the right to it. */
   'operator_removed',
   /** The session requires a recording, and the recording stopped. */
   'recording_failed',

@@ -1,5 +1,6 @@
 /** Answers that every operation shares: access, and requests that are refused before its handler. */
-import type { RouteId } from '../../src/contract/contract.js';
+import { CONTRACT, type RouteId } from '../../src/contract/contract.js';
+import { grantUse, type RouteSpec } from '../../src/contract/route.js';
 import { until } from '../support/orch.js';
 import { type Answer, headOf, openWire, send } from './api-request.js';
 import type { Described } from './described-api.js';
@@ -25,6 +26,16 @@ export const loginFor = (world: World, { access }: Described): Readonly<Record<s
 
 const codeOf = ({ status, json }: Answer): string => `${status} ${json?.code}`;
 
+/** What an operator whose grants give `read` alone is answered: a machine that there is not, and no other right anywhere. */
+function limitedAnswer({ id }: Described): string {
+  const route = Object.values<RouteSpec>(CONTRACT).find((one) => one.id === id);
+  if (route === undefined) throw new Error(`there is no route ${id}`);
+  if (route.access === 'admin') return '403 admin_required';
+  const use = grantUse(route);
+  if (route.access !== 'read' || use === 'unlimited') return '403 not_granted';
+  return use === 'machine' ? '404 agent_not_found' : '400 invalid_query';
+}
+
 /** Calls it without a token, and as each role. Returns the answers that differ from the document. */
 export async function accessMistakes(world: World, operation: Described): Promise<readonly string[]> {
   const { id, method, access } = operation;
@@ -44,6 +55,7 @@ export async function accessMistakes(world: World, operation: Described): Promis
     const may = ROLES.indexOf(role) >= ROLES.indexOf(access);
     expect(role, await ask(bearer(world.tokenOf(role))), may ? '400 invalid_query' : `403 ${REFUSED[access]}`);
   }
+  expect('an operator who may only read', await ask(bearer(await world.limited())), limitedAnswer(operation));
   return mistakes;
 }
 

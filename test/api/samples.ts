@@ -47,6 +47,11 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     addOperator: { body: { public_key: stranger, username: 'sample', role: 'viewer' } },
     rotateOperatorKey: { body: { public_key: stranger, proof: 'ab'.repeat(64) } },
     getOperator: { params: { operator_id: 'sample' } },
+    setOperatorGrants: {
+      params: { operator_id: 'f'.repeat(32) },
+      body: { grants: [{ rights: ['read'], selector: 'env=dev' }] },
+    },
+    getOperatorRights: { params: { operator_id: 'f'.repeat(32) } },
     removeOperator: { params: { operator_id: 'f'.repeat(32) } },
     listAgents: { query: { status: 'approved', filter: 'platform=linux', limit: '2', after: agents.away } },
     getAgent: node,

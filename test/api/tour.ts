@@ -53,7 +53,11 @@ async function people(world: World, take: Take): Promise<void> {
   const proof = proveRotation(publicKeyOfKeyObject(key), next.key);
   const rotation = { token: await world.login({ key, publicKey }), body: { public_key: next.publicKey, proof } };
   const renewed = await take('rotateOperatorKey', rotation, 200);
-  await take('removeOperator', { params: { operator_id: renewed.operator_id } }, 204);
+  const params = { operator_id: renewed.operator_id };
+  const grants = [{ rights: ['deployer', 'tag:env'], selector: 'env=dev' }];
+  await take('setOperatorGrants', { params, body: { grants } }, 200);
+  await take('getOperatorRights', { params }, 200);
+  await take('removeOperator', { params }, 204);
 }
 
 async function fleet(world: World, take: Take): Promise<{ readonly web: string; readonly spare: string }> {

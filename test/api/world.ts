@@ -2,6 +2,7 @@
 import type { KeyObject } from 'node:crypto';
 import { CONTRACT } from '../../src/contract/contract.js';
 import { FAULTS } from '../../src/contract/faults.js';
+import type { Grant } from '../../src/contract/rights.js';
 import { isLocated, type RouteSpec, takesIfMatch } from '../../src/contract/route.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { signNonce } from '../../src/identity/login-binding.js';
@@ -41,6 +42,7 @@ export class World {
   readonly people: Readonly<Record<Role, Person>> = { viewer: newPerson(), operator: newPerson(), admin: newPerson() };
   readonly tokens: Partial<Record<Role, string>> = {};
   readonly seen = new Map<string, Set<string>>();
+  private readerToken: string | null = null;
   /** Node IDs of the agents by their standing; `connected` and `away` are approved. */
   readonly agents = { connected: '', away: '', pending: '', rejected: '' };
   private running: { readonly server: Running; readonly ready: Ready; readonly api: DescribedApi } | null = null;
@@ -189,6 +191,19 @@ export class World {
     const seen = this.seen.get(id) ?? new Set();
     this.seen.set(id, seen.add(this.api.outcomeOf(answer)));
     return answer;
+  }
+
+  /** Returns the token of an operator who may read every machine, and do nothing else. */
+  async limited(): Promise<string> {
+    this.readerToken ??= await this.addLimited('reader', [{ rights: ['read'], selector: '*' }]);
+    return this.readerToken;
+  }
+
+  /** Adds an operator with grants, and returns their token. */
+  async addLimited(username: string, grants: readonly Grant[]): Promise<string> {
+    const person = newPerson();
+    await this.gives('addOperator', { body: { public_key: person.publicKey, username, grants } }, 201);
+    return this.login(person);
   }
 
   tokenOf(role: Role): string {

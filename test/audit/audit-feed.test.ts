@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { FollowOptions } from '../../daemon/audit/audit-feed.js';
 import { readAuditPage } from '../../daemon/audit/audit-reader.js';
 import type { EventType } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { agentParty, auditOf, event, operatorParty } from '../support/audit.js';
 import { openStore } from '../support/database.js';
@@ -79,7 +80,7 @@ describe('the feed of the audit log', () => {
     const { events } = await readAuditPage(db, {}, 10);
     clock.advance(1000);
     await tell('four');
-    const context = { actor: operatorParty('ada'), requestId: 'r', address: null };
+    const context = { actor: operatorParty('ada'), rights: ALL_RIGHTS, requestId: 'r', address: null };
     await pruning.prune(clock.now(), context, new AbortController().signal);
     const reader = await follow({ behind: events.at(-1)?.id ?? '' });
     expect((await reader.until(2))[0]).toBe('four');
@@ -92,7 +93,7 @@ describe('the feed of the audit log', () => {
     s.clock.advance(1000);
     await s.tell('four');
     const { events } = await readAuditPage(s.db, {}, 10);
-    const context = { actor: operatorParty('ada'), requestId: 'r', address: null };
+    const context = { actor: operatorParty('ada'), rights: ALL_RIGHTS, requestId: 'r', address: null };
     const prune = () => s.pruning.prune(s.clock.now(), context, new AbortController().signal);
     return { ...s, prune, ids: events.map(({ id }) => id).reverse() };
   }

@@ -1,9 +1,11 @@
 /** The end of the audit log beside the database. */
+
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AuditHead, lostEvents, lostEventsFault, readHead } from '../../daemon/audit/audit-head.js';
 import { readChainHead } from '../../daemon/core/audit-log.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { auditOf, event, newAuditKey } from '../support/audit.js';
 import { openStore, recordingLogger, temporaryDirectory } from '../support/database.js';
@@ -69,7 +71,7 @@ describe('the end of the audit log in a file', () => {
     clock.advance(1000);
     const before = clock.now();
     await emit(event());
-    const context = { actor: event().actor, requestId: 'r', address: null };
+    const context = { actor: event().actor, rights: ALL_RIGHTS, requestId: 'r', address: null };
     expect(await pruning.prune(before, context, new AbortController().signal)).toBe(5);
     writeFileSync(file, kept);
     expect(await lostEvents(db, { file, key, isBeside: true })).toBeNull();

@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { verifyChain } from '../../daemon/audit/verify-chain.js';
 import { firstAuditSeq, readAuditChain } from '../../daemon/core/audit-store.js';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { auditOf, event, newAuditKey, operatorParty } from '../support/audit.js';
 import { ManualClock, openStore, temporaryDirectory } from '../support/database.js';
 
 const never = new AbortController().signal;
-const ada: RequestContext = { actor: operatorParty('ada'), requestId: 'request-1', address: null };
+const ada: RequestContext = { actor: operatorParty('ada'), rights: ALL_RIGHTS, requestId: 'request-1', address: null };
 const DAY = 86_400_000;
 
 /** A log with an event on each of some days, and one now. */

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type AuditKey, checkpointText, parseCheckpoint, signMark } from '../../daemon/audit/checkpoint.js';
 import { newestCheckpoints, readAuditChain } from '../../daemon/core/audit-store.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import type { AuditVerification } from '../../src/contract/audit.js';
 import { auditOf, event, newAuditKey } from '../support/audit.js';
 import { ManualClock, openStore, recordingLogger, temporaryDirectory } from '../support/database.js';
@@ -201,7 +202,12 @@ describe('the verification of an audit log', () => {
     await audit.emit(...Array.from({ length: 5000 }, () => event()));
     audit.clock.advance(1000);
     await audit.emit(event());
-    const context = { actor: { id: 'a', name: 'ada', type: 'operator' as const }, requestId: 'r', address: null };
+    const context = {
+      actor: { id: 'a', name: 'ada', type: 'operator' as const },
+      rights: ALL_RIGHTS,
+      requestId: 'r',
+      address: null,
+    };
     const [report, deleted] = await Promise.all([
       audit.verification.run({ since: null, signal: never }),
       audit.pruning.prune(audit.clock.now(), context, never),

@@ -1,46 +1,43 @@
 import { describe, expect, it } from 'vitest';
 import { authorize } from '../../daemon/auth/auth-routes.js';
+import { Rights } from '../../daemon/core/rights.js';
 import { CONTRACT } from '../../src/contract/contract.js';
-import type { ROLES } from '../../src/contract/operators.js';
-import type { RouteSpec } from '../../src/contract/route.js';
+import { RIGHTS, ROLES, type Role, rightsOfRole } from '../../src/contract/rights.js';
+import { grantUse, type RouteSpec } from '../../src/contract/route.js';
 import { isFault } from '../../src/kernel/fault.js';
 
-const outcome = (access: RouteSpec['access'], role: (typeof ROLES)[number] | null): string => {
+const sessionOf = (role: Role) => ({ operator: { role, username: 'alice' }, rights: new Rights(role, null) });
+
+const outcome = (access: RouteSpec['access'], role: Role | null): string => {
   try {
-    authorize(access, role && { role, username: 'alice' });
+    authorize(access, role && sessionOf(role));
     return 'allowed';
   } catch (error) {
     return isFault(error) ? error.code : 'another error';
   }
 };
 
+const ROUTES: readonly RouteSpec[] = Object.values(CONTRACT);
+const CLOSED = ROUTES.filter(({ access }) => access !== 'public');
+
 describe('access', () => {
-  it.each([
-    ['public', null, 'allowed'],
-    ['viewer', null, 'unauthenticated'],
-    ['operator', null, 'unauthenticated'],
-    ['admin', null, 'unauthenticated'],
-    ['public', 'viewer', 'allowed'],
-    ['viewer', 'viewer', 'allowed'],
-    ['operator', 'viewer', 'role_forbidden'],
-    ['admin', 'viewer', 'admin_required'],
-    ['viewer', 'operator', 'allowed'],
-    ['operator', 'operator', 'allowed'],
-    ['admin', 'operator', 'admin_required'],
-    ['viewer', 'admin', 'allowed'],
-    ['operator', 'admin', 'allowed'],
-    ['admin', 'admin', 'allowed'],
-  ] as const)('to a route for %s is for %s: %s', (access, role, expected) => {
-    expect(outcome(access, role)).toBe(expected);
+  it('needs a session, except to public routes', () => {
+    expect(outcome('public', null)).toBe('allowed');
+    expect(new Set(CLOSED.map(({ access }) => outcome(access, null)))).toEqual(new Set(['unauthenticated']));
+  });
+
+  it.each(ROLES)('of the role %s is to the routes of its rights', (role) => {
+    for (const right of RIGHTS) {
+      expect(outcome(right, role)).toBe(rightsOfRole(role).has(right) ? 'allowed' : 'role_forbidden');
+    }
+    expect(outcome('admin', role)).toBe(role === 'admin' ? 'allowed' : 'admin_required');
   });
 
   it('lets a viewer read, mark as read, log out and replace the own key, and write nothing else', () => {
-    const routes: readonly RouteSpec[] = Object.values(CONTRACT);
-    const closed = routes.filter(({ access }) => access !== 'public');
-    const allowed = closed.filter(({ access }) => outcome(access, 'viewer') === 'allowed');
+    const allowed = CLOSED.filter(({ access }) => outcome(access, 'viewer') === 'allowed');
     const writes = allowed.filter(({ method }) => method !== 'GET').map(({ id }) => id);
     expect(writes).toEqual(['endSession', 'rotateOperatorKey', 'readAllNotifications', 'readNotification']);
-    const refusedReads = closed.filter(
+    const refusedReads = CLOSED.filter(
       ({ method, access }) => method === 'GET' && outcome(access, 'viewer') !== 'allowed',
     );
     // Captured output, terminals and what was shown on them are refused to viewers.
@@ -48,12 +45,78 @@ describe('access', () => {
     expect(refusedReads.map(({ id }) => id)).toEqual(['listEnrolmentTokens', 'getOperationOutput', ...terminals]);
   });
 
+  it('lets planners plan and deployers apply, and operators do all but what admins do', () => {
+    const writesOf = (role: Role) =>
+      CLOSED.filter(({ method, access }) => method !== 'GET' && outcome(access, role) === 'allowed').map(
+        ({ access, method, path }) => `${access} ${method} ${path}`,
+      );
+    const plans = writesOf('planner').filter((write) => !write.startsWith('read '));
+    expect(plans.every((write) => /^(plan|verify) POST \/.*(plan|verify|drift|facts)$/.test(write))).toBe(true);
+    const more = writesOf('deployer').filter((write) => !writesOf('planner').includes(write));
+    expect(new Set(more.map((write) => write.split(' ')[0]))).toEqual(new Set(['apply', 'cancel']));
+    const admins = CLOSED.filter(({ access }) => outcome(access, 'operator') !== 'allowed');
+    expect(new Set(admins.map(({ access }) => access))).toEqual(new Set(['admin']));
+  });
+
   it('names who is refused and what to do', () => {
-    expect(() => authorize('admin', { role: 'operator', username: 'bob' })).toThrow(
+    expect(() => authorize('admin', sessionOf('operator'))).toThrow(
       expect.objectContaining({
-        message: 'bob has the role operator, and this needs an admin',
+        message: 'alice has the role operator, and this needs an admin',
         hint: 'ask an admin to do it',
       }),
     );
+    expect(() => authorize('apply', sessionOf('planner'))).toThrow(
+      expect.objectContaining({
+        message: 'alice has the role planner, which does not have the right apply',
+        hint: 'ask an admin to give you the role deployer',
+      }),
+    );
+  });
+
+  it('of operators with grants is decided for every route', () => {
+    const idsOf = (use: ReturnType<typeof grantUse>) =>
+      CLOSED.filter((route) => route.access !== 'admin' && grantUse(route) === use).map(({ id }) => id);
+    // What shows or changes more than some machines, and what shows the same to everybody.
+    expect(idsOf('unlimited')).toMatchInlineSnapshot(`
+      [
+        "discover",
+        "getOwnMetrics",
+        "uploadValueSet",
+        "previewValueSet",
+        "removeValueSet",
+        "createSecret",
+        "updateSecret",
+        "removeSecret",
+        "getSecretUsage",
+        "listChannels",
+        "getChannel",
+        "listDeliveries",
+        "searchTerminals",
+        "verifyAudit",
+      ]
+    `);
+    expect(idsOf('shared')).toMatchInlineSnapshot(`
+      [
+        "getSession",
+        "endSession",
+        "listOperators",
+        "rotateOperatorKey",
+        "getOperator",
+        "listModules",
+        "getModule",
+        "listModuleRevisions",
+        "uploadFile",
+        "getFile",
+        "listValueSets",
+        "getValueSet",
+        "listValueSetRevisions",
+        "listAssignments",
+        "listSecrets",
+        "getSecret",
+        "listMaintenanceWindows",
+        "getMaintenanceWindow",
+        "getAuditRetention",
+      ]
+    `);
   });
 });

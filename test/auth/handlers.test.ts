@@ -8,7 +8,7 @@ import { operatorRoutes } from '../../src/contract/operators.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { type Validator, validator } from '../../src/kernel/validator.js';
-import { auditOf } from '../support/audit.js';
+import { auditOf, machinesOf } from '../support/audit.js';
 import { logIn, type Scene, scene } from '../support/auth.js';
 import { rejection } from '../support/database.js';
 import { newIdentity } from '../support/identity.js';
@@ -17,12 +17,21 @@ import { newIdentity } from '../support/identity.js';
 async function api() {
   const s = await scene();
   const session = await logIn(s, s.alice);
-  const services = { ...auditOf(s.store), authenticate: (token: string) => s.sessions.authenticate(token) };
+  const services = {
+    ...auditOf(s.store),
+    machines: machinesOf(s.store),
+    authenticate: (token: string) => s.sessions.authenticate(token),
+  };
   return {
     ...s,
     session,
     auth: callerOf(authRoutes, authHandlers(s.auth), s, session.token),
-    operators: callerOf(operatorRoutes, operatorHandlers(s.auth), s, session.token),
+    operators: callerOf(
+      operatorRoutes,
+      operatorHandlers({ ...s.auth, machines: machinesOf(s.store) }),
+      s,
+      session.token,
+    ),
     audit: callerOf(auditRoutes, auditHandlers(services), s, session.token),
   };
 }
@@ -37,7 +46,8 @@ function callerOf<Routes extends Readonly<Record<string, RouteSpec>>>(
 ) {
   return async (id: keyof Routes, input: Input = {}) => {
     const route = routes[id] as Routes[typeof id];
-    const call = { params: undefined, query: {}, ...input, context: s.context, operator: s.admin, token };
+    const own = { context: s.context, operator: s.admin, rights: s.context.rights, token };
+    const call = { params: undefined, query: {}, ...input, ...own };
     const answer = await handlers[id]({
       ...call,
       signal: AbortSignal.timeout(5000),

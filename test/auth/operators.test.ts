@@ -92,7 +92,7 @@ describe('adding an operator', () => {
     const adding = s.operators.add({ publicKey: newIdentity().publicKey, username: 'bob', role: 'root' }, s.context);
     expect(await rejection(adding)).toMatchObject({
       code: 'invalid_role',
-      hint: 'choose one of admin, operator, viewer',
+      hint: 'choose one of admin, operator, deployer, planner, viewer',
     });
   });
 
@@ -253,5 +253,42 @@ describe('removing an operator', () => {
     expect(await s.operators.list(true)).toHaveLength(31);
     s.clock.advance(60_000);
     await rotate();
+  });
+
+  it('keeps the grants with a new key, and none of before when a removed key is added again', async () => {
+    const s = await scene();
+    const identity = newIdentity();
+    const grants = [{ rights: ['deployer'], selector: 'env=dev' }];
+    const dora = await s.operators.add({ publicKey: identity.publicKey, username: 'dora', grants }, s.context);
+    expect(dora.grants).toEqual(grants);
+    const next = newIdentity();
+    const proof = proveRotation(identity.publicKey, next.privateKey);
+    const rotated = await s.operators.rotateKey(dora, { publicKey: next.publicKey, proof }, contextOf(dora));
+    expect(rotated.grants).toEqual(grants);
+    await s.operators.remove(rotated.operator_id, s.context);
+    const again = await s.operators.add({ publicKey: next.publicKey, username: 'dora' }, s.context);
+    expect(again.grants).toBeUndefined();
+  });
+
+  it('changes role and grants of an operator, whose sessions know at once', async () => {
+    const s = await scene();
+    const bob = await addOperator(s, 'bob');
+    const { token } = await logIn(s, bob);
+    const grants = [{ rights: ['planner'], selector: 'env=dev' }];
+    const { operator_id } = bob.operator;
+    await s.operators.setRights(operator_id, { role: 'deployer', grants }, s.context);
+    const session = await s.sessions.authenticate(token);
+    expect([session?.operator.role, session?.rights.has('apply'), session?.rights.has('plan')]).toEqual([
+      'deployer',
+      false,
+      true,
+    ]);
+    expect(await audited(s, 'operator.rights_changed')).toMatchObject([
+      { summary: 'alice changed what bob may do: deployer for planner on env=dev' },
+    ]);
+    await s.operators.setRights(operator_id, { role: 'deployer', grants }, s.context);
+    expect(await audited(s, 'operator.rights_changed')).toHaveLength(1);
+    const losing = s.operators.setRights(s.admin.operator_id, { role: 'viewer', grants: null }, s.context);
+    expect(await rejection(losing)).toMatchObject({ code: 'last_admin' });
   });
 });

@@ -170,6 +170,8 @@ const CALLS: Readonly<Record<string, readonly Call[]>> = {
   'operator add': [call(`operator add ${KEY} --username ada`)],
   'operator list': [call('operator list')],
   'operator show': [call('operator show ada')],
+  'operator grant': [call('operator grant ada --grant deployer:env=dev --yes')],
+  'operator rights': [call('operator rights'), call('operator rights ada web-01')],
   login: [call('login')],
   'config show': [call('config show')],
   'profile create': [call('profile create work --url https://orch.test')],

@@ -1,4 +1,5 @@
 /** `orch operator rotate` against the orchestrator's own logins, also when it is cut off at any point. */
+
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { ulid } from 'ulid';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -9,9 +10,10 @@ import { operatorRoutes } from '../../src/contract/operators.js';
 import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { generateKey, loadKey, privateKeyPem, writeNewKey } from '../../src/identity/private-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
+import { machinesOf } from '../support/audit.js';
 import { scene } from '../support/auth.js';
 import { Home, runOrch } from '../support/cli.js';
-import { storedKeys } from '../support/http.js';
+import { authorizeOn, storedKeys } from '../support/http.js';
 
 let home: Home;
 beforeEach(() => {
@@ -24,9 +26,10 @@ async function start() {
   const s = await scene({ serverSpki: () => null });
   const api = createApiServer({
     contract: { ...authRoutes, ...operatorRoutes },
-    handlers: { ...authHandlers(s.auth), ...operatorHandlers(s.auth) },
+    handlers: { ...authHandlers(s.auth), ...operatorHandlers({ ...s.auth, machines: machinesOf(s.store) }) },
     authenticate: (token) => s.sessions.authenticate(token),
     authorize,
+    authorizeOn,
     idempotency: await storedKeys(),
     logger: silentLogger,
     clock: s.clock,

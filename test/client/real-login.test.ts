@@ -9,10 +9,10 @@ import { authRoutes } from '../../src/contract/auth.js';
 import { operatorRoutes } from '../../src/contract/operators.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { auditOf } from '../support/audit.js';
+import { auditOf, machinesOf } from '../support/audit.js';
 import { addOperator, scene } from '../support/auth.js';
 import { clientOf, faultOf, newSigner } from '../support/client.js';
-import { storedKeys, tlsFiles } from '../support/http.js';
+import { authorizeOn, storedKeys, tlsFiles } from '../support/http.js';
 
 type Identity = Pick<Awaited<ReturnType<typeof scene>>['alice'], 'privateKey' | 'publicKey'>;
 
@@ -29,11 +29,12 @@ async function start() {
     contract: { ...authRoutes, ...operatorRoutes, ...auditRoutes },
     handlers: {
       ...authHandlers(s.auth),
-      ...operatorHandlers(s.auth),
-      ...auditHandlers(auditOf(s.store)),
+      ...operatorHandlers({ ...s.auth, machines: machinesOf(s.store) }),
+      ...auditHandlers({ ...auditOf(s.store), machines: machinesOf(s.store) }),
     },
     authenticate: (token) => s.sessions.authenticate(token),
     authorize,
+    authorizeOn,
     idempotency: await storedKeys(),
     logger: silentLogger,
     clock: s.clock,

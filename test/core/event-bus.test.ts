@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import { eventOfRequest } from '../../daemon/core/domain-event.js';
 import { EventBus } from '../../daemon/core/event-bus.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { event, operatorParty } from '../support/audit.js';
 import { ManualClock, newIds, openStore, recordingLogger } from '../support/database.js';
@@ -74,7 +75,7 @@ describe('the event bus', () => {
 
 describe('the event of a request', () => {
   it('has who asked as its actor, and the id of the request', () => {
-    const context = { actor: operatorParty('alice'), requestId: 'r-1', address: '192.0.2.1' };
+    const context = { actor: operatorParty('alice'), rights: ALL_RIGHTS, requestId: 'r-1', address: '192.0.2.1' };
     const target = operatorParty('bob');
     expect(
       eventOfRequest(context, { type: 'operator.removed', target, summary: 's', metadata: { sessions: 2 } }),

@@ -16,7 +16,7 @@ import { verifySignature } from '../../src/identity/proof-of-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { packetDecoder, signedBytes } from '../../src/wire/discovery-packet.js';
 import { ManualClock, newIds, openStore, rejection } from '../support/database.js';
-import { authenticate, authorize, clock as realClock, send, storedKeys } from '../support/http.js';
+import { authenticate, authorize, authorizeOn, clock as realClock, send, storedKeys } from '../support/http.js';
 import { newIdentity } from '../support/identity.js';
 import { ADA } from '../support/maintenance.js';
 
@@ -150,6 +150,7 @@ it('POST /discover sends, says where to, and is refused to viewers and twice in 
     handlers: discoveryHandlers(discovery),
     authenticate,
     authorize,
+    authorizeOn,
     idempotency: await storedKeys(),
     logger: silentLogger,
     clock: realClock,

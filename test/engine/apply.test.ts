@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import { rejection } from '../support/database.js';
@@ -328,7 +329,7 @@ describe('an apply', () => {
     const { operations } = bench.engine;
     const ids = (page: { operations: readonly { operation_id: string }[] }) =>
       page.operations.map((one) => one.operation_id);
-    const all = { limit: 50, offset: 0, status: null };
+    const all = { rights: ALL_RIGHTS, limit: 50, offset: 0, status: null };
 
     expect(ids(await operations.list(all))).toEqual([running, second.operation_id, first.operation_id]);
     expect(ids(await operations.list({ ...all, limit: 1, offset: 1 }))).toEqual([second.operation_id]);

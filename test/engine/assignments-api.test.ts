@@ -10,7 +10,7 @@ import { moduleRoutes } from '../../src/contract/modules.js';
 import { rolloutRoutes } from '../../src/contract/rollouts.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { openBench } from '../support/engine.js';
-import { authenticate, authorize, clock, noKeys, send } from '../support/http.js';
+import { authenticate, authorize, authorizeOn, clock, noKeys, send } from '../support/http.js';
 
 const BASE = '/api/v1';
 
@@ -26,6 +26,7 @@ async function serve() {
     },
     authenticate,
     authorize,
+    authorizeOn,
     idempotency: noKeys,
     logger: silentLogger,
     clock,

@@ -1,6 +1,8 @@
 /** Assignments: their rules, what they make agents have, and what the removal guard says when they do so no more. */
+
 import { describe, expect, it } from 'vitest';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { TagService } from '../../daemon/fleet/tag-service.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
@@ -13,7 +15,7 @@ const create = (bench: Bench, name: string, modules: readonly string[], selector
 /** Sets the tags of an agent as the API does. */
 function tag(bench: Bench, agent: ScriptedAgent, tags: Readonly<Record<string, string>>, by: RequestContext = ALICE) {
   const { db, uow, clock } = bench;
-  return new TagService({ db, uow, clock }).replace(by, agent.nodeId, tags);
+  return new TagService({ db, uow, clock, machines: bench.engine.machines }).replace(by, agent.nodeId, tags);
 }
 
 describe('an assignment', () => {
@@ -33,7 +35,7 @@ describe('an assignment', () => {
 
     expect(made).toMatchObject({ name: 'webs', modules: ['site'], selector: 'role=web', description: 'the web' });
     expect(await assignments.list()).toEqual([made]);
-    expect((await assignments.get('webs')).agents).toEqual([{ node_id: web.nodeId, name: 'web' }]);
+    expect((await assignments.get('webs', ALL_RIGHTS)).agents).toEqual([{ node_id: web.nodeId, name: 'web' }]);
     const nothing = { modules: null, selector: null, description: null };
     expect(await assignments.update('webs', nothing, ALICE)).toEqual(made);
     const changed = await assignments.update(
@@ -42,9 +44,9 @@ describe('an assignment', () => {
       ALICE,
     );
     expect(changed).toMatchObject({ modules: ['base', 'site'], selector: '*', description: null });
-    expect((await assignments.get('webs')).agents.map(({ name }) => name)).toEqual(['db', 'web']);
+    expect((await assignments.get('webs', ALL_RIGHTS)).agents.map(({ name }) => name)).toEqual(['db', 'web']);
     await assignments.remove('webs', ALICE);
-    expect((await rejection(assignments.get('webs'))).code).toBe('assignment_not_found');
+    expect((await rejection(assignments.get('webs', ALL_RIGHTS))).code).toBe('assignment_not_found');
     expect(bench.eventTypes('assignment')).toEqual(['assignment.created', 'assignment.updated', 'assignment.deleted']);
     expect(bench.events.findLast(({ type }) => type === 'assignment.updated')).toMatchObject({
       target: { id: 'webs', type: 'assignment' },

@@ -1,5 +1,7 @@
 /** Applies that the agent undoes unless they are confirmed, as the orchestrator sees them. */
+
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { findOperation } from '../../daemon/engine/operations/operation-store.js';
 import type { AgentMessageOf } from '../../src/wire/messages.js';
 import { ALICE, type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
@@ -93,7 +95,9 @@ describe('an apply that has to be confirmed', () => {
     await expect(bench.start(agent, ['site'], { putsBack: '01J00000000000000000000001' })).rejects.toMatchObject(
       tooOld,
     );
-    expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null })).total).toBe(0);
+    expect((await bench.engine.operations.list({ rights: ALL_RIGHTS, limit: 9, offset: 0, status: null })).total).toBe(
+      0,
+    );
   });
 
   it('is not sent to an agent that has come back as an older release', async () => {
@@ -139,7 +143,12 @@ describe('an apply that has to be confirmed', () => {
     });
     const { applied: now, operation_id } = await bench.engine.state.get(agent.nodeId);
     expect([now, operation_id]).toEqual([before.applied, before.operation_id]);
-    const found = await bench.engine.operations.list({ limit: 9, offset: 0, status: 'rolled_back' });
+    const found = await bench.engine.operations.list({
+      rights: ALL_RIGHTS,
+      limit: 9,
+      offset: 0,
+      status: 'rolled_back',
+    });
     expect(found.operations.map(({ operation_id }) => operation_id)).toEqual([id]);
   });
 

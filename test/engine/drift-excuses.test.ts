@@ -1,5 +1,7 @@
 /** Drift that does not count, and what is likely to have caused drift. */
+
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { standingDrift } from '../../daemon/engine/drift/drift-excuses.js';
 import { insertTerminal } from '../../daemon/terminal/session-store.js';
 import { rejection } from '../support/database.js';
@@ -68,13 +70,13 @@ describe('snoozed drift', () => {
       ['drift.checked', 'web-1 was checked for drift (1 snoozed)'],
       ['drift.resolved', 'web-1 no longer has drift that counts (1 snoozed)'],
     ]);
-    expect(await bench.engine.drift.get(record.drift_id)).toEqual(record);
+    expect(await bench.engine.drift.get(record.drift_id, ALL_RIGHTS)).toEqual(record);
 
     bench.clock.advance(HOUR - 1);
     expect(await bench.drift(agent)).toMatchObject({ status: 'in_sync' });
     bench.clock.advance(1);
     expect(await standing(bench, agent)).toEqual(['/a']);
-    expect(await bench.engine.driftExcuses.list(null)).toEqual({ snoozes: [], accepts: [] });
+    expect(await bench.engine.driftExcuses.list(null, ALL_RIGHTS)).toEqual({ snoozes: [], accepts: [] });
     expect(await bench.drift(agent)).toMatchObject({ status: 'drifted', snoozed: 0 });
     expect(bench.eventTypes('drift.').slice(-2)).toEqual(['drift.checked', 'drift.detected']);
   });
@@ -87,10 +89,10 @@ describe('snoozed drift', () => {
     expect(bench.events.at(-1)?.summary).toBe(
       'web-1 has drifted from what was applied: 1 of 2 resources differ (1 snoozed)',
     );
-    await bench.engine.driftExcuses.endSnooze(snooze_id, ALICE);
+    await bench.engine.driftExcuses.endSnooze(snooze_id, ALICE, ALL_RIGHTS);
     expect(bench.events.at(-1)).toMatchObject({ type: 'drift.snooze_ended' });
     expect(await bench.drift(agent)).toMatchObject({ status: 'drifted', snoozed: 0 });
-    expect(await rejection(bench.engine.driftExcuses.endSnooze(snooze_id, ALICE))).toMatchObject({
+    expect(await rejection(bench.engine.driftExcuses.endSnooze(snooze_id, ALICE, ALL_RIGHTS))).toMatchObject({
       code: 'snooze_not_found',
       message: `there is no snooze "${snooze_id}" that has not ended`,
     });
@@ -156,7 +158,7 @@ describe('accepted drift', () => {
     const { drift_id } = await bench.drift(agent);
     await accept(bench, agent, drift_id);
     await bench.apply(agent, ['site']);
-    expect((await bench.engine.driftExcuses.list(agent.nodeId)).accepts).toEqual([]);
+    expect((await bench.engine.driftExcuses.list(agent.nodeId, ALL_RIGHTS)).accepts).toEqual([]);
     agent.machine.set('/a', 'by hand');
     expect(await bench.drift(agent)).toMatchObject({ status: 'drifted' });
   });
@@ -244,7 +246,7 @@ describe('the likely cause of drift', () => {
         },
       ],
     });
-    expect(await bench.engine.drift.latest(agent.nodeId)).toEqual(record);
+    expect(await bench.engine.drift.latest(agent.nodeId, ALL_RIGHTS)).toEqual(record);
   });
 
   it('is found also where the clock of the machine is a day off', async () => {
@@ -302,7 +304,7 @@ describe('the likely cause of drift', () => {
     agent.changes.set('/a', bench.clock.now());
     const { drift_id: driftId } = await bench.drift(agent);
     await bench.apply(agent, ['site']);
-    const [resource] = (await bench.engine.drift.get(driftId)).resources;
+    const [resource] = (await bench.engine.drift.get(driftId, ALL_RIGHTS)).resources;
     expect(resource).toMatchObject({ status: 'pending', changed_at: expect.any(Number) });
     expect(resource?.likely_causes).toBe(undefined);
   });

@@ -1,5 +1,7 @@
 /** Scheduled drift checks, with a clock that the test moves. */
+
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { type DriftSchedule, DriftScheduler } from '../../daemon/engine/drift/drift-scheduler.js';
 import { deleteDriftBefore } from '../../daemon/engine/drift/drift-store.js';
 import { updateAgent } from '../../daemon/fleet/agent-store.js';
@@ -57,7 +59,7 @@ async function managed(digits: string) {
   return { bench, agents };
 }
 
-const records = (bench: Bench) => bench.engine.drift.list({ limit: 500, status: null });
+const records = (bench: Bench) => bench.engine.drift.list({ rights: ALL_RIGHTS, limit: 500, status: null });
 const nodesChecked = async (bench: Bench) => (await records(bench)).map(({ node_id }) => node_id[0]).sort();
 
 describe('the drift scheduler', () => {

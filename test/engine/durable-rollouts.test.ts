@@ -1,6 +1,7 @@
 /** Rollouts that are paused, halted, retried and interrupted: what is stored, and what goes on. */
 
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS, Rights } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { deleteAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
@@ -202,7 +203,13 @@ describe('an ended rollout', () => {
     await bench.settle();
     await reaches(bench, id, { state: 'succeeded', counts: { succeeded: 3 } });
     expect([runsOf(first), runsOf(second), runsOf(third)]).toEqual([2, 1, 1]);
-    const { operations } = await bench.engine.operations.list({ limit: 9, offset: 0, status: null, rollout: id });
+    const { operations } = await bench.engine.operations.list({
+      rights: ALL_RIGHTS,
+      limit: 9,
+      offset: 0,
+      status: null,
+      rollout: id,
+    });
     expect(operations).toHaveLength(4);
   });
 
@@ -210,7 +217,7 @@ describe('an ended rollout', () => {
     const { bench, agents } = await fleet(1);
     await work(bench, ...agents);
     const ids = [await begin(bench), await begin(bench), await begin(bench, { concurrency: 1 })];
-    const page = { limit: 2, offset: 0, state: null, assignment: null };
+    const page = { rights: ALL_RIGHTS, limit: 2, offset: 0, state: null, assignment: null };
     const listed = await bench.engine.rollouts.list(page);
     expect([listed.total, listed.rollouts.map(({ rollout_id }) => rollout_id)]).toEqual([3, [ids[2], ids[1]]]);
     expect((await bench.engine.rollouts.list({ ...page, offset: 2 })).rollouts).toHaveLength(1);
@@ -237,12 +244,34 @@ describe('a restart', () => {
   });
 
   it('halts the rollouts of an operator who may no longer apply', async () => {
-    const { bench, agents } = await fleet(2, { mayApply: async ({ id }) => id === BOB.actor.id });
+    let isAllowed = true;
+    const none = new Rights('viewer', []);
+    const { bench, agents } = await fleet(2, {
+      rightsOf: async (_db, { id }) => (isAllowed || id === BOB.actor.id ? ALL_RIGHTS : none),
+    });
     const id = await begin(bench, { concurrency: 1 });
+    isAllowed = false;
     await restart(bench, agents);
     const reason = 'operator alice was removed or may no longer apply';
     await reaches(bench, id, { state: 'halted', reason });
     await work(bench, ...agents);
+    await bench.engine.rollouts.resume(id, BOB);
+    await bench.settle();
+    await reaches(bench, id, { state: 'succeeded' });
+  });
+
+  it('halts before the next agent when its operator has lost the right on it', async () => {
+    let lost: string | null = null;
+    const { bench, agents } = await fleet(2, {
+      rightsOf: async () =>
+        lost === null ? null : new Rights('operator', [{ rights: ['apply'], selector: `node_id notin (${lost})` }]),
+    });
+    for (const agent of agents) agent.diligent = true;
+    lost = agents[1]?.nodeId ?? '';
+    const id = await begin(bench, { concurrency: 1 });
+    const reason = expect.stringMatching(/^operator alice may no longer apply to /);
+    await reaches(bench, id, { state: 'halted', reason, counts: { succeeded: 1, waiting: 1 } });
+    lost = null;
     await bench.engine.rollouts.resume(id, BOB);
     await bench.settle();
     await reaches(bench, id, { state: 'succeeded' });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { listOperations } from '../../daemon/engine/operations/operation-store.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
@@ -276,7 +277,7 @@ describe('an assignment in mode enforce', () => {
     const failed = async () => (await Promise.all(agents.map((one) => appliesOf(bench, one)))).flat().length;
     expect(await failed()).toBe(2);
     expect(countOf(bench, 'enforcement.stopped')).toBe(1);
-    expect(await bench.engine.assignments.get('all')).toMatchObject({
+    expect(await bench.engine.assignments.get('all', ALL_RIGHTS)).toMatchObject({
       stopped_reason: 'its applies failed on 2 agents within a day',
     });
     for (const agent of agents) agent.mishaps.clear();
@@ -417,7 +418,7 @@ describe('an assignment in mode enforce', () => {
     expect(countOf(bench, 'enforcement.stopped')).toBe(0);
     await wait(4);
     expect(countOf(bench, 'enforcement.stopped')).toBe(1);
-    expect(await bench.engine.assignments.get('all')).toMatchObject({
+    expect(await bench.engine.assignments.get('all', ALL_RIGHTS)).toMatchObject({
       stopped_reason: '2 agents have gone offline during an apply',
     });
     await bench.engine.assignments.resume('all', ALICE);

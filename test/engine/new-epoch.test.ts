@@ -1,6 +1,8 @@
 /** A store that is restored to an earlier state, and the agents that are ahead of it. */
+
 import { expect, it } from 'vitest';
 import { resetForNewEpoch } from '../../daemon/backup/new-epoch.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { beginEpoch, epochBegun, storedEpoch } from '../../daemon/engine/epoch.js';
 import { findOperation } from '../../daemon/engine/operations/operation-store.js';
@@ -146,7 +148,9 @@ it('holds automatic applies until an operator resumes them, whatever is uploaded
   );
   await calm(bench);
   expect(agent.machine.get('/a')).not.toContain('newer');
-  expect(await bench.engine.assignments.get('sites')).toMatchObject({ stopped_reason: 'a backup was restored' });
+  expect(await bench.engine.assignments.get('sites', ALL_RIGHTS)).toMatchObject({
+    stopped_reason: 'a backup was restored',
+  });
   expect(await bench.engine.assignments.resume('sites', ALICE)).toMatchObject({ stopped_reason: null });
   await calm(bench);
   expect(agent.machine.get('/a')).toContain('newer');

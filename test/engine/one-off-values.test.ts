@@ -1,5 +1,7 @@
 /** Values that an apply or a rollout brings with it: which ones agents get, and what the orchestrator does about them afterwards. */
+
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { deleteOperationsBefore } from '../../daemon/engine/operations/operation-store.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
@@ -107,6 +109,7 @@ describe('values of an apply', () => {
     const run = await bench.engine.rollouts.apply(request, ALICE);
     await bench.while(bench.engine.rollouts.settled(run, new AbortController().signal));
     const { operations } = await bench.engine.operations.list({
+      rights: ALL_RIGHTS,
       limit: 9,
       offset: 0,
       status: null,
@@ -232,7 +235,7 @@ describe('after an apply with values of its own', () => {
       ['web-a', true],
       ['web-b', undefined],
     ]);
-    const { agents: followers } = await bench.engine.modules.reach('web');
+    const { agents: followers } = await bench.engine.modules.reach('web', ALL_RIGHTS);
     expect(followers.map(({ name, own_values }) => [name, own_values])).toEqual([
       ['web-a', true],
       ['web-b', undefined],

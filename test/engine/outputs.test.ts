@@ -1,7 +1,9 @@
 /** Outputs of scripts; until they come from one, any resource of the scripted agent may write something. */
+
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import type { EngineOptions } from '../../daemon/engine/engine.js';
 import { MAX_OPERATION_OUTPUT } from '../../daemon/engine/operations/operation-outputs.js';
 import { OutputCipher } from '../../daemon/secrets/ciphers.js';
@@ -42,7 +44,11 @@ const bytesOf = ({ file }: Bench): string => new StoreLab(file).bytes();
 
 async function applied(bench: Bench, agent: ScriptedAgent, modules = ['site']) {
   const { operation_id, resources } = await bench.apply(agent, modules);
-  return { operation_id, resources, outputs: await bench.engine.operations.output(agent.nodeId, operation_id) };
+  return {
+    operation_id,
+    resources,
+    outputs: await bench.engine.operations.output(agent.nodeId, operation_id, ALL_RIGHTS),
+  };
 }
 
 describe('what scripts write in an apply', () => {
@@ -56,7 +62,7 @@ describe('what scripts write in an apply', () => {
       'site//c': output({ stderr: 'no\n', exit_code: 3, truncated: true }),
     });
     await bench.restart();
-    expect(await bench.engine.operations.output(agent.nodeId, operation_id)).toEqual(outputs);
+    expect(await bench.engine.operations.output(agent.nodeId, operation_id, ALL_RIGHTS)).toEqual(outputs);
   });
 
   it('is there while the rest is still under way', async () => {
@@ -67,7 +73,7 @@ describe('what scripts write in an apply', () => {
     await bench.settle();
     agent.work();
     await bench.settle();
-    expect(await bench.engine.operations.output(agent.nodeId, id)).toEqual({ 'site//a': output() });
+    expect(await bench.engine.operations.output(agent.nodeId, id, ALL_RIGHTS)).toEqual({ 'site//a': output() });
   });
 
   it('is not given out as that of another agent', async () => {
@@ -75,9 +81,13 @@ describe('what scripts write in an apply', () => {
     const other = await bench.agent('2');
     const { operation_id } = await applied(bench, agent);
     const { operations } = bench.engine;
-    expect((await rejection(operations.output(other.nodeId, operation_id))).code).toBe('operation_not_found');
-    expect((await rejection(operations.output(agent.nodeId, bench.newId()))).code).toBe('operation_not_found');
-    expect((await rejection(operations.output('3'.repeat(32), operation_id))).code).toBe('agent_not_found');
+    expect((await rejection(operations.output(other.nodeId, operation_id, ALL_RIGHTS))).code).toBe(
+      'operation_not_found',
+    );
+    expect((await rejection(operations.output(agent.nodeId, bench.newId(), ALL_RIGHTS))).code).toBe(
+      'operation_not_found',
+    );
+    expect((await rejection(operations.output('3'.repeat(32), operation_id, ALL_RIGHTS))).code).toBe('agent_not_found');
   });
 
   it('is sealed when secrets were sent with it, and masked should the agent not have done it', async () => {
@@ -128,7 +138,7 @@ describe('what scripts write in an apply', () => {
     agent.diligent = true;
     agent.connect();
     await bench.settle();
-    expect(await bench.engine.operations.output(agent.nodeId, id)).toMatchObject({
+    expect(await bench.engine.operations.output(agent.nodeId, id, ALL_RIGHTS)).toMatchObject({
       'site//a': { stdout: 'in the clear all the same' },
     });
     expect(bytesOf(bench)).not.toContain('in the clear all the same');

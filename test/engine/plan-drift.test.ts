@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { rejection } from '../support/database.js';
 import { ALICE, moduleText, nodeId, openBench } from '../support/engine.js';
@@ -33,7 +34,9 @@ describe('a plan', () => {
     expect((await bench.plan(agent, ['site'])).plan_hash).toBe(plan.plan_hash);
     expect(agent.machine.size).toBe(2);
     expect(bench.events.at(-1)).toMatchObject({ type: 'state.planned', summary: 'alice planned module site on web-1' });
-    expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null })).total).toBe(1);
+    expect((await bench.engine.operations.list({ rights: ALL_RIGHTS, limit: 9, offset: 0, status: null })).total).toBe(
+      1,
+    );
   });
 
   it('takes modules as text, in place of stored ones and beside assigned ones, and stores nothing', async () => {
@@ -306,17 +309,18 @@ describe('a drift check', () => {
       'drift.checked',
     ]);
     const { drift } = bench.engine;
-    expect(await drift.get(drifted.drift_id)).toEqual(drifted);
+    expect(await drift.get(drifted.drift_id, ALL_RIGHTS)).toEqual(drifted);
     expect(drifted.resources.map(({ identity, status }) => [identity, status])).toEqual([
       ['/a', 'pending'],
       ['/b', 'unchanged'],
     ]);
-    expect((await drift.latest(agent.nodeId))?.status).toBe('in_sync');
-    expect((await drift.listOfAgent(agent.nodeId, { limit: 2, status: 'drifted' })).map((one) => one.status)).toEqual([
-      'drifted',
-      'drifted',
-    ]);
-    expect(await drift.list({ limit: 50, status: null })).toHaveLength(5);
+    expect((await drift.latest(agent.nodeId, ALL_RIGHTS))?.status).toBe('in_sync');
+    expect(
+      (await drift.listOfAgent(agent.nodeId, { rights: ALL_RIGHTS, limit: 2, status: 'drifted' })).map(
+        (one) => one.status,
+      ),
+    ).toEqual(['drifted', 'drifted']);
+    expect(await drift.list({ rights: ALL_RIGHTS, limit: 50, status: null })).toHaveLength(5);
   });
 
   it('tells of drift each time it comes back after an apply has repaired it', async () => {
@@ -332,7 +336,7 @@ describe('a drift check', () => {
     const once = ['drift.checked', 'drift.detected', 'drift.resolved'];
     expect(bench.eventTypes('drift.')).toEqual([...once, ...once, ...once]);
     const resolved = bench.events.findLast(({ type }) => type === 'drift.resolved');
-    const latest = await bench.engine.drift.latest(agent.nodeId);
+    const latest = await bench.engine.drift.latest(agent.nodeId, ALL_RIGHTS);
     expect(resolved).toMatchObject({
       summary: 'web-1 is as it was applied again: an apply succeeded',
       metadata: { drift_id: latest?.drift_id, trigger: 'apply', status: 'in_sync' },
@@ -355,9 +359,9 @@ describe('a drift check', () => {
     const bench = await openBench();
     const agent = await bench.agent('1');
     expect((await rejection(bench.drift(agent))).code).toBe('no_snapshot');
-    expect(await bench.engine.drift.latest(agent.nodeId)).toBeNull();
-    expect((await rejection(bench.engine.drift.latest(nodeId('9')))).code).toBe('agent_not_found');
-    expect((await rejection(bench.engine.drift.get(bench.newId()))).code).toBe('drift_not_found');
+    expect(await bench.engine.drift.latest(agent.nodeId, ALL_RIGHTS)).toBeNull();
+    expect((await rejection(bench.engine.drift.latest(nodeId('9'), ALL_RIGHTS))).code).toBe('agent_not_found');
+    expect((await rejection(bench.engine.drift.get(bench.newId(), ALL_RIGHTS))).code).toBe('drift_not_found');
   });
 
   it('is cancelled by an apply', async () => {
@@ -403,7 +407,7 @@ describe('a drift check', () => {
     await bench.engine.tick();
     const { code, data } = await silent;
     expect(code).toBe('agent_timeout');
-    expect(await bench.engine.drift.get(String(data?.drift_id))).toMatchObject({ status: 'failed' });
+    expect(await bench.engine.drift.get(String(data?.drift_id), ALL_RIGHTS)).toMatchObject({ status: 'failed' });
     expect(bench.eventTypes('drift.')).toEqual(['drift.failed', 'drift.failed', 'drift.failed']);
   });
 

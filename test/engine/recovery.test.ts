@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { findOperation } from '../../daemon/engine/operations/operation-store.js';
 import { deleteAgent } from '../../daemon/fleet/agent-store.js';
 import { ALICE, type Bench, oneSecret, openBench, type ScriptedAgent } from '../support/engine.js';
@@ -251,9 +252,12 @@ describe('a restart of the orchestrator', () => {
     const newer = await bench.apply(agent, ['site'], { allowRemovals: 1 });
 
     expect(await bench.drift(agent)).toMatchObject({ status: 'in_sync', operation_id: newer.operation_id });
-    const { operations } = await bench.engine.operations.list({ limit: 9, offset: 0, status: null }, agent.nodeId);
+    const { operations } = await bench.engine.operations.list(
+      { rights: ALL_RIGHTS, limit: 9, offset: 0, status: null },
+      agent.nodeId,
+    );
     expect(operations.map((one) => one.operation_id)).toEqual([newer.operation_id, former.operation_id]);
-    const records = await bench.engine.drift.listOfAgent(agent.nodeId, { limit: 9, status: null });
+    const records = await bench.engine.drift.listOfAgent(agent.nodeId, { rights: ALL_RIGHTS, limit: 9, status: null });
     expect(records.map((one) => one.operation_id)).toEqual([newer.operation_id, former.operation_id]);
   });
 
@@ -472,7 +476,10 @@ describe('an agent', () => {
     await comeBack(bench, agent);
     expect((await bench.engine.operations.get(id)).status).toBe('succeeded');
     expect(await bench.engine.state.get(agent.nodeId)).toMatchObject({ operation_id: null, applied: [] });
-    expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null }, agent.nodeId)).total).toBe(0);
+    expect(
+      (await bench.engine.operations.list({ rights: ALL_RIGHTS, limit: 9, offset: 0, status: null }, agent.nodeId))
+        .total,
+    ).toBe(0);
   });
 
   it('must forget a run that the store does not know', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SYSTEM } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE } from '../../daemon/engine/rollouts/rollout-pace.js';
@@ -32,7 +33,7 @@ async function applying(days: number) {
     bench.clock.advance(DAY);
   }
   const left = async () =>
-    (await bench.engine.operations.list({ limit: 99, offset: 0, status: null })).operations
+    (await bench.engine.operations.list({ rights: ALL_RIGHTS, limit: 99, offset: 0, status: null })).operations
       .map(({ operation_id }) => ids.indexOf(operation_id))
       .reverse();
   const withOutput = async () => {
@@ -87,7 +88,13 @@ describe('retention', () => {
     bench.clock.advance(2 * DAY);
     const late = await begin();
     await retention(bench, { rollouts: 1 }).run();
-    const { rollouts } = await bench.engine.rollouts.list({ limit: 9, offset: 0, state: null, assignment: null });
+    const { rollouts } = await bench.engine.rollouts.list({
+      rights: ALL_RIGHTS,
+      limit: 9,
+      offset: 0,
+      state: null,
+      assignment: null,
+    });
     expect(rollouts.map(({ rollout_id }) => rollout_id)).toEqual([late, waiting]);
     expect(bench.events.filter(({ type }) => type === 'rollout.pruned')).toMatchObject([{ metadata: { count: 2 } }]);
     expect((await rejection(bench.engine.rollouts.get(failed))).code).toBe('rollout_not_found');
@@ -102,7 +109,9 @@ describe('retention', () => {
     bench.clock.advance(1000 * DAY);
     await retention(bench).run();
     expect((await left()).slice(0, 1)).toEqual([1]);
-    expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null })).total).toBe(2);
+    expect((await bench.engine.operations.list({ rights: ALL_RIGHTS, limit: 9, offset: 0, status: null })).total).toBe(
+      2,
+    );
     expect(await bench.engine.state.get(agent.nodeId)).toMatchObject({ operation_id: ids[1] });
   });
 

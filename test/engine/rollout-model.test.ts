@@ -2,6 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { isFault } from '../../src/kernel/fault.js';
@@ -44,7 +45,7 @@ async function tolerated<T>(work: Promise<T>): Promise<T | null> {
 }
 
 const idsOf = async (bench: Bench): Promise<readonly string[]> => {
-  const page = { limit: 50, offset: 0, state: null, assignment: null };
+  const page = { rights: ALL_RIGHTS, limit: 50, offset: 0, state: null, assignment: null };
   return (await bench.engine.rollouts.list(page)).rollouts.map(({ rollout_id }) => rollout_id);
 };
 
@@ -77,7 +78,7 @@ async function check(bench: Bench, agents: readonly ScriptedAgent[], retries = 0
   for (const agent of agents) for (const [key, count] of agent.executions) expect([key, count]).toEqual([key, 1]);
   for (const id of await idsOf(bench)) {
     const rollout = await bench.engine.rollouts.get(id);
-    const page = { limit: 500, offset: 0, status: null, rollout: id };
+    const page = { rights: ALL_RIGHTS, limit: 500, offset: 0, status: null, rollout: id };
     const { operations } = await bench.engine.operations.list(page);
     const { agents: members, counts, state } = rollout;
     for (const { node_id, state: end, operation_id } of members) {

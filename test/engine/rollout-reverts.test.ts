@@ -1,6 +1,7 @@
 /** Rollouts that go back to what the machines of a wave had before, when a bound is reached or a health check fails. */
 
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { rejection } from '../support/database.js';
@@ -202,7 +203,7 @@ describe('a rollout that reverts', () => {
       agent.connect();
     }
     await reaches(bench, cut, { state: 'reverted', counts: { reverted: 1, skipped: 2 } });
-    const page = { limit: 9, offset: 0, status: null, rollout: cut };
+    const page = { rights: ALL_RIGHTS, limit: 9, offset: 0, status: null, rollout: cut };
     expect((await bench.engine.operations.list(page)).total).toBe(2);
     expect(agents.map(contentOf)).toEqual([OLD, OLD, OLD]);
   });

@@ -1,6 +1,7 @@
 /** Rollouts over scripted agents: order, bounds, and that one agent's trouble is its own. */
 
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import type { PlanWatcher } from '../../daemon/engine/rollouts/rollout-plans.js';
@@ -101,7 +102,7 @@ describe('a rollout', () => {
     });
     expect(result.results.map(({ name }) => name)).toEqual(['web-1', 'web-2', 'web-3']);
     for (const agent of agents) expect([...agent.machine.keys()]).toEqual(['/site']);
-    const page = { limit: 10, offset: 0, status: null, rollout: result.rollout_id };
+    const page = { rights: ALL_RIGHTS, limit: 10, offset: 0, status: null, rollout: result.rollout_id };
     const { operations, total } = await bench.engine.operations.list(page);
     expect(total).toBe(3);
     expect(operations.map(({ operation_id }) => operation_id).sort()).toEqual(
@@ -232,7 +233,7 @@ describe('a rollout without an assignment', () => {
         metadata: { rollout_id: result.rollout_id, agents: 3, selector: 'role=web', modules: ['extra'] },
       },
     ]);
-    const page = { limit: 10, offset: 0, status: null, rollout: result.rollout_id };
+    const page = { rights: ALL_RIGHTS, limit: 10, offset: 0, status: null, rollout: result.rollout_id };
     expect((await bench.engine.operations.list(page)).total).toBe(3);
   });
 
@@ -491,7 +492,7 @@ describe('a rollout under way', () => {
       agent.connect();
     }
     await bench.settle();
-    const page = { limit: 10, offset: 0, status: null, rollout: rollout.rollout_id };
+    const page = { rights: ALL_RIGHTS, limit: 10, offset: 0, status: null, rollout: rollout.rollout_id };
     const { operations } = await bench.engine.operations.list(page);
     expect(operations.map(({ node_name, status }) => [node_name, status])).toEqual([
       ['web-3', 'succeeded'],

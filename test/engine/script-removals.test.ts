@@ -1,7 +1,9 @@
 /** Removals of scripts: their undo may hold secrets, which the store does not. */
+
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { listOperationOutputs } from '../../daemon/engine/operations/operation-outputs.js';
 import { OutputCipher } from '../../daemon/secrets/ciphers.js';
@@ -100,7 +102,7 @@ describe('a script that is no longer desired', () => {
 
     const { operation_id } = await bench.apply(agent, ['site'], { allowRemovals: 1 });
 
-    expect(await bench.engine.operations.output(agent.nodeId, operation_id)).toMatchObject({
+    expect(await bench.engine.operations.output(agent.nodeId, operation_id, ALL_RIGHTS)).toMatchObject({
       'site/leave': { stdout: 'left' },
     });
     const stored = await listOperationOutputs(bench.db, operation_id);
@@ -128,9 +130,11 @@ describe('a script that is no longer desired', () => {
           'the secret "TOKEN" expired yesterday, and it takes that to remove this: give it back, and apply again',
       },
     });
-    expect(await bench.engine.operations.list({ limit: 1, offset: 0, status: null })).toMatchObject({
-      operations: [{ status: 'failed', summary: { total: 3, failed: 1 } }],
-    });
+    expect(await bench.engine.operations.list({ rights: ALL_RIGHTS, limit: 1, offset: 0, status: null })).toMatchObject(
+      {
+        operations: [{ status: 'failed', summary: { total: 3, failed: 1 } }],
+      },
+    );
     const { applied: believed } = await bench.engine.state.get(agent.nodeId);
     expect(believed.map(({ identity }) => identity)).toEqual(['/kept', 'leave']);
 

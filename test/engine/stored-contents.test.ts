@@ -1,5 +1,7 @@
 /** Applies and drift checks store contents once, unchanged results in short, and nothing for confirmed ones. */
+
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { deleteDriftBefore } from '../../daemon/engine/drift/drift-store.js';
 import { deleteOperationsBefore } from '../../daemon/engine/operations/operation-store.js';
 import { type Bench, openBench, type ScriptedAgent } from '../support/engine.js';
@@ -95,7 +97,7 @@ describe('a state that equalled a content', () => {
     expect(row.operation_id).toBe(first);
     await bench.upload('site', { '/z': 'z' });
     await bench.apply(agent, ['site'], { allowRemovals: 3 });
-    expect(await bench.engine.drift.get(drifted.drift_id)).toEqual(drifted);
+    expect(await bench.engine.drift.get(drifted.drift_id, ALL_RIGHTS)).toEqual(drifted);
   });
 });
 

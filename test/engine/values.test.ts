@@ -1,5 +1,7 @@
 /** Value sets: which values agents get, whom a change reaches, and what the orchestrator does by itself about it. */
+
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { setTag } from '../../daemon/fleet/tag-store.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { rejection } from '../support/database.js';
@@ -118,10 +120,10 @@ describe('values of inputs', () => {
     const mode = { modules: null, selector: null, description: null, mode: 'enforce' } as const;
     await bench.engine.assignments.update('all', mode, ALICE);
     for (let round = 0; round < 3; round += 1) await calm(bench);
-    expect((await bench.engine.assignments.get('all')).stopped_reason).toContain('failed on 1 agents');
+    expect((await bench.engine.assignments.get('all', ALL_RIGHTS)).stopped_reason).toContain('failed on 1 agents');
     agent.mishaps.clear();
     await upload(bench, 'all', '{when: {}, set: {web: {workers: 5}}}');
-    expect((await bench.engine.assignments.get('all')).stopped_reason).toBeNull();
+    expect((await bench.engine.assignments.get('all', ALL_RIGHTS)).stopped_reason).toBeNull();
     for (let round = 0; round < 3; round += 1) await calm(bench);
     expect(contentOf(agent)).toBe('5 lan');
   });

@@ -1,5 +1,7 @@
 /** Health checks on the orchestrator: what is sent, stored and believed, and checks that run again on request. */
+
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import type { AgentSecrets } from '../../daemon/engine/agent-secrets.js';
 import { encodeContent } from '../../daemon/engine/runs/run-contents.js';
 import { finish } from '../../src/kernel/steps.js';
@@ -126,7 +128,9 @@ describe('an apply with health checks', () => {
       message: 'agent web-1 is too old to run the health checks of modules',
       hint: 'upgrade it first: orch agents upgrade web-1',
     });
-    expect((await bench.engine.operations.list({ limit: 9, offset: 0, status: null })).total).toBe(0);
+    expect((await bench.engine.operations.list({ rights: ALL_RIGHTS, limit: 9, offset: 0, status: null })).total).toBe(
+      0,
+    );
     expect(bench.events.length).toBe(events);
     await upload(bench, '');
     expect((await bench.apply(agent, ['site'])).status).toBe('succeeded');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { markOperatorRemoved } from '../../daemon/auth/operator-store.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import type { CreatedEnrolmentToken, NewEnrolmentToken } from '../../src/contract/enrolment-tokens.js';
 import { parseEnrolmentToken } from '../../src/wire/enrolment-token.js';
 import { Fleet, type FleetOptions, OPERATOR, type TestAgent } from '../support/fleet.js';
@@ -170,7 +171,7 @@ describe('a token', () => {
     const accepted = told.filter(([verdict]) => verdict === 'accepted');
     expect(accepted).toEqual([['accepted', ['approved', 'box']]]);
     expect(told.filter(([verdict]) => verdict === 'used_up')).toHaveLength(7);
-    expect(await fleet.agents.list({ status: 'approved' })).toHaveLength(1);
+    expect(await fleet.agents.list({ rights: ALL_RIGHTS, status: 'approved' })).toHaveLength(1);
     expect(await fleet.events('enrolment.used')).toHaveLength(1);
     expect(await usesLeft(fleet)).toEqual([0]);
   });
@@ -249,12 +250,12 @@ describe('the queue', () => {
     expect((await crowded.closed).code).toBe(4429);
     vouched.push(await come(fleet, token));
     for (const agent of vouched) expect(await answers(agent)).toEqual(['accepted', ['pending', null]]);
-    expect(await fleet.agents.list({ status: 'pending' })).toHaveLength(5);
+    expect(await fleet.agents.list({ rights: ALL_RIGHTS, status: 'pending' })).toHaveLength(5);
     fleet.limits.pendingPerAddress = 100;
     fleet.clock.advance(1_000);
     const last = await fleet.join();
     expect(last.received).toMatchObject([{ status: 'pending' }]);
-    expect(await fleet.agents.list({ status: 'pending' })).toHaveLength(5);
+    expect(await fleet.agents.list({ rights: ALL_RIGHTS, status: 'pending' })).toHaveLength(5);
     for (const agent of vouched) expect(fleet.registry.has(agent.nodeId)).toBe(true);
   });
 

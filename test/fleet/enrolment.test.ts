@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import type { AgentConnection } from '../../daemon/fleet/agent-connection.js';
 import { nodeIdOf } from '../../src/identity/key-object.js';
 import { Fleet, HELLO, type TestAgent, until } from '../support/fleet.js';
@@ -7,7 +8,7 @@ import { newIdentity } from '../support/identity.js';
 const HOUR = 60 * 60 * 1000;
 
 const pendingIds = async (fleet: Fleet): Promise<readonly string[]> =>
-  (await fleet.agents.list({ status: 'pending' })).map((agent) => agent.node_id).sort();
+  (await fleet.agents.list({ rights: ALL_RIGHTS, status: 'pending' })).map((agent) => agent.node_id).sort();
 
 const idsOf = (...agents: readonly TestAgent[]): readonly string[] => agents.map(({ nodeId }) => nodeId).sort();
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { Fleet, OPERATOR } from '../support/fleet.js';
 
@@ -69,7 +70,7 @@ describe('a removal', () => {
       .execute();
     await fleet.reject(nodeId);
     await fleet.agents.remove(OPERATOR, nodeId);
-    expect(await fleet.tags.list()).toEqual({});
+    expect(await fleet.tags.list(ALL_RIGHTS)).toEqual({});
 
     fleet.clock.advance(3_000);
     const again = await fleet.join(agent.identity, { hostname: 'reinstalled', attributes: { platform: 'linux' } });

@@ -6,7 +6,7 @@ import { CONTRACT } from '../../src/contract/contract.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { BROWSER, Page } from '../support/browser.js';
-import { authenticate, authorize, clock, noKeys } from '../support/http.js';
+import { authenticate, authorize, authorizeOn, clock, noKeys } from '../support/http.js';
 import { itNeeding } from '../support/needing.js';
 
 itNeeding(BROWSER)('filters and opens entries in a browser, and requests only itself', async () => {
@@ -14,6 +14,7 @@ itNeeding(BROWSER)('filters and opens entries in a browser, and requests only it
   const api = createApiServer({
     authenticate,
     authorize,
+    authorizeOn,
     idempotency: noKeys,
     logger: silentLogger,
     clock,

@@ -9,7 +9,7 @@ import type { HttpLimits } from '../../daemon/http/http-limits.js';
 import { readServerSentEvents } from '../../src/client/streamed-body.js';
 import { auditRoutes } from '../../src/contract/audit.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { auditOf, event } from '../support/audit.js';
+import { auditOf, event, machinesOf } from '../support/audit.js';
 import { addOperator, HOUR, logIn, scene } from '../support/auth.js';
 import { noKeys, send } from '../support/http.js';
 import { until } from '../support/until.js';
@@ -23,9 +23,10 @@ async function start(limits: Partial<HttpLimits> = {}) {
   const authenticate = (token: string) => s.sessions.authenticate(token);
   const api = createApiServer({
     contract: auditRoutes,
-    handlers: auditHandlers(audit),
+    handlers: auditHandlers({ ...audit, machines: machinesOf(s.store) }),
     authenticate,
     authorize,
+    authorizeOn: async () => undefined,
     idempotency: noKeys,
     logger: silentLogger,
     clock: s.clock,

@@ -7,11 +7,23 @@ import { statusHandlers } from '../../daemon/status.js';
 import { CONTRACT } from '../../src/contract/contract.js';
 import { openApiDocument } from '../../src/contract/openapi.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { authenticate, authorize, clock, echo, noKeys, send, startTiny, TINY, tlsFiles } from '../support/http.js';
+import {
+  authenticate,
+  authorize,
+  authorizeOn,
+  clock,
+  echo,
+  noKeys,
+  send,
+  startTiny,
+  TINY,
+  tlsFiles,
+} from '../support/http.js';
 
 const common = {
   authenticate,
   authorize,
+  authorizeOn,
   idempotency: noKeys,
   logger: silentLogger,
   clock,

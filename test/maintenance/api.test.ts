@@ -5,7 +5,7 @@ import { createApiServer } from '../../daemon/http/api-server.js';
 import { maintenanceWindowHandlers } from '../../daemon/maintenance/maintenance-windows.js';
 import { maintenanceWindowRoutes } from '../../src/contract/maintenance-windows.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { authenticate, authorize, clock, send, storedKeys } from '../support/http.js';
+import { authenticate, authorize, authorizeOn, clock, send, storedKeys } from '../support/http.js';
 import { openBench } from '../support/maintenance.js';
 
 const PATH = '/api/v1/maintenance-windows';
@@ -17,6 +17,7 @@ async function serve() {
     handlers: maintenanceWindowHandlers(bench.windows),
     authenticate,
     authorize,
+    authorizeOn,
     idempotency: await storedKeys(),
     logger: silentLogger,
     clock,

@@ -1,4 +1,5 @@
 /** Channels through the API: who may what, what is masked, what is sealed, and what the audit log says. */
+
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
@@ -9,10 +10,12 @@ import { channelHandlers } from '../../daemon/notify/channel-service.js';
 import { notificationHandlers } from '../../daemon/notify/inbox.js';
 import { channelRoutes } from '../../src/contract/channels.js';
 import { notificationRoutes } from '../../src/contract/notifications.js';
+import { machinesOf } from '../support/audit.js';
 import { rejection } from '../support/database.js';
 import {
   authenticate,
   authorize,
+  authorizeOn,
   clock,
   type SendOptions,
   type Sent,
@@ -36,9 +39,10 @@ async function serve(rules: Partial<AddressRules> = {}) {
   onTestFinished(() => notify.close());
   const api = createApiServer({
     contract: { ...channelRoutes, ...notificationRoutes },
-    handlers: { ...channelHandlers(notify), ...notificationHandlers(notify.inbox) },
+    handlers: { ...channelHandlers(notify), ...notificationHandlers(notify.inbox, machinesOf(notify)) },
     authenticate,
     authorize,
+    authorizeOn,
     idempotency: await storedKeys(),
     logger: notify.logger,
     clock,

@@ -18,7 +18,7 @@ async function bench(options: NotifyBenchOptions = {}): Promise<NotifyBench> {
 }
 
 const listed = async (notify: NotifyBench, operatorId = ADA.actor.id) =>
-  (await notify.inbox.list(operatorId, { unreadOnly: false, limit: 500 })).notifications;
+  (await notify.inbox.list(operatorId, { unreadOnly: false, limit: 500 }, null)).notifications;
 const types = async (notify: NotifyBench) => (await listed(notify)).map(({ event_type }) => event_type).reverse();
 
 const login = (address: string, change: Partial<DomainEvent> = {}): Partial<DomainEvent> => ({
@@ -356,7 +356,7 @@ describe('notifications', () => {
   it('are read by each operator alone', async () => {
     const notify = await bench();
     const ids = async (operatorId: string, unreadOnly: boolean) => {
-      const { notifications, unread_count } = await notify.inbox.list(operatorId, { unreadOnly, limit: 2 });
+      const { notifications, unread_count } = await notify.inbox.list(operatorId, { unreadOnly, limit: 2 }, null);
       return {
         summaries: notifications.map(({ summary, read }) => `${summary}${read ? ' (read)' : ''}`),
         unread_count,
@@ -364,8 +364,8 @@ describe('notifications', () => {
     };
     for (const summary of ['one', 'two', 'three']) await notify.emit({ type: 'drift.detected', summary });
     const [three, , one] = await listed(notify);
-    await notify.inbox.read('ada', three?.id ?? '');
-    await notify.inbox.read('ada', three?.id ?? '');
+    await notify.inbox.read('ada', three?.id ?? '', null);
+    await notify.inbox.read('ada', three?.id ?? '', null);
     expect(await ids('ada', false)).toEqual({ summaries: ['three (read)', 'two'], unread_count: 2 });
     expect(await ids('ada', true)).toEqual({ summaries: ['two', 'one'], unread_count: 2 });
     expect(await ids('grace', true)).toEqual({ summaries: ['three', 'two'], unread_count: 3 });
@@ -373,14 +373,14 @@ describe('notifications', () => {
     expect(await ids('grace', true)).toEqual({ summaries: [], unread_count: 0 });
     expect(await ids('grace', false)).toEqual({ summaries: ['three (read)', 'two (read)'], unread_count: 0 });
     await notify.emit({ type: 'drift.detected', summary: 'four' });
-    await notify.inbox.read('grace', one?.id ?? '');
+    await notify.inbox.read('grace', one?.id ?? '', null);
     expect(await ids('grace', true)).toEqual({ summaries: ['four'], unread_count: 1 });
     expect(await ids('ada', true)).toEqual({ summaries: ['four', 'two'], unread_count: 3 });
   });
 
   it('that there are not cannot be read', async () => {
     const notify = await bench();
-    await expect(notify.inbox.read('ada', 'x')).rejects.toMatchObject({ code: 'notification_not_found' });
+    await expect(notify.inbox.read('ada', 'x', null)).rejects.toMatchObject({ code: 'notification_not_found' });
     await notify.inbox.readAll('ada');
   });
 });

@@ -53,7 +53,7 @@ describe('a delivery', () => {
       next_attempt_at: null,
     });
     const [request] = receiver.requests;
-    const { notifications } = await notify.inbox.list(ADA.actor.id, { unreadOnly: false, limit: 10 });
+    const { notifications } = await notify.inbox.list(ADA.actor.id, { unreadOnly: false, limit: 10 }, null);
     expect(request).toMatchObject({ method: 'POST', path: '/hook?to=ops' });
     const body = JSON.parse(request?.body ?? '');
     expect(body).toEqual({
@@ -481,7 +481,7 @@ describe('a channel', () => {
     }, 'all deliveries are given up');
     const failures = notify.events.filter(({ type }) => type === 'channel.delivery_failed');
     expect(failures.length).toBeGreaterThanOrEqual(4);
-    const { notifications } = await notify.inbox.list(ADA.actor.id, { unreadOnly: false, limit: 100 });
+    const { notifications } = await notify.inbox.list(ADA.actor.id, { unreadOnly: false, limit: 100 }, null);
     const told = notifications.filter(({ event_type }) => event_type === 'channel.delivery_failed');
     expect(told.length).toBeLessThanOrEqual(2);
     expect(one.requests.length + two.requests.length).toBeLessThanOrEqual(7 * 6);
@@ -505,7 +505,7 @@ describe('a channel', () => {
     const all = await notify.deliveriesOnce(id, (now) => now[0]?.state === 'delivered');
     expect(states(all)).toEqual(['delivered', 'suppressed', 'suppressed']);
     expect(receiver.requests).toHaveLength(2);
-    const { notifications } = await notify.inbox.list(ADA.actor.id, { unreadOnly: false, limit: 10 });
+    const { notifications } = await notify.inbox.list(ADA.actor.id, { unreadOnly: false, limit: 10 }, null);
     expect(notifications).toHaveLength(3);
   });
 

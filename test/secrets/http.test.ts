@@ -8,7 +8,7 @@ import { secretHandlers } from '../../daemon/secrets/secret-service.js';
 import { secretRoutes } from '../../src/contract/secrets.js';
 import { needs } from '../support/agent.js';
 import { recordingLogger } from '../support/database.js';
-import { authenticate, authorize, clock, send, storedKeys, tlsFiles } from '../support/http.js';
+import { authenticate, authorize, authorizeOn, clock, send, storedKeys, tlsFiles } from '../support/http.js';
 import { openSecrets } from '../support/secrets.js';
 
 const VALUE = 'correct horse battery';
@@ -28,6 +28,7 @@ async function serve({ tls = true, trustProxyTls = false, host = '127.0.0.1' }: 
     handlers: secretHandlers({ secrets: service, usage }),
     authenticate,
     authorize,
+    authorizeOn,
     idempotency: await storedKeys(),
     logger,
     clock,

@@ -7,6 +7,7 @@ import { EventBus } from '../../daemon/core/event-bus.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import type { Queryable } from '../../daemon/database/schema.js';
+import { Machines } from '../../daemon/fleet/machines.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds } from './database.js';
 import { serveSettings } from './serve-settings.js';
@@ -68,3 +69,7 @@ export function auditOf(
   const audit = createAudit({ db, uow, bus, clock, ageTime, logger, settings }, { key, epoch });
   return { ...audit, db, uow, bus, emit, key, clock };
 }
+
+/** The machines of a store, without the bus of its writer: nothing changes tags meanwhile. */
+export const machinesOf = ({ db }: Pick<OpenDatabase, 'db'>): Machines =>
+  new Machines({ db, bus: new EventBus(silentLogger) });

@@ -2,7 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { type Auth, createAuth } from '../../daemon/auth/auth.js';
 import { type AuditRow, readAuditChain } from '../../daemon/core/audit-store.js';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
-import type { Operator, Role } from '../../src/contract/operators.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
+import type { Operator } from '../../src/contract/operators.js';
+import type { Role } from '../../src/contract/rights.js';
 import { signNonce } from '../../src/identity/login-binding.js';
 import { writerOf } from './audit.js';
 import { ManualClock, openStore, recordingLogger } from './database.js';
@@ -48,6 +50,7 @@ export async function scene(options: SceneOptions = {}) {
 export type Scene = Awaited<ReturnType<typeof scene>>;
 
 export const contextOf = ({ operator_id, username }: Operator, requestId = 'request-1'): RequestContext => ({
+  rights: ALL_RIGHTS,
   actor: { id: operator_id, name: username, type: 'operator' },
   requestId,
   address: HERE.address,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
+import { Rights } from '../../daemon/core/rights.js';
 import { type ApiServer, createApiServer } from '../../daemon/http/api-server.js';
 import type { HandlersFor } from '../../daemon/http/handler.js';
 import type { ApiClient } from '../../src/client/api-client.js';
@@ -21,7 +22,7 @@ import { verifySignature } from '../../src/identity/proof-of-key.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { silentLogger } from '../../src/kernel/logger.js';
-import { authorize, clock, type StoredKeys, storedKeys, tlsFiles } from './http.js';
+import { authorize, authorizeOn, clock, type StoredKeys, storedKeys, tlsFiles } from './http.js';
 
 export interface ClientOptions extends Partial<Omit<Connection, 'url'>> {
   readonly signer?: () => Promise<Signer>;
@@ -210,9 +211,10 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     authenticate: async (token) => {
       const operator = sessions.get(token);
       if (!operator) options.onRefusal?.();
-      return operator ? { operator, expiresAt: 9_999_999_999 } : null;
+      return operator ? { operator, rights: new Rights(operator.role, null), expiresAt: 9_999_999_999 } : null;
     },
     authorize,
+    authorizeOn,
     idempotency,
     logger: silentLogger,
     clock,

@@ -173,6 +173,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     added_by: 'text',
     removed_at: 'integer?',
     removed_by: 'text?',
+    grants_json: 'text?',
   },
   operator_names: { operator_id: 'text', username: 'text' },
   sessions: {
@@ -271,6 +272,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     stopped_id: 'text?',
     stopped_reason: 'text?',
     values_json: 'text?',
+    scope_json: 'text?',
   },
   value_sets: {
     name: 'text',

@@ -6,6 +6,7 @@ import { onTestFinished } from 'vitest';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { EventType, RequestContext } from '../../daemon/core/domain-event.js';
 import { EventBus } from '../../daemon/core/event-bus.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import { risingIds } from '../../daemon/database/rising-ids.js';
@@ -33,6 +34,7 @@ import { agentRow, ManualClock, newIds, temporaryDirectory } from './database.js
 import { countRunning, openTestDatabase } from './store.js';
 
 export const ALICE: RequestContext = {
+  rights: ALL_RIGHTS,
   actor: { id: 'a11ce'.padEnd(32, '0'), name: 'alice', type: 'operator' },
   requestId: 'request-1',
   address: '192.0.2.7',
@@ -209,7 +211,7 @@ export class Bench {
       parser: inlineParser,
       outputCipher: noCipher,
       windows: { isPaused: () => false, closedFor: () => null },
-      mayApply: async () => true,
+      rightsOf: async () => null,
       onRestart: () => 'continue',
       automation: () => ({ maxConcurrent: 16, maxFailedAgents: 10, maxRepairs: 3 }),
       packages: { ask: async () => undefined, askMissing: () => undefined },

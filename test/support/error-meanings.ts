@@ -62,7 +62,12 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   role_forbidden: {
     cause: 'The role of the operator does not permit this request.',
-    mend: 'Ask an admin for another role. A role cannot be changed: remove the operator, and add the key again.',
+    mend: 'Ask an admin for another role: `orch operator grant NAME --role ROLE`.',
+  },
+  not_granted: {
+    cause:
+      'The grants of the operator do not give the right on this machine, or on all machines that the request could reach.',
+    mend: 'See what they give with `orch operator rights`, and ask an admin for more.',
   },
   rate_limited: {
     cause: 'Too many requests of this kind in a short time.',
@@ -121,8 +126,13 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'The message names the valid form.',
   },
   invalid_role: {
-    cause: 'The role is not `admin`, `operator` or `viewer`.',
-    mend: 'Use one of the three.',
+    cause: 'The role is not `admin`, `operator`, `deployer`, `planner` or `viewer`.',
+    mend: 'Use one of the five.',
+  },
+  invalid_grant: {
+    cause:
+      'A grant of an operator names no right, more than the role may do, or a selector of what machines report themselves.',
+    mend: 'The message names the place. `docs/guides/operators.md` has the rights and the form of grants.',
   },
   invalid_key_proof: {
     cause: 'The new key of an operator did not sign the request, so nothing shows that the operator has it.',

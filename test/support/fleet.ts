@@ -9,6 +9,7 @@ import type { WebSocket } from 'ws';
 import { verifyChain } from '../../daemon/audit/verify-chain.js';
 import { putOperator } from '../../daemon/auth/operator-store.js';
 import type { DomainEvent, RequestContext } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { type Emit, TransactionalWriter, type UnitOfWork } from '../../daemon/core/unit-of-work.js';
 import type { Database, Queryable } from '../../daemon/database/schema.js';
 import { ModuleFiles } from '../../daemon/engine/modules/module-files.js';
@@ -40,12 +41,14 @@ import { type LogFields, type Logger, silentLogger } from '../../src/kernel/logg
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { orchestratorDecoder, UnknownMessage } from '../../src/wire/codec.js';
 import type { AgentMessageOf, OrchestratorMessage } from '../../src/wire/messages.js';
-import { authenticate, authorize, clock, noKeys } from './http.js';
+import { machinesOf } from './audit.js';
+import { authenticate, authorize, authorizeOn, clock, noKeys } from './http.js';
 import { type Identity, newIdentity } from './identity.js';
 import { countRunning, openTestDatabase } from './store.js';
 import { until as waitUntil } from './until.js';
 
 export const OPERATOR: RequestContext = {
+  rights: ALL_RIGHTS,
   actor: { id: '0'.repeat(32), name: 'ada', type: 'operator' },
   requestId: '01J00000000000000000000000',
   address: '127.0.0.1',
@@ -194,6 +197,7 @@ export class Fleet {
       registry,
       connections: this.gateway,
       contests,
+      machines: machinesOf({ db }),
       standingOf: () => ({
         standing: null,
         standing_since: null,
@@ -203,7 +207,7 @@ export class Fleet {
       }),
       clock,
     });
-    this.tags = new TagService({ db, uow, clock });
+    this.tags = new TagService({ db, uow, clock, machines: machinesOf({ db }) });
     this.moduleFiles = new ModuleFiles({ db, uow, clock, ageTime: () => clock.now() });
     this.tokens = new EnrolmentTokens({
       db,
@@ -441,6 +445,7 @@ export async function serveFleet(
     },
     authenticate,
     authorize,
+    authorizeOn,
     idempotency: { ...idempotency, running: fleet.keyedRequests },
     logger: silentLogger,
     clock,

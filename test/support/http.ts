@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import * as Type from 'typebox';
 import { ulid } from 'ulid';
 import { onTestFinished } from 'vitest';
+import { authorize } from '../../daemon/auth/auth-routes.js';
 import { type EventType, eventOfRequest, type RequestContext, SYSTEM } from '../../daemon/core/domain-event.js';
+import { Rights } from '../../daemon/core/rights.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { Queryable } from '../../daemon/database/schema.js';
 import type { Authenticate } from '../../daemon/http/access.js';
@@ -22,12 +24,12 @@ import {
 } from '../../daemon/http/idempotency.js';
 import type { Session } from '../../daemon/http/session.js';
 import type { StreamDoor } from '../../daemon/http/upgrades.js';
-import type { Operator, Role } from '../../src/contract/operators.js';
+import type { Operator } from '../../src/contract/operators.js';
+import type { Role } from '../../src/contract/rights.js';
 import { route } from '../../src/contract/route.js';
 import { selfSignedP256 } from '../../src/identity/certificate.js';
 import { generateKey } from '../../src/identity/private-key.js';
 import type { Clock } from '../../src/kernel/clock.js';
-import { Fault } from '../../src/kernel/fault.js';
 import { type Logger, silentLogger } from '../../src/kernel/logger.js';
 import { closed, nullable, optional } from '../../src/kernel/schema.js';
 import { openTestDatabase } from './store.js';
@@ -36,7 +38,7 @@ export const clock: Clock = { now: () => Date.now(), monotonic: () => performanc
 
 export function operator(role: Role): Operator {
   return {
-    operator_id: { admin: 'a', operator: '0', viewer: '1' }[role].repeat(32),
+    operator_id: { admin: 'a', operator: '0', deployer: '2', planner: '3', viewer: '1' }[role].repeat(32),
     username: role,
     role,
     bootstrap: false,
@@ -51,13 +53,13 @@ export function operator(role: Role): Operator {
 /** The token of a role is its name. */
 export async function authenticate(token: string): Promise<Session | null> {
   const role = (['admin', 'operator', 'viewer'] as const).find((name) => name === token);
-  return role ? { operator: operator(role), expiresAt: 9_999_999_999 } : null;
+  return role ? { operator: operator(role), rights: new Rights(role, null), expiresAt: 9_999_999_999 } : null;
 }
 
-export function authorize(access: string, { role }: Operator): void {
-  if (access === 'admin' && role !== 'admin') throw new Fault('admin_required', 'this needs the role admin');
-  if (access === 'operator' && role === 'viewer') throw new Fault('role_forbidden', 'a viewer may not do this');
-}
+export { authorize };
+
+/** No operator of these tests has grants. */
+export const authorizeOn = async (): Promise<void> => undefined;
 
 export function tlsFiles() {
   const privateKey = generateKey('p256');
@@ -143,6 +145,7 @@ export async function startTiny(options: TinyOptions = {}): Promise<ApiServer> {
     handlers: { ...echo, ...options.handlers },
     authenticate: options.authenticate ?? authenticate,
     authorize,
+    authorizeOn: async () => undefined,
     idempotency: options.idempotency ?? noKeys,
     logger: options.logger ?? silentLogger,
     clock,
@@ -179,7 +182,7 @@ export const TINY = {
     tag: 'tiny',
     method: 'GET',
     path: '/items',
-    access: 'viewer',
+    access: 'read',
     query: closed({
       limit: optional(Type.Integer({ minimum: 1 })),
       deep: optional(Type.Boolean()),
@@ -196,7 +199,7 @@ export const TINY = {
     tag: 'tiny',
     method: 'GET',
     path: '/items/{name}',
-    access: 'viewer',
+    access: 'read',
     params: closed({ name: Type.String({ minLength: 1, maxLength: 128 }) }),
     answers: { 200: Item },
     stream: Type.Union([
@@ -211,7 +214,7 @@ export const TINY = {
     tag: 'tiny',
     method: 'PUT',
     path: '/items/{name}',
-    access: 'operator',
+    access: 'apply',
     params: closed({ name: Type.String({ minLength: 1, maxLength: 128 }) }),
     body: closed({
       size: Type.Integer({ minimum: 0 }),
@@ -229,7 +232,7 @@ export const TINY = {
     tag: 'tiny',
     method: 'GET',
     path: '/dump',
-    access: 'viewer',
+    access: 'read',
     mediaType: 'text/x-dump',
     answers: { 200: Type.String() },
     faults: ['module_not_found'],
@@ -251,7 +254,7 @@ export const TINY = {
     tag: 'tiny',
     method: 'POST',
     path: '/run',
-    access: 'operator',
+    access: 'apply',
     body: closed({ name: optional(Type.String()) }),
     answers: { 200: Item, 202: Item },
     stream: Type.Union([

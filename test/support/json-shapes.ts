@@ -64,6 +64,8 @@ export const COMMAND_JSON: Readonly<Record<string, JsonShape | null>> = {
   'operator add': answer('addOperator'),
   'operator list': answer('listOperators'),
   'operator show': answer('getOperator'),
+  'operator grant': answer('setOperatorGrants'),
+  'operator rights': answer('getOperatorRights'),
   'operator remove': null,
   'operator rotate': own('RotatedKey'),
   login: answer('getSession'),

@@ -1,7 +1,9 @@
 /** Maintenance windows over a store in a file, with a clock that the test moves. */
+
 import { join } from 'node:path';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import { MaintenanceWatch } from '../../daemon/maintenance/maintenance-watch.js';
@@ -10,6 +12,7 @@ import { silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds, openStore, temporaryDirectory } from './database.js';
 
 export const ADA: RequestContext = {
+  rights: ALL_RIGHTS,
   actor: { id: 'ada'.padEnd(32, '0'), name: 'ada', type: 'operator' },
   requestId: 'request-1',
   address: '192.0.2.7',

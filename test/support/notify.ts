@@ -1,4 +1,5 @@
 /** Notifications over a store in a file, with a clock that the test moves and real servers to send to. */
+
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
@@ -7,6 +8,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { DomainEvent, RequestContext } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import { AddressPolicy, type AddressRules } from '../../daemon/notify/address-policy.js';
@@ -20,6 +22,7 @@ import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } f
 import { until } from './orch.js';
 
 export const ADA: RequestContext = {
+  rights: ALL_RIGHTS,
   actor: { id: 'ada'.padEnd(32, '0'), name: 'ada', type: 'operator' },
   requestId: 'request-1',
   address: '192.0.2.7',

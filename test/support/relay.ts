@@ -1,4 +1,5 @@
 /** The room of terminals with its real store, recordings, screens, agent port and API; a token is the name of a role. */
+
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,8 +25,9 @@ import { terminalRoutes } from '../../src/contract/terminal.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { ackFrame, type Frame, jsonFrame, pongFrame, readFrame } from '../../src/terminal/frames.js';
 import { TERMINAL_SUBPROTOCOL } from '../../src/terminal/limits.js';
+import { machinesOf } from './audit.js';
 import { agentRow, newIds } from './database.js';
-import { authenticate, authorize, noKeys, operator, type Sent, send } from './http.js';
+import { authenticate, authorize, authorizeOn, noKeys, operator, type Sent, send } from './http.js';
 import { newIdentity } from './identity.js';
 import { createRecordings } from './recordings.js';
 import { FakeAgent } from './relay-agent.js';
@@ -250,9 +252,10 @@ export class Room {
     await listener.start();
     const api = createApiServer({
       contract: terminalRoutes,
-      handlers: terminalHandlers({ terminals: room.terminals, transcripts }),
+      handlers: terminalHandlers({ terminals: room.terminals, transcripts, machines: machinesOf(store) }),
       authenticate,
       authorize,
+      authorizeOn,
       idempotency: noKeys,
       logger: silentLogger,
       clock,

@@ -1,8 +1,10 @@
 /** Secrets over a store in a file, with a clock that the test moves. */
+
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { RecordedEvent } from '../../daemon/core/audit-log.js';
 import type { RequestContext } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import type { OpenDatabase } from '../../daemon/database/database.js';
 import type { Keyring } from '../../daemon/secrets/keyring.js';
@@ -12,6 +14,7 @@ import { ManualClock, newIds, openStore, recordingLogger, temporaryDirectory } f
 import { StoreLab } from './store-lab.js';
 
 export const ADA: RequestContext = {
+  rights: ALL_RIGHTS,
   actor: { id: 'ada'.padEnd(32, '0'), name: 'ada', type: 'operator' },
   requestId: 'request-1',
   address: '192.0.2.7',

@@ -24,6 +24,7 @@ import { oneOffValues } from './0022-one-off-values.js';
 import { moduleFiles } from './0023-module-files.js';
 import { facts } from './0024-facts.js';
 import { purgeLimits } from './0025-purge-limits.js';
+import { grants } from './0026-grants.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -52,4 +53,5 @@ export const MIGRATIONS: readonly Migration[] = [
   moduleFiles,
   facts,
   purgeLimits,
+  grants,
 ];

@@ -26,7 +26,7 @@ export const assignmentHandlers = ({
       ),
     ),
   }),
-  getAssignment: async ({ params }) => ({ status: 200, ...shown(await assignments.get(params.name)) }),
+  getAssignment: async ({ params, rights }) => ({ status: 200, ...shown(await assignments.get(params.name, rights)) }),
   updateAssignment: async ({ params, body, context }) => {
     const { modules = null, selector = null, description = null, mode = null, values = null } = body;
     const change = { modules, selector, description, mode, values };

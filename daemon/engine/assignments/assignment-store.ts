@@ -2,7 +2,8 @@
 import type { AssignmentMode } from '../../../src/kernel/assignment-modes.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
-import { matches, parseSelector, type Selector } from '../../../src/language/selector.js';
+import { matches, parseMachineSelector, parseSelector, type Selector } from '../../../src/language/selector.js';
+import type { Scope } from '../../core/rights.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { getMeta, setMeta } from '../../database/meta.js';
 import type { NewRow, Queryable, Row } from '../../database/schema.js';
@@ -13,12 +14,14 @@ interface AssignmentColumns {
   readonly modules: readonly string[];
   /** Values of inputs by module; null for none. */
   readonly values: InputValues | null;
+  /** Machines within which it matches; null for all. */
+  readonly scope: Scope;
 }
 
 /** Values of inputs by module, as they are written. */
 export type InputValues = Readonly<Record<string, JsonObject>>;
 
-const columns = jsonColumns<AssignmentColumns>({ modules: true, values: true });
+const columns = jsonColumns<AssignmentColumns>({ modules: true, values: true, scope: true });
 
 export type AssignmentRow = Decoded<Row<'assignments'>, AssignmentColumns>;
 type NewAssignmentRow = Decoded<NewRow<'assignments'>, AssignmentColumns>;
@@ -155,7 +158,7 @@ export class CurrentAssignments {
       (row): CurrentAssignment => ({
         name: row.name,
         modules: row.modules,
-        selector: parseSelector(row.selector),
+        selector: selectorOf(row),
         mode: row.mode,
         values: row.values,
         countedFrom: row.counted_from,
@@ -167,10 +170,16 @@ export class CurrentAssignments {
   }
 }
 
+/** Returns what an assignment matches: its selector, within the machines on which its maker could apply. */
+export const selectorOf = ({ selector, scope }: Pick<AssignmentRow, 'selector' | 'scope'>): Selector => ({
+  ...parseSelector(selector),
+  ...(scope !== null && { within: scope.map(parseMachineSelector) }),
+});
+
 /** Returns the approved agents that a selector matches, by name. */
 export async function selectedAgents(db: Queryable, selector: Selector): Promise<readonly AgentRow[]> {
   const agents = await listAgents(db, { status: 'approved' });
-  if (selector.terms.length === 0) return agents;
+  if (selector.terms.length === 0 && selector.within === undefined) return agents;
   const tags = await tagsByAgent(db);
   return agents.filter((agent) => matches(selector, labelsOf(agent, tags.get(agent.node_id) ?? {})));
 }
@@ -179,7 +188,11 @@ export async function selectedAgents(db: Queryable, selector: Selector): Promise
 export const selectedNodeIds = async (db: Queryable, selector: string): Promise<readonly string[]> =>
   (await selectedAgents(db, parseSelector(selector))).map(({ node_id }) => node_id);
 
-export const labelsOf = ({ attributes }: AgentRow, tags: AgentLabels['tags']): AgentLabels => ({ attributes, tags });
+export const labelsOf = ({ attributes, node_id }: AgentRow, tags: AgentLabels['tags']): AgentLabels => ({
+  attributes,
+  tags,
+  nodeId: node_id,
+});
 
 /** Name and modules of an assignment that matches an agent. */
 interface MatchingAssignment {

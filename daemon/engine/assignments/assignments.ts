@@ -11,7 +11,9 @@ import { parseSelector } from '../../../src/language/selector.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch } from '../../core/entity-tag.js';
+import { notGranted, type Rights } from '../../core/rights.js';
 import type { Queryable } from '../../database/schema.js';
+import type { Machines } from '../../fleet/machines.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { listModules } from '../operations/apply-events.js';
@@ -26,6 +28,7 @@ import {
   recountAssignment,
   resumeHeldAssignment,
   selectedAgents,
+  selectorOf,
   setAssignmentsRevision,
   stopOf,
   updateAssignment,
@@ -33,6 +36,7 @@ import {
 
 interface AssignmentsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly current: CurrentModules;
+  readonly machines: Pick<Machines, 'all'>;
 }
 
 interface NewAssignment {
@@ -65,19 +69,26 @@ export class Assignments {
     return (await listAssignments(this.options.db)).map(assignmentView);
   }
 
-  /** Returns the assignment with the agents that it matches now. Throws `assignment_not_found`. */
-  async get(name: string): Promise<AssignmentDetail> {
-    const { db } = this.options;
+  /** Returns the assignment with the agents that it matches now and the operator may read. Throws `assignment_not_found`. */
+  async get(name: string, rights: Rights): Promise<AssignmentDetail> {
+    const { db, machines } = this.options;
     const row = await requireAssignment(db, name);
-    const agents = await selectedAgents(db, parseSelector(row.selector));
+    const matched = await selectedAgents(db, selectorOf(row));
+    const shown = rights.isLimited ? new Set((await machines.all(rights)).map(({ nodeId }) => nodeId)) : null;
+    const agents = matched.filter(({ node_id }) => shown?.has(node_id) ?? true);
     return { ...assignmentView(row), agents: agents.map(({ node_id, name: agent }) => ({ node_id, name: agent })) };
   }
 
-  /** Creates an assignment. Throws `invalid_name`, `invalid_selector`, `unknown_module`, `assignment_exists` or `invalid_values`. */
+  /**
+   * Creates an assignment, which matches within the machines on which its maker may assign and apply. Throws `invalid_name`,
+   * `invalid_selector`, `unknown_module`, `assignment_exists`, `invalid_values` or `not_granted`.
+   */
   async create(given: NewAssignment, context: RequestContext): Promise<Assignment> {
     const { name, modules, selector, description, mode = 'manual', values = null } = given;
     if (!isModuleName(name)) throw invalidName(name);
     parseSelector(selector);
+    const scope = context.rights.scopeOf('assign', 'apply');
+    if (scope?.length === 0) throw notGranted('apply', 'the machines of your right assign');
     const row: AssignmentRow = {
       name,
       modules: [...new Set(modules)],
@@ -90,6 +101,7 @@ export class Assignments {
       stopped_id: null,
       stopped_reason: null,
       values: orNone(values),
+      scope,
     };
     await this.options.uow.write(async (tx, emit) => {
       if ((await findAssignment(tx, name)) !== null) throw assignmentExists(name);
@@ -112,16 +124,18 @@ export class Assignments {
 
   /**
    * Changes an assignment; emits no event when nothing differs. Throws `assignment_not_found`, `invalid_selector`,
-   * `unknown_module`, `invalid_values` or `precondition_failed`.
+   * `unknown_module`, `invalid_values`, `precondition_failed`, or `not_granted` for a change that could reach other machines.
    */
   async update(name: string, change: AssignmentChange, context: RequestContext): Promise<Assignment> {
     if (change.selector !== null) parseSelector(change.selector);
     return this.options.uow.write(async (tx, emit) => {
       const before = await requireAssignment(tx, name);
+      refuseBeyond(context.rights, before);
       requireMatch(context, `assignment ${name}`, contentOf(before));
       if (change.modules !== null) await refuseUnknownModules(tx, change.modules);
       if (change.values != null) await this.refuseWrongValues(tx, name, change.values);
       const after = changed(before, change);
+      refuseBeyond(context.rights, after);
       const fields = fieldsThatDiffer(before, after);
       if (fields.length === 0) return assignmentView(before);
       const { modules, selector, description, mode, values } = after;
@@ -150,10 +164,14 @@ export class Assignments {
     if (errors.length > 0) throw invalidValues(`assignment ${name}`, errors);
   }
 
-  /** Lets automatic applies that have stopped go on; failures and repairs before count no more. Throws `assignment_not_found`. */
+  /**
+   * Lets automatic applies that have stopped go on; failures and repairs before count no more. Throws `assignment_not_found`,
+   * `not_granted`.
+   */
   async resume(name: string, context: RequestContext): Promise<Assignment> {
     return this.options.uow.write(async (tx, emit) => {
       const row = await requireAssignment(tx, name);
+      refuseBeyond(context.rights, row);
       const counted_from = this.options.newId();
       await recountAssignment(tx, name, counted_from);
       await resumeHeldAssignment(tx, name);
@@ -169,10 +187,11 @@ export class Assignments {
     });
   }
 
-  /** Deletes an assignment. Its resources stay on agents until their next apply removes them. Throws `assignment_not_found`. */
+  /** Deletes an assignment. Its resources stay on agents until their next apply removes them. Throws `assignment_not_found`, `not_granted`. */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const row = await requireAssignment(tx, name);
+      refuseBeyond(context.rights, row);
       requireMatch(context, `assignment ${name}`, contentOf(row));
       await deleteAssignment(tx, name);
       await setAssignmentsRevision(tx, this.options.newId());
@@ -186,6 +205,25 @@ export class Assignments {
       );
     });
   }
+}
+
+/** Throws `not_granted` unless the operator may apply to every machine that the assignment could ever match. */
+function refuseBeyond(rights: Rights, row: Pick<AssignmentRow, 'name' | 'selector' | 'scope'>): void {
+  if (rights.covers('apply', parseSelector(row.selector), row.scope)) return;
+  throw notGranted('apply', `every machine that the assignment ${row.name} can match`);
+}
+
+/** Throws `not_granted` unless `coversModule`. */
+export async function refuseBeyondModule(tx: Queryable, rights: Rights, module: string): Promise<void> {
+  if (!rights.isLimited) return;
+  for (const row of await listAssignments(tx)) if (row.modules.includes(module)) refuseBeyond(rights, row);
+}
+
+/** Returns true if the operator may apply to every machine that an assignment of the module can match, now and later. */
+export async function coversModule(tx: Queryable, rights: Rights, module: string): Promise<boolean> {
+  if (!rights.isLimited) return true;
+  const rows = (await listAssignments(tx)).filter(({ modules }) => modules.includes(module));
+  return rows.every((row) => rights.covers('apply', parseSelector(row.selector), row.scope));
 }
 
 export const assignmentParty = (name: string): Party => ({ id: name, name, type: 'assignment' });
@@ -236,6 +274,7 @@ const assignmentView = (row: AssignmentRow): Assignment => ({
   mode: row.mode,
   stopped_reason: stopOf(row),
   values: row.values === null ? null : { ...row.values },
+  ...(row.scope !== null && { scope: [...row.scope] }),
 });
 
 const changed = (

@@ -247,6 +247,7 @@ interface AssignmentHistory {
   readonly changes: readonly AssignmentChange[];
   /** Changes of the agent's tags, newest first. */
   readonly tagChanges: readonly TagChange[];
+  readonly nodeId: string;
   /** Current attributes of the agent. */
   readonly attributes: AgentLabels['attributes'];
 }
@@ -280,14 +281,14 @@ function causeOfChange(module: string, changes: readonly AssignmentChange[]): st
 
 /** Returns the newest tag change after which an assignment of the module no longer matched, as a clause; null if none. */
 function causeOfTags(module: string, since: number, history: AssignmentHistory): string | null {
-  const { attributes, tagChanges, assignments } = history;
+  const { attributes, nodeId, tagChanges, assignments } = history;
   for (const { name, selector, modules } of assignments) {
     if (!modules.includes(module)) continue;
     const change = tagChanges.find(
       ({ at, before, after }) =>
         at >= since &&
-        matches(selector, { attributes, tags: before }) &&
-        !matches(selector, { attributes, tags: after }),
+        matches(selector, { attributes, nodeId, tags: before }) &&
+        !matches(selector, { attributes, nodeId, tags: after }),
     );
     if (change === undefined) continue;
     const { stamp } = change;
@@ -334,6 +335,7 @@ async function assignmentHistory(
     assignments: await assignments.all(db),
     changes: changes.flatMap(assignmentChange),
     tagChanges: tags.flatMap(tagChange),
+    nodeId,
     attributes: agent?.attributes ?? {},
   };
 }

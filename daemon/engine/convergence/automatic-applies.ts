@@ -10,6 +10,7 @@ import type { Settings } from '../../../src/settings/serve.js';
 import type { RecordedEvent } from '../../core/audit-log.js';
 import type { Core } from '../../core/core.js';
 import { SYSTEM } from '../../core/domain-event.js';
+import { ALL_RIGHTS } from '../../core/rights.js';
 import { agentLabel, agentParty } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { Applies } from '../applies/applies.js';
@@ -365,7 +366,12 @@ export class AutomaticApplies {
     const { named, wantedSha256 } = evaluated.evaluation;
     const { cause, assignment } = decision;
     if (wantedSha256 === null) return null;
-    const context = { actor: automaticParty(cause, assignment.name), requestId: newId(), address: null };
+    const context = {
+      actor: automaticParty(cause, assignment.name),
+      rights: ALL_RIGHTS,
+      requestId: newId(),
+      address: null,
+    };
     const automatic = { wantedSha256, stateOperationId: evaluated.agent.state_operation_id };
     const request = { nodeId, modules: named, limits: NO_LIMITS, expect: null, automatic };
     try {

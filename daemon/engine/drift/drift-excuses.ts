@@ -12,8 +12,10 @@ import { Fault } from '../../../src/kernel/fault.js';
 import { keyText, resourceKey } from '../../../src/resources/resource-key.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
+import { notGranted, type Rights } from '../../core/rights.js';
 import type { Queryable } from '../../database/schema.js';
 import { agentParty } from '../../fleet/agent-store.js';
+import { keepsReadable, type Machines } from '../../fleet/machines.js';
 import type { HandlersFor } from '../../http/handler.js';
 import type { Lanes } from '../lanes.js';
 import { agentLabel, type KnownAgent, knownAgent } from '../runs/agent-gate.js';
@@ -91,6 +93,7 @@ export async function standingDrift(
 }
 
 interface DriftExcusesOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+  readonly machines: Machines;
   readonly lanes: Lanes;
 }
 
@@ -116,13 +119,16 @@ export class DriftExcuses {
   }
 
   /** Returns the excuses of an agent, or of all. Throws `agent_not_found`. */
-  async list(nodeId: string | null): Promise<{ snoozes: DriftSnooze[]; accepts: DriftAccept[] }> {
-    const { db, clock } = this.options;
+  async list(nodeId: string | null, rights: Rights): Promise<{ snoozes: DriftSnooze[]; accepts: DriftAccept[] }> {
+    const { db, clock, machines } = this.options;
+    if (nodeId !== null) await machines.require(rights, nodeId);
     const node = nodeId === null ? undefined : (await knownAgent(db, nodeId)).nodeId;
-    return {
-      snoozes: (await listSnoozes(db, clock.now(), node)).map(snoozeView),
-      accepts: (await listAccepts(db, node)).map(acceptView),
-    };
+    const isShown = keepsReadable(await machines.history(rights));
+    const snoozes = (await listSnoozes(db, clock.now(), node)).filter((row) =>
+      isShown({ nodeId: row.node_id, id: row.snooze_id }),
+    );
+    const accepts = (await listAccepts(db, node)).filter((row) => isShown({ nodeId: row.node_id, id: row.drift_id }));
+    return { snoozes: snoozes.map(snoozeView), accepts: accepts.map(acceptView) };
   }
 
   /** Throws `agent_not_found`, `resource_not_found` for a resource that is not managed, and `invalid_body`. */
@@ -161,9 +167,10 @@ export class DriftExcuses {
     });
   }
 
-  /** Ends a snooze. Throws `snooze_not_found`. */
-  async endSnooze(snoozeId: string, context: RequestContext): Promise<void> {
+  /** Ends a snooze. Throws `snooze_not_found`, `not_granted`. */
+  async endSnooze(snoozeId: string, context: RequestContext, rights: Rights): Promise<void> {
     const { clock, uow } = this.options;
+    await this.requireRight(snoozeId, rights);
     await uow.write(async (tx, emit) => {
       const row = await findSnooze(tx, snoozeId);
       if (row === null || row.ends_at <= clock.now()) throw snoozeNotFound(snoozeId);
@@ -178,6 +185,16 @@ export class DriftExcuses {
         }),
       );
     });
+  }
+
+  private async requireRight(snoozeId: string, rights: Rights): Promise<void> {
+    const { db, machines } = this.options;
+    const row = rights.isLimited ? await findSnooze(db, snoozeId) : null;
+    if (row === null) return;
+    const machine = await machines.find(row.node_id);
+    const isShown = await machines.mayRead(rights, row.node_id, snoozeId);
+    if (machine === null || !isShown) throw snoozeNotFound(snoozeId);
+    if (!rights.may('accept-drift', machine)) throw notGranted('accept-drift', 'its machine');
   }
 
   /**
@@ -319,13 +336,16 @@ const driftNotFound = (id: string, agent: KnownAgent): Fault =>
   });
 
 export const driftExcuseHandlers = (excuses: DriftExcuses): HandlersFor<typeof driftExcuseRoutes> => ({
-  listDriftExcuses: async ({ query }) => ({ status: 200, body: await excuses.list(query.node ?? null) }),
+  listDriftExcuses: async ({ query, rights }) => ({
+    status: 200,
+    body: await excuses.list(query.node ?? null, rights),
+  }),
   snoozeDrift: async ({ params, body: { resources, ends_at, reason }, context }) => ({
     status: 201,
     body: await excuses.snooze(params.node_id, { resources: resources ?? null, endsAt: ends_at, reason }, context),
   }),
-  endDriftSnooze: async ({ params, context }) => {
-    await excuses.endSnooze(params.snooze_id, context);
+  endDriftSnooze: async ({ params, context, rights }) => {
+    await excuses.endSnooze(params.snooze_id, context, rights);
     return { status: 204, body: undefined };
   },
   acceptDrift: async ({ params, body: { drift_id, resources, reason }, context }) => ({

@@ -13,6 +13,7 @@ import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { DriftTable, Queryable, Row } from '../../database/schema.js';
 import { jsonStrings } from '../../database/sql-json.js';
+import { isReadable, type Readable } from '../../fleet/machines.js';
 import type { OperationError } from '../operations/operation-error.js';
 import type { Observed } from '../runs/observations.js';
 import { deleteUnusedContents } from '../runs/run-contents.js';
@@ -101,6 +102,8 @@ interface DriftFilter {
   readonly status?: string | null | undefined;
   /** Cursor: only records older than this ID. */
   readonly before?: string | null | undefined;
+  /** Only records that may be read; null for all. */
+  readonly readable?: Readable | null | undefined;
 }
 
 /** Returns the records newest first, without their resources. */
@@ -197,7 +200,7 @@ export async function deleteDriftBefore(db: Queryable, time: number, limit: numb
   return deleted.length;
 }
 
-function newest(db: Queryable, { nodeId, nodeIds, since, status, before }: DriftFilter) {
+function newest(db: Queryable, { nodeId, nodeIds, since, status, before, readable }: DriftFilter) {
   let query = db.selectFrom('drift_records').orderBy('drift_id', 'desc');
   if (nodeId !== undefined) query = query.where('node_id', '=', nodeId);
   if (nodeIds !== undefined) {
@@ -209,6 +212,7 @@ function newest(db: Queryable, { nodeId, nodeIds, since, status, before }: Drift
   // Lets SQLite use the index of statuses, which leaves out the others.
   if (status && status !== 'in_sync') query = query.where(sql<boolean>`"status" != 'in_sync'`);
   if (before != null) query = query.where('drift_id', '<', before);
+  if (readable != null) query = query.where(isReadable(db, readable, 'drift_id'));
   return query;
 }
 

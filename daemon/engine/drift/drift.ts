@@ -8,7 +8,9 @@ import { summarize } from '../../../src/resources/result.js';
 import { isTainted } from '../../../src/resources/tainted-body.js';
 import type { Core } from '../../core/core.js';
 import { type Party, SYSTEM } from '../../core/domain-event.js';
+import type { Rights } from '../../core/rights.js';
 import { agentParty } from '../../fleet/agent-store.js';
+import type { Machines } from '../../fleet/machines.js';
 import { type AgentSecrets, noteSecretUse, type ResolvedSecrets } from '../agent-secrets.js';
 import { selectedNodeIds } from '../assignments/assignment-store.js';
 import type { Lanes } from '../lanes.js';
@@ -48,6 +50,7 @@ import {
 } from './drift-store.js';
 
 interface DriftOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
+  readonly machines: Machines;
   readonly gate: AgentGate;
   readonly leases: Leases;
   readonly observations: Observations;
@@ -103,6 +106,7 @@ function believedOf(content: DecodedContent, contentId: number): Believed {
 }
 
 interface DriftPage {
+  readonly rights: Rights;
   readonly limit: number;
   readonly status: DriftStatus | null;
   /** Selector of agents; only their records. */
@@ -143,7 +147,8 @@ export class Drift {
   /** Returns the records of an agent, newest first. Throws `agent_not_found`. */
   async listOfAgent(nodeId: string, page: DriftPage): Promise<DriftRecord[]> {
     const { row } = await knownAgent(this.options.db, nodeId);
-    const filter = { nodeId: row.node_id, since: row.created_id, ...page };
+    const readable = await this.options.machines.history(page.rights);
+    const filter = { nodeId: row.node_id, since: row.created_id, ...page, readable };
     return (await listDrift(this.options.db, filter)).map(driftView);
   }
 
@@ -151,20 +156,24 @@ export class Drift {
   async list({ filter, ...page }: DriftPage): Promise<DriftRecord[]> {
     const { db } = this.options;
     const nodeIds = filter == null ? undefined : await selectedNodeIds(db, filter);
-    return (await listDrift(db, { ...page, nodeIds })).map(driftView);
+    const readable = await this.options.machines.history(page.rights);
+    return (await listDrift(db, { ...page, nodeIds, readable })).map(driftView);
   }
 
   /** Returns the newest record of an agent, or null before its first check. Throws `agent_not_found`. */
-  async latest(nodeId: string): Promise<DriftDetail | null> {
-    const { row } = await knownAgent(this.options.db, nodeId);
-    const latest = await latestDrift(this.options.db, { nodeId: row.node_id, since: row.created_id });
+  async latest(nodeId: string, rights: Rights): Promise<DriftDetail | null> {
+    const { db, machines } = this.options;
+    const { row } = await knownAgent(db, nodeId);
+    const readable = await machines.history(rights);
+    const latest = await latestDrift(db, { nodeId: row.node_id, since: row.created_id, readable });
     return latest === null ? null : this.detail(latest);
   }
 
   /** Returns a record. Throws `drift_not_found`. */
-  async get(driftId: string): Promise<DriftDetail> {
-    const row = await findDrift(this.options.db, driftId);
-    if (row !== null) return this.detail(row);
+  async get(driftId: string, rights: Rights): Promise<DriftDetail> {
+    const { db, machines } = this.options;
+    const row = await findDrift(db, driftId);
+    if (row !== null && (await machines.mayRead(rights, row.node_id, driftId))) return this.detail(row);
     throw new Fault('drift_not_found', `there is no drift record "${driftId}"`, {
       hint: 'see what there is: orch drift list',
     });

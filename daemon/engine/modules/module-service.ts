@@ -20,10 +20,13 @@ import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch, tagged } from '../../core/entity-tag.js';
+import { notGranted, type Rights } from '../../core/rights.js';
 import type { Queryable } from '../../database/schema.js';
+import type { AgentRow } from '../../fleet/agent-store.js';
 import type { HandlersFor } from '../../http/handler.js';
 import { listAssignments } from '../assignments/assignment-store.js';
-import { assignmentsOfModule } from '../assignments/assignments.js';
+import { assignmentsOfModule, refuseBeyondModule } from '../assignments/assignments.js';
+import { agentsOfOpenRollouts } from '../rollouts/rollout-store.js';
 import { inSlices } from '../slices.js';
 import { listValueSets } from '../values/value-store.js';
 import { moduleNotFound } from './current-modules.js';
@@ -90,11 +93,15 @@ export class ModuleService {
     return rows.map((row) => ({ ...entryOf(row), revision: row.revision, sha256: row.sha256 }));
   }
 
-  /** Returns whom a new revision of a module would reach, also for a module that is not stored. */
-  async reach(name: string): Promise<ModuleReach> {
+  /** Returns whom a new revision of a module would reach among those that the operator may read, also for one that is not stored. */
+  async reach(name: string, rights: Rights): Promise<ModuleReach> {
     const { db, followers } = this.options;
     const [head] = await findModuleHeads(db, [name]);
-    const { naming, followers: agents } = await followers.reach(db, name, await followers.read(db));
+    const fleet = await followers.read(db);
+    const mayRead = ({ node_id }: AgentRow) =>
+      rights.may('read', { nodeId: node_id, tags: fleet.tags.get(node_id) ?? {} });
+    const shown = { ...fleet, agents: fleet.agents.filter(mayRead) };
+    const { naming, followers: agents } = await followers.reach(db, name, shown);
     return {
       name,
       sha256: head?.sha256 ?? null,
@@ -116,7 +123,8 @@ export class ModuleService {
 
   /**
    * Stores a new revision. If the text equals the current revision, changes nothing and returns that one with `changed: false`.
-   * Throws `invalid_module` with every mistake, `file_not_found`, and `precondition_failed` when the current revision is not the one to replace.
+   * Throws `invalid_module` with every mistake, `file_not_found`, `precondition_failed` when the current revision is not the one to
+   * replace, and `not_granted` when it could reach other machines than the operator's.
    */
   async upload({ name, content, replaces, ...upload }: Upload, context: RequestContext): Promise<Uploaded> {
     const files = await this.options.files.attach(upload.files ?? {});
@@ -128,6 +136,7 @@ export class ModuleService {
     const stored = await this.options.uow.write(async (tx, emit) => {
       const [current] = await findModuleHeads(tx, [name]);
       if (current?.sha256 === sha256) return { ...current, changed: false };
+      await this.refuseBeyond(tx, context.rights, name);
       if (replaces != null) refuseOther(name, current, replaces);
       warnings = current === undefined ? await lookAlikeWarnings(tx, name, place, own) : own;
       const revision = await publishRevision(
@@ -154,10 +163,11 @@ export class ModuleService {
 
   /**
    * Deletes a module. Its resources stay on agents until their next apply removes them. Throws `module_not_found`,
-   * `module_in_use` or `precondition_failed`.
+   * `module_in_use`, `precondition_failed` or `not_granted`.
    */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
+      await this.refuseBeyond(tx, context.rights, name);
       const [current] = await findModuleHeads(tx, [name]);
       if (current !== undefined) requireMatch(context, `module ${name}`, contentOf(current));
       await refuseInUse(tx, name);
@@ -171,6 +181,24 @@ export class ModuleService {
         }),
       );
     });
+  }
+
+  /**
+   * Throws `not_granted` unless the operator may apply to every machine that follows the module, that an assignment of it can match,
+   * or that an open rollout gives it.
+   */
+  private async refuseBeyond(tx: Queryable, rights: Rights, name: string): Promise<void> {
+    if (!rights.isLimited) return;
+    await refuseBeyondModule(tx, rights, name);
+    const { followers } = this.options;
+    const fleet = await followers.read(tx);
+    const reached = await followers.reach(tx, name, fleet);
+    const waiting = await agentsOfOpenRollouts(tx, name);
+    for (const nodeId of [...reached.followers.map(({ agent }) => agent.node_id), ...waiting]) {
+      const machine = { nodeId, tags: fleet.tags.get(nodeId) ?? {} };
+      if (!rights.may('apply', machine))
+        throw notGranted('apply', `every machine that has the module ${name}, or waits for it`);
+    }
   }
 }
 
@@ -251,7 +279,10 @@ const entryOf = (row: { readonly name: string; readonly uploaded_at: number; rea
 /** HTTP handlers of modules. */
 export const moduleHandlers = (modules: ModuleService): HandlersFor<typeof moduleRoutes> => ({
   listModules: async () => ({ status: 200, body: await modules.list() }),
-  uploadModule: async ({ body, context }) => ({ status: 201, body: await modules.upload(body, context) }),
+  uploadModule: async ({ body, context }) => ({
+    status: 201,
+    body: await modules.upload(body, context),
+  }),
   getModule: async ({ params, query }) => {
     const body = await modules.get(params.name, query.revision);
     return { status: 200, ...tagged(body, contentOf(body)) };
@@ -260,7 +291,7 @@ export const moduleHandlers = (modules: ModuleService): HandlersFor<typeof modul
     status: 200,
     body: { revisions: await modules.revisions(params.name) },
   }),
-  getModuleReach: async ({ params }) => ({ status: 200, body: await modules.reach(params.name) }),
+  getModuleReach: async ({ params, rights }) => ({ status: 200, body: await modules.reach(params.name, rights) }),
   removeModule: async ({ params, context }) => {
     await modules.remove(params.name, context);
     return { status: 204, body: undefined };

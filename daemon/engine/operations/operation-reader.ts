@@ -7,6 +7,7 @@ import {
   type OperationDetail,
   type operationRoutes,
 } from '../../../src/contract/operations.js';
+import type { Right } from '../../../src/contract/rights.js';
 import type { AnswerOf } from '../../../src/contract/route.js';
 import type { RunResult } from '../../../src/contract/runs.js';
 import { clampLimit } from '../../../src/contract/shapes.js';
@@ -14,6 +15,8 @@ import { Fault } from '../../../src/kernel/fault.js';
 import type { Output, ResourceResult } from '../../../src/resources/result.js';
 import type { ItemResult } from '../../../src/resources/run-results.js';
 import type { Core } from '../../core/core.js';
+import { notGranted, type Rights } from '../../core/rights.js';
+import type { Machines } from '../../fleet/machines.js';
 import { throughOutages } from '../../fleet/through-outages.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
 import type { Applies } from '../applies/applies.js';
@@ -46,6 +49,7 @@ interface OperationReaderOptions extends Pick<Core, 'clock' | 'db'> {
   readonly feed: OperationFeed;
   readonly outputCipher: OutputCipher;
   readonly contents: RunContents;
+  readonly machines: Machines;
 }
 
 interface OperationPageRequest {
@@ -56,6 +60,7 @@ interface OperationPageRequest {
   readonly rollout?: string | null;
   /** Selector of agents; only their operations. */
   readonly filter?: string | null;
+  readonly rights: Rights;
 }
 
 interface FollowOptions {
@@ -167,7 +172,8 @@ export class OperationReader {
     const agent = nodeId === undefined ? {} : await this.agentFilter(nodeId);
     const states = page.status === null ? {} : { states: statesOf(page.status) };
     const nodeIds = page.filter == null ? undefined : await selectedNodeIds(db, page.filter);
-    const filter = { ...agent, ...states, rolloutId: page.rollout ?? undefined, nodeIds };
+    const readable = await this.options.machines.history(page.rights);
+    const filter = { ...agent, ...states, rolloutId: page.rollout ?? undefined, nodeIds, readable };
     const rows = await listOperations(db, { ...filter, limit, offset });
     const total = await countOperations(db, filter);
     return { operations: rows.map((row) => this.view(row)), total, limit, offset };
@@ -176,10 +182,11 @@ export class OperationReader {
   /**
    * Returns an operation of an agent. Throws `agent_not_found`, and `operation_not_found` also for an operation of another agent.
    */
-  async ofAgent(nodeId: string, operationId: string): Promise<Operation> {
+  async ofAgent(nodeId: string, operationId: string, rights: Rights | null = null): Promise<Operation> {
     const filter = await this.agentFilter(nodeId);
     const head = await findOperation(this.options.db, operationId);
-    if (head === null || head.node_id !== filter.nodeId || head.operation_id < filter.since) {
+    const isOf = head !== null && head.node_id === filter.nodeId && head.operation_id >= filter.since;
+    if (!isOf || (rights !== null && !(await this.options.machines.mayRead(rights, nodeId, operationId)))) {
       throw await operationNotFound(this.options.db, operationId);
     }
     return this.view(head);
@@ -189,8 +196,8 @@ export class OperationReader {
    * Returns the outputs of scripts so far, by `module/identity`. Throws `agent_not_found`, and `operation_not_found` also for an
    * operation of another agent.
    */
-  async output(nodeId: string, operationId: string): Promise<Record<string, Output>> {
-    await this.ofAgent(nodeId, operationId);
+  async output(nodeId: string, operationId: string, rights: Rights): Promise<Record<string, Output>> {
+    await this.ofAgent(nodeId, operationId, rights);
     return readOutputs(this.options.db, operationId, this.options.outputCipher);
   }
 
@@ -267,6 +274,16 @@ export class OperationReader {
           };
     if (end.status !== 'failed' || end.error !== null) return end;
     return { ...end, error: await this.firstFailure(operationId, signal) };
+  }
+
+  /** Throws `operation_not_found` for an operation that the grants hide, and `not_granted` without the right on its machine. */
+  async requireRight(operationId: string, right: Right, rights: Rights): Promise<void> {
+    if (!rights.isLimited) return;
+    const { db, machines } = this.options;
+    const { node_id } = await this.head(operationId);
+    if (!(await machines.mayRead(rights, node_id, operationId))) throw await operationNotFound(db, operationId);
+    const machine = await machines.find(node_id);
+    if (machine === null || !rights.may(right, machine)) throw notGranted(right, 'the machine of this operation');
   }
 
   /** Returns true for an apply in progress. */
@@ -426,28 +443,33 @@ type SuccessOf<Id extends keyof Routes> = Extract<AnswerOf<Routes[Id]>, { readon
 export const operationHandlers = ({ applies, operations, state }: OperationServices): HandlersFor<Routes> => ({
   getState: async ({ params }) => ({ status: 200, body: await state.get(params.node_id) }),
   getTrial: async ({ params }) => ({ status: 200, body: await operations.trial(params.node_id) }),
-  listAgentOperations: async ({ params, query }) => ({
+  listAgentOperations: async ({ params, query, rights }) => ({
     status: 200,
-    body: await operations.list(pageOf(query), params.node_id),
+    body: await operations.list({ ...pageOf(query), rights }, params.node_id),
   }),
-  listOperations: async ({ query }) => ({
+  listOperations: async ({ query, rights }) => ({
     status: 200,
-    body: await operations.list({ ...pageOf(query), filter: query.filter ?? null }),
+    body: await operations.list({ ...pageOf(query), filter: query.filter ?? null, rights }),
   }),
   getOperation: getOperation(operations),
-  getOperationOutput: async ({ params: { node_id, operation_id } }) => ({
+  getOperationOutput: async ({ params: { node_id, operation_id }, rights }) => ({
     status: 200,
-    body: { operation_id, output: await operations.output(node_id, operation_id) },
+    body: { operation_id, output: await operations.output(node_id, operation_id, rights) },
   }),
-  cancelOperation: async ({ params, context }) => {
+  cancelOperation: async ({ params, context, rights }) => {
+    await operations.requireRight(params.operation_id, 'cancel', rights);
     return { status: 202, body: operations.now(await applies.cancel(params.operation_id, context)) };
   },
 });
 
 const getOperation =
   (operations: OperationReader): Handler<Routes['getOperation']> =>
-  async ({ params, signal, stream }) => {
+  async (request) => {
+    const { params, rights, signal, stream } = request;
     const { operation_id } = params;
+    const check = (now: Rights) => operations.requireRight(operation_id, 'read', now);
+    await check(rights);
+    request.keepPermitted(check);
     if (stream !== null) {
       await operations.get(operation_id);
       await stream({ event: 'started', operation_id });

@@ -16,6 +16,7 @@ import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, NewRow, OperationTable, Queryable, Row } from '../../database/schema.js';
 import { jsonMember, jsonStrings } from '../../database/sql-json.js';
 import { storedJson } from '../../database/stored-json.js';
+import { isReadable, type Readable } from '../../fleet/machines.js';
 import { deleteUnusedTexts } from '../modules/source-store.js';
 import { deleteUnusedContents } from '../runs/run-contents.js';
 import { deleteUnusedOneOffValues } from '../values/one-off-store.js';
@@ -279,6 +280,7 @@ interface OperationFilter {
   readonly since?: string | undefined;
   readonly states?: readonly string[] | undefined;
   readonly rolloutId?: string | undefined;
+  readonly readable?: Readable | null | undefined;
 }
 
 interface OperationPage extends OperationFilter {
@@ -288,11 +290,8 @@ interface OperationPage extends OperationFilter {
 
 /** Returns a page of operations, most recent first. */
 export async function listOperations(db: Queryable, page: OperationPage): Promise<readonly OperationRow[]> {
-  const rows = await db
-    .selectFrom('operations')
-    .selectAll()
-    .where(matches(db, page))
-    .orderBy('operation_id', 'desc')
+  const query = db.selectFrom('operations').selectAll().where(matches(db, page)).orderBy('operation_id', 'desc');
+  const rows = await query
     .limit(page.limit)
     .offset(page.offset ?? 0)
     .execute();
@@ -326,17 +325,17 @@ export async function listOperationsInStates(
   return (await query.orderBy('operation_id').execute()).map((row) => columns.decode(row));
 }
 
-function matches(db: Queryable, { nodeId, nodeIds, since, states, rolloutId }: OperationFilter) {
+function matches(db: Queryable, { nodeId, nodeIds, since, states, rolloutId, readable }: OperationFilter) {
   const is = expressionBuilder<Database, 'operations'>();
   return is.and([
     ...(nodeId === undefined ? [] : [is('node_id', '=', nodeId)]),
-    // One parameter, whatever the number of agents.
     ...(nodeIds === undefined ? [] : [is('node_id', 'in', jsonStrings(db, JSON.stringify(nodeIds)))]),
     ...(since === undefined ? [] : [is('operation_id', '>=', since)]),
     ...(states === undefined ? [] : [is('state', 'in', states)]),
     // Lets SQLite use the index of states.
     ...(states === undefined || states.includes(SUCCEEDED) ? [] : [isUnsuccessful]),
     ...(rolloutId === undefined ? [] : [is('rollout_id', '=', rolloutId)]),
+    ...(readable == null ? [] : [isReadable(db, readable, 'operation_id')]),
   ]);
 }
 

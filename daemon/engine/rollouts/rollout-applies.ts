@@ -23,6 +23,8 @@ interface Parts {
   readonly offline: OfflineAgents;
   readonly lateEnds: LateEnds;
   readonly cancels: RolloutCancels;
+  /** Halts the rollout. Never rejects. */
+  readonly halt: (reason: string) => void;
 }
 
 export class RolloutApplies {
@@ -48,7 +50,7 @@ export class RolloutApplies {
   /** Begins the apply of an agent that was taken from those that are ready, and follows it. Never rejects. */
   async begin(agent: RolloutMember): Promise<void> {
     const { progress, offline, cancels } = this.parts;
-    const { applies, leases, starting, shutdown } = this.tools;
+    const { applies, leases, mayApply, starting, shutdown } = this.tools;
     const { agents, row: rollout } = progress;
     const { row } = agent;
     const { order } = rollout;
@@ -73,6 +75,11 @@ export class RolloutApplies {
         () =>
           starting.enter(async () => {
             if (progress.row.state !== 'running' || shutdown.aborted) throw stopped();
+            const { actor } = progress.row;
+            if (!(await mayApply(actor, row.node_id))) {
+              this.parts.halt(`operator ${actor.name} may no longer apply to ${row.name ?? row.node_id}`);
+              throw stopped();
+            }
             if (offline.isLate(agent)) throw new Fault('agent_not_connected', 'the agent came back too late');
             const own = { sent: await this.sentModules(), oneOff: await this.oneOffValues() };
             return applies.start({ ...request, ...own }, progress.context());

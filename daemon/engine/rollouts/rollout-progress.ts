@@ -3,10 +3,12 @@
  * agent's operation is stored in one transaction with the agent's new state, so after a restart an agent either waits or has an
  * operation to follow.
  */
+
 import type { RolloutRecord, ValueChange } from '../../../src/contract/rollouts.js';
 import { firstWindow, type WalkBounds } from '../../../src/kernel/walk.js';
 import type { Core } from '../../core/core.js';
 import { type DomainEvent, type RequestContext, SYSTEM } from '../../core/domain-event.js';
+import { ALL_RIGHTS } from '../../core/rights.js';
 import { RolloutAgents, type RolloutMember } from './rollout-agents.js';
 import { RolloutDeadlines } from './rollout-deadlines.js';
 import { boundsOf } from './rollout-pace.js';
@@ -97,7 +99,8 @@ export class RolloutProgress {
   /** The actor and the request of the rollout's applies. */
   context(): RequestContext {
     const { actor, request_id: requestId } = this.current;
-    return { actor, requestId, address: null };
+    // What the actor may do is looked at before each apply begins.
+    return { actor, rights: ALL_RIGHTS, requestId, address: null };
   }
 
   /** Takes a change of the rollout itself; `save` stores it. */

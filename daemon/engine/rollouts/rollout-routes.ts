@@ -5,6 +5,7 @@ import { ROLLOUT_LIST_LIMIT, type RolloutEvent, type rolloutRoutes } from '../..
 import { clampLimit } from '../../../src/contract/shapes.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { ResourceResult } from '../../../src/resources/result.js';
+import type { Rights } from '../../core/rights.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
 import { limitsOf } from '../applies/apply-limits.js';
@@ -12,11 +13,13 @@ import type { CurrentModules } from '../modules/current-modules.js';
 import type { ReadOneOff } from '../values/one-off-request.js';
 import type { RequestedPace } from './rollout-pace.js';
 import type { PlanWatcher } from './rollout-plans.js';
+import type { RolloutRights } from './rollout-rights.js';
 import type { RolloutTarget } from './rollout-target.js';
 import type { Rollouts } from './rollouts.js';
 
 export interface RolloutServices {
   readonly rollouts: Rollouts;
+  readonly rolloutRights: RolloutRights;
   /** Parses the modules that a request carries as text. */
   readonly sources: CurrentModules['read'];
   /** Reads the values that a request brings with it. */
@@ -29,30 +32,32 @@ type AssignmentRoutes = Pick<typeof assignmentRoutes, 'planAssignment' | 'applyA
 export const rolloutHandlers = (services: RolloutServices): HandlersFor<Routes> => ({
   planRollout: (request) => plan(services, chosen(request.body), request),
   applyRollout: (request) => apply(services, chosen(request.body), request),
-  listRollouts: async ({ query }) => ({
+  listRollouts: async ({ query, rights }) => ({
     status: 200,
     body: await services.rollouts.list({
       limit: clampLimit(query.limit, ROLLOUT_LIST_LIMIT.standard, ROLLOUT_LIST_LIMIT.maximum),
       offset: query.offset ?? 0,
       state: query.state ?? null,
       assignment: query.assignment ?? null,
+      rights,
     }),
   }),
   getRollout: getRollout(services),
-  pauseRollout: async ({ params, body, context }) => ({
-    status: 200,
-    body: await services.rollouts.pause(params.rollout_id, body.reason ?? null, context),
-  }),
-  resumeRollout: async ({ params, context }) => ({
-    status: 200,
-    body: await services.rollouts.resume(params.rollout_id, context),
-  }),
-  retryRollout: async ({ params, context }) => ({
-    status: 200,
-    body: await services.rollouts.retry(params.rollout_id, context),
-  }),
-  cancelRollout: async ({ params, context }) => {
+  pauseRollout: async ({ params, body, context, rights }) => {
+    await services.rolloutRights.requireOf(services.rollouts, params.rollout_id, 'cancel', rights);
+    return { status: 200, body: await services.rollouts.pause(params.rollout_id, body.reason ?? null, context) };
+  },
+  resumeRollout: async ({ params, context, rights }) => {
+    await services.rolloutRights.requireOf(services.rollouts, params.rollout_id, 'apply', rights);
+    return { status: 200, body: await services.rollouts.resume(params.rollout_id, context) };
+  },
+  retryRollout: async ({ params, context, rights }) => {
+    await services.rolloutRights.requireOf(services.rollouts, params.rollout_id, 'apply', rights);
+    return { status: 200, body: await services.rollouts.retry(params.rollout_id, context) };
+  },
+  cancelRollout: async ({ params, context, rights }) => {
     const { rollout_id } = params;
+    await services.rolloutRights.requireOf(services.rollouts, rollout_id, 'cancel', rights);
     return { status: 202, body: { rollout_id, cancelled: await services.rollouts.cancel(rollout_id, context) } };
   },
 });
@@ -75,9 +80,13 @@ function chosen({ selector = null, agents = null }: RequestOf<Handler<Routes['pl
 }
 
 const getRollout =
-  ({ rollouts }: RolloutServices): Handler<Routes['getRollout']> =>
-  async ({ params, query, signal, stream }) => {
+  ({ rollouts, rolloutRights }: RolloutServices): Handler<Routes['getRollout']> =>
+  async (request) => {
+    const { params, query, rights, signal, stream } = request;
     const { rollout_id } = params;
+    const check = (now: Rights) => rolloutRights.requireOf(rollouts, rollout_id, 'read', now);
+    await check(rights);
+    request.keepPermitted(check);
     if (stream !== null) {
       await rollouts.follow(rollout_id, { write: stream, showsResources: query.progress === true, signal });
     }

@@ -42,7 +42,14 @@ export class RolloutRun {
     this.cancels = new RolloutCancels(tools);
     this.lateEnds = new LateEnds(this.progress, tools, wake);
     const { progress, offline, cancels, lateEnds } = this;
-    this.applies = new RolloutApplies({ progress, offline, cancels, lateEnds }, tools, wake);
+    const halt = (reason: string) => {
+      tools.lanes
+        .enter(this.id, () => this.halt(reason))
+        .catch((error: unknown) => {
+          tools.logger.error('a rollout could not be halted', { rollout_id: this.id, reason: messageOf(error) });
+        });
+    };
+    this.applies = new RolloutApplies({ progress, offline, cancels, lateEnds, halt }, tools, wake);
     this.ticks = new RolloutTicks(tools.shutdown);
   }
 

@@ -1,14 +1,16 @@
 /** Stores rollouts and their agents. */
 
-import { expressionBuilder } from 'kysely';
+import { expressionBuilder, sql } from 'kysely';
 import { encodeTime } from 'ulid';
 import type { RolloutAgent, RolloutRecord } from '../../../src/contract/rollouts.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
+import { Fault } from '../../../src/kernel/fault.js';
 import type { Party } from '../../core/domain-event.js';
 import { chunks, upTo } from '../../database/batches.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { preparedQuery } from '../../database/prepared-query.js';
 import type { Database, Queryable, Row } from '../../database/schema.js';
+import { isReadable, type Readable } from '../../fleet/machines.js';
 import { type ApplyLimits, NO_LIMITS } from '../applies/apply-limits.js';
 import { ACTIVE_STATES } from '../operations/operation-state.js';
 import { deleteUnusedOneOffValues } from '../values/one-off-store.js';
@@ -200,6 +202,14 @@ export async function nodesOfRollout(db: Queryable, rolloutId: string): Promise<
   return (await query.execute()).map(({ node_id }) => node_id);
 }
 
+/** Returns the node IDs of the agents in rollouts that have not ended and name a module. */
+export async function agentsOfOpenRollouts(db: Queryable, module: string): Promise<readonly string[]> {
+  const rows = await db.selectFrom('rollouts').selectAll().where('finished_at', 'is', null).execute();
+  const naming = rows.map(rolloutOf).filter(({ order }) => order.modules.includes(module));
+  const agents = await Promise.all(naming.map(({ rollout_id }) => listRolloutAgents(db, rollout_id)));
+  return [...new Set(agents.flat().map(({ node_id }) => node_id))];
+}
+
 /** Halts the rollouts that would start further applies by themselves. Returns their IDs. */
 export async function haltOpenRollouts(tx: Queryable, reason: string): Promise<readonly string[]> {
   const halted = await tx
@@ -215,6 +225,8 @@ export async function haltOpenRollouts(tx: Queryable, reason: string): Promise<r
 interface RolloutFilter {
   readonly state: RolloutState | null;
   readonly assignment: string | null;
+  /** Machines and records that every agent has to be among; null for no limit. */
+  readonly readable: Readable | null;
 }
 
 /** Returns a page of rollouts, most recent first. */
@@ -223,7 +235,7 @@ export async function listRollouts(
   filter: RolloutFilter,
   { limit, offset }: { readonly limit: number; readonly offset: number },
 ): Promise<readonly RolloutRow[]> {
-  const query = db.selectFrom('rollouts').selectAll().where(matches(filter)).orderBy('rollout_id', 'desc');
+  const query = db.selectFrom('rollouts').selectAll().where(matches(db, filter)).orderBy('rollout_id', 'desc');
   return (await query.limit(limit).offset(offset).execute()).map(rolloutOf);
 }
 
@@ -231,7 +243,7 @@ export async function countRollouts(db: Queryable, filter: RolloutFilter): Promi
   const { count } = await db
     .selectFrom('rollouts')
     .select((select) => select.fn.countAll<number>().as('count'))
-    .where(matches(filter))
+    .where(matches(db, filter))
     .executeTakeFirstOrThrow();
   return count;
 }
@@ -247,11 +259,20 @@ export async function countOpenRollouts(db: Queryable): Promise<ReadonlyMap<stri
   return new Map(rows.map(({ state, count }) => [state, count]));
 }
 
-function matches({ state, assignment }: RolloutFilter) {
+/** Selects the agents of a rollout that are not to be read. */
+const hiddenAgents = (db: Queryable, readable: Readable) =>
+  db
+    .selectFrom('rollout_agents')
+    .select('node_id')
+    .where(sql<boolean>`${sql.ref('rollout_agents.rollout_id')} = ${sql.ref('rollouts.rollout_id')}`)
+    .where(sql<boolean>`not ${isReadable(db, readable, 'rollout_agents.rollout_id')}`);
+
+function matches(db: Queryable, { state, assignment, readable }: RolloutFilter) {
   const is = expressionBuilder<Database, 'rollouts'>();
   return is.and([
     ...(state === null ? [] : [is('state', '=', state)]),
     ...(assignment === null ? [] : [is('assignment', '=', assignment)]),
+    ...(readable === null ? [] : [is.not(is.exists(hiddenAgents(db, readable)))]),
   ]);
 }
 
@@ -396,3 +417,6 @@ export const rolloutAgentView = (row: RolloutAgentRow): RolloutAgent => ({
   summary: row.summary,
   error: row.error,
 });
+
+export const rolloutNotFound = (id: string): Fault =>
+  new Fault('rollout_not_found', `there is no rollout "${id}"`, { hint: 'see what there is: orch rollouts list' });

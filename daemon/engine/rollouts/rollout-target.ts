@@ -6,7 +6,7 @@ import { parseSelector } from '../../../src/language/selector.js';
 import { type DomainEvent, eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import type { Queryable } from '../../database/schema.js';
 import { type AgentRow, findAgents } from '../../fleet/agent-store.js';
-import { selectedAgents } from '../assignments/assignment-store.js';
+import { selectedAgents, selectorOf } from '../assignments/assignment-store.js';
 import { assignmentParty, requireAssignment } from '../assignments/assignments.js';
 import { type SentModule, sentNote } from '../modules/current-modules.js';
 import { listModules } from '../operations/apply-events.js';
@@ -37,20 +37,32 @@ interface Chosen extends Pick<RolloutHead, 'assignment' | 'selector'> {
 /**
  * Returns the agents of a target as of now: approved ones by name, or the named ones in their order. Throws
  * `assignment_not_found`, `invalid_selector`, or `agent_not_found` with every unknown node ID.
+ * @param readable agents to choose from; null for all
  */
-export async function chooseAgents(db: Queryable, target: RolloutTarget): Promise<Chosen> {
+export async function chooseAgents(
+  db: Queryable,
+  target: RolloutTarget,
+  readable: ReadonlySet<string> | null,
+): Promise<Chosen> {
+  const mayRead = ({ node_id }: AgentRow) => readable?.has(node_id) ?? true;
   if (target.kind === 'agents') {
-    return { assignment: null, selector: null, agents: await namedAgents(db, target.nodeIds) };
+    return { assignment: null, selector: null, agents: await namedAgents(db, target.nodeIds, mayRead) };
   }
-  const isAssigned = target.kind === 'assignment';
-  const selector = isAssigned ? (await requireAssignment(db, target.name)).selector : target.selector;
-  const agents = await selectedAgents(db, parseSelector(selector));
-  return { assignment: isAssigned ? target.name : null, selector, agents };
+  const assigned = target.kind === 'assignment' ? await requireAssignment(db, target.name) : null;
+  const parsed = target.kind === 'selector' ? parseSelector(target.selector) : assigned && selectorOf(assigned);
+  if (parsed === null) throw new Error('a target has neither a selector nor an assignment');
+  const agents = (await selectedAgents(db, parsed)).filter(mayRead);
+  return { assignment: assigned?.name ?? null, selector: parsed.text, agents };
 }
 
-async function namedAgents(db: Queryable, nodeIds: readonly string[]): Promise<readonly AgentRow[]> {
+async function namedAgents(
+  db: Queryable,
+  nodeIds: readonly string[],
+  mayRead: (agent: AgentRow) => boolean,
+): Promise<readonly AgentRow[]> {
   const wanted = [...new Set(nodeIds)];
-  const rows = new Map((await findAgents(db, wanted)).map((row) => [row.node_id, row]));
+  const found = (await findAgents(db, wanted)).filter(mayRead);
+  const rows = new Map(found.map((row) => [row.node_id, row]));
   const unknown = wanted.filter((id) => !rows.has(id));
   if (unknown.length > 0) throw unknownAgents(unknown);
   return wanted.flatMap((id) => rows.get(id) ?? []);

@@ -1,11 +1,13 @@
 /** Rollouts: begins, resumes, pauses and cancels them, and continues them after a restart. Plans are made here as well. */
 
 import { setMaxListeners } from 'node:events';
+import type { Right } from '../../../src/contract/rights.js';
 import type { Rollout, RolloutDetail, RolloutRecord } from '../../../src/contract/rollouts.js';
 import { Fault, isFault, messageOf } from '../../../src/kernel/fault.js';
 import { isNodeId } from '../../../src/kernel/ids.js';
 import type { Core } from '../../core/core.js';
 import type { Party, RequestContext } from '../../core/domain-event.js';
+import type { Rights } from '../../core/rights.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { Applies } from '../applies/applies.js';
@@ -30,6 +32,7 @@ import { assignWaves, checkPace, type RequestedPace, resolvePace } from './rollo
 import { type PlanWatcher, planAgents } from './rollout-plans.js';
 import type { RunWatcher } from './rollout-progress.js';
 import { rolloutView } from './rollout-results.js';
+import type { RolloutRights } from './rollout-rights.js';
 import { RolloutRun } from './rollout-run.js';
 import {
   countRollouts,
@@ -42,6 +45,7 @@ import {
   type RolloutRow,
   type RolloutState,
   rolloutAgentView,
+  rolloutNotFound,
   rolloutRecord,
   waitingAgent,
   wasGivenUp,
@@ -56,7 +60,7 @@ import {
   type RolloutTarget,
   requestedEvent,
 } from './rollout-target.js';
-import type { RunTools } from './run-tools.js';
+import type { MayApply, RunTools } from './run-tools.js';
 
 interface RolloutsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' | 'newId' | 'uow'> {
   readonly link: AgentLink;
@@ -70,7 +74,8 @@ interface RolloutsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' |
   /** Prepares the modules that a rollout carries as texts. */
   readonly revive: CurrentModules['revive'];
   /** Returns true while this party may apply; rollouts of others halt. */
-  readonly mayApply: (actor: Party) => Promise<boolean>;
+  readonly mayApply: MayApply;
+  readonly rolloutRights: RolloutRights;
   /** Returns what a restart does to running rollouts. */
   readonly onRestart: () => 'continue' | 'halt';
 }
@@ -188,6 +193,11 @@ export class Rollouts {
     }
   }
 
+  /** Halts the rollouts of an operator who may no longer apply. Never rejects. */
+  async rightsChanged({ id }: Pick<Party, 'id'>): Promise<void> {
+    for (const run of this.runs.values()) if (run.actor.id === id) await this.haltUnlessAllowed(run);
+  }
+
   /** Halts the rollouts of a removed operator; running applies continue. Never rejects. */
   async operatorRemoved({ id, name }: Pick<Party, 'id' | 'name'>): Promise<void> {
     for (const run of [...this.runs.values()]) {
@@ -203,7 +213,7 @@ export class Rollouts {
     const { modules, sent = [], oneOff = null, signal } = request;
     // Every planned agent adds a listener to this signal.
     setMaxListeners(0, signal);
-    const { head, agents } = await this.choose(request, { only: null, sent });
+    const { head, agents } = await this.choose(request, context.rights, { right: 'plan', only: null, sent });
     await this.options.uow.write(async (tx, emit) => {
       if (head.assignment !== null) await requireAssignment(tx, head.assignment);
       emit(begunEvent(head, { deed: 'planned', modules, sent, oneOff }, context));
@@ -227,7 +237,7 @@ export class Rollouts {
   ): Promise<RolloutRun> {
     const { modules, sent = [], oneOff = null, expect, limits } = request;
     const { uow, clock } = this.options;
-    const { head, agents } = await this.choose(request, { only: expect, sent });
+    const { head, agents } = await this.choose(request, context.rights, { right: 'apply', only: expect, sent });
     if (head.assignment !== null && !limits.outsideWindow) refuseOutsideWindow(this.options.windows, [head.assignment]);
     const pace = resolvePace(request.pace, agents.length);
     const startedAt = clock.now();
@@ -292,17 +302,19 @@ export class Rollouts {
     return this.streamOf(options).replay(run).run(run);
   }
 
-  /** Returns a page of rollouts, most recent first. */
+  /** Returns a page of the rollouts whose agents the operator may all read, most recent first. */
   async list(page: {
     readonly limit: number;
     readonly offset: number;
     readonly state: RolloutState | null;
     readonly assignment: string | null;
+    readonly rights: Rights;
   }) {
-    const { db } = this.options;
-    const { limit, offset } = page;
-    const rows = await listRollouts(db, page, page);
-    const total = await countRollouts(db, page);
+    const { db, rolloutRights } = this.options;
+    const { limit, offset, rights } = page;
+    const filter = { ...page, readable: await rolloutRights.history(rights) };
+    const rows = await listRollouts(db, filter, page);
+    const total = await countRollouts(db, filter);
     return {
       rollouts: rows.map((row) => this.runs.get(row.rollout_id)?.head() ?? rolloutRecord(row)),
       total,
@@ -446,7 +458,7 @@ export class Rollouts {
 
   private async haltUnlessAllowed(run: RolloutRun): Promise<void> {
     const { actor } = run;
-    if (run.state !== 'running' || (await this.options.mayApply(actor))) return;
+    if (run.state !== 'running' || (await this.options.mayApply(actor, null))) return;
     await this.haltRun(run, `operator ${actor.name} was removed or may no longer apply`);
   }
 
@@ -466,14 +478,16 @@ export class Rollouts {
   /** Returns the agents of a request and what it is about. */
   private async choose(
     request: RolloutRequest,
-    { only, sent }: { readonly only: ApplyRolloutRequest['expect']; readonly sent: readonly SentModule[] },
+    rights: Rights,
+    { right, only, sent }: { right: Right; only: ApplyRolloutRequest['expect']; sent: readonly SentModule[] },
   ): Promise<{ readonly head: RolloutHead; readonly agents: readonly AgentRow[] }> {
-    const { db, newId } = this.options;
+    const { db, newId, rolloutRights } = this.options;
     checkPace(request.pace);
-    const chosen = await chooseAgents(db, request.target);
+    const chosen = await chooseAgents(db, request.target, await rolloutRights.readable(rights));
     const own = new Set(sent.map(({ name }) => name));
     await this.refuseUnknown(request.modules.filter((name) => !own.has(name)));
     const agents = only === null ? chosen.agents : chosen.agents.filter(({ node_id }) => Object.hasOwn(only, node_id));
+    await rolloutRights.admit({ ...request, right, rights, sent }, agents);
     const { assignment, selector } = chosen;
     return { head: { assignment, selector, id: newId(), agents: agents.length }, agents };
   }
@@ -484,6 +498,3 @@ export class Rollouts {
     if (missing !== undefined) throw moduleNotFound(missing);
   }
 }
-
-const rolloutNotFound = (id: string): Fault =>
-  new Fault('rollout_not_found', `there is no rollout "${id}"`, { hint: 'see what there is: orch rollouts list' });

@@ -8,6 +8,7 @@ import type { Handler, HandlersFor } from '../../http/handler.js';
 import { pageFrom } from '../../http/query-string.js';
 import { type Applies, refuseStale } from '../applies/applies.js';
 import { limitsOf } from '../applies/apply-limits.js';
+import type { PlanLimits } from '../applies/plan-limits.js';
 import type { Plans } from '../applies/plans.js';
 import type { Verifications } from '../applies/verifications.js';
 import type { Drift } from '../drift/drift.js';
@@ -17,6 +18,7 @@ import type { ReadOneOff } from '../values/one-off-request.js';
 
 interface RunServices {
   readonly plans: Plans;
+  readonly planLimits: PlanLimits;
   /** Parses the modules that a request carries as text. */
   readonly sources: CurrentModules['read'];
   /** Reads the values that a request brings with it. */
@@ -40,9 +42,11 @@ export const runHandlers = (services: RunServices): HandlersFor<Routes> => ({
 });
 
 const planAgent =
-  ({ plans, sources, oneOff }: RunServices): Handler<Routes['planAgent']> =>
-  async ({ params, body, context, signal, stream }) => {
+  ({ plans, planLimits, sources, oneOff }: RunServices): Handler<Routes['planAgent']> =>
+  async ({ params, body, context, rights, signal, stream }) => {
     refuseBoth(body);
+    const bringsContent = (body.sources?.length ?? 0) > 0 || hasValues(body) || body.to != null;
+    await planLimits.check(params.node_id, { modules: body.modules, bringsContent }, rights);
     let written = Promise.resolve();
     const write = (line: RunEvent) => {
       written = written.then(() => stream?.(line));
@@ -100,7 +104,7 @@ const applyAgent =
 /** Throws `bad_request` for a request that names an earlier operation and modules or values. */
 function refuseBoth({ to, modules, sources, values }: BodyOf<Routes['planAgent']>): void {
   if (to == null) return;
-  if ((values?.set?.length ?? 0) + (values?.files?.length ?? 0) > 0) {
+  if (hasValues({ values })) {
     throw new Fault('bad_request', '`to` takes an earlier desired state with its values, and so it excludes `values`', {
       hint: 'send either `to` or `values`',
     });
@@ -111,6 +115,9 @@ function refuseBoth({ to, modules, sources, values }: BodyOf<Routes['planAgent']
   });
 }
 
+const hasValues = ({ values }: Pick<BodyOf<Routes['planAgent']>, 'values'>): boolean =>
+  (values?.set?.length ?? 0) + (values?.files?.length ?? 0) > 0;
+
 type DriftRoutes = Pick<Routes, 'checkDrift' | 'listAgentDrift' | 'getLatestDrift' | 'listDrift' | 'getDrift'>;
 
 const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
@@ -118,8 +125,8 @@ const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
     status: 200,
     body: await drift.check({ nodeId: params.node_id, signal, requestedBy: context }),
   }),
-  listAgentDrift: async ({ params, query }) => {
-    const page = pageOf(query);
+  listAgentDrift: async ({ params, query, rights }) => {
+    const page = { ...pageOf(query), rights };
     const { items, headers } = pageFrom(await drift.listOfAgent(params.node_id, page), {
       path: `/agents/${params.node_id}/drift`,
       query: { ...query, limit: page.limit - 1 },
@@ -127,9 +134,9 @@ const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
     });
     return { status: 200, body: { records: items }, headers };
   },
-  getLatestDrift: async ({ params }) => ({ status: 200, body: await drift.latest(params.node_id) }),
-  listDrift: async ({ query }) => {
-    const page = pageOf(query);
+  getLatestDrift: async ({ params, rights }) => ({ status: 200, body: await drift.latest(params.node_id, rights) }),
+  listDrift: async ({ query, rights }) => {
+    const page = { ...pageOf(query), rights };
     const { items, headers } = pageFrom(await drift.list({ ...page, filter: query.filter ?? null }), {
       path: '/drift',
       query: { ...query, limit: page.limit - 1 },
@@ -137,7 +144,7 @@ const driftHandlers = (drift: Drift): HandlersFor<DriftRoutes> => ({
     });
     return { status: 200, body: { records: items }, headers };
   },
-  getDrift: async ({ params }) => ({ status: 200, body: await drift.get(params.drift_id) }),
+  getDrift: async ({ params, rights }) => ({ status: 200, body: await drift.get(params.drift_id, rights) }),
 });
 
 type DriftQuery = Parameters<Handler<Routes['listDrift']>>[0]['query'];

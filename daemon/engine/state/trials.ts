@@ -2,14 +2,17 @@
  * Trials: an agent has modules whose texts came with its last apply and are not published. A trial begins and ends together
  * with the believed state, in the transaction that stores the end of an apply (`docs/applying.md`).
  */
+
 import type { Trial } from '../../../src/contract/standings.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { findOperator, partyOfOperator } from '../../auth/operator-store.js';
 import type { Core } from '../../core/core.js';
 import type { Party } from '../../core/domain-event.js';
+import type { Rights } from '../../core/rights.js';
 import type { Emit } from '../../core/unit-of-work.js';
 import type { Queryable } from '../../database/schema.js';
 import { setTrial } from '../../fleet/agent-store.js';
+import { coversModule } from '../assignments/assignments.js';
 import type { Followers } from '../modules/followers.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { moduleParty, publishRevision } from '../modules/publication.js';
@@ -26,6 +29,8 @@ import type { LiveOperation } from '../operations/live-operations.js';
 import { findOperation } from '../operations/operation-store.js';
 
 interface TrialsOptions extends Pick<Core, 'clock' | 'newId'> {
+  /** Returns what a party may do now; null for everything. */
+  readonly rightsOf: (db: Queryable, actor: Party) => Promise<Rights | null>;
   readonly followers: Followers;
 }
 
@@ -61,7 +66,8 @@ export class Trials {
 
   /**
    * Settles the sources of an apply that has changed the believed state: each is published if every other agent that follows its
-   * module has tried it and the stored revision is still the one that it replaces, and on trial otherwise. A return to an earlier
+   * module has tried it, the stored revision is still the one that it replaces, and the operator may store it everywhere that it could
+   * reach; on trial otherwise. A return to an earlier
    * desired state publishes nothing. The trial replaces an earlier one of the agent.
    */
   async settle(settling: Settling, operation: LiveOperation): Promise<readonly OperationSource[]> {
@@ -99,7 +105,8 @@ export class Trials {
     }
     const others = await this.others(settling, operation.nodeId, source);
     const isCurrent = (head?.sha256 ?? null) === replaces && operation.facts.restores === null;
-    if (others > 0 || !isCurrent) return { ...source, status: 'on_trial', others };
+    const mayPublish = others === 0 && isCurrent && (await this.mayPublish(settling, operation, name));
+    if (!mayPublish) return { ...source, status: 'on_trial', others };
     const text = await findText(tx, sha256);
     if (text === null) throw new Error(`the text of module ${name} of operation ${operation.id} is not stored`);
     const { requested_by, request_id } = operation.facts;
@@ -113,6 +120,12 @@ export class Trials {
       metadata: { revision, sha256, operation_id: operation.id, request_id },
     }));
     return { ...source, status: 'published', others: 0 };
+  }
+
+  /** Returns true if the operator of the apply may store the module: it could reach machines that no assignment matches yet. */
+  private async mayPublish({ tx }: SettlingOne, { facts }: LiveOperation, module: string): Promise<boolean> {
+    const rights = await this.options.rightsOf(tx, { id: facts.requested_by, name: '', type: 'operator' });
+    return rights === null || (rights.has('modules') && (await coversModule(tx, rights, module)));
   }
 
   /** Returns the number of other agents that follow a module and have not tried this text of it. */

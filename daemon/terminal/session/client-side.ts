@@ -14,6 +14,7 @@ import {
 } from '../../../src/terminal/limits.js';
 import { type ClientNote, ClientNoteSchema, type ServerNote, type TerminalMode } from '../../../src/terminal/notes.js';
 import type { RequestContext } from '../../core/domain-event.js';
+import { ALL_RIGHTS } from '../../core/rights.js';
 import type { Picture } from '../emulator/screens.js';
 import { operatorParty } from '../session-store.js';
 import type { TerminalSocket } from '../terminal-socket.js';
@@ -134,6 +135,7 @@ const isSignal = (name: string): name is TerminalSignal => TERMINAL_SIGNALS.some
 
 const contextOf = ({ operator, address }: AttachedClient): RequestContext => ({
   actor: operatorParty(operator),
+  rights: ALL_RIGHTS,
   requestId: '',
   address,
 });

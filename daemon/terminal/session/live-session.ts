@@ -163,6 +163,11 @@ export class LiveSession {
     return this.running?.ending.isServing(operatorId) ?? !this.lifecycle.hasEnded;
   }
 
+  /** IDs of the operators whose clients are attached. */
+  get operators(): readonly string[] {
+    return [...new Set(this.participants.all.map(({ operator }) => operator.operator_id))];
+  }
+
   /** Closes the sockets of an operator who lost access. */
   revoke(operatorId: string): void {
     const isTheirs = ({ operator }: { readonly operator: { readonly operator_id: string } }) =>

@@ -84,6 +84,16 @@ export const COMMANDS: readonly CommandEntry[] = [
   entry('operator show', 'show one operator', async () => (await operator()).showOperator),
   entry('operator remove', 'remove an operator and end its sessions', async () => (await operator()).removeOperator),
   entry(
+    'operator grant',
+    'change what an operator may do, and on which machines',
+    async () => (await import('./operator-rights.js')).grantRights,
+  ),
+  entry(
+    'operator rights',
+    'show what an operator may do',
+    async () => (await import('./operator-rights.js')).showRights,
+  ),
+  entry(
     'operator rotate',
     'replace your key by a new one',
     async () => (await import('./operator-rotate.js')).rotateKey,

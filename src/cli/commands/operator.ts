@@ -3,7 +3,8 @@ import type { KeyObject } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { ApiClient } from '../../client/api-client.js';
 import { expandHome, makeOwnDirectory, standardKeyPath } from '../../client/operator-files.js';
-import { type Operator, ROLES } from '../../contract/operators.js';
+import type { Operator } from '../../contract/operators.js';
+import { ROLES } from '../../contract/rights.js';
 import { groupsOfFour, operatorIdOf, publicKeyOfKeyObject } from '../../identity/key-object.js';
 import { importOpensshKey } from '../../identity/openssh.js';
 import { generateKey, writeNewKey } from '../../identity/private-key.js';
@@ -17,6 +18,7 @@ import { type Column, type FieldsView, fields, fieldsOf, lines, stack, type Tabl
 import { readPublicKey } from '../read-public-key.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readInlineOrFile } from '../text-files.js';
+import { GRANT_DETAIL, grantOption, grantsOf, sayGrant } from './grants.js';
 
 /** `orch operator init`. */
 export const initOperator = defineCommand({
@@ -64,9 +66,12 @@ export const addOperator = defineCommand({
   examples: [
     'orch operator add 3b6a27bc…29 --username ada',
     'orch operator add "ssh-ed25519 AAAAC3…" --username ada --role viewer',
-    'orch operator add @ada.pub --username ada',
+    'orch operator add @ada.pub --username ada --role deployer --grant deployer:env=dev',
   ],
-  detail: ['Operators with the roles admin and operator can become root on all machines of the fleet.'],
+  detail: [
+    'Operators with the roles admin, operator and deployer can become root on all machines, or on those of their grants.',
+    ...GRANT_DETAIL,
+  ],
   access: 'admin',
   args: {
     key: argument('KEY', 'public key: 64 hex digits, an OpenSSH public key line, or @FILE with either'),
@@ -74,13 +79,15 @@ export const addOperator = defineCommand({
   options: {
     username: requiredText('NAME', 'username of the operator; cannot be changed later'),
     role: choice('ROLE', ROLES, 'role of the operator [operator]'),
+    grant: grantOption,
   },
-  run: async (context, { key, username, role }) => {
+  run: async (context, { key, username, role, grant }) => {
+    const grants = grantsOf(grant);
     const text = await readInlineOrFile(key, context.readInput);
     const publicKey = readPublicKey(text, key.startsWith('@') ? key.slice(1) : 'KEY');
     const api = await context.api();
     const operator = await api.call('addOperator', {
-      body: { public_key: publicKey, username, role: role ?? null },
+      body: { public_key: publicKey, username, role: role ?? null, ...(grants.length > 0 && { grants }) },
       signal: context.signal,
     });
     const nameOf = await operatorNames(context, api);
@@ -252,6 +259,7 @@ export function operatorFields(operator: Operator, nameOf: NameOfOperator): Fiel
   return fieldsOf([
     ['Username', operator.username],
     ['Role', operator.role],
+    ...(operator.grants ?? []).map((grant): [string, string] => ['Grant', sayGrant(grant)]),
     ['Operator ID', groupsOfFour(operator.operator_id)],
     ['Public key', operator.public_key],
     [

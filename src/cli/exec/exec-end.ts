@@ -63,7 +63,7 @@ const REASONS: Readonly<Record<Exclude<ExitReason, 'exited'>, string>> = {
   idle: 'ended after too much idle time',
   detached: 'ended after too long without an attached operator',
   expired: 'ended after its maximum duration',
-  operator_removed: 'ended because its operator was removed',
+  operator_removed: 'ended because its operator was removed, or lost the right to it',
   recording_failed: 'ended because it could not be recorded',
   disabled: 'ended because terminals were disabled on the agent',
   agent_lost: 'interrupted because the agent was lost',

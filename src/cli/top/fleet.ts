@@ -124,7 +124,7 @@ async function activeTerminals(api: ApiClient, signal: AbortSignal): Promise<rea
   try {
     return await api.call('listTerminals', { query: { status: 'active' }, signal });
   } catch (error) {
-    if (isFault(error, 'role_forbidden', 'admin_required')) return null;
+    if (isFault(error, 'role_forbidden', 'admin_required', 'not_granted')) return null;
     throw error;
   }
 }

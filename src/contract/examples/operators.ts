@@ -87,6 +87,51 @@ export const examples: Readonly<Record<string, Example>> = {
       public_key: 'ebfa3688002eed90f9675e420ff5851e342e6b21edb6866d3eccd8ee9d4446fa',
     },
   },
+  setOperatorGrants: {
+    params: {
+      operator_id: '1069dd2b2801e8adc690964719684534',
+    },
+    body: {
+      grants: [
+        {
+          rights: ['deployer', 'tag:env'],
+          selector: 'env=dev',
+        },
+      ],
+    },
+    status: 200,
+    answer: {
+      operator_id: '1069dd2b2801e8adc690964719684534',
+      username: 'mara',
+      role: 'operator',
+      bootstrap: false,
+      added_at: 1795845178,
+      added_by: 'ea6f49db28f8447b959d9910247135f1',
+      removed_at: null,
+      removed_by: null,
+      public_key: '5fb8138df6b1f35777752a3567ca0a641cbdfd32566108fbbc667e6475ab58cf',
+      grants: [
+        {
+          rights: ['deployer', 'tag:env'],
+          selector: 'env=dev',
+        },
+      ],
+    },
+  },
+  getOperatorRights: {
+    params: {
+      operator_id: '1069dd2b2801e8adc690964719684534',
+    },
+    status: 200,
+    answer: {
+      operator_id: '1069dd2b2801e8adc690964719684534',
+      username: 'mara',
+      role: 'operator',
+      node_id: null,
+      rights: ['read', 'plan', 'verify', 'apply', 'cancel'],
+      tag_keys: ['env'],
+    },
+  },
   removeOperator: {
     params: {
       operator_id: '1069dd2b2801e8adc690964719684534',

@@ -42,7 +42,36 @@ export async function operators(world: World): Promise<void> {
   await world.refuses('removeOperator', {}, 'operator_not_found');
   await world.refuses('removeOperator', root, 'last_admin');
   await rotations(world);
+  await rights(world);
   await namesThatPass(world);
+}
+
+/** The role and the grants of an operator are changed, and what they give is told. */
+async function rights(world: World): Promise<void> {
+  const { publicKey } = newPerson();
+  const grants = [{ rights: ['deployer', 'tag:env'], selector: 'env=dev' }];
+  const body = { public_key: publicKey, username: 'gina', grants };
+  const wrong = (change: object) => world.refuses('addOperator', { body: { ...body, ...change } }, 'invalid_grant');
+  await wrong({ role: 'admin' });
+  await wrong({ role: 'planner' });
+  await wrong({ grants: [{ rights: ['king'], selector: 'env=dev' }] });
+  await wrong({ grants: [{ rights: ['read'], selector: 'platform=linux' }] });
+  const gina = await world.gives('addOperator', { body }, 201);
+  const params = { operator_id: gina.operator_id };
+  const held = await world.gives('getOperatorRights', { params }, 200);
+  if (held.tag_keys.join() !== 'env' || !held.rights.includes('apply')) throw new Error(JSON.stringify(held));
+  await world.refuses('getOperatorRights', { params, query: { node: 'none' } }, 'agent_not_found');
+  await world.refuses('getOperatorRights', {}, 'operator_not_found');
+  const set = (change: object) => ({ params, body: { grants: null, ...change } });
+  await world.refuses('setOperatorGrants', set({ role: 'king' }), 'invalid_role');
+  await world.refuses('setOperatorGrants', set({ role: 'admin', grants }), 'invalid_grant');
+  await world.refuses('setOperatorGrants', { ...set({}), params: { operator_id: 'none' } }, 'operator_not_found');
+  const changed = await world.gives('setOperatorGrants', set({ role: 'planner' }), 200);
+  if (changed.role !== 'planner' || changed.grants !== undefined) throw new Error(JSON.stringify(changed));
+  const listed: readonly { operator_id: string; username: string }[] = await world.gives('listOperators', {}, 200);
+  const root = listed.find(({ username }) => username === 'root')?.operator_id ?? '';
+  await world.refuses('setOperatorGrants', { ...set({ role: 'viewer' }), params: { operator_id: root } }, 'last_admin');
+  await world.gives('removeOperator', { params }, 204);
 }
 
 /** A person replaces a key, and has the same name and role with the new one. */

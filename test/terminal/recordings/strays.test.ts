@@ -85,7 +85,7 @@ describe('a recording that the store does not know', () => {
     const cut = await record('and torn', { isClosed: false });
     writeFileSync(join(dataDir, cut.path), '[9,"o","never sto', { flag: 'a' });
     await start();
-    const rows = await listTerminals(db, { limit: 10, offset: 0 });
+    const rows = await listTerminals(db, { readable: null, limit: 10, offset: 0 });
     expect(rows).toMatchObject([
       { session_id: cut.head.sessionId, recording: 'truncated', output_bytes: 8, operator_id: ada.operator_id },
       {
@@ -183,10 +183,10 @@ describe('when the orchestrator is to stop', () => {
     };
     await record('text', { isClosed: false });
     await start({ uow: stoppedMeanwhile, signal: stopping.signal });
-    expect(await listTerminals(db, { limit: 10, offset: 0 })).toHaveLength(1);
+    expect(await listTerminals(db, { readable: null, limit: 10, offset: 0 })).toHaveLength(1);
     expect(names()).toHaveLength(2);
     await start();
-    expect(await listTerminals(db, { limit: 10, offset: 0 })).toHaveLength(2);
+    expect(await listTerminals(db, { readable: null, limit: 10, offset: 0 })).toHaveLength(2);
     expect(await findTerminal(db, head.sessionId)).toMatchObject({ recording: 'truncated' });
   });
 });
@@ -207,7 +207,7 @@ describe('an empty recording', () => {
     await start();
     expect(names()).toEqual([known.path.replace('transcripts/', '')]);
     expect(logger.lines.map(({ level }) => level)).toEqual(Array(5).fill('info'));
-    expect(await listTerminals(db, { limit: 10, offset: 0 })).toHaveLength(1);
+    expect(await listTerminals(db, { readable: null, limit: 10, offset: 0 })).toHaveLength(1);
   });
 
   it('that the store from before a restore may know is kept', async () => {

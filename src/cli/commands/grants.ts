@@ -1,0 +1,36 @@
+/** Grants as operators write and read them on the command line. */
+import type { Grant } from '../../contract/rights.js';
+import { Fault } from '../../kernel/fault.js';
+import { list } from '../options.js';
+
+export const grantOption = list('GRANT', 'limit the rights of the role, as RIGHTS:SELECTOR');
+
+export const GRANT_DETAIL = [
+  'A grant has rights or roles by comma, a colon, and a selector of machines by tags and node_id: deployer:env=dev.',
+  'Every grant lets the operator read these machines. orch operator rights lists the rights.',
+];
+
+/** Returns grants from texts such as `deployer:env=dev`: rights or roles by comma, a colon and a selector. Throws `usage`. */
+export function grantsOf(texts: readonly string[]): Grant[] {
+  return texts.map((text) => {
+    const at = placeOfSelector(text);
+    const selector = text.slice(at + 1).trim();
+    if (at < 0 || selector === '') {
+      throw new Fault('usage', `"${text}" is no grant: it has rights, a colon and a selector of machines`, {
+        hint: 'write for example deployer:env=dev, or exec,terminal:env in (dev, test)',
+      });
+    }
+    const rights = text.slice(0, at).split(',');
+    return { rights: rights.map((right) => right.trim()), selector };
+  });
+}
+
+/** Returns where the colon before the selector is: `tag:KEY` among the rights has one of its own. */
+function placeOfSelector(text: string): number {
+  let at = text.indexOf(':');
+  while (at >= 0 && /(^|,)\s*tag$/.test(text.slice(0, at))) at = text.indexOf(':', at + 1);
+  return at;
+}
+
+/** Returns a grant as a sentence part. */
+export const sayGrant = ({ rights, selector }: Grant): string => `${rights.join(', ')} on ${selector}`;

@@ -1,0 +1,276 @@
+/** Operators with grants, and everything they try on machines that are not theirs, with real processes. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send } from '../api/api-request.js';
+import { type Call, newPerson, World } from '../api/world.js';
+import { until } from '../support/orch.js';
+
+const world = new World();
+/** Deployer of dev machines, who may set the tag env there. */
+let dora = '';
+let dev = '';
+let prod = '';
+
+const moduleText = (name: string, content: string) =>
+  `name: ${name}\nsupports: [{platform: linux}]\nresources:\n  - resource: {file-unix: {path: "${world.sandbox.path(`${name}.txt`)}", content: "${content}\\n"}}\n`;
+
+const codeOf = async (id: string, call: Call): Promise<string> => {
+  const { status, json } = await world.call(id, { token: dora, ...call });
+  return status < 300 ? String(status) : `${status} ${json?.code}`;
+};
+
+const node = (nodeId: string) => ({ params: { node_id: nodeId } });
+
+/** What an operation answers to dora. */
+const textFor = async (id: string, call: Call = {}): Promise<string> =>
+  (await world.call(id, { token: dora, ...call })).text;
+
+const publish = (name: string, content: string, call: Call = {}) =>
+  codeOf('uploadModule', { body: { name, content: moduleText(name, content) }, ...call });
+
+const tag = (nodeId: string, key: string, value: string, token?: string) =>
+  codeOf('setTag', { params: { node_id: nodeId, key }, body: { value }, ...(token !== undefined && { token }) });
+
+const DEV = [
+  {
+    rights: ['deployer', 'exec', 'terminal', 'tag', 'modules', 'assign', 'accept-drift', 'tag:env'],
+    selector: 'env=dev',
+  },
+];
+
+beforeAll(async () => {
+  await world.start();
+  await world.startAgents();
+  ({ connected: dev, away: prod } = world.agents);
+  const admin = world.tokenOf('admin');
+  expect(await tag(dev, 'env', 'dev', admin)).toBe('204');
+  expect(await tag(prod, 'env', 'prod', admin)).toBe('204');
+  await world.gives('uploadModule', { body: { name: 'base', content: moduleText('base', 'one') } }, 201);
+  await world.gives('createAssignment', { body: { name: 'all', modules: ['base'], selector: '*' } }, 201);
+  dora = await world.addLimited('dora', DEV);
+});
+
+afterAll(() => world.sandbox.dispose());
+
+describe('an operator with grants', () => {
+  it('sees the machines of the grants, and no trace of others', async () => {
+    for (const id of [
+      'listAgents',
+      'listTags',
+      'listOperations',
+      'listDrift',
+      'listLatestMetrics',
+      'listDriftExcuses',
+    ]) {
+      const text = await textFor(id);
+      expect(text).not.toContain(prod);
+      expect(text).not.toContain('"away"');
+    }
+    expect(JSON.parse(await textFor('listAgents')).map((agent: { node_id: string }) => agent.node_id)).toEqual([dev]);
+    expect(JSON.parse(await textFor('listTags')).tags).toEqual({ env: ['dev'] });
+    const { agents } = JSON.parse(await textFor('getAssignment', { params: { name: 'all' } }));
+    expect(agents.map((agent: { node_id: string }) => agent.node_id)).toEqual([dev]);
+    expect(await textFor('getModuleReach', { params: { name: 'base' } })).not.toContain(prod);
+    const { events } = JSON.parse(await textFor('listAuditEvents', { query: { limit: '500' } }));
+    expect(JSON.stringify(events)).not.toContain(prod);
+  });
+
+  it('is answered alike for a machine that there is not and for one of others', async () => {
+    const reads = ['getAgent', 'getAgentAttributes', 'getAgentFacts', 'getMetrics', 'getState', 'listAgentDrift'];
+    const acts = ['planAgent', 'applyAgent', 'checkDrift', 'verifyAgent', 'openTerminal', 'removeAgent', 'keepMachine'];
+    const stranger = 'f'.repeat(32);
+    for (const id of [...reads, ...acts]) {
+      const hidden = await world.call(id, { token: dora, ...node(prod) });
+      const unknown = await world.call(id, { token: dora, ...node(stranger) });
+      if (hidden.json?.code === 'not_granted') {
+        expect(unknown.json?.code).toBe('not_granted');
+        continue;
+      }
+      expect([id, hidden.status, hidden.json?.code]).toEqual([id, 404, 'agent_not_found']);
+      const without = (text: string, nodeId: string) =>
+        text.replaceAll(nodeId, 'NODE').replace(/"request_id":"\w+"/, '');
+      expect(without(hidden.text, prod)).toBe(without(unknown.text, stranger));
+    }
+    expect(await codeOf('listAgents', { query: { after: prod } })).toBe(
+      await codeOf('listAgents', { query: { after: stranger } }),
+    );
+  });
+
+  it('plans and applies on the own machine', async () => {
+    expect(await codeOf('planAgent', { ...node(dev), body: { modules: [] } })).toBe('200');
+    expect(await codeOf('applyAgent', { ...node(dev), body: { modules: [] } })).toBe('200');
+    expect(await codeOf('applyRollout', { body: { selector: '*', modules: [] } })).toBe('200');
+    expect(await codeOf('applyAssignment', { params: { name: 'all' }, body: {} })).toBe('200');
+    const { rollouts, total } = JSON.parse(await textFor('listRollouts'));
+    expect([total, rollouts.every((one: { counts: { agents: number } }) => one.counts.agents === 1)]).toEqual([
+      2,
+      true,
+    ]);
+    expect(await codeOf('applyRollout', { body: { agents: [dev, prod], modules: [] } })).toBe('404 agent_not_found');
+    const { events } = JSON.parse(await textFor('listAuditEvents', { query: { agent: dev } }));
+    expect(events.length).toBeGreaterThan(0);
+  });
+
+  it('does not see a rollout on machines of others as well', async () => {
+    const { rollout_id } = await world.gives(
+      'applyRollout',
+      { body: { selector: '*', modules: [], wait: false } },
+      202,
+    );
+    const params = { rollout_id };
+    for (const id of ['getRollout', 'pauseRollout', 'cancelRollout', 'resumeRollout', 'retryRollout']) {
+      expect([id, await codeOf(id, { params, ...(id === 'pauseRollout' && { body: {} }) })]).toEqual([
+        id,
+        '404 rollout_not_found',
+      ]);
+    }
+    await until(async () => {
+      const { finished_at } = await world.gives('getRollout', { params }, 200);
+      return finished_at !== null;
+    }, 'the rollout has ended');
+    expect(JSON.parse(await textFor('listRollouts')).total).toBe(2);
+  });
+});
+
+describe('rule 2: tags', () => {
+  it('cannot bring a machine of others in, nor an own one where the right to the key does not reach', async () => {
+    expect(await tag(prod, 'env', 'dev')).toBe('404 agent_not_found');
+    expect(await tag(dev, 'env', 'prod')).toBe('403 not_granted');
+    expect(await codeOf('removeTag', { params: { node_id: dev, key: 'env' } })).toBe('403 not_granted');
+    expect(await codeOf('replaceTags', { ...node(dev), body: { tags: {} } })).toBe('403 not_granted');
+    expect(await tag(dev, 'role', 'web')).toBe('204');
+    expect(await codeOf('removeTag', { params: { node_id: dev, key: 'role' } })).toBe('204');
+  });
+
+  it('protects keys that a secret or a window selects by', async () => {
+    const restriction = { tags: 'vault=yes' };
+    await world.gives('createSecret', { body: { name: 'pin', value: '1', restriction } }, 201);
+    expect(await tag(dev, 'vault', 'yes')).toBe('403 not_granted');
+  });
+});
+
+describe('rule 3: content for a scope', () => {
+  it('refuses a revision, a removal or a change that could reach machines of others', async () => {
+    expect(await publish('base', 'evil')).toBe('403 not_granted');
+    expect(await codeOf('removeModule', { params: { name: 'base' } })).toBe('403 not_granted');
+    const all = { params: { name: 'all' } };
+    expect(await codeOf('updateAssignment', { ...all, body: { description: 'mine' } })).toBe('403 not_granted');
+    expect(await codeOf('removeAssignment', all)).toBe('403 not_granted');
+    expect(await codeOf('resumeAssignment', all)).toBe('403 not_granted');
+    for (const id of ['createSecret', 'uploadValueSet']) expect(await codeOf(id, {})).toBe('403 not_granted');
+  });
+
+  it('refuses a revision for a scope that is empty today, also by an apply that would publish it', async () => {
+    const body = { name: 'later', modules: ['later'], selector: 'env=stage' };
+    await world.gives('uploadModule', { body: { name: 'later', content: moduleText('later', 'one') } }, 201);
+    await world.gives('createAssignment', { body }, 201);
+    expect(await publish('later', 'evil')).toBe('403 not_granted');
+    const { json: current } = await world.call('getModule', { params: { name: 'later' } });
+    const content = moduleText('later', 'evil');
+    const sources = [{ name: 'later', content, replaces: current.sha256 }];
+    const result = await world.call('applyAgent', { token: dora, ...node(dev), body: { modules: [], sources } });
+    expect([result.status, result.json?.sources?.[0]?.status]).toEqual([200, 'on_trial']);
+    const after = await world.gives('getModule', { params: { name: 'later' } }, 200);
+    expect(after.sha256).toBe(current.sha256);
+    expect(await codeOf('applyAgent', { ...node(dev), body: { modules: [], allow_removals: 9 } })).toBe('200');
+  });
+
+  it('refuses a revision for which an open rollout waits on machines of others', async () => {
+    await world.gives('uploadModule', { body: { name: 'tool', content: moduleText('tool', 'one') } }, 201);
+    const body = { agents: [prod], modules: ['tool'], when_online_secs: 600, wait: false };
+    const { rollout_id } = await world.gives('applyRollout', { body }, 202);
+    expect(await publish('tool', 'evil')).toBe('403 not_granted');
+    await world.gives('cancelRollout', { params: { rollout_id } }, 202);
+    expect(await publish('tool', 'two')).toBe('201');
+  });
+
+  it('keeps an own assignment inside the grants, whatever its selector says and machines become', async () => {
+    expect(await publish('mine', 'one')).toBe('201');
+    const body = { name: 'mine', modules: ['mine'], selector: '*' };
+    expect(await codeOf('createAssignment', { body })).toBe('201');
+    const shown = await world.gives('getAssignment', { params: { name: 'mine' } }, 200);
+    expect([shown.scope, shown.agents.map((agent: { node_id: string }) => agent.node_id)]).toEqual([
+      ['env=dev'],
+      [dev],
+    ]);
+    expect(await codeOf('updateAssignment', { params: { name: 'mine' }, body: { selector: 'env' } })).toBe('200');
+    expect(await publish('mine', 'two')).toBe('201');
+    expect(await codeOf('removeAssignment', { params: { name: 'mine' } })).toBe('204');
+  });
+});
+
+describe('rule 1: plans', () => {
+  it('without the right to apply take only what is assigned', async () => {
+    const paul = await world.addLimited('paul', [{ rights: ['planner'], selector: 'env=dev' }]);
+    const plan = (body: object) => codeOf('planAgent', { ...node(dev), token: paul, body });
+    expect(await plan({ modules: [] })).toBe('200');
+    expect(await plan({ modules: ['base'] })).toBe('200');
+    expect(await plan({ modules: ['mine'] })).toBe('403 not_granted');
+    const sources = [{ name: 'x', content: moduleText('x', 'one') }];
+    expect(await plan({ modules: [], sources })).toBe('403 not_granted');
+    const { operations } = await world.gives('listAgentOperations', node(dev), 200);
+    expect(await plan({ modules: [], to: operations[0].operation_id })).toBe('403 not_granted');
+    expect(await codeOf('planRollout', { token: paul, body: { selector: '*', sources } })).toBe('403 not_granted');
+    expect(await codeOf('planRollout', { token: paul, body: { selector: '*', modules: [] } })).toBe('200');
+    expect(await codeOf('applyAgent', { ...node(dev), token: paul, body: { modules: [] } })).toBe('403 not_granted');
+  });
+});
+
+describe('rule 4: nobody gives more than they hold', () => {
+  it('leaves operators, tokens, channels and windows to admins', async () => {
+    const { publicKey } = newPerson();
+    expect(await codeOf('addOperator', { body: { public_key: publicKey, username: 'eve' } })).toBe(
+      '403 admin_required',
+    );
+    for (const id of ['setOperatorGrants', 'createEnrolmentToken', 'createChannel', 'createMaintenanceWindow']) {
+      expect(await codeOf(id, {})).toBe('403 admin_required');
+    }
+  });
+
+  it('keeps the grants when a key is rotated', async () => {
+    const operators = await world.gives('listOperators', {}, 200);
+    const before = operators.find(({ username }: { username: string }) => username === 'dora');
+    expect(before.grants).toEqual(DEV);
+  });
+});
+
+describe('rule 6: what is open, and what is repeated', () => {
+  it('ends a stream when the right to it ends, and no answer is given again to somebody with other rights', async () => {
+    const operators = await world.gives('listOperators', {}, 200);
+    const { operator_id } = operators.find(({ username }: { username: string }) => username === 'dora');
+    const params = { operator_id };
+    const headers = { 'idempotency-key': 'again' };
+    const call = { body: { selector: '*', modules: [], wait: false }, headers };
+    expect(await codeOf('applyRollout', call)).toBe('202');
+    const authorization = { authorization: `Bearer ${dora}` };
+    const reading = send(world.base, { method: 'GET', path: '/api/v1/events', headers: authorization, body: null });
+    await world.gives(
+      'setOperatorGrants',
+      { params, body: { grants: [{ rights: ['read'], selector: 'env=dev' }] } },
+      200,
+    );
+    expect((await reading).text).toContain('what you may do has changed');
+    expect(await codeOf('applyRollout', call)).toBe('403 not_granted');
+    await world.gives('setOperatorGrants', { params, body: { grants: DEV } }, 200);
+    expect(await codeOf('applyRollout', call)).toBe('409 idempotency_conflict');
+  });
+});
+
+describe('rule 5: the past of a machine that moved', () => {
+  it('is not shown before the grants reached the machine', async () => {
+    const admin = world.tokenOf('admin');
+    const pia = await world.addLimited('pia', [{ rights: ['planner', 'watch'], selector: 'env=lab' }]);
+    expect(await codeOf('listAgentOperations', { ...node(dev), token: pia })).toBe('404 agent_not_found');
+    const known = await world.gives('listAgentOperations', node(dev), 200);
+    expect(await tag(dev, 'env', 'lab', admin)).toBe('204');
+    const page = JSON.parse(await textFor('listAgentOperations', { ...node(dev), token: pia }));
+    expect(page).toMatchObject({ operations: [], total: 0 });
+    const params = { operation_id: known.operations[0].operation_id };
+    expect(await codeOf('getOperation', { params, token: pia })).toBe('404 operation_not_found');
+    expect(JSON.parse(await textFor('listRollouts', { token: pia })).total).toBe(0);
+    const { events } = JSON.parse(await textFor('listAuditEvents', { token: pia }));
+    expect(events.map((event: { event_type: string }) => event.event_type)).not.toContain('state.apply_started');
+    // Nor to whom it has left.
+    expect(await codeOf('getOperation', { params })).toBe('404 operation_not_found');
+    expect(await codeOf('getAgent', node(dev))).toBe('404 agent_not_found');
+  });
+});
