@@ -15,7 +15,7 @@ import type { TerminalLink } from '../terminal/live-sessions.js';
 import { Tickets } from '../terminal/tickets.js';
 import { closedEvent, type ForwardEnd, type ForwardFacts, openedEvent, refusedEvent } from './forward-facts.js';
 import { LiveForward } from './live-forward.js';
-import { recordUnseenEnds } from './unseen-ends.js';
+import { findUnseenEnds } from './unseen-ends.js';
 
 export interface ForwardGrant {
   readonly for: 'client' | 'agent';
@@ -76,6 +76,8 @@ export class Forwards implements Service {
   private readonly writes = new Set<Promise<void>>();
   private timer: NodeJS.Timeout | undefined;
   private isStopping = false;
+  /** Writes the ends that an earlier orchestrator could not write; null once they are written. */
+  private unseenEnds: (() => Promise<void>) | null = null;
 
   constructor(options: ForwardsOptions) {
     this.options = options;
@@ -83,7 +85,8 @@ export class Forwards implements Service {
   }
 
   async start(): Promise<void> {
-    await recordUnseenEnds(this.options);
+    this.unseenEnds = await findUnseenEnds(this.options);
+    await this.recordUnseenEnds();
     this.timer = setInterval(() => this.tick(), TICK);
   }
 
@@ -296,8 +299,25 @@ export class Forwards implements Service {
     for (const live of [...this.live.values()]) if (isMeant(live)) live.end(end);
   }
 
+  /** A store that refuses writes now, such as one on a full disk, does not keep the orchestrator from starting. */
+  private async recordUnseenEnds(): Promise<void> {
+    const write = this.unseenEnds;
+    this.unseenEnds = null;
+    try {
+      await write?.();
+    } catch (error) {
+      if (!isFault(error, 'store_unavailable')) throw error;
+      this.unseenEnds = write;
+    }
+  }
+
   private tick(): void {
     this.tickets.prune();
+    if (this.unseenEnds !== null) {
+      this.recordUnseenEnds().catch((error: unknown) =>
+        this.options.logger.error('the ends of earlier forwards were not recorded', { reason: messageOf(error) }),
+      );
+    }
     for (const live of [...this.live.values()]) live.tick();
   }
 }

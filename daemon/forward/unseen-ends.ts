@@ -10,8 +10,11 @@ const ENDED_UP_TO = 'forward.ended_up_to';
 /** Events of the log that are looked through at a time. */
 const STEP = 10_000;
 
-/** Writes the missing ends. Must run before this orchestrator opens a session. */
-export async function recordUnseenEnds({ db, uow }: Pick<Core, 'db' | 'uow'>): Promise<void> {
+/**
+ * Finds the missing ends, and returns the function that writes them. Must run before this orchestrator opens a session; the ends may
+ * be written later.
+ */
+export async function findUnseenEnds({ db, uow }: Pick<Core, 'db' | 'uow'>): Promise<() => Promise<void>> {
   const last = (await lastAuditSeq(db)) ?? 0;
   const open = new Map<unknown, AuditRow>();
   for (let after = (await getMetaJson<number>(db, ENDED_UP_TO)) ?? 0; after < last; after += STEP) {
@@ -21,8 +24,9 @@ export async function recordUnseenEnds({ db, uow }: Pick<Core, 'db' | 'uow'>): P
       else open.delete(id);
     }
   }
-  await uow.write(async (tx, emit) => {
-    for (const row of open.values()) emit(lostEvent(row));
-    await setMetaJson(tx, ENDED_UP_TO, last);
-  });
+  return () =>
+    uow.write(async (tx, emit) => {
+      for (const row of open.values()) emit(lostEvent(row));
+      await setMetaJson(tx, ENDED_UP_TO, last);
+    });
 }

@@ -48,6 +48,7 @@ const ModuleReachSchema = closed({
   sha256: nullable(
     Type.String({ description: 'SHA-256 of the stored revision; null for a module that is not stored' }),
   ),
+  may_store: optional(Type.Boolean({ description: 'false: you may not store this module; absent if you may' })),
   assignments: Type.Array(
     closed({
       name: Type.String({ description: 'Name of the assignment' }),

@@ -179,7 +179,14 @@ describe('rule 3: content for a scope', () => {
     const body = { agents: [prod], modules: ['tool'], when_online_secs: 600, wait: false };
     const { rollout_id } = await world.gives('applyRollout', { body }, 202);
     expect(await publish('tool', 'evil')).toBe('403 not_granted');
+    expect(JSON.parse(await textFor('getModuleReach', { params: { name: 'tool' } })).may_store).toBe(false);
+    const { sha256: replaces } = await world.gives('getModule', { params: { name: 'tool' } }, 200);
+    const sources = [{ name: 'tool', content: moduleText('tool', 'evil'), replaces }];
+    const applied = await world.call('applyAgent', { token: dora, ...node(dev), body: { modules: [], sources } });
+    expect(applied.json?.sources?.[0]?.status).toBe('on_trial');
+    expect(await codeOf('applyAgent', { ...node(dev), body: { modules: [], allow_removals: 9 } })).toBe('200');
     await world.gives('cancelRollout', { params: { rollout_id } }, 202);
+    expect(JSON.parse(await textFor('getModuleReach', { params: { name: 'tool' } })).may_store).toBeUndefined();
     expect(await publish('tool', 'two')).toBe('201');
   });
 

@@ -213,12 +213,6 @@ function refuseBeyond(rights: Rights, row: Pick<AssignmentRow, 'name' | 'selecto
   throw notGranted('apply', `every machine that the assignment ${row.name} can match`);
 }
 
-/** Throws `not_granted` unless `coversModule`. */
-export async function refuseBeyondModule(tx: Queryable, rights: Rights, module: string): Promise<void> {
-  if (!rights.isLimited) return;
-  for (const row of await listAssignments(tx)) if (row.modules.includes(module)) refuseBeyond(rights, row);
-}
-
 /** Returns true if the operator may apply to every machine that an assignment of the module can match, now and later. */
 export async function coversModule(tx: Queryable, rights: Rights, module: string): Promise<boolean> {
   if (!rights.isLimited) return true;

@@ -25,8 +25,7 @@ import type { Queryable } from '../../database/schema.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { HandlersFor } from '../../http/handler.js';
 import { listAssignments } from '../assignments/assignment-store.js';
-import { assignmentsOfModule, refuseBeyondModule } from '../assignments/assignments.js';
-import { agentsOfOpenRollouts } from '../rollouts/rollout-store.js';
+import { assignmentsOfModule } from '../assignments/assignments.js';
 import { inSlices } from '../slices.js';
 import { listValueSets } from '../values/value-store.js';
 import { moduleNotFound } from './current-modules.js';
@@ -42,6 +41,7 @@ import {
   setModulesRevision,
 } from './module-store.js';
 import { moduleParty, publishRevision } from './publication.js';
+import { mayStore } from './store-rights.js';
 import { checkUpload, type TextParser } from './text-parser.js';
 
 interface ModuleServiceOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
@@ -105,6 +105,7 @@ export class ModuleService {
     return {
       name,
       sha256: head?.sha256 ?? null,
+      ...(rights.has('apply') && !(await mayStore(db, followers, rights, name)) && { may_store: false }),
       assignments: naming.map(({ assignment, agents: matched }) => ({
         name: assignment.name,
         mode: assignment.mode,
@@ -183,22 +184,10 @@ export class ModuleService {
     });
   }
 
-  /**
-   * Throws `not_granted` unless the operator may apply to every machine that follows the module, that an assignment of it can match,
-   * or that an open rollout gives it.
-   */
+  /** Throws `not_granted` for an operator who may not store the module. */
   private async refuseBeyond(tx: Queryable, rights: Rights, name: string): Promise<void> {
-    if (!rights.isLimited) return;
-    await refuseBeyondModule(tx, rights, name);
-    const { followers } = this.options;
-    const fleet = await followers.read(tx);
-    const reached = await followers.reach(tx, name, fleet);
-    const waiting = await agentsOfOpenRollouts(tx, name);
-    for (const nodeId of [...reached.followers.map(({ agent }) => agent.node_id), ...waiting]) {
-      const machine = { nodeId, tags: fleet.tags.get(nodeId) ?? {} };
-      if (!rights.may('apply', machine))
-        throw notGranted('apply', `every machine that has the module ${name}, or waits for it`);
-    }
+    if (await mayStore(tx, this.options.followers, rights, name)) return;
+    throw notGranted('apply', `every machine that could get the module ${name}`);
   }
 }
 

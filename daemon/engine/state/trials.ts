@@ -12,7 +12,6 @@ import type { Rights } from '../../core/rights.js';
 import type { Emit } from '../../core/unit-of-work.js';
 import type { Queryable } from '../../database/schema.js';
 import { setTrial } from '../../fleet/agent-store.js';
-import { coversModule } from '../assignments/assignments.js';
 import type { Followers } from '../modules/followers.js';
 import { findModuleHeads } from '../modules/module-store.js';
 import { moduleParty, publishRevision } from '../modules/publication.js';
@@ -25,6 +24,7 @@ import {
   settleOperationSources,
   sourcesOfOperation,
 } from '../modules/source-store.js';
+import { mayStore } from '../modules/store-rights.js';
 import type { LiveOperation } from '../operations/live-operations.js';
 import { findOperation } from '../operations/operation-store.js';
 
@@ -125,7 +125,7 @@ export class Trials {
   /** Returns true if the operator of the apply may store the module: it could reach machines that no assignment matches yet. */
   private async mayPublish({ tx }: SettlingOne, { facts }: LiveOperation, module: string): Promise<boolean> {
     const rights = await this.options.rightsOf(tx, { id: facts.requested_by, name: '', type: 'operator' });
-    return rights === null || (rights.has('modules') && (await coversModule(tx, rights, module)));
+    return rights === null || (await mayStore(tx, this.options.followers, rights, module));
   }
 
   /** Returns the number of other agents that follow a module and have not tried this text of it. */

@@ -25,11 +25,12 @@ export function grantsOf(texts: readonly string[]): Grant[] {
   });
 }
 
-/** Returns where the colon before the selector is: `tag:KEY` among the rights has one of its own. */
+/** Returns where the colon before the selector is: the right `tag:KEY` has one of its own, the right `tag` has none. */
 function placeOfSelector(text: string): number {
-  let at = text.indexOf(':');
-  while (at >= 0 && /(^|,)\s*tag$/.test(text.slice(0, at))) at = text.indexOf(':', at + 1);
-  return at;
+  const at = text.indexOf(':');
+  if (!/(^|,)\s*tag$/.test(text.slice(0, Math.max(at, 0)))) return at;
+  const after = placeOfSelector(text.slice(at + 1));
+  return after < 0 ? at : at + 1 + after;
 }
 
 /** Returns a grant as a sentence part. */

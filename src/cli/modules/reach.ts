@@ -26,6 +26,8 @@ export interface Reach {
   readonly sha256: string;
   /** SHA-256 of the stored revision, or `NO_REVISION`. */
   readonly current: string;
+  /** False if this operator may not store it. */
+  readonly mayStore: boolean;
   readonly assignments: ModuleReach['assignments'];
   /** Machines that get it at once, because an assignment in mode `enforce` gives it. */
   readonly atOnce: readonly Follower[];
@@ -54,7 +56,8 @@ export async function reachOf(
   { name, source, files }: { readonly name: string; readonly source: string; readonly files?: FileDigests | undefined },
   without: ReadonlySet<string> = new Set(),
 ): Promise<Reach> {
-  const { sha256: current, assignments, agents } = await api.call('getModuleReach', { params: { name }, signal });
+  const reach = await api.call('getModuleReach', { params: { name }, signal });
+  const { sha256: current, assignments, agents } = reach;
   const sha256 = digestOf(source, files);
   const others = agents.filter(({ node_id, tried }) => tried !== sha256 && !without.has(node_id));
   return {
@@ -62,6 +65,7 @@ export async function reachOf(
     name,
     sha256,
     current: current ?? NO_REVISION,
+    mayStore: reach.may_store !== false,
     assignments,
     ...grouped(others),
     problems: [],

@@ -25,6 +25,7 @@ export async function valueReachOf(
   const { sha256, agents, warnings } = await api.call('previewValueSet', request);
   return {
     noun: 'value set',
+    mayStore: true,
     name,
     sha256: source === null ? '' : digestOf(source),
     current: sha256 ?? NO_REVISION,
@@ -57,7 +58,7 @@ export async function widestReachOf(
   }
   const agents = [...followers.values()];
   const reach = { noun: 'value set', name, sha256: digestOf(source), current } as const;
-  return { ...reach, assignments: [], ...grouped(agents), problems: [], triedBy: [] };
+  return { ...reach, mayStore: true, assignments: [], ...grouped(agents), problems: [], triedBy: [] };
 }
 
 const rankOf = ({ mode }: ModuleReach['agents'][number]): number =>

@@ -8,6 +8,8 @@ import { digestOf, othersOf, type Reach, reached, reachOf } from '../modules/rea
 import type { NamedFile } from '../modules/send-modules.js';
 import type { AgentRun, RunAgent } from './agent-run.js';
 
+const NOT_YOURS = 'you may not store it for every machine that could get it';
+
 type Agents = readonly Pick<RunAgent, 'node_id' | 'name' | 'initial_hostname'>[];
 
 /** Returns the files, each with the revision that is current now, as the only one that it may replace. */
@@ -33,8 +35,10 @@ export function beforeLines(reaches: readonly Reach[], agents: Agents): readonly
   return reaches.flatMap((reach) => {
     const { name, sha256, current } = reach;
     if (sha256 === current) return [];
-    if (reached(reach) === 0) return [`Module ${name} is published with it: no other machine follows it.`];
-    return [`Module ${name} goes on trial on ${where} and is not published: ${othersOf(reach)}.`];
+    const isAlone = reached(reach) === 0;
+    if (isAlone && reach.mayStore) return [`Module ${name} is published with it: no other machine follows it.`];
+    const why = isAlone ? NOT_YOURS : othersOf(reach);
+    return [`Module ${name} goes on trial on ${where} and is not published: ${why}.`];
   });
 }
 
@@ -72,7 +76,8 @@ export async function afterLines(
     const agent = nodes.get(node);
     const from = agent === undefined ? node : (agent.name ?? agent.node_id);
     const others = reached(reach);
-    const why = others > 0 ? othersOf(reach) : 'its stored revision has changed meanwhile';
+    const changed = reach.mayStore ? 'its stored revision has changed meanwhile' : NOT_YOURS;
+    const why = others > 0 ? othersOf(reach) : changed;
     lines.push(
       `Module ${name} is on trial, not published: ${why}; publish with: orch module publish --from ${from} ${name}`,
     );
