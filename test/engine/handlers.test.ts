@@ -43,7 +43,14 @@ async function call<R extends RouteSpec>(route: R, handler: Handler<R>, request:
       }
     : null;
   const { signal } = new AbortController();
-  const full = { params, query, body, context: ALICE, operator: OPERATOR, token: 't', signal, stream };
+  const caller = {
+    context: ALICE,
+    operator: OPERATOR,
+    rights: ALICE.rights,
+    token: 't',
+    keepPermitted: () => undefined,
+  };
+  const full = { params, query, body, ...caller, signal, stream };
   try {
     const answer = await handler(full as unknown as Parameters<Handler<R>>[0]);
     const schema = route.answers[answer.status];
