@@ -14,6 +14,7 @@ const suites = (...names: readonly string[]): readonly string[] =>
 /** A way through the whole product. */
 const WHOLE = suites(
   'e2e/first-loop.test.ts',
+  'e2e/grants.test.ts',
   'e2e/lost-updates.test.ts',
   'e2e/rollouts.test.ts',
   'e2e/trials.test.ts',
