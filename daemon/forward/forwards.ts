@@ -6,16 +6,24 @@ import type { NodeId } from '../../src/kernel/ids.js';
 import type { Service } from '../../src/kernel/service.js';
 import { FEATURE_PURPOSES } from '../../src/wire/features.js';
 import type { AgentMessageOf, OrchestratorMessageOf } from '../../src/wire/messages.js';
+import { type AuditRow, lastAuditSeq, listAuditWindow, metadataOf } from '../core/audit-store.js';
 import type { Core } from '../core/core.js';
 import type { DomainEvent, RequestContext } from '../core/domain-event.js';
+import { getMetaJson, setMetaJson } from '../database/meta.js';
 import { notConnected } from '../fleet/not-connected.js';
 import { throughOutages } from '../fleet/through-outages.js';
 import { approvedAgent, mayUse, operatorRemoved } from '../terminal/eligibility.js';
 import type { TerminalLink } from '../terminal/live-sessions.js';
 import { Tickets } from '../terminal/tickets.js';
-import { closedEvent, type ForwardEnd, type ForwardFacts, openedEvent, refusedEvent } from './forward-facts.js';
+import {
+  closedEvent,
+  type ForwardEnd,
+  type ForwardFacts,
+  lostEvent,
+  openedEvent,
+  refusedEvent,
+} from './forward-facts.js';
 import { LiveForward } from './live-forward.js';
-import { findUnseenEnds } from './unseen-ends.js';
 
 export interface ForwardGrant {
   readonly for: 'client' | 'agent';
@@ -349,3 +357,35 @@ const timedOut = (timeoutMs: number): Fault =>
   new Fault('agent_timeout', `the agent answered nothing for ${timeoutMs / 1000} s`, {
     hint: 'look at its log, or try again',
   });
+
+/** Events of the log that begin and end sessions. */
+const END_EVENTS = ['forward.opened', 'forward.closed', 'copy.opened', 'copy.closed'] as const;
+/** Key of the sequence number up to which every session has its end. */
+const ENDED_UP_TO = 'forward.ended_up_to';
+/** Events of the log that are looked through at a time. */
+const STEP = 10_000;
+
+/**
+ * Finds the sessions that an earlier orchestrator had open when it was killed, and returns the function that writes their ends to
+ * the audit log. Must run before this orchestrator opens a session; the ends may be written later.
+ */
+async function findUnseenEnds({ db, uow }: Pick<Core, 'db' | 'uow'>): Promise<() => Promise<void>> {
+  const last = (await lastAuditSeq(db)) ?? 0;
+  const open = new Map<unknown, AuditRow>();
+  for (let after = (await getMetaJson<number>(db, ENDED_UP_TO)) ?? 0; after < last; after += STEP) {
+    for (const row of await listAuditWindow(
+      db,
+      { eventTypes: END_EVENTS },
+      { after, to: Math.min(after + STEP, last) },
+    )) {
+      const { session_id: id } = metadataOf(row);
+      if (row.event_type.endsWith('.opened')) open.set(id, row);
+      else open.delete(id);
+    }
+  }
+  return () =>
+    uow.write(async (tx, emit) => {
+      for (const row of open.values()) emit(lostEvent(row));
+      await setMetaJson(tx, ENDED_UP_TO, last);
+    });
+}

@@ -46,6 +46,7 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'rollout.reverted': asItIs,
   'state.apply_rolled_back': asItIs,
   'operator.added': asItIs,
+  'operator.rights_changed': asItIs,
   'operator.removed': async (tx, event) => {
     await deleteReadMarks(tx, event.target.id);
     await deleteLoginAddresses(tx, event.target.id);

@@ -3,13 +3,12 @@
 import type { Right } from '../../src/contract/rights.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
+import type { TerminalMode } from '../../src/terminal/notes.js';
 import { findActiveOperator, rightsOfRow } from '../auth/operator-store.js';
 import type { Queryable } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
-
-export const isActiveOperator = async (db: Queryable, operatorId: string): Promise<boolean> =>
-  (await findActiveOperator(db, operatorId)) !== null;
+import type { SessionFacts } from './session/session-core.js';
 
 /** Returns true if the operator is active and holds the right on the machine now. */
 export async function mayUse(db: Queryable, operatorId: string, right: Right, nodeId: string): Promise<boolean> {
@@ -20,13 +19,17 @@ export async function mayUse(db: Queryable, operatorId: string, right: Right, no
   return rights.may(right, { nodeId, tags: await tagsOf(db, nodeId) });
 }
 
-/** Throws `unauthenticated` when the operator was removed, which may happen while the request is in flight. */
-export async function requireOperator(db: Queryable, operatorId: string): Promise<void> {
-  if (!(await isActiveOperator(db, operatorId))) throw operatorRemoved();
+/** Returns the right to a session of one's own, or, for a session of another operator, to watch it or to type in it. */
+export function rightTo({ kind, operatorId: owner }: Owned, operatorId: string, mode: TerminalMode): Right {
+  if (operatorId === owner) return kind === 'shell' ? 'terminal' : 'exec';
+  return mode === 'write' ? 'take-pen' : 'watch';
 }
 
+type Owned = Pick<SessionFacts, 'kind' | 'operatorId'>;
+
+/** The fault of an operator who was removed, or lost the right, while the request was in flight. */
 export const operatorRemoved = (): Fault =>
-  new Fault('unauthenticated', 'the operator was removed', { hint: 'ask an admin to be added again' });
+  new Fault('unauthenticated', 'you were removed, or lost the right to this', { hint: 'ask an admin' });
 
 interface ApprovedAgent {
   readonly nodeId: NodeId;

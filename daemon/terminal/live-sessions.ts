@@ -16,6 +16,8 @@ interface LiveSessionsOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly link: TerminalLink;
   readonly rules: () => TerminalRules;
   readonly resumeSecrets: ResumeSecrets;
+  /** Returns true if the operator may type in the session now. */
+  readonly mayType: (facts: SessionFacts, operatorId: string) => Promise<boolean>;
 }
 
 export class LiveSessions {
@@ -49,10 +51,11 @@ export class LiveSessions {
 
   /** @param resume resume key of the writer before a restart */
   add(facts: SessionFacts, resume: ResumeKey | null): LiveSession {
-    const { rules } = this.options;
+    const { rules, mayType } = this.options;
     const session: LiveSession = new LiveSession({
       ...this.options,
       facts,
+      mayType: (operatorId) => mayType(facts, operatorId),
       resume,
       limits: () => clockLimits(rules(), hasTerminal(facts)),
       dismiss: () => this.dismiss(facts.nodeId, facts.id),

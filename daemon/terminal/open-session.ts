@@ -8,7 +8,7 @@ import { COMMAND_WORDS, type OrchestratorMessageOf } from '../../src/wire/messag
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
 import { notConnected } from '../fleet/not-connected.js';
-import { approvedAgent, operatorRemoved, requireOperator } from './eligibility.js';
+import { approvedAgent, mayUse, operatorRemoved, rightTo } from './eligibility.js';
 import type { LiveSessions, TerminalLink, TerminalRules } from './live-sessions.js';
 import type { LiveSession } from './session/live-session.js';
 import { type ResumeSecrets, resumeHash } from './session/resume.js';
@@ -148,8 +148,9 @@ export class SessionOpener {
     const session = live.add(facts, null);
     let made: SessionParts | null = null;
     try {
-      // From here on, removing the operator ends the session.
-      await requireOperator(db, facts.operatorId);
+      // From here on, removing the operator or the right ends the session.
+      const right = rightTo(facts, facts.operatorId, 'write');
+      if (!(await mayUse(db, facts.operatorId, right, nodeId))) throw operatorRemoved();
       const answer = await opening.ask(nodeId, {
         type: 'terminal_open',
         session_id: sessionId,

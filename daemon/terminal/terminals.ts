@@ -1,6 +1,5 @@
 /** The service of terminal sessions: opens, attaches to, lists and closes them, and restores them after a restart. */
 
-import type { Right } from '../../src/contract/rights.js';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import { Fault, messageOf } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
@@ -12,7 +11,7 @@ import type { AgentMessageOf } from '../../src/wire/messages.js';
 import { resolveOperatorId } from '../auth/operator-store.js';
 import type { Core } from '../core/core.js';
 import type { RequestContext } from '../core/domain-event.js';
-import { mayUse, requireOperator } from './eligibility.js';
+import { mayUse, operatorRemoved, rightTo } from './eligibility.js';
 import { sessionDetail, sessionNotFound, sessionOver, sessionView } from './list-sessions.js';
 import { LiveSessions, type TerminalLink, type TerminalRules } from './live-sessions.js';
 import { type Caller, type ExecRequest, type Opened, SessionOpener, type ShellRequest } from './open-session.js';
@@ -20,7 +19,7 @@ import type { Recordings } from './recordings/recorder.js';
 import type { LiveSession } from './session/live-session.js';
 import type { JoinRequest } from './session/participants.js';
 import type { ResumeSecrets } from './session/resume.js';
-import { exitOf, factsOfRow } from './session/session-core.js';
+import { exitOf, factsOfRow, type SessionFacts } from './session/session-core.js';
 import { hasEnded } from './session/session-lifecycle.js';
 import type { SessionFactory } from './session-factory.js';
 import {
@@ -70,7 +69,8 @@ export class Terminals implements Service {
 
   constructor(options: TerminalsOptions) {
     this.options = options;
-    this.live = new LiveSessions(options);
+    const mayType = (facts: SessionFacts, operatorId: string) => this.mayTakePart({ facts }, operatorId, 'write');
+    this.live = new LiveSessions({ ...options, mayType });
     this.opening = new StartRequests({ link: options.link, timeoutMs: options.timeoutMs ?? PATIENCE });
     this.opener = new SessionOpener({ ...options, live: this.live, startRequests: this.opening });
   }
@@ -126,11 +126,11 @@ export class Terminals implements Service {
   async attach(sessionId: string, request: AttachRequest, context: RequestContext): Promise<string> {
     const { operator, mode, take } = request;
     const { logger, tickets } = this.options;
-    await requireOperator(this.options.db, operator.operator_id);
     const session = this.live.get(sessionId);
     if (session === undefined || !session.isServing(operator.operator_id)) {
       throw sessionOver(await this.require(sessionId));
     }
+    if (!(await this.mayTakePart(session, operator.operator_id, mode))) throw operatorRemoved();
     if (mode === 'write' && !take && session.writer !== null) {
       throw new Fault('terminal_pen_taken', `${session.writer} types in this session`, {
         hint: 'watch it, ask for the pen with ~w, or take it with --take',
@@ -209,14 +209,14 @@ export class Terminals implements Service {
 
   /** Ends what operators may no longer do on the agent, or, with null, on any. */
   async rightsChanged(nodeId: string | null): Promise<void> {
-    const { db } = this.options;
     for (const session of this.live.all) {
       const { facts } = session;
       if (nodeId !== null && facts.nodeId !== nodeId) continue;
-      const isLost = async (operatorId: string) =>
-        !(await mayUse(db, operatorId, rightOf(session, operatorId), facts.nodeId));
-      for (const operatorId of session.operators) if (await isLost(operatorId)) session.revoke(operatorId);
-      if (!hasEnded(session.state) && (await isLost(facts.operatorId))) await session.end(exitOf('operator_removed'));
+      for (const { operatorId, mode } of session.attached) {
+        if (!(await this.mayTakePart(session, operatorId, mode))) session.revoke(operatorId);
+      }
+      if (hasEnded(session.state) || (await this.mayTakePart(session, facts.operatorId, 'write'))) continue;
+      await session.end(exitOf('operator_removed'));
     }
   }
 
@@ -251,8 +251,7 @@ export class Terminals implements Service {
   /** A removal of the operator before this is found in the store, a later one closes the joins. */
   private async serve(session: LiveSession, request: JoinRequest): Promise<void> {
     const { operator_id: operatorId } = request.grant.operator;
-    const right = rightOf(session, operatorId);
-    if (await mayUse(this.options.db, operatorId, right, session.facts.nodeId)) await session.join(request);
+    if (await this.mayTakePart(session, operatorId, request.grant.mode)) await session.join(request);
     else revoke(request.socket);
   }
 
@@ -278,6 +277,10 @@ export class Terminals implements Service {
     }
   }
 
+  private mayTakePart({ facts }: Pick<LiveSession, 'facts'>, operatorId: string, mode: TerminalMode): Promise<boolean> {
+    return mayUse(this.options.db, operatorId, rightTo(facts, operatorId, mode), facts.nodeId);
+  }
+
   private refuseWhileStopping(): void {
     if (this.isStopping) throw new Fault('shutting_down', 'the orchestrator is stopping', { hint: 'try again soon' });
   }
@@ -299,12 +302,6 @@ export class Terminals implements Service {
     this.live.tick();
   }
 }
-
-/** Returns the right with which an operator takes part in a session: that of who opened it, or to watch. */
-const rightOf = ({ facts }: LiveSession, operatorId: string): Right => {
-  if (operatorId !== facts.operatorId) return 'watch';
-  return facts.kind === 'shell' ? 'terminal' : 'exec';
-};
 
 const revoke = (socket: TerminalSocket): void =>
   socket.close(TERMINAL_CLOSE.revoked, 'you are no longer allowed to use this terminal');

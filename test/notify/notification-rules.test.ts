@@ -65,6 +65,7 @@ const AT_ONCE: readonly EventType[] = [
   'rollout.reverted',
   'state.apply_rolled_back',
   'operator.added',
+  'operator.rights_changed',
   'operator.removed',
   'secret.expired',
   'channel.delivery_failed',

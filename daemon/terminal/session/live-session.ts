@@ -3,7 +3,7 @@
 import { messageOf } from '../../../src/kernel/fault.js';
 import { type Exit, type ExitReason, endedStatus } from '../../../src/terminal/exit.js';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
-import type { AgentHello } from '../../../src/terminal/notes.js';
+import type { AgentHello, TerminalMode } from '../../../src/terminal/notes.js';
 import type { Core } from '../../core/core.js';
 import type { RequestContext } from '../../core/domain-event.js';
 import type { SessionParts, Size } from '../session-factory.js';
@@ -31,6 +31,8 @@ interface LiveSessionOptions extends Pick<Core, 'clock' | 'logger'> {
   readonly store: SessionStore;
   readonly resumeSecrets: ResumeSecrets;
   readonly limits: () => ClockLimits;
+  /** Returns true if the operator may type in the session now. */
+  readonly mayType: (operatorId: string) => Promise<boolean>;
   /** Tells the agent over its link that the session is over. */
   readonly dismiss: () => void;
   /** Called when the end is stored and no client is served. */
@@ -163,9 +165,9 @@ export class LiveSession {
     return this.running?.ending.isServing(operatorId) ?? !this.lifecycle.hasEnded;
   }
 
-  /** IDs of the operators whose clients are attached. */
-  get operators(): readonly string[] {
-    return [...new Set(this.participants.all.map(({ operator }) => operator.operator_id))];
+  /** Operators of the attached clients, and whether they watch or type. */
+  get attached(): readonly { readonly operatorId: string; readonly mode: TerminalMode }[] {
+    return this.participants.all.map(({ operator, mode }) => ({ operatorId: operator.operator_id, mode }));
   }
 
   /** Closes the sockets of an operator who lost access. */
@@ -225,9 +227,9 @@ export class LiveSession {
 
   private run(parts: SessionParts): Running {
     const { facts, lifecycle, participants, agent, input, clocks } = this;
-    const { store, clock, logger, resume, resumeSecrets } = this.options;
+    const { store, clock, logger, mayType, resume, resumeSecrets } = this.options;
     const core: SessionCore = {
-      ...{ facts, lifecycle, participants, agent, input, clocks, store, clock, logger },
+      ...{ facts, lifecycle, participants, agent, input, clocks, store, clock, logger, mayType },
       keys: new ResumeKeys({ sessionId: facts.id, secrets: resumeSecrets, writer: resume }),
       recording: parts.recording,
       relay: new OutputRelay({ ...parts, recorder: parts.recording.recorder, isLossless: !hasTerminal(facts) }),

@@ -122,12 +122,14 @@ export class Admission {
     const { socket, grant, hello, address } = request;
     const { store, facts, keys } = this.core;
     const { operator } = grant;
+    // A writer who comes back may have lost the right to type since.
+    const mayType = hello.resume !== null && (await this.core.mayType(operator.operator_id));
     if (!socket.isOpen) return;
     if (!this.options.ending.isServing(operator.operator_id)) return leave(socket);
     const { resume } = hello;
     const owner = resume === null ? null : keys.ownerOf(resume.secret);
     if (resume === null || owner === null) return this.enqueue(() => this.attach(request));
-    if (owner === operator.operator_id) return this.resume(request, resume);
+    if (owner === operator.operator_id) return this.resume(request, resume, mayType);
     socket.close(TERMINAL_CLOSE.revoked, 'this session was resumed with the secret of another operator');
     const reason = 'the resume secret of another operator';
     await store.refused(facts, { reason, by: operatorParty(operator), address });
@@ -152,18 +154,20 @@ export class Admission {
   }
 
   private async becomeWriter(client: AttachedClient): Promise<void> {
-    const { lifecycle, input, pace, participants, relay, clocks } = this.core;
+    const { lifecycle, input, mayType, pace, participants, relay, clocks } = this.core;
     const { operator, address, output, socket } = client;
     const isAttached = (): boolean => socket.isOpen && participants.find(socket) === client && !lifecycle.hasEnded;
     if (!isAttached()) return;
+    const refuse = (text: string) =>
+      socket.send(noteFrame({ kind: 'people', mode: 'read', taken: input.taken, ...participants.names, text }));
+    if (!(await mayType(operator.operator_id))) return refuse('the pen is free, but you may only watch this session');
     const key = { hash: client.secretHash, operatorId: operator.operator_id };
     const by = operatorParty(operator);
     const details = { mode: 'write', takenFrom: null, isUpgrade: true, by, address };
     try {
       await this.storeAttachment({ key, mode: 'write', details, isStored: false });
     } catch (error) {
-      const why = 'the pen is free, but the orchestrator cannot store who takes it: ask again later';
-      socket.send(noteFrame({ kind: 'people', mode: 'read', taken: input.taken, ...participants.names, text: why }));
+      refuse('the pen is free, but the orchestrator cannot store who takes it: ask again later');
       throw error;
     }
     // A client that left meanwhile resumes as the writer.
@@ -241,6 +245,7 @@ export class Admission {
   private resume(
     { socket, grant, address }: JoinRequest,
     { secret, received }: { readonly secret: string; readonly received: number },
+    mayType: boolean,
   ): void {
     const hash = resumeHash(secret);
     const { agent, input, keys, participants, relay } = this.core;
@@ -250,7 +255,7 @@ export class Admission {
       this.remove(other);
       other.socket.close(TERMINAL_CLOSE.replaced, 'the same client has come back');
     }
-    const hasPen = keys.writer?.hash === hash && participants.writer === null;
+    const hasPen = mayType && keys.writer?.hash === hash && participants.writer === null;
     const client = this.add({ socket, operator, address, secretHash: hash, mode: hasPen ? 'write' : 'read' });
     this.sendWelcome(client, secret, input.taken);
     const produced = Math.max(relay.received, agent.hello?.produced ?? 0);

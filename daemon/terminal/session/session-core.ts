@@ -26,6 +26,8 @@ export interface SessionCore {
   readonly store: SessionStore;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Returns true if the operator may type in the session now. */
+  readonly mayType: (operatorId: string) => Promise<boolean>;
   /** Ends the session in the background, unless it has ended. */
   readonly end: (exit: Exit, by?: RequestContext) => void;
   /** Sends new credit to the agent, if any. */

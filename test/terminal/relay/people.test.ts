@@ -1,5 +1,6 @@
 /** Several operators in one session: viewers, the pen, coming back, and who is kept out. */
 import { describe, expect, it } from 'vitest';
+import { setOperatorRights } from '../../../daemon/auth/operator-store.js';
 import { askEchoFrame, echoFrame, inputFrame, pingFrame, resizeFrame } from '../../../src/terminal/frames.js';
 import { operator } from '../../support/http.js';
 import { FakeClient, Room } from '../../support/relay.js';
@@ -376,5 +377,60 @@ describe('whoever may not', () => {
     await writer.ended();
     expect(writer.exit).toMatchObject({ reason: 'agent_rejected' });
     expect(await room.get(id)).toMatchObject({ status: 'interrupted', reason: 'agent_rejected' });
+  });
+});
+
+describe('an operator with grants', () => {
+  const { operator_id } = operator('admin');
+  const may = (room: Room, ...rights: readonly string[]) =>
+    setOperatorRights(room.running.db, operator_id, {
+      role: 'operator',
+      grants: [{ rights: [...rights], selector: `node_id=${room.agent.nodeId}` }],
+    });
+
+  it('who may only watch does not get a free pen', async () => {
+    const room = await Room.start();
+    const { id, writer } = await withWriter(room);
+    await may(room, 'watch');
+    const viewer = await room.attach(id, { mode: 'read' }, { as: 'admin' });
+    await viewer.welcomed();
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    viewer.say({ kind: 'ask_pen' });
+    const text = 'the pen is free, but you may only watch this session';
+    await until(() => viewer.notes.at(-1)?.text === text, 'the viewer is refused');
+    expect((await room.get(id)).writer).toBe(null);
+    await may(room, 'watch', 'take-pen');
+    viewer.say({ kind: 'ask_pen' });
+    await until(() => viewer.notes.at(-1)?.mode === 'write', 'the viewer has the pen');
+  });
+
+  it('loses the pen with the right to it, and does not come back with it', async () => {
+    const room = await Room.start();
+    const { id, writer } = await withWriter(room);
+    await may(room, 'watch', 'take-pen');
+    writer.socket.terminate();
+    await until(async () => (await room.get(id)).writer === null, 'the writer is gone');
+    const typist = await room.attach(id, { mode: 'write' }, { as: 'admin' });
+    await typist.welcomed();
+    await until(async () => (await room.get(id)).writer === 'admin', 'the other types');
+    await may(room, 'watch');
+    await room.terminals.rightsChanged(null);
+    expect(await typist.ended()).toMatchObject({ code: 4403 });
+    expect((await room.get(id)).writer).toBe(null);
+    await may(room);
+    await room.terminals.rightsChanged(null);
+    expect(await room.get(id)).toMatchObject({ status: 'active', viewers: [] });
+  });
+
+  it('loses a session of their own with the right to it', async () => {
+    const room = await Room.start();
+    const { id } = await withWriter(room);
+    const own = operator('operator').operator_id;
+    const grants = [{ rights: ['exec'], selector: '*' }];
+    await setOperatorRights(room.running.db, own, { role: 'operator', grants });
+    await room.terminals.rightsChanged(room.agent.nodeId);
+    await until(async () => (await room.get(id)).status === 'closed', 'the session is over');
+    expect(await room.get(id)).toMatchObject({ reason: 'operator_removed' });
   });
 });
