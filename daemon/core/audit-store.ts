@@ -223,7 +223,7 @@ interface AuditQuery {
   readonly limit: number;
 }
 
-/** An operator who may read what they did themselves, and what was recorded about some machines. */
+/** An operator who may read what was recorded about some machines, and of the rest what they did themselves. */
 export interface LimitedReader {
   readonly operatorId: string;
   readonly nodeIds: readonly string[];
@@ -330,7 +330,7 @@ function readableBy(db: Queryable, reader: LimitedReader | undefined): readonly 
     (one) => sql`and not ("target_id" in ${jsonStrings(db, JSON.stringify(one.nodeIds))} and "id" <= ${one.until})`,
   );
   return [
-    sql<boolean>`(("actor_type" = 'operator' and "actor_id" = ${operatorId})
+    sql<boolean>`(("actor_type" = 'operator' and "actor_id" = ${operatorId} and "target_type" != 'agent')
       or ("target_type" = 'agent' and "target_id" in ${nodes} ${sql.join(isShown, sql` `)}))`,
   ];
 }

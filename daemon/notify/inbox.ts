@@ -96,13 +96,14 @@ const SLICE = 500;
 
 type IsShown = (row: Pick<NotificationRow, 'actor' | 'target' | 'event_id'>) => boolean;
 
-/** Returns what an operator with grants may read: what they caused, and what is about their machines; null for everything. */
+/** Returns what an operator with grants may read: what is about their machines, and of the rest what they did; null for everything. */
 async function shownTo(machines: Machines, operatorId: string, rights: Rights): Promise<IsShown | null> {
   if (!rights.isLimited) return null;
   const isReadable = keepsReadable(await machines.history(rights));
   return ({ actor, target, event_id }) =>
-    (actor.type === 'operator' && actor.id === operatorId) ||
-    (target.type === 'agent' && isReadable({ nodeId: target.id, id: event_id }));
+    target.type === 'agent'
+      ? isReadable({ nodeId: target.id, id: event_id })
+      : actor.type === 'operator' && actor.id === operatorId;
 }
 
 /** Returns the route handlers of notifications. Each operator has separate read marks. */

@@ -1,6 +1,8 @@
 /** Operators with grants, and everything they try on machines that are not theirs, with real processes. */
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { send } from '../api/api-request.js';
 import { type Call, newPerson, World } from '../api/world.js';
 import { until } from '../support/orch.js';
 
@@ -23,6 +25,14 @@ const node = (nodeId: string) => ({ params: { node_id: nodeId } });
 /** What an operation answers to dora. */
 const textFor = async (id: string, call: Call = {}): Promise<string> =>
   (await world.call(id, { token: dora, ...call })).text;
+
+/** Opens the event stream as dora. Resolves when it has begun. */
+const openEvents = () =>
+  new Promise<IncomingMessage>((resolve, reject) => {
+    const headers = { authorization: `Bearer ${dora}` };
+    const options = { headers, agent: false, rejectUnauthorized: false };
+    request(`${world.base}/api/v1/events`, options, resolve).on('error', reject).end();
+  });
 
 const publish = (name: string, content: string, call: Call = {}) =>
   codeOf('uploadModule', { body: { name, content: moduleText(name, content) }, ...call });
@@ -248,14 +258,13 @@ describe('rule 6: what is open, and what is repeated', () => {
     const headers = { 'idempotency-key': 'again' };
     const call = { body: { selector: '*', modules: [], wait: false }, headers };
     expect(await codeOf('applyRollout', call)).toBe('202');
-    const authorization = { authorization: `Bearer ${dora}` };
-    const reading = send(world.base, { method: 'GET', path: '/api/v1/events', headers: authorization, body: null });
+    const events = await openEvents();
     await world.gives(
       'setOperatorGrants',
       { params, body: { grants: [{ rights: ['read'], selector: 'env=dev' }] } },
       200,
     );
-    expect((await reading).text).toContain('what you may do has changed');
+    expect(await textOf(events)).toContain('what you may do has changed');
     expect(await codeOf('applyRollout', call)).toBe('403 not_granted');
     await world.gives('setOperatorGrants', { params, body: { grants: DEV } }, 200);
     expect(await codeOf('applyRollout', call)).toBe('409 idempotency_conflict');
@@ -276,7 +285,9 @@ describe('rule 5: the past of a machine that moved', () => {
     expect(JSON.parse(await textFor('listRollouts', { token: pia })).total).toBe(0);
     const { events } = JSON.parse(await textFor('listAuditEvents', { token: pia }));
     expect(events.map((event: { event_type: string }) => event.event_type)).not.toContain('state.apply_started');
-    // Nor to whom it has left.
+    // Nor to those whom it has left, not even what they did there themselves.
+    expect(await textFor('listAuditEvents', { query: { limit: '500' } })).not.toContain(dev);
+    expect(await textFor('listNotifications')).not.toContain('web-01');
     expect(await codeOf('getOperation', { params })).toBe('404 operation_not_found');
     expect(await codeOf('getAgent', node(dev))).toBe('404 agent_not_found');
   });

@@ -202,9 +202,10 @@ export async function nodesOfRollout(db: Queryable, rolloutId: string): Promise<
   return (await query.execute()).map(({ node_id }) => node_id);
 }
 
-/** Returns the node IDs of the agents in rollouts that have not ended and name a module. */
+/** Returns the node IDs of the agents in rollouts that name a module, and have neither ended nor been cancelled. */
 export async function agentsOfOpenRollouts(db: Queryable, module: string): Promise<readonly string[]> {
-  const rows = await db.selectFrom('rollouts').selectAll().where('finished_at', 'is', null).execute();
+  const open = db.selectFrom('rollouts').selectAll().where('finished_at', 'is', null).where('state', '!=', 'cancelled');
+  const rows = await open.execute();
   const naming = rows.map(rolloutOf).filter(({ order }) => order.modules.includes(module));
   const agents = await Promise.all(naming.map(({ rollout_id }) => listRolloutAgents(db, rollout_id)));
   return [...new Set(agents.flat().map(({ node_id }) => node_id))];
