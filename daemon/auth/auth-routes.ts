@@ -1,7 +1,8 @@
 /** Handlers of the login, session and operator routes, and the check of roles. */
 import type { authRoutes } from '../../src/contract/auth.js';
+import { NAMED_RIGHTS } from '../../src/contract/named-rights.js';
 import type { Operator, operatorRoutes } from '../../src/contract/operators.js';
-import { rightsOfRole, rolesWith } from '../../src/contract/rights.js';
+import { rolesWith } from '../../src/contract/rights.js';
 import type { Access } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { type Machine, notGranted, Rights } from '../core/rights.js';
@@ -92,13 +93,14 @@ export function authorize(access: Access, session: Caller | null): void {
   if (session === null) throw unauthenticated();
   const { operator, rights } = session;
   const { username, role } = operator;
-  if (access === 'admin') {
-    if (role === 'admin') return;
+  const isNamed = NAMED_RIGHTS.has(access);
+  if (access === 'admin' ? role !== 'admin' : isNamed && !rights.permits(access)) {
     throw new Fault('admin_required', `${username} has the role ${role}, and this needs an admin`, {
-      hint: 'ask an admin to do it',
+      hint: `ask an admin to do it${isNamed ? `, or for the role operator with a grant of ${access}` : ''}`,
     });
   }
-  if (!rightsOfRole(role).has(access)) {
+  if (access === 'admin') return;
+  if (!rights.permits(access)) {
     const may = role === 'viewer' ? 'may only look' : `does not have the right ${access}`;
     throw new Fault('role_forbidden', `${username} has the role ${role}, which ${may}`, {
       hint: `ask an admin to give you the role ${rolesWith(access).at(-1)}`,
@@ -107,4 +109,7 @@ export function authorize(access: Access, session: Caller | null): void {
   if (!rights.has(access)) throw notGranted(access, null);
 }
 
-type Caller = { readonly operator: Pick<Operator, 'role' | 'username'>; readonly rights: Pick<Rights, 'has'> };
+type Caller = {
+  readonly operator: Pick<Operator, 'role' | 'username'>;
+  readonly rights: Pick<Rights, 'has' | 'permits'>;
+};

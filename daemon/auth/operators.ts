@@ -105,8 +105,9 @@ export class Operators {
       const losesAdmin = before.role === 'admin' && wanted !== 'admin';
       if (losesAdmin && (await countActiveAdmins(tx)) === 1) throw lastAdmin(row.username);
       await setOperatorRights(tx, operatorId, after);
-      // An admin's tokens let machines in, which no other operator may.
-      if (losesAdmin) await revokeUnusedTokens(tx, this.options.clock.now(), operatorId);
+      // Other tokens count only as long as their maker holds what making them takes.
+      const endsTokens = losesAdmin || !new Rights(after.role, after.grants).has('enroll');
+      if (endsTokens) await revokeUnusedTokens(tx, this.options.clock.now(), operatorId);
       emit(
         eventOfRequest(context, {
           type: 'operator.rights_changed',

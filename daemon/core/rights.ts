@@ -7,6 +7,7 @@ import {
   ROLES,
   type Role,
   rightsOfRole,
+  rightsWithin,
   type TagRight,
 } from '../../src/contract/rights.js';
 import { Fault } from '../../src/kernel/fault.js';
@@ -16,6 +17,12 @@ import { isWithin, matches, parseMachineSelector, type Selector } from '../../sr
 /** What grants ask about a machine. */
 export interface Machine {
   readonly nodeId: string;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+/** A machine that has not enrolled yet. No selector that names node IDs matches it, not even one that excludes some. */
+export interface FutureMachine {
+  readonly nodeId: null;
   readonly tags: Readonly<Record<string, string>>;
 }
 
@@ -35,6 +42,7 @@ export class Rights {
   readonly role: Role;
   /** Text of the role and the grants: equal for equal rights. */
   readonly key: string;
+  /** Rights that the role has, or permits grants to give. */
   private readonly ofRole: ReadonlySet<Right>;
   /** Null for an operator without grants. */
   private readonly grants: readonly ParsedGrant[] | null;
@@ -43,7 +51,7 @@ export class Rights {
   constructor(role: Role, grants: readonly Grant[] | null) {
     this.role = role;
     this.key = JSON.stringify([role, grants]);
-    this.ofRole = rightsOfRole(role);
+    this.ofRole = grants === null ? rightsOfRole(role) : rightsWithin(role);
     this.grants = grants === null ? null : grants.map(parseGrant);
   }
 
@@ -57,14 +65,19 @@ export class Rights {
     return this.ofRole.has(right) && (this.grants === null || this.grants.some((grant) => holds(grant, right)));
   }
 
+  /** Returns true if the role has the right or permits a grant of it. */
+  permits(right: Right): boolean {
+    return this.ofRole.has(right);
+  }
+
   /** Returns true if the operator holds the right on the machine. */
-  may(right: Right, machine: Machine): boolean {
+  may(right: Right, machine: Machine | FutureMachine): boolean {
     if (!this.ofRole.has(right)) return false;
     return this.grants === null || this.grants.some((grant) => holds(grant, right) && selects(grant, machine));
   }
 
   /** Returns true if the operator may set a tag that grants select by, on the machine as it is. */
-  mayTag(key: string, machine: Machine): boolean {
+  mayTag(key: string, machine: Machine | FutureMachine): boolean {
     if (!this.ofRole.has('tag')) return false;
     return this.grants === null || this.grants.some((grant) => grant.tagKeys.has(key) && selects(grant, machine));
   }
@@ -120,8 +133,10 @@ const both = (one: Selector, other: Selector): Selector => ({
 /** Every grant holds `read`. */
 const holds = ({ rights }: ParsedGrant, right: Right): boolean => right === 'read' || rights.has(right);
 
-const selects = ({ selector }: ParsedGrant, { nodeId, tags }: Machine): boolean =>
-  matches(selector, { attributes: {}, tags, nodeId });
+function selects({ selector }: ParsedGrant, { nodeId, tags }: Machine | FutureMachine): boolean {
+  if (nodeId !== null) return matches(selector, { attributes: {}, tags, nodeId });
+  return selector.terms.every(({ key }) => key !== 'node_id') && matches(selector, { attributes: {}, tags });
+}
 
 function parseGrant({ rights, selector }: Grant): ParsedGrant {
   return {
@@ -168,7 +183,7 @@ export function checkGrants(role: Role, grants: readonly Grant[]): readonly Gran
 }
 
 function checkRight(role: Role, text: string, path: string): void {
-  const held = rightsOfRole(role);
+  const held = rightsWithin(role);
   if (text.startsWith(TAG)) {
     if (!isTagKey(text.slice(TAG.length))) throw invalid(path, `"${text}" names no key of a tag`, 'write tag:KEY');
     if (!held.has('tag')) throw beyond(role, text, path);

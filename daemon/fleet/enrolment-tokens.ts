@@ -12,7 +12,6 @@ import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { formatEnrolmentToken } from '../../src/wire/enrolment-token.js';
-import { findActiveOperator } from '../auth/operator-store.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../core/domain-event.js';
 import { type Decoded, jsonColumns } from '../database/json-columns.js';
@@ -22,6 +21,7 @@ import type { InstallPackages } from './install-packages.js';
 import { pinOf } from './own-pin.js';
 import { requireTags } from './tag-service.js';
 import type { Tags } from './tag-store.js';
+import { isBackedByMaker, requireTokenRights } from './token-rights.js';
 
 interface EnrolmentTokensOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'newId' | 'randomBytes' | 'uow'> {
   /** Public key of this orchestrator. */
@@ -43,7 +43,7 @@ export class EnrolmentTokens {
     this.options = options;
   }
 
-  /** Creates a token. Throws `invalid_tag`. */
+  /** Creates a token. Throws `invalid_tag`, `not_granted`. */
   async create(context: RequestContext, wanted: NewEnrolmentToken): Promise<CreatedEnrolmentToken> {
     const { uow, clock, newId, randomBytes: random, publicKey, address } = this.options;
     const tags = wanted.tags ?? {};
@@ -64,8 +64,10 @@ export class EnrolmentTokens {
       last_used_at: null,
       revoked_at: null,
     };
+    await requireTokenRights(this.options.db, context.rights, { tags, approves: row.auto_approve === 1 });
     const install = await this.installOffer();
     await uow.write(async (tx, emit) => {
+      await requireTokenRights(tx, context.rights, { tags, approves: row.auto_approve === 1 });
       await insertEnrolmentToken(tx, row);
       emit(
         eventOfRequest(context, {
@@ -92,19 +94,26 @@ export class EnrolmentTokens {
     return cpus.length === 0 ? null : { pin: pinOf(publicKey), cpus };
   }
 
-  /** Returns the tokens that are still usable, and those that expired or were used up recently. */
-  async list(): Promise<readonly EnrolmentTokenRecord[]> {
+  /**
+   * Returns the tokens that are still usable, and those that expired or were used up recently; to an operator with grants their
+   * own ones.
+   */
+  async list({ actor, rights }: Pick<RequestContext, 'actor' | 'rights'>): Promise<readonly EnrolmentTokenRecord[]> {
     const { db } = this.options;
     const standing: EnrolmentTokenRecord[] = [];
-    for (const row of await listEnrolmentTokens(db)) if (await isCreatorAdmin(db, row)) standing.push(present(row));
+    for (const row of await listEnrolmentTokens(db)) {
+      if (rights.isLimited && row.created_by !== actor.id) continue;
+      if (await isBackedByMaker(db, row)) standing.push(present(row));
+    }
     return standing;
   }
 
-  /** Revokes a token. Throws `enrolment_token_not_found`. */
+  /** Revokes a token. Throws `enrolment_token_not_found`, also for one of others if grants limit the operator. */
   async revoke(context: RequestContext, id: string): Promise<void> {
     const { uow, clock } = this.options;
     await uow.write(async (tx, emit) => {
-      if (!(await revokeEnrolmentToken(tx, id, clock.now()))) throw unknownToken(id);
+      const maker = context.rights.isLimited ? context.actor.id : null;
+      if (!(await revokeEnrolmentToken(tx, { id, maker }, clock.now()))) throw unknownToken(id);
       const summary = `${context.actor.name} revoked enrolment token ${id}`;
       emit(eventOfRequest(context, { type: 'enrolment.revoked', target: tokenParty(id), summary }));
     });
@@ -178,14 +187,15 @@ export async function takeTokenUse(db: Queryable, tokenId: string, now: number):
   return result.numUpdatedRows > 0n;
 }
 
-/** Returns false when there is no such token, or it was already revoked. */
-async function revokeEnrolmentToken(db: Queryable, tokenId: string, now: number): Promise<boolean> {
-  const result = await db
-    .updateTable('enrolment_tokens')
-    .set({ revoked_at: now })
-    .where('token_id', '=', tokenId)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst();
+/** Returns false when there is no such token, of this maker if one is given, or it was already revoked. */
+async function revokeEnrolmentToken(
+  db: Queryable,
+  { id, maker }: { readonly id: string; readonly maker: string | null },
+  now: number,
+): Promise<boolean> {
+  const query = db.updateTable('enrolment_tokens').set({ revoked_at: now }).where('token_id', '=', id);
+  const own = maker === null ? query : query.where('created_by', '=', maker);
+  const result = await own.where('revoked_at', 'is', null).executeTakeFirst();
   return result.numUpdatedRows > 0n;
 }
 
@@ -197,20 +207,13 @@ async function deleteTokensExpiredBefore(db: Queryable, time: number): Promise<n
 
 /** Handlers of the enrolment token routes. */
 export const enrolmentTokenHandlers = (tokens: EnrolmentTokens): HandlersFor<typeof enrolmentTokenRoutes> => ({
-  listEnrolmentTokens: async () => ({ status: 200, body: [...(await tokens.list())] }),
+  listEnrolmentTokens: async ({ context }) => ({ status: 200, body: [...(await tokens.list(context))] }),
   createEnrolmentToken: async ({ body, context }) => ({ status: 201, body: await tokens.create(context, body) }),
   revokeEnrolmentToken: async ({ params, context }) => {
     await tokens.revoke(context, params.id);
     return { status: 204, body: undefined };
   },
 });
-
-/**
- * Returns true when the token's creator is an active admin. Removing an operator also revokes that operator's tokens.
- */
-export async function isCreatorAdmin(db: Queryable, { created_by }: EnrolmentTokenRow): Promise<boolean> {
-  return (await findActiveOperator(db, created_by))?.role === 'admin';
-}
 
 /** Domain prefix of the hash under which the store holds a token's secret. */
 const DOMAIN = 'orch-enrolment-v1';

@@ -27,7 +27,8 @@ interface TagChange {
   readonly after: Machine;
 }
 
-async function protectedKeys(tx: Queryable): Promise<ReadonlySet<string>> {
+/** Returns the keys of all tags that are protected. */
+export async function protectedKeys(tx: Queryable): Promise<ReadonlySet<string>> {
   const operators = await tx
     .selectFrom('operators')
     .select('grants_json')

@@ -13,8 +13,8 @@ type Values<A extends Arguments, O extends Options> = { readonly [K in keyof A]:
 /** The words of each argument and option by key, as typed. */
 export type RawInput = Readonly<Record<string, readonly string[]>>;
 
-/** Who may use a command: `local` ones need no orchestrator, and `public` ones no operator. */
-export type CommandAccess = 'local' | 'public' | 'viewer' | 'operator' | 'admin';
+/** Who may use a command: `local` ones need no orchestrator, `public` ones no operator, and `enroll` an admin or a grant of it. */
+export type CommandAccess = 'local' | 'public' | 'viewer' | 'operator' | 'enroll' | 'admin';
 
 interface CommandSpec<A extends Arguments, O extends Options> {
   /** Whole command lines, the most typical one first. The help begins with them. */

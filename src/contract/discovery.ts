@@ -26,7 +26,7 @@ export const discoveryRoutes = {
     tag: 'discovery',
     method: 'POST',
     path: '/discover',
-    access: 'enroll',
+    access: 'approve-agents',
     body: DiscoverSchema,
     bodyOptional: true,
     answers: { 200: DiscoveredSchema },

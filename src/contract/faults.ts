@@ -1,6 +1,7 @@
 /** HTTP statuses and titles of all fault codes. Every command loads it, so it has no schemas. */
 
 import type { FaultCode } from '../kernel/fault.js';
+import { NAMED_RIGHTS } from './named-rights.js';
 import { type GrantUse, grantUse, takesIfMatch } from './route.js';
 
 interface FaultEntry {
@@ -234,10 +235,11 @@ export function generalFaults(route: {
   ];
   if (route.params) codes.push('invalid_path');
   if (route.access !== 'public') codes.push('unauthenticated');
-  if (!['public', 'read', 'admin'].includes(route.access)) codes.push('role_forbidden');
-  if (route.access === 'admin') codes.push('admin_required');
-  else if (route.access !== 'public' && (route.access !== 'read' || grantUse(route) === 'unlimited'))
-    codes.push('not_granted');
+  const isForAdmins = route.access === 'admin' || NAMED_RIGHTS.has(route.access);
+  if (isForAdmins) codes.push('admin_required');
+  else if (!['public', 'read'].includes(route.access)) codes.push('role_forbidden');
+  const takesGrants = route.access !== 'public' && route.access !== 'admin';
+  if (takesGrants && (route.access !== 'read' || grantUse(route) === 'unlimited')) codes.push('not_granted');
   const isRead = route.method === 'GET';
   const isPublic = route.access === 'public';
   if (!isRead) codes.push('unsupported_media_type', 'body_too_large');

@@ -5,6 +5,7 @@ import type { JsonObject, JsonValue } from '../kernel/json.js';
 import { API_BASE } from './contract.js';
 import { EXAMPLES } from './examples.js';
 import { FAULTS, generalFaults } from './faults.js';
+import { NAMED_RIGHTS } from './named-rights.js';
 import { COMPONENT_HEADERS, headersOfAnswer, pascalCase, SharedResponses } from './openapi-answers.js';
 import {
   ANSWER_SCHEMAS,
@@ -105,6 +106,9 @@ function callersOf(access: Access): string {
   if (access === 'public') return 'Open to everybody.';
   if (access === 'admin') return 'For operators with the role admin.';
   if (access === 'read') return 'For every operator.';
+  if (NAMED_RIGHTS.has(access)) {
+    return `For operators with the role admin, and for those whom a grant gives the right \`${access}\` by its name.`;
+  }
   const roles = rolesWith(access).toReversed();
   return `For operators with the right \`${access}\`, which the roles ${roles.slice(0, -1).join(', ')} and ${roles.at(-1)} have.`;
 }

@@ -1,6 +1,7 @@
 /** Rights of operators: what each role may do, and grants, which limit an operator to some machines. */
 import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
+import { NAMED_RIGHTS } from './named-rights.js';
 
 /** What an operator may do. Every route names the right that it needs. */
 export const RIGHTS = [
@@ -38,14 +39,19 @@ const PLANNER: readonly Right[] = ['read', 'plan', 'verify'];
 /** Rights of each role. An admin may also call the routes for admins. */
 const RIGHTS_OF_ROLE: Readonly<Record<Role, ReadonlySet<Right>>> = {
   admin: new Set(RIGHTS),
-  operator: new Set(RIGHTS),
+  operator: new Set(RIGHTS.filter((right) => !NAMED_RIGHTS.has(right))),
   deployer: new Set<Right>([...PLANNER, 'apply', 'cancel']),
   planner: new Set(PLANNER),
   viewer: new Set<Right>(['read']),
 };
 
-/** Returns the rights of a role. */
+/** Returns the rights of a role, which an operator without grants has everywhere, and which the role's name in a grant stands for. */
 export const rightsOfRole = (role: Role): ReadonlySet<Right> => RIGHTS_OF_ROLE[role];
+
+const ALL: ReadonlySet<Right> = new Set(RIGHTS);
+
+/** Returns the rights that grants can give an operator with the role. */
+export const rightsWithin = (role: Role): ReadonlySet<Right> => (role === 'operator' ? ALL : RIGHTS_OF_ROLE[role]);
 
 /** Returns the roles that have a right, from the most rights to the fewest. */
 export const rolesWith = (right: Right): readonly Role[] => ROLES.filter((role) => RIGHTS_OF_ROLE[role].has(right));

@@ -28,7 +28,8 @@ describe('access', () => {
 
   it.each(ROLES)('of the role %s is to the routes of its rights', (role) => {
     for (const right of RIGHTS) {
-      expect(outcome(right, role)).toBe(rightsOfRole(role).has(right) ? 'allowed' : 'role_forbidden');
+      const refused = right === 'enroll' ? 'admin_required' : 'role_forbidden';
+      expect(outcome(right, role)).toBe(rightsOfRole(role).has(right) ? 'allowed' : refused);
     }
     expect(outcome('admin', role)).toBe(role === 'admin' ? 'allowed' : 'admin_required');
   });
@@ -55,7 +56,7 @@ describe('access', () => {
     const more = writesOf('deployer').filter((write) => !writesOf('planner').includes(write));
     expect(new Set(more.map((write) => write.split(' ')[0]))).toEqual(new Set(['apply', 'cancel']));
     const admins = CLOSED.filter(({ access }) => outcome(access, 'operator') !== 'allowed');
-    expect(new Set(admins.map(({ access }) => access))).toEqual(new Set(['admin']));
+    expect(new Set(admins.map(({ access }) => access))).toEqual(new Set(['admin', 'enroll']));
   });
 
   it('names who is refused and what to do', () => {

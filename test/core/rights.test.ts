@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkGrants, type Machine, Rights } from '../../daemon/core/rights.js';
+import { ROLES, type Role } from '../../src/contract/rights.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { isWithin, matches, parseMachineSelector, parseSelector, type Selector } from '../../src/language/selector.js';
 
@@ -103,6 +104,18 @@ describe('rights', () => {
         expect(rights.includes('apply')).toBe(limited.may('apply', one));
       }),
     );
+  });
+
+  it('to enrol come by a grant that names them, and else to admins alone', () => {
+    const may = (role: Role, rights: string[] | null) =>
+      new Rights(role, rights === null ? null : [{ rights, selector: '*' }]).has('enroll');
+    expect(ROLES.filter((role) => may(role, null))).toEqual(['admin']);
+    expect([may('operator', ['operator']), may('operator', ['enroll'])]).toEqual([false, true]);
+    expect(() => checkGrants('operator', [{ rights: ['enroll'], selector: '*' }])).not.toThrow();
+    for (const role of ['deployer', 'planner', 'viewer'] as const) {
+      expect(may(role, ['enroll'])).toBe(false);
+      expect(() => checkGrants(role, [{ rights: ['enroll'], selector: '*' }])).toThrow(/more than the role/);
+    }
   });
 
   it('of tags need the key', () => {

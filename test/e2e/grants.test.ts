@@ -238,8 +238,11 @@ describe('rule 4: nobody gives more than they hold', () => {
     expect(await codeOf('addOperator', { body: { public_key: publicKey, username: 'eve' } })).toBe(
       '403 admin_required',
     );
-    for (const id of ['setOperatorGrants', 'createEnrolmentToken', 'createChannel', 'createMaintenanceWindow']) {
+    for (const id of ['setOperatorGrants', 'createChannel', 'createMaintenanceWindow']) {
       expect(await codeOf(id, {})).toBe('403 admin_required');
+    }
+    for (const id of ['createEnrolmentToken', 'listEnrolmentTokens', 'revokeEnrolmentToken', 'discover']) {
+      expect([id, await codeOf(id, {})]).toEqual([id, '403 not_granted']);
     }
   });
 
@@ -247,6 +250,61 @@ describe('rule 4: nobody gives more than they hold', () => {
     const operators = await world.gives('listOperators', {}, 200);
     const before = operators.find(({ username }: { username: string }) => username === 'dora');
     expect(before.grants).toEqual(DEV);
+  });
+});
+
+describe('rule 7: a token has no more rights than its maker', () => {
+  const ENROLS = [{ rights: ['operator', 'enroll', 'tag:env'], selector: 'env=dev' }];
+  const body = { tags: { env: 'dev' } };
+  let emma = '';
+  let emmasId = '';
+  let own = '';
+
+  beforeAll(async () => {
+    emma = await world.addLimited('emma', ENROLS);
+    const operators = await world.gives('listOperators', {}, 200);
+    emmasId = operators.find(({ username }: { username: string }) => username === 'emma').operator_id;
+  });
+
+  const make = (more: object, headers: Record<string, string> = {}) =>
+    codeOf('createEnrolmentToken', { token: emma, body: { ...body, ...more }, headers });
+  const listed = async (token: string) =>
+    (await world.gives('listEnrolmentTokens', { token }, 200)).map(({ id }: { id: string }) => id);
+
+  it('when it is made', async () => {
+    ({ id: own } = await world.gives('createEnrolmentToken', { token: emma, body }, 201));
+    expect(await make({ tags: { env: 'prod' } })).toBe('403 not_granted');
+    expect(await make({ tags: {} })).toBe('403 not_granted');
+    expect(await make({ tags: { env: 'dev', vault: 'yes' } })).toBe('403 not_granted');
+    expect(await make({ auto_approve: true })).toBe('201');
+    const shown = await world.gives('getOperatorRights', { params: { operator_id: emmasId } }, 200);
+    expect(shown.rights).toContain('enroll');
+  });
+
+  it('nor does it show those of others', async () => {
+    const { id } = await world.gives('createEnrolmentToken', { body }, 201);
+    expect(await listed(emma)).toHaveLength(2);
+    expect(await listed(world.tokenOf('admin'))).toHaveLength(3);
+    const revoke = (one: string) => world.call('revokeEnrolmentToken', { token: emma, params: { id: one } });
+    const unknown = `${id.slice(0, -1)}${id.endsWith('0') ? '1' : '0'}`;
+    const without = (text: string, one: string) => text.replaceAll(one, 'TOKEN').replace(/"request_id":"\w+"/, '');
+    const answer = await revoke(id);
+    expect(answer.status).toBe(404);
+    expect(without(answer.text, id)).toBe(without((await revoke(unknown)).text, unknown));
+    expect((await revoke(own)).status).toBe(204);
+    expect(await listed(emma)).toHaveLength(1);
+  });
+
+  it('when the request is repeated after the right has gone, which ends the tokens for good', async () => {
+    const headers = { 'idempotency-key': 'token' };
+    expect(await make({}, headers)).toBe('201');
+    expect(await make({}, headers)).toBe('409 idempotency_conflict');
+    const params = { operator_id: emmasId };
+    const grants = [{ rights: ['operator', 'tag:env'], selector: 'env=dev' }];
+    await world.gives('setOperatorGrants', { params, body: { grants } }, 200);
+    expect(await make({}, headers)).toBe('403 not_granted');
+    await world.gives('setOperatorGrants', { params, body: { grants: ENROLS } }, 200);
+    expect(await listed(emma)).toEqual([]);
   });
 });
 

@@ -68,7 +68,7 @@ describe('a machine with a token', () => {
       true,
     );
     expect(await fleet.story()).toEqual(['enrolment.created']);
-    expect((await fleet.tokens.list())[0]).toMatchObject({ uses_left: 1, last_used_at: null });
+    expect((await fleet.tokens.list(OPERATOR))[0]).toMatchObject({ uses_left: 1, last_used_at: null });
   });
 
   it('may send it as a password, as wget does', async () => {
@@ -99,7 +99,7 @@ describe('a machine with a token', () => {
     const { token: text } = await token({ auto_approve: true });
     const agent = await fleet.join(undefined, { hostname: 'box', enrolment_token: text });
     await agent.message(1);
-    expect((await fleet.tokens.list())[0]?.uses_left).toBe(0);
+    expect((await fleet.tokens.list(OPERATOR))[0]?.uses_left).toBe(0);
     expect(statusOf(await talk(port, request('/install.sh', [bearer(text)])))).toBe(200);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { completeIdempotencyKey, findIdempotencyKey } from '../../daemon/http/idempotency.js';
-import { Fleet, serveFleet } from '../support/fleet.js';
+import { Fleet, OPERATOR, serveFleet } from '../support/fleet.js';
 import { operator, type SendOptions, send } from '../support/http.js';
 
 const PATH = '/api/v1/enrolment-tokens';
@@ -72,7 +72,7 @@ describe('POST /enrolment-tokens', () => {
   ])('refuses %j', async (body, code) => {
     const { post, fleet } = await served();
     expect((await post(body)).json).toMatchObject({ status: 400, code });
-    expect(await fleet.tokens.list()).toEqual([]);
+    expect(await fleet.tokens.list(OPERATOR)).toEqual([]);
   });
 
   it('does not keep the token for a repeated Idempotency-Key, which does nothing', async () => {
@@ -82,7 +82,7 @@ describe('POST /enrolment-tokens', () => {
     const again = await post({ uses: 2 }, { 'idempotency-key': 'k' });
     expect(again.json).toMatchObject({ status: 409, code: 'idempotency_conflict', reason: 'answer_secret' });
     expect(again.text).not.toContain('orch-enroll');
-    expect(await fleet.tokens.list()).toHaveLength(1);
+    expect(await fleet.tokens.list(OPERATOR)).toHaveLength(1);
     expect(kept).toEqual(['{"status":201,"body_json":null}']);
   });
 
@@ -90,7 +90,7 @@ describe('POST /enrolment-tokens', () => {
     const { post, fleet } = await served();
     const both = await Promise.all([post({}, { 'idempotency-key': 'k' }), post({}, { 'idempotency-key': 'k' })]);
     expect(both.map(({ status }) => status).toSorted()).toEqual([201, expect.any(Number)]);
-    expect(await fleet.tokens.list()).toHaveLength(1);
+    expect(await fleet.tokens.list(OPERATOR)).toHaveLength(1);
   });
 
   it('answers a refusal alike for a repeated Idempotency-Key', async () => {
@@ -115,7 +115,7 @@ describe('enrolment tokens', () => {
     const { api, post, fleet } = await served();
     const { id } = (await post()).json;
     expect((await send(api, 'DELETE', `${PATH}/${id}`, { token: 'admin' })).status).toBe(204);
-    expect(await fleet.tokens.list()).toEqual([]);
+    expect(await fleet.tokens.list(OPERATOR)).toEqual([]);
     const again = await send(api, 'DELETE', `${PATH}/${id}`, { token: 'admin' });
     expect(again.json).toMatchObject({ status: 404, code: 'enrolment_token_not_found' });
     expect(await fleet.events('enrolment.revoked')).toMatchObject([{ target: { id }, actor: { name: 'admin' } }]);

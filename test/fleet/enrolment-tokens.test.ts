@@ -32,7 +32,7 @@ async function answers(agent: TestAgent): Promise<readonly unknown[]> {
 }
 
 const usesLeft = async (fleet: Fleet): Promise<readonly number[]> =>
-  (await fleet.tokens.list()).map((token) => token.uses_left);
+  (await fleet.tokens.list(OPERATOR)).map((token) => token.uses_left);
 
 describe('an agent with a token', () => {
   it('waits for approval, with the tags of the token', async () => {
@@ -208,7 +208,7 @@ describe('a token', () => {
     const now = fleet.clock.now();
     await markOperatorRemoved(fleet.db, OPERATOR.actor.id, { removed_at: now, removed_by: 'x' });
     expect(await answers(await come(fleet, token))).toEqual(['revoked', ['pending', null]]);
-    expect(await fleet.tokens.list()).toEqual([]);
+    expect(await fleet.tokens.list(OPERATOR)).toEqual([]);
   });
 
   it('is forgotten a week after it has expired', async () => {
@@ -216,10 +216,10 @@ describe('a token', () => {
     await make(fleet, { ttl_secs: 60 });
     fleet.clock.advance(60_000 + 7 * 24 * HOUR);
     expect(await fleet.tokens.prune()).toBe(0);
-    expect(await fleet.tokens.list()).toHaveLength(1);
+    expect(await fleet.tokens.list(OPERATOR)).toHaveLength(1);
     fleet.clock.advance(1);
     expect(await fleet.tokens.prune()).toBe(1);
-    expect(await fleet.tokens.list()).toEqual([]);
+    expect(await fleet.tokens.list(OPERATOR)).toEqual([]);
   });
 
   it('is in no table and in no event', async () => {

@@ -24,7 +24,7 @@ export const createToken = defineCommand({
     'approval outside of the queue; with --auto-approve it is approved at once, under its hostname. Any holder of the token',
     'can enrol until it expires or is used up; "orch enroll revoke" ends it earlier. The token is shown only once.',
   ],
-  access: 'admin',
+  access: 'enroll',
   options: {
     ttl: text('TIME', 'validity, at most 7d [1h]'),
     uses: integer('N', 'number of machines that can use it, at most 1000 [1]', 1),
@@ -82,7 +82,7 @@ const TOKEN_COLUMNS: readonly Column[] = [
 export const listTokens = defineCommand({
   examples: ['orch enroll list'],
   detail: ['The tokens themselves are not stored. Expired tokens stay in the list for a week.'],
-  access: 'admin',
+  access: 'enroll',
   columns: TOKEN_COLUMNS,
   run: async (context) => {
     const api = await context.api();
@@ -96,7 +96,7 @@ export const listTokens = defineCommand({
 export const revokeToken = defineCommand({
   examples: ['orch enroll revoke 01JQ2Z6T0V5X8Y4M3N7P9R1S2T'],
   detail: ['The token becomes useless. Machines that it has enrolled stay.'],
-  access: 'admin',
+  access: 'enroll',
   args: { id: argument('TOKEN', 'ID of the token, as "orch enroll list" shows it') },
   run: async (context, { id }) => {
     const api = await context.api();
