@@ -9,6 +9,7 @@ import type { Service } from '../src/kernel/service.js';
 import type { Settings } from '../src/settings/serve.js';
 import type { Audit } from './audit/audit.js';
 import type { Auth } from './auth/auth.js';
+import { tellEnds } from './auth/operator-ends.js';
 import type { Core } from './core/core.js';
 import { type EventType, SYSTEM } from './core/domain-event.js';
 import type { Queryable } from './database/schema.js';
@@ -92,6 +93,7 @@ export function createHousekeeping(core: Core, parts: HousekeepingParts): Housek
       { name: 'work that a full disk has put off', run: () => parts.late() },
       { name: 'counted logins', run: () => auth.flush() },
       { name: 'files that no module names', run: () => files.prune() },
+      { name: 'ends of operators', run: () => tellEnds(core) },
       { name: 'expired sessions', run: () => auth.sessions.prune() },
       { name: 'expired enrolment tokens', run: () => fleet.enrolmentTokens.prune() },
       { name: 'expired secrets', run: () => secrets.service.emitExpired() },

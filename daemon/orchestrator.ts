@@ -23,7 +23,7 @@ import {
 import { AuditKey } from './audit/checkpoint.js';
 import { type Auth, createAuth } from './auth/auth.js';
 import { hasNoOperators } from './auth/operator-store.js';
-import { rightsOfParty } from './auth/operators.js';
+import { rightsOfParties } from './auth/operators.js';
 import { newEpoch } from './backup/new-epoch.js';
 import { examineDirectory, faultsOfStore, identityOf, type StartChoices } from './backup/starting-directory.js';
 import { StoreCheck } from './backup/store-check.js';
@@ -247,7 +247,7 @@ class AssembledOrchestrator implements Orchestrator {
       parser,
       files,
       windows: this.maintenance,
-      rightsOf: rightsOfParty,
+      rightsOf: rightsOfParties(core),
       onRestart: () => settings()['rollouts.on_restart'],
       automation: () => automationLimits(settings()),
       packages: {

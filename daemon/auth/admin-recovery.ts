@@ -53,7 +53,7 @@ export class AdminRecovery {
       if (change === 'none') return found;
       const row = { operator_id, username, public_key, role: 'admin', bootstrap: 0 };
       if (change === 'added') await putOperator(tx, { ...row, added_at: clock.now(), added_by: SYSTEM.id });
-      else await setOperatorRights(tx, operator_id, { role: 'admin', grants: null });
+      else await setOperatorRights(tx, operator_id, { role: 'admin', grants: null, expires_at: null, robot: 0 });
       const metadata = { role: 'admin', former_role, public_key, bootstrap: false, recovery: true };
       emit(
         eventOfRequest(
@@ -78,7 +78,8 @@ async function find(db: Queryable, { publicKey, username }: WantedAdmin): Promis
   const found = { operator_id: operatorIdOf(key), public_key: key };
   if (active !== null) {
     if (username !== null && username !== active.username) throw otherName(active);
-    const change = active.role === 'admin' ? 'none' : 'role_changed';
+    const isLasting = active.role === 'admin' && active.expires_at === null;
+    const change = isLasting ? 'none' : 'role_changed';
     return { ...found, username: active.username, change, former_role: active.role };
   }
   const name = checkOperator({ publicKey, username: username ?? former?.username ?? STANDARD_NAME }).username;

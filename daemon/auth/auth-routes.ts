@@ -5,7 +5,7 @@ import type { Operator, operatorRoutes } from '../../src/contract/operators.js';
 import { rolesWith } from '../../src/contract/rights.js';
 import type { Access } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { type Machine, notGranted, Rights } from '../core/rights.js';
+import { type Machine, notGranted, type Rights } from '../core/rights.js';
 import type { HandlersFor } from '../http/handler.js';
 import type { Auth } from './auth.js';
 import { parseHexKey } from './login.js';
@@ -52,14 +52,22 @@ export const operatorHandlers = ({
     body: [...(await operators.list(query.include_removed ?? false))],
   }),
 
-  addOperator: async ({ body: { public_key, username, role, grants }, context }) => ({
+  addOperator: async ({ body: { public_key, username, role, grants, expires_at, robot }, context }) => ({
     status: 201,
-    body: await operators.add({ publicKey: parseHexKey(public_key), username, role, grants }, context),
+    body: await operators.add(
+      {
+        publicKey: parseHexKey(public_key),
+        ...{ username, role, grants },
+        expiresAt: expires_at,
+        isRobot: robot ?? false,
+      },
+      context,
+    ),
   }),
 
-  setOperatorGrants: async ({ params, body: { role, grants }, context }) => ({
+  setOperatorGrants: async ({ params, body: { role, grants, expires_at }, context }) => ({
     status: 200,
-    body: await operators.setRights(params.operator_id, { role, grants }, context),
+    body: await operators.setRights(params.operator_id, { role, grants, expiresAt: expires_at }, context),
   }),
 
   rotateOperatorKey: async ({ body, operator, context }) => ({
@@ -70,12 +78,13 @@ export const operatorHandlers = ({
   getOperator: async ({ params }) => ({ status: 200, body: await operators.get(params.operator_id) }),
 
   getOperatorRights: async ({ params, query, rights: reader }) => {
-    const { operator_id, username, role, grants = null, removed_at } = await operators.get(params.operator_id);
+    const { operator_id, username, role } = await operators.get(params.operator_id);
     const node = query.node ?? null;
     const machine = node === null ? null : await machines.require(reader, node);
-    const { rights, tagKeys } = new Rights(role, removed_at === null ? grants : []).on(machine);
-    const held = removed_at === null ? [...rights] : [];
-    return { status: 200, body: { operator_id, username, role, node_id: node, rights: held, tag_keys: [...tagKeys] } };
+    const held = await operators.rightsOf(operator_id);
+    const { rights, tagKeys } = held?.on(machine) ?? { rights: [], tagKeys: [] };
+    const body = { operator_id, username, role, node_id: node, rights: [...rights], tag_keys: [...tagKeys] };
+    return { status: 200, body };
   },
 
   removeOperator: async ({ params, context }) => {

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../src/kernel/json.js';
 import type { Core } from '../core/core.js';
 import type { DomainEvent, Party } from '../core/domain-event.js';
 
-export type LoginFailure = 'unknown_operator' | 'signature_verification_failed' | 'rate_limited';
+export type LoginFailure = 'unknown_operator' | 'signature_verification_failed' | 'operator_expired' | 'rate_limited';
 
 interface FailedLogin {
   readonly reason: LoginFailure;

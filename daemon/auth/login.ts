@@ -3,6 +3,7 @@ import { operatorIdOf } from '../../src/identity/key-object.js';
 import { makeBoundNonce } from '../../src/identity/login-binding.js';
 import { isSignatureHex, signatureTest } from '../../src/identity/proof-of-key.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
+import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault, isFault } from '../../src/kernel/fault.js';
 import { isPublicKeyHex, type PublicKeyHex } from '../../src/kernel/ids.js';
 import { hostNetworkOf } from '../../src/kernel/ip-network.js';
@@ -10,12 +11,12 @@ import type { Core } from '../core/core.js';
 import { type DomainEvent, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import type { ChallengeStore } from './challenge-store.js';
 import type { FailedLogins, LoginFailure } from './failed-logins.js';
-import { findActiveOperator, type OperatorRow, partyOfOperator } from './operator-store.js';
+import { findActiveOperator, isExpired, type OperatorRow, partyOfOperator } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
 import type { SessionEvents } from './session-events.js';
 import type { IssuedToken, Sessions } from './sessions.js';
 
-interface LoginOptions extends Pick<Core, 'db' | 'randomBytes' | 'uow'> {
+interface LoginOptions extends Pick<Core, 'clock' | 'db' | 'randomBytes' | 'uow'> {
   readonly challenges: ChallengeStore;
   readonly sessions: Pick<Sessions, 'forget' | 'issue' | 'issueUnstored'>;
   readonly failures: FailedLogins;
@@ -65,8 +66,8 @@ export class Login {
    * Returns a session for the signature of one of the key's open nonces. Only failures count against the limits.
    * Beyond a limit a signature is only compared with the newest nonces, so that a refusal costs little and a valid
    * signature still succeeds.
-   * Throws `rate_limited`, `invalid_public_key`, `invalid_signature`, or `signature_verification_failed` for every
-   * other reason.
+   * Throws `rate_limited`, `invalid_public_key`, `invalid_signature`, `operator_expired` to the holder of the key, or
+   * `signature_verification_failed` for every other reason.
    */
   async verify(publicKey: string, signature: string, context: LoginContext): Promise<IssuedToken> {
     const key = await this.wellFormed(context, () => {
@@ -82,6 +83,7 @@ export class Login {
     const attempt = attemptOf([failedRequests, network], [rejections, `${network} ${key}`]);
     const newest = attempt.refusal === null ? undefined : NEWEST;
     if (await challenges.claim(key, signatureTest(key, signature), newest)) {
+      await this.refuseExpired(key, attempt, context);
       const issued = await this.open(key, context);
       if (issued) {
         attempt.takeBack();
@@ -91,6 +93,15 @@ export class Login {
     if (attempt.refusal !== null) throw await this.limited(attempt.refusal, context);
     parseHexKey(publicKey);
     throw await this.failed('signature_verification_failed', await this.claimed(key), context);
+  }
+
+  /** Throws `operator_expired` once the end of the operator has come; a valid signature is no failure that counts. */
+  private async refuseExpired(key: PublicKeyHex, attempt: Attempt, context: LoginContext): Promise<void> {
+    const operator = await findActiveOperator(this.options.db, operatorIdOf(key));
+    if (operator === null || !isExpired(operator, this.options.clock.now())) return;
+    attempt.takeBack();
+    await this.record('operator_expired', partyOfOperator(operator), context);
+    throw expired(operator);
   }
 
   /** Returns the result of `read`; an exception counts as a failure of the network. */
@@ -209,6 +220,12 @@ const ANSWERS = {
       hint: 'ask for a new challenge and sign that',
     }),
 };
+
+const expired = ({ username, expires_at }: OperatorRow): Fault =>
+  new Fault('operator_expired', `the time of ${username} ended at ${toTimestamp(expires_at ?? 0)}`, {
+    hint: `ask an admin to run: orch operator grant ${username} --expires 90d`,
+    data: { expires_at: toSeconds(expires_at ?? 0) },
+  });
 
 /** Parses the hex of an Ed25519 key that is safe to trust. Throws `invalid_public_key` for anything else. */
 export const parseHexKey = (text: string): PublicKeyHex => parsePublicKey(formOfHexKey(text), 'public_key');

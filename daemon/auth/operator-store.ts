@@ -4,22 +4,28 @@ import { type Grant, ROLES, type Role } from '../../src/contract/rights.js';
 import { toSeconds } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { Party } from '../core/domain-event.js';
-import { Rights } from '../core/rights.js';
+import { NO_RIGHTS, Rights } from '../core/rights.js';
 import type { NewRow, Queryable, Row } from '../database/schema.js';
 import { storedJson } from '../database/stored-json.js';
 
 export type OperatorRow = Row<'operators'>;
 
-export type NewOperatorRow = Omit<NewRow<'operators'>, 'grants_json'> & {
-  /** Grants [default: none, so the role counts on every machine]. */
-  readonly grants?: readonly Grant[] | null;
-};
+/** An operator without limits [default] may do everywhere, and for ever, what the role permits. */
+export type NewOperatorRow = Omit<NewRow<'operators'>, 'grants_json'> & Partial<OperatorLimits>;
+
+/** What limits an operator beside the role. */
+export interface OperatorLimits {
+  /** Grants; null for none, so the role counts on every machine. */
+  readonly grants: readonly Grant[] | null;
+  /** Unix milliseconds from which the operator may do nothing; null for no end. */
+  readonly expires_at: number | null;
+}
 
 /** Adds an operator. The row of a removed operator with this ID becomes active again, with the given values. */
-export async function putOperator(db: Queryable, { grants, ...operator }: NewOperatorRow): Promise<void> {
+export async function putOperator(db: Queryable, { grants = null, ...operator }: NewOperatorRow): Promise<void> {
   const { operator_id, username } = operator;
-  const grants_json = grantsJson(grants ?? null);
-  const { public_key, ...changed } = { removed_at: null, removed_by: null, ...operator, grants_json };
+  const fresh = { removed_at: null, removed_by: null, robot: 0, expires_at: null, expiry_told: 0, last_used_at: null };
+  const { public_key, ...changed } = { ...fresh, ...operator, grants_json: grantsJson(grants) };
   await db
     .insertInto('operators')
     .values({ ...changed, public_key })
@@ -41,10 +47,21 @@ export async function listOperators(db: Queryable, includeRemoved = false): Prom
   return query.execute();
 }
 
+/** Returns the operator, who was not removed but may have expired, or null. */
 export async function findActiveOperator(db: Queryable, operatorId: string): Promise<OperatorRow | null> {
   const query = db.selectFrom('operators').selectAll().where('operator_id', '=', operatorId);
   return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;
 }
+
+/** Returns what the operator may do at `now` (Unix milliseconds), which is nothing once removed or expired. */
+export async function rightsAt(db: Queryable, operatorId: string, now: number): Promise<Rights> {
+  const row = await findActiveOperator(db, operatorId);
+  return row === null || isExpired(row, now) ? NO_RIGHTS : rightsOfRow(row);
+}
+
+/** Returns true once the end of the operator has come. */
+export const isExpired = ({ expires_at }: Pick<OperatorRow, 'expires_at'>, now: number): boolean =>
+  expires_at !== null && expires_at <= now;
 
 /** Returns the operator, active or removed, or null. */
 export async function findOperator(db: Queryable, operatorId: string): Promise<OperatorRow | null> {
@@ -63,12 +80,14 @@ export async function operatorIdsOfName(db: Queryable, username: string): Promis
   return (await query.orderBy('operator_id').execute()).map((row) => row.operator_id);
 }
 
-export async function countActiveAdmins(db: Queryable): Promise<number> {
+/** Counts active admins without an end. */
+export async function countLastingAdmins(db: Queryable): Promise<number> {
   const { count } = await db
     .selectFrom('operators')
     .select((select) => select.fn.countAll<number>().as('count'))
     .where('role', '=', 'admin')
     .where('removed_at', 'is', null)
+    .where('expires_at', 'is', null)
     .executeTakeFirstOrThrow();
   return count;
 }
@@ -78,16 +97,21 @@ export async function hasNoOperators(db: Queryable): Promise<boolean> {
   return (await db.selectFrom('operators').select('row_id').limit(1).executeTakeFirst()) === undefined;
 }
 
-/** Sets the role and the grants of the active operator with that ID; null grants limit nothing. */
+/** Sets the role and the grants of the active operator with that ID, and what else is given. */
 export async function setOperatorRights(
   db: Queryable,
   operatorId: string,
-  { role, grants }: { readonly role: string; readonly grants: readonly Grant[] | null },
+  { grants, ...given }: NewRights,
 ): Promise<void> {
-  const rights = { role, grants_json: grantsJson(grants) };
+  const rights = { ...given, grants_json: grantsJson(grants) };
   const query = db.updateTable('operators').set(rights).where('operator_id', '=', operatorId);
   await query.where('removed_at', 'is', null).execute();
 }
+
+interface NewRights
+  extends Pick<OperatorLimits, 'grants'>,
+    Pick<OperatorRow, 'role'>,
+    Partial<Pick<OperatorRow, 'expires_at' | 'expiry_told' | 'robot'>> {}
 
 interface Removal {
   readonly removed_at: number;
@@ -121,9 +145,28 @@ const grantsJson = (grants: readonly Grant[] | null): string | null =>
 
 /** Returns the rights of the operator of a row. */
 export const rightsOfRow = (row: OperatorRow): Rights => {
-  const { role, grants = null } = operatorOfRow(row);
-  return new Rights(role, grants);
+  const { role, grants = null, robot: isRobot = false } = operatorOfRow(row);
+  return new Rights(role, grants, { isRobot });
 };
+
+/**
+ * Returns active operators whose end is at or before `before` (Unix milliseconds), and of whose end less was told than `stage`, a
+ * value of `expiry_told`.
+ */
+export async function operatorsEnding(db: Queryable, before: number, stage: number): Promise<readonly OperatorRow[]> {
+  const query = db.selectFrom('operators').selectAll().where('removed_at', 'is', null);
+  return query.where('expires_at', '<=', before).where('expiry_told', '<', stage).orderBy('expires_at').execute();
+}
+
+export async function markEndTold(db: Queryable, operatorId: string, expiry_told: number): Promise<void> {
+  await db.updateTable('operators').set({ expiry_told }).where('operator_id', '=', operatorId).execute();
+}
+
+/** Stores when a robot was used last; does nothing for people. */
+export async function touchRobot(db: Queryable, operatorId: string, last_used_at: number): Promise<void> {
+  const query = db.updateTable('operators').set({ last_used_at }).where('operator_id', '=', operatorId);
+  await query.where('robot', '=', 1).execute();
+}
 
 export const isRole = (text: string): text is Role => ROLES.some((role) => role === text);
 
@@ -140,6 +183,11 @@ export function operatorOfRow(row: OperatorRow): Operator {
     removed_by: row.removed_by,
     public_key: row.public_key,
     ...(row.grants_json !== null && { grants: storedJson<Grant[]>(row.grants_json) }),
+    ...(row.expires_at !== null && { expires_at: toSeconds(row.expires_at) }),
+    ...(row.robot === 1 && {
+      robot: true as const,
+      last_used_at: row.last_used_at === null ? null : toSeconds(row.last_used_at),
+    }),
   };
 }
 

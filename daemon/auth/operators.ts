@@ -1,22 +1,24 @@
 /** Adds, lists and removes operators. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Transaction } from 'kysely';
-import type { Operator } from '../../src/contract/operators.js';
+import { type Operator, ROBOT_LIFE_SECS } from '../../src/contract/operators.js';
 import { type Grant, ROLES, type Role } from '../../src/contract/rights.js';
 import { operatorIdOf } from '../../src/identity/key-object.js';
 import { rotationMessage } from '../../src/identity/key-rotation.js';
 import { isSignatureHex, verifySignature } from '../../src/identity/proof-of-key.js';
 import { parsePublicKey } from '../../src/identity/public-key.js';
+import { toSeconds, toTimestamp } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { PublicKeyHex } from '../../src/kernel/ids.js';
 import { isName } from '../../src/kernel/ids.js';
 import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import { ALL_RIGHTS, checkGrants, Rights } from '../core/rights.js';
+import { ALL_RIGHTS, checkGrants, NO_RIGHTS, Rights } from '../core/rights.js';
 import type { Database, Queryable } from '../database/schema.js';
+import { toldAtFirst } from './operator-ends.js';
 import {
-  countActiveAdmins,
+  countLastingAdmins,
   findActiveOperator,
   findOperator,
   hasNoOperators,
@@ -24,18 +26,19 @@ import {
   listOperators,
   markOperatorRemoved,
   type NewOperatorRow,
+  type OperatorLimits,
   type OperatorRow,
   operatorOfRow,
   partyOfOperator,
   putOperator,
   revokeUnusedTokens,
-  rightsOfRow,
+  rightsAt,
   setOperatorRights,
 } from './operator-store.js';
 import type { RateLimiter } from './rate-limiter.js';
 import type { Sessions } from './sessions.js';
 
-interface OperatorsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
+interface OperatorsOptions extends Pick<Core, 'clock' | 'db' | 'settings' | 'uow'> {
   readonly sessions: Pick<Sessions, 'revokeAllOf'>;
   /** Limit on rotations of keys, by user name. */
   readonly rotations: RateLimiter;
@@ -49,10 +52,16 @@ interface NewOperator {
   readonly role?: string | null | undefined;
   /** Grants [default: none, so the role counts on every machine]. */
   readonly grants?: readonly Grant[] | null | undefined;
+  /** Unix seconds from which the operator may do nothing [default: no end]. */
+  readonly expiresAt?: number | null | undefined;
+  /** True for a program, which gets no terminal, is no admin and has an end. */
+  readonly isRobot?: boolean | undefined;
 }
 
 interface NewRights extends Pick<NewOperator, 'role'> {
   readonly grants: readonly Grant[] | null;
+  /** Unix seconds; null for no end; undefined for that of before. */
+  readonly expiresAt?: number | null | undefined;
 }
 
 export class Operators {
@@ -74,13 +83,23 @@ export class Operators {
     return operatorOfRow(row);
   }
 
+  /** Returns what an operator may do now; null once removed or expired. */
+  async rightsOf(operatorId: string): Promise<Rights | null> {
+    const { db, clock } = this.options;
+    const rights = await rightsAt(db, operatorId, clock.now());
+    return rights === NO_RIGHTS ? null : rights;
+  }
+
   /**
    * Adds an operator. A removed key gets its record back, with the given name and role.
-   * Throws `invalid_public_key`, `invalid_username`, `invalid_role`, `invalid_grant`, or `operator_exists` for a key or name in use.
+   * Throws `invalid_public_key`, `invalid_username`, `invalid_role`, `invalid_grant`, `invalid_expiry`, `expiry_beyond_own`, or
+   * `operator_exists` for a key or name in use.
    */
   async add(operator: NewOperator, context: RequestContext): Promise<Operator> {
+    if (operator.role == null && this.options.settings()['operators.require_role']) throw roleMissing();
     const checked = checkOperator(operator);
     return this.options.uow.write(async (tx, emit) => {
+      this.checkExpiry(checked, await findOperator(tx, context.actor.id));
       await refuseDuplicate(tx, checked);
       const row = this.rowOf(checked, { bootstrap: 0, added_by: context.actor.id });
       const former = await findOperator(tx, row.operator_id);
@@ -91,32 +110,35 @@ export class Operators {
   }
 
   /**
-   * Replaces the role [default: as before] and the grants of an operator. Throws `operator_not_found`, `invalid_role`,
-   * `invalid_grant`, `last_admin`.
+   * Replaces the role and the end [default: as before] and the grants of an operator. Throws `operator_not_found`, `invalid_role`,
+   * `invalid_grant`, `invalid_expiry`, `expiry_beyond_own`, `last_admin`.
    */
-  async setRights(operatorId: string, { role, grants }: NewRights, context: RequestContext): Promise<Operator> {
+  async setRights(operatorId: string, given: NewRights, context: RequestContext): Promise<Operator> {
     return this.options.uow.write(async (tx, emit) => {
       const row = await findActiveOperator(tx, operatorId);
       if (!row) throw notFound(operatorId);
-      const before = operatorOfRow(row);
-      const wanted = checkRole(role ?? before.role);
-      const after = { role: wanted, grants: grants === null ? null : checkGrants(wanted, grants) };
-      if (isDeepStrictEqual(after, { role: before.role, grants: before.grants ?? null })) return before;
-      const losesAdmin = before.role === 'admin' && wanted !== 'admin';
-      if (losesAdmin && (await countActiveAdmins(tx)) === 1) throw lastAdmin(row.username);
-      await setOperatorRights(tx, operatorId, after);
+      const before = limitsOf(row);
+      const after = checkRights(row, given);
+      if (isDeepStrictEqual(after, before)) return operatorOfRow(row);
+      this.checkExpiry({ ...after, isRobot: row.robot === 1 }, await findOperator(tx, context.actor.id));
+      const isLasting = (limits: Limits) => limits.role === 'admin' && limits.expires_at === null;
+      const losesAdmin = isLasting(before) && !isLasting(after);
+      if (losesAdmin && (await countLastingAdmins(tx)) === 1) throw lastAdmin(row.username);
+      const expiry_told =
+        after.expires_at === before.expires_at
+          ? row.expiry_told
+          : toldAtFirst(after.expires_at, this.options.clock.now());
+      await setOperatorRights(tx, operatorId, { ...after, expiry_told });
       // Other tokens count only as long as their maker holds what making them takes.
-      const endsTokens = losesAdmin || !new Rights(after.role, after.grants).has('enroll');
+      const endsTokens =
+        (before.role === 'admin' && after.role !== 'admin') || !new Rights(after.role, after.grants).has('enroll');
       if (endsTokens) await revokeUnusedTokens(tx, this.options.clock.now(), operatorId);
       emit(
         eventOfRequest(context, {
           type: 'operator.rights_changed',
           target: partyOfOperator(row),
           summary: `${context.actor.name} changed what ${row.username} may do: ${sayRights(after)}`,
-          metadata: {
-            before: { role: before.role, grants: before.grants ?? null },
-            after: { role: after.role, grants: after.grants?.map((grant) => ({ ...grant })) ?? null },
-          },
+          metadata: { before: shownLimits(before), after: shownLimits(after) },
         }),
       );
       return readBack(tx, operatorId);
@@ -131,7 +153,8 @@ export class Operators {
     await this.options.uow.write(async (tx, emit) => {
       const row = await findActiveOperator(tx, operatorId);
       if (!row) throw notFound(operatorId);
-      if (row.role === 'admin' && (await countActiveAdmins(tx)) === 1) throw lastAdmin(row.username);
+      const isLasting = row.role === 'admin' && row.expires_at === null;
+      if (isLasting && (await countLastingAdmins(tx)) === 1) throw lastAdmin(row.username);
       const now = this.options.clock.now();
       await markOperatorRemoved(tx, operatorId, { removed_at: now, removed_by: context.actor.id });
       const sessions = await this.options.sessions.revokeAllOf(tx, operatorId);
@@ -172,12 +195,11 @@ export class Operators {
         sessions: await this.options.sessions.revokeAllOf(tx, formerId),
         enrolment_tokens: await revokeUnusedTokens(tx, now, formerId),
       };
-      const { username, role, grants = null } = operatorOfRow(former);
+      const { username } = former;
       this.options.rotations.take(username);
-      const row = this.rowOf(
-        { publicKey, username, role, grants },
-        { bootstrap: former.bootstrap, added_by: formerId },
-      );
+      const kept = { ...limitsOf(former), isRobot: former.robot === 1 };
+      const { bootstrap, expiry_told } = former;
+      const row = { ...this.rowOf({ publicKey, username, ...kept }, { bootstrap, added_by: formerId }), expiry_told };
       await putOperator(tx, row);
       const added = addedEvent(row, earlier, context);
       emit({ ...added, metadata: { ...added.metadata, rotated_from: formerId } });
@@ -200,7 +222,7 @@ export class Operators {
 
   /** Adds the first admin. Returns null when there is or ever was an operator. Throws as `add` does. */
   async bootstrap(operator: Omit<NewOperator, 'role'>, requestId: string): Promise<Operator | null> {
-    const checked = checkOperator({ ...operator, role: 'admin' });
+    const checked = checkOperator({ ...operator, role: 'admin', expiresAt: null });
     return this.options.uow.write(async (tx, emit) => {
       if (!(await hasNoOperators(tx))) return null;
       const row = this.rowOf(checked, { bootstrap: 1, added_by: SYSTEM.id });
@@ -211,18 +233,58 @@ export class Operators {
   }
 
   private rowOf(
-    { publicKey, username, role, grants }: Checked,
+    { publicKey, isRobot, ...checked }: Checked,
     made: Pick<NewOperatorRow, 'bootstrap' | 'added_by'>,
   ): NewOperatorRow {
-    const added_at = this.options.clock.now();
+    const now = this.options.clock.now();
     return {
       operator_id: operatorIdOf(publicKey),
       public_key: publicKey,
-      ...{ username, role, added_at, ...made },
-      grants,
+      ...checked,
+      ...made,
+      robot: isRobot ? 1 : 0,
+      expiry_told: toldAtFirst(checked.expires_at, now),
+      added_at: now,
     };
   }
+
+  /**
+   * Throws `invalid_expiry` for an end that is over, and for a robot without one or with one too far ahead; `expiry_beyond_own` when
+   * the end of `maker`, the operator who gives it, comes earlier.
+   */
+  private checkExpiry(
+    { role, expires_at, isRobot }: Limits & Pick<Checked, 'isRobot'>,
+    maker: OperatorRow | null,
+  ): void {
+    const now = this.options.clock.now();
+    if (expires_at !== null && expires_at <= now) throw badExpiry(`${toTimestamp(expires_at)} is over already`);
+    if (isRobot && role === 'admin') throw robotAdmin();
+    if (isRobot && (expires_at === null || expires_at > now + ROBOT_LIFE_SECS * 1000)) {
+      throw badExpiry('a robot needs an end within 366 days');
+    }
+    const own = maker?.expires_at ?? null;
+    if (own !== null && (expires_at === null || expires_at > own)) throw beyondOwn(own);
+  }
 }
+
+const badExpiry = (why: string): Fault =>
+  new Fault('invalid_expiry', why, { hint: 'give a time ahead: --expires 90d' });
+
+const robotAdmin = (): Fault =>
+  new Fault('invalid_role', 'a robot is no admin, because an admin could give rights that outlive the robot', {
+    hint: 'give it the role operator',
+  });
+
+const roleMissing = (): Fault =>
+  new Fault('invalid_role', 'no role was given, and the setting operators.require_role asks for one', {
+    hint: `choose one of ${ROLES.join(', ')}`,
+  });
+
+const beyondOwn = (own: number): Fault =>
+  new Fault('expiry_beyond_own', `your own time ends at ${toTimestamp(own)}, and what you give ends no later`, {
+    hint: 'give an earlier end, or ask an admin without one',
+    data: { expires_at: toSeconds(own) },
+  });
 
 interface NewKey {
   readonly publicKey: PublicKeyHex;
@@ -242,15 +304,43 @@ const keyInUse = (username: string): Fault =>
     hint: 'every operator needs a key of its own',
   });
 
-interface Checked {
-  readonly publicKey: PublicKeyHex;
-  readonly username: string;
+interface Limits extends OperatorLimits {
   readonly role: Role;
-  readonly grants: readonly Grant[] | null;
 }
 
+interface Checked extends Limits {
+  readonly publicKey: PublicKeyHex;
+  readonly username: string;
+  readonly isRobot: boolean;
+}
+
+function limitsOf(row: OperatorRow): Limits {
+  const { role, grants = null } = operatorOfRow(row);
+  return { role, grants, expires_at: row.expires_at };
+}
+
+/** Returns what a request makes of an operator's role, grants and end. Throws `invalid_role`, `invalid_grant`. */
+function checkRights(row: OperatorRow, { role, grants, expiresAt }: NewRights): Limits {
+  const before = limitsOf(row);
+  const wanted = checkRole(role ?? before.role);
+  return {
+    role: wanted,
+    grants: grants === null ? null : checkGrants(wanted, grants),
+    expires_at: expiresAt === undefined ? before.expires_at : millisOf(expiresAt),
+  };
+}
+
+const millisOf = (seconds: number | null | undefined): number | null => (seconds == null ? null : seconds * 1000);
+
+const shownLimits = ({ role, grants, expires_at }: Limits) => ({
+  role,
+  grants: grants?.map((grant) => ({ ...grant })) ?? null,
+  ...(expires_at !== null && { expires_at: toTimestamp(expires_at) }),
+});
+
 /** Validates an operator. Throws `invalid_public_key`, `invalid_username`, `invalid_role`, `invalid_grant`. */
-export function checkOperator({ publicKey, username, role, grants }: NewOperator): Checked {
+export function checkOperator(operator: NewOperator): Checked {
+  const { publicKey, username, role, grants, expiresAt, isRobot = false } = operator;
   const name = username.normalize('NFC');
   if (!isName(name)) {
     throw new Fault('invalid_username', `"${name}" is no username`, {
@@ -259,7 +349,14 @@ export function checkOperator({ publicKey, username, role, grants }: NewOperator
   }
   const wanted = checkRole(role ?? 'operator');
   const checked = grants == null ? null : checkGrants(wanted, grants);
-  return { publicKey: parsePublicKey(publicKey), username: name, role: wanted, grants: checked };
+  return {
+    publicKey: parsePublicKey(publicKey),
+    username: name,
+    role: wanted,
+    grants: checked,
+    expires_at: millisOf(expiresAt),
+    isRobot,
+  };
 }
 
 /** Returns the role. Throws `invalid_role`. */
@@ -288,15 +385,16 @@ async function readBack(tx: Transaction<Database>, operatorId: string): Promise<
 
 /** Builds the audit event; `former` is the record of a removed operator with the same key. */
 function addedEvent(row: NewOperatorRow, former: OperatorRow | null, context: RequestContext) {
-  const { username, role, public_key } = row;
-  const { grants = null } = row;
+  const { username, role, public_key, grants = null, expires_at = null, robot } = row;
   const renamed = former === null || former.username === username ? '' : `, formerly ${former.username}`;
   return eventOfRequest(context, {
     type: 'operator.added',
     target: partyOfOperator(row),
-    summary: `${username} was added ${former === null ? '' : 'again '}as ${sayRights({ role, grants })}${renamed}`,
+    summary: `${username} was added ${former === null ? '' : 'again '}as ${sayRights({ role, grants, expires_at })}${renamed}`,
     metadata: {
       ...{ role, public_key, bootstrap: row.bootstrap === 1, ...(grants !== null && { grants }) },
+      ...(robot === 1 && { robot: true }),
+      ...(expires_at !== null && { expires_at: toTimestamp(expires_at) }),
       ...(former !== null && { former_name: former.username, former_role: former.role }),
     },
   });
@@ -308,14 +406,14 @@ const notFound = (operatorId: string): Fault =>
 const lastAdmin = (username: string): Fault =>
   new Fault('last_admin', `${username} is the last admin`, { hint: 'add another admin first' });
 
-const sayRights = ({ role, grants }: { readonly role: string; readonly grants: readonly Grant[] | null }): string =>
-  grants === null
-    ? role
-    : `${role} for ${grants.map(({ rights, selector }) => `${rights.join(', ')} on ${selector}`).join('; ')}`;
-
-/** Returns what a party may do now: null for the orchestrator itself, and no right for an operator who was removed. */
-export async function rightsOfParty(db: Queryable, { id, type }: Party): Promise<Rights | null> {
-  if (type !== 'operator') return null;
-  const row = await findActiveOperator(db, id);
-  return row === null ? new Rights('viewer', []) : rightsOfRow(row);
+function sayRights({ role, grants, expires_at }: OperatorLimits & { readonly role: string }): string {
+  const where = grants?.map(({ rights, selector }) => `${rights.join(', ')} on ${selector}`).join('; ');
+  const until = expires_at === null ? '' : `, until ${toTimestamp(expires_at)}`;
+  return `${role}${where === undefined ? '' : ` for ${where}`}${until}`;
 }
+
+/** Returns a function for what a party may do now: null for the orchestrator itself. */
+export const rightsOfParties =
+  ({ clock }: Pick<Core, 'clock'>) =>
+  async (db: Queryable, { id, type }: Party): Promise<Rights | null> =>
+    type === 'operator' ? rightsAt(db, id, clock.now()) : null;

@@ -9,7 +9,15 @@ import type { DomainEvent, Party, RequestContext } from '../core/domain-event.js
 import type { Rights } from '../core/rights.js';
 import { preparedQuery } from '../database/prepared-query.js';
 import type { Database, NewRow, Queryable, Row } from '../database/schema.js';
-import { findActiveOperator, type OperatorRow, operatorOfRow, partyOfOperator, rightsOfRow } from './operator-store.js';
+import {
+  findActiveOperator,
+  isExpired,
+  type OperatorRow,
+  operatorOfRow,
+  partyOfOperator,
+  rightsOfRow,
+  touchRobot,
+} from './operator-store.js';
 import type { SessionEvents } from './session-events.js';
 import { UnstoredSessions } from './unstored-sessions.js';
 
@@ -62,6 +70,7 @@ export class Sessions {
   async issue(tx: Transaction<Database>, operator: OperatorRow, address: string | null): Promise<IssuedToken> {
     const { row, issued } = this.newSession(operator, address);
     await insertSession(tx, row);
+    await touchRobot(tx, operator.operator_id, row.last_used_at);
     await deleteOldestSessions(tx, operator.operator_id);
     return issued;
   }
@@ -85,14 +94,14 @@ export class Sessions {
     return this.unstored.store();
   }
 
-  private newSession({ operator_id }: OperatorRow, address: string | null) {
+  private newSession({ operator_id, expires_at: end }: OperatorRow, address: string | null) {
     const { clock, randomBytes, lifetimeMs } = this.options;
     const token = PREFIX + Buffer.from(randomBytes(32)).toString('base64url');
     const now = clock.now();
     const expires_at = now + lifetimeMs();
     const times = { created_at: now, expires_at, last_used_at: now };
     const row: SessionRow = { token_hash: hashOf(token), operator_id, ...times, address: address ?? '' };
-    return { row, issued: { token, expiresAt: toSeconds(expires_at) } };
+    return { row, issued: { token, expiresAt: toSeconds(Math.min(expires_at, end ?? expires_at)) } };
   }
 
   /** Returns the session of a token, or null unless it is unexpired and its operator is active. */
@@ -102,7 +111,7 @@ export class Sessions {
     const { db } = this.options;
     const stored = this.known.get(tokenHash) ?? (await this.known.read(db, tokenHash));
     const known = stored ?? (await this.findUnstored(tokenHash));
-    if (known === null || !isValid(known.row, this.options.clock.now())) return null;
+    if (known === null || !isValid(known, this.options.clock.now())) return null;
     this.touch(known);
     return known.session;
   }
@@ -151,12 +160,15 @@ export class Sessions {
   /** Updates the time of last use in the background, so that a read-only store does not block reads. */
   private touch(known: KnownSession): void {
     const { clock, uow, logger } = this.options;
-    const { token_hash } = known.row;
+    const { token_hash, operator_id } = known.row;
     const now = clock.now();
     if (Math.abs(now - known.lastUsedAt) < TOUCH_MS || this.touching.has(token_hash)) return;
     this.touching.add(token_hash);
     uow
-      .write((tx) => touchSession(tx, token_hash, now))
+      .write(async (tx) => {
+        await touchSession(tx, token_hash, now);
+        await touchRobot(tx, operator_id, now);
+      })
       .then(() => {
         known.lastUsedAt = now;
       })
@@ -166,26 +178,28 @@ export class Sessions {
 }
 
 /**
- * Checks the expiry and the creation time. Without the latter, a session made by a clock that was ahead would live
- * longer by that much.
+ * Checks the expiry of the session and of its operator, and the creation time. Without the latter, a session made by a clock that
+ * was ahead would live longer by that much.
  */
-const isValid = ({ created_at, expires_at }: SessionRow, now: number): boolean =>
-  expires_at > now && created_at <= now + AHEAD_MS;
+const isValid = ({ row, end }: Pick<KnownSession, 'end' | 'row'>, now: number): boolean =>
+  !isExpired({ expires_at: end }, now) && row.created_at <= now + AHEAD_MS;
 
 const hashOf = (token: string): string => hash('sha256', HASH_DOMAIN + token);
 
 interface KnownSession {
   readonly row: SessionRow;
   readonly session: Session;
+  /** End of the session or of its operator, whichever comes first, in Unix milliseconds. */
+  readonly end: number;
   /** Stored time of last use, in Unix milliseconds. */
   lastUsedAt: number;
 }
 
-const knownSession = (row: SessionRow, operator: OperatorRow): KnownSession => ({
-  row,
-  session: { operator: operatorOfRow(operator), rights: rightsOfRow(operator), expiresAt: toSeconds(row.expires_at) },
-  lastUsedAt: row.last_used_at,
-});
+function knownSession(row: SessionRow, operator: OperatorRow): KnownSession {
+  const end = Math.min(row.expires_at, operator.expires_at ?? row.expires_at);
+  const session = { operator: operatorOfRow(operator), rights: rightsOfRow(operator), expiresAt: toSeconds(end) };
+  return { row, session, end, lastUsedAt: row.last_used_at };
+}
 
 /**
  * Sessions of active operators by the hash of their token, kept between requests: the benchmark rows of the API miss
@@ -242,9 +256,10 @@ async function deleteOldestSessions(db: Queryable, operatorId: string): Promise<
 async function findSession(db: Queryable, tokenHash: string): Promise<SessionOfOperator | null> {
   const [row] = await sessionByToken(db, tokenHash);
   if (row === undefined) return null;
-  const { token_hash, created_at, expires_at, last_used_at, address, ...operator } = row;
+  const { token_hash, created_at, address, session_expires_at, session_last_used_at, ...operator } = row;
   const { operator_id } = operator;
-  return { session: { token_hash, operator_id, created_at, expires_at, last_used_at, address }, operator };
+  const times = { created_at, expires_at: session_expires_at, last_used_at: session_last_used_at };
+  return { session: { token_hash, operator_id, address, ...times }, operator };
 }
 
 const sessionByToken = preparedQuery((db, tokenHash: string) =>
@@ -252,7 +267,8 @@ const sessionByToken = preparedQuery((db, tokenHash: string) =>
     .selectFrom('sessions')
     .innerJoin('operators', 'operators.operator_id', 'sessions.operator_id')
     .selectAll('operators')
-    .select(['token_hash', 'created_at', 'expires_at', 'last_used_at', 'address'])
+    .select(['token_hash', 'created_at', 'address'])
+    .select(['sessions.expires_at as session_expires_at', 'sessions.last_used_at as session_last_used_at'])
     .where('token_hash', '=', tokenHash)
     .where('removed_at', 'is', null),
 );

@@ -47,6 +47,8 @@ export const EVENT_SEVERITY = {
   'operator.added': 'warning',
   'operator.removed': 'warning',
   'operator.rights_changed': 'warning',
+  'operator.expiring': 'warning',
+  'operator.expired': 'warning',
   'operator.login': 'info',
   'operator.login_failed': 'warning',
   'operator.logout': 'info',

@@ -3,6 +3,7 @@ import {
   type Grant,
   MAX_GRANTS,
   RIGHTS,
+  RIGHTS_OF_PEOPLE,
   type Right,
   ROLES,
   type Role,
@@ -48,10 +49,11 @@ export class Rights {
   private readonly grants: readonly ParsedGrant[] | null;
 
   /** @param grants null for an operator who has the rights of the role on every machine */
-  constructor(role: Role, grants: readonly Grant[] | null) {
+  constructor(role: Role, grants: readonly Grant[] | null, { isRobot = false } = {}) {
     this.role = role;
-    this.key = JSON.stringify([role, grants]);
-    this.ofRole = grants === null ? rightsOfRole(role) : rightsWithin(role);
+    this.key = JSON.stringify([role, grants, isRobot]);
+    const ofRole = grants === null ? rightsOfRole(role) : rightsWithin(role);
+    this.ofRole = isRobot ? ofRobot(ofRole) : ofRole;
     this.grants = grants === null ? null : grants.map(parseGrant);
   }
 
@@ -111,8 +113,15 @@ export class Rights {
   }
 }
 
+/** Returns those of the rights that a robot may have. */
+const ofRobot = (rights: ReadonlySet<Right>): ReadonlySet<Right> =>
+  new Set([...rights].filter((right) => !RIGHTS_OF_PEOPLE.includes(right)));
+
 /** Rights of the orchestrator itself, and of operators whom no grants limit. */
 export const ALL_RIGHTS = new Rights('admin', null);
+
+/** Rights of an operator who was removed or has expired. */
+export const NO_RIGHTS = new Rights('viewer', []);
 
 /** The fault of a request that the grants do not permit. @param where the machine or what else it is about; null for everything */
 export const notGranted = (right: Right | TagRight, where: string | null): Fault =>

@@ -25,6 +25,14 @@ interface OperatorTable {
   removed_by: string | null;
   /** JSON of the grants; null for an operator whom none limit. */
   grants_json: string | null;
+  /** 1 for a program, which gets no terminal. */
+  robot: Generated<number>;
+  /** Unix milliseconds from which the operator may do nothing; null for one without an end. */
+  expires_at: number | null;
+  /** What was told of the end: 0 nothing, 1 that it comes soon, 2 that it came. */
+  expiry_told: Generated<number>;
+  /** Unix milliseconds, with a precision of a minute; null for a robot that was never used, and for people. */
+  last_used_at: number | null;
 }
 
 /** Every name that an operator ID has or had. */

@@ -170,7 +170,9 @@ export class Engine implements Service {
     const tools = { limits, leases, plans, applies, operations: this.operations, verify, revive, mayApply };
     this.rollouts = new Rollouts({ ...options, ...tools, rolloutRights });
     options.bus.subscribe(['operator.removed'], ({ target }) => this.rollouts.operatorRemoved(target));
-    options.bus.subscribe(['operator.rights_changed'], ({ target }) => this.rollouts.rightsChanged(target));
+    options.bus.subscribe(['operator.rights_changed', 'operator.expired'], ({ target }) =>
+      this.rollouts.rightsChanged(target),
+    );
     const evaluator = new Evaluator({ clock, desiredSets, assignments, current, contents, lanes });
     this.standings = new Standings({ ...options, evaluator });
     const { standings } = this;

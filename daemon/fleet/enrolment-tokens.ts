@@ -99,11 +99,11 @@ export class EnrolmentTokens {
    * own ones.
    */
   async list({ actor, rights }: Pick<RequestContext, 'actor' | 'rights'>): Promise<readonly EnrolmentTokenRecord[]> {
-    const { db } = this.options;
+    const { db, clock } = this.options;
     const standing: EnrolmentTokenRecord[] = [];
     for (const row of await listEnrolmentTokens(db)) {
       if (rights.isLimited && row.created_by !== actor.id) continue;
-      if (await isBackedByMaker(db, row)) standing.push(present(row));
+      if (await isBackedByMaker(db, row, clock.now())) standing.push(present(row));
     }
     return standing;
   }

@@ -56,7 +56,7 @@ async function bearerTokenOf(db: Queryable, token: string): Promise<EnrolmentTok
 
 /** Returns why a token is no longer valid for any agent; null for a valid one. */
 async function endOf(db: Queryable, row: EnrolmentTokenRow, now: number): Promise<'revoked' | 'expired' | null> {
-  if (row.revoked_at !== null || !(await isBackedByMaker(db, row))) return 'revoked';
+  if (row.revoked_at !== null || !(await isBackedByMaker(db, row, now))) return 'revoked';
   // A token created while the clock was ahead would stay valid longer by that much.
   return row.expires_at <= now || row.created_at > now + AHEAD_MS ? 'expired' : null;
 }
@@ -74,7 +74,7 @@ export async function checkToken(tx: Queryable, { nodeId, agent, token }: Bearer
   if (end !== null) return { verdict: end, isAccepted: false };
   if (row.uses_left <= 0) return { verdict: 'used_up', isAccepted: false };
   const tags = agent === null ? {} : await tagsOf(tx, nodeId);
-  if (!(await mayAdmitTagged(tx, row, { nodeId, tags }))) return { verdict: 'revoked', isAccepted: false };
+  if (!(await mayAdmitTagged(tx, row, { nodeId, tags }, now))) return { verdict: 'revoked', isAccepted: false };
   const approves = row.auto_approve === 1 && !(await wasRemovedByOperator(tx, nodeId));
   return { verdict: 'accepted', isAccepted: true, token: row, approves };
 }

@@ -1,5 +1,5 @@
 /** What the maker of an enrolment token has to hold: when it is made, and again when an agent redeems it. */
-import { findActiveOperator, rightsOfRow } from '../auth/operator-store.js';
+import { rightsAt } from '../auth/operator-store.js';
 import { type FutureMachine, type Machine, notGranted, type Rights } from '../core/rights.js';
 import type { Queryable } from '../database/schema.js';
 import { protectedKeys } from './protected-tags.js';
@@ -28,31 +28,30 @@ export async function requireTokenRights(db: Queryable, rights: Rights, power: T
   if (missing !== null) throw notGranted(missing, 'a machine with exactly these tags');
 }
 
-/** Returns true while the operator who made the token is active and still holds what making it takes. */
-export async function isBackedByMaker(db: Queryable, token: MadeToken): Promise<boolean> {
-  const rights = await rightsOfMaker(db, token);
-  return rights !== null && (await missingRight(db, rights, powerOf(token))) === null;
+/** Returns true if the operator who made the token holds what making it takes at `now` (Unix milliseconds). */
+export async function isBackedByMaker(db: Queryable, token: MadeToken, now: number): Promise<boolean> {
+  const rights = await rightsAt(db, token.created_by, now);
+  return (await missingRight(db, rights, powerOf(token))) === null;
 }
 
 /**
  * Returns true if the token may let in an agent that has tags already. They are not the token's, so its maker has to hold the
  * rights on the machine as it is and as it will be, and may set the protected ones on both.
  */
-export async function mayAdmitTagged(db: Queryable, token: MadeToken, { nodeId, tags }: Machine): Promise<boolean> {
+export async function mayAdmitTagged(
+  db: Queryable,
+  token: MadeToken,
+  { nodeId, tags }: Machine,
+  now: number,
+): Promise<boolean> {
   if (Object.keys(tags).length === 0) return true;
-  const rights = await rightsOfMaker(db, token);
-  if (rights === null) return false;
+  const rights = await rightsAt(db, token.created_by, now);
   if (!rights.isLimited) return true;
   const changed = Object.keys(token.tags).filter((key) => tags[key] !== token.tags[key]);
   const keys = await protectedOf(db, changed);
   return [tags, { ...tags, ...token.tags }].every(
     (those) => missingOn(rights, { nodeId, tags: those }, keys, powerOf(token)) === null,
   );
-}
-
-async function rightsOfMaker(db: Queryable, { created_by }: MadeToken): Promise<Rights | null> {
-  const maker = await findActiveOperator(db, created_by);
-  return maker === null ? null : rightsOfRow(maker);
 }
 
 async function missingRight(db: Queryable, rights: Rights, power: TokenPower): Promise<MissingRight | null> {

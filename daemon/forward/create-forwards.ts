@@ -24,7 +24,7 @@ export function createForwards(core: Core, { link, features }: ForwardDependenci
     rules: () => ({ perOperator: settings()['forward.per_operator'], perAgent: settings()['forward.per_agent'] }),
   });
   bus.subscribe(['operator.removed'], ({ target }) => forwards.operatorRemoved(target.id));
-  bus.subscribe(['operator.rights_changed'], () => forwards.rightsChanged(null));
+  bus.subscribe(['operator.rights_changed', 'operator.expired'], () => forwards.rightsChanged(null));
   bus.subscribe(['agent.tags_changed'], ({ target }) => forwards.rightsChanged(target.id));
   const door = { ...core, forwards };
   return {

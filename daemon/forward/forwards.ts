@@ -184,7 +184,7 @@ export class Forwards implements Service {
     for (const live of [...this.live.values()]) {
       const { facts } = live;
       if (nodeId !== null && facts.nodeId !== nodeId) continue;
-      if (!(await mayUse(this.options.db, facts.operatorId, facts.kind, facts.nodeId))) live.end('operator_removed');
+      if (!(await mayUse(this.options, facts.operatorId, facts.kind, facts.nodeId))) live.end('operator_removed');
     }
     await Promise.all(this.writes);
   }
@@ -203,7 +203,7 @@ export class Forwards implements Service {
     this.live.set(sessionId, live);
     try {
       // From here on, removing the operator ends the forward.
-      if (!(await mayUse(this.options.db, facts.operatorId, facts.kind, facts.nodeId))) throw operatorRemoved();
+      if (!(await mayUse(this.options, facts.operatorId, facts.kind, facts.nodeId))) throw operatorRemoved();
       await this.ask(facts);
       if (!live.isOver) {
         await this.record(openedEvent(facts, context));

@@ -5,7 +5,7 @@ import type { RouteSpec } from '../../src/contract/route.js';
 import { type Fault, messageOf } from '../../src/kernel/fault.js';
 import type { Core } from '../core/core.js';
 import { type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import { Rights } from '../core/rights.js';
+import { NO_RIGHTS, type Rights } from '../core/rights.js';
 import type { Exchange } from './exchange.js';
 import type { Events } from './handler.js';
 import { ifMatchOf } from './if-match.js';
@@ -131,9 +131,6 @@ export function runner(route: RouteSpec, handler: AnyHandler, { logger, validate
     );
   }
 }
-
-/** Rights of a request without a session. */
-const NO_RIGHTS = new Rights('viewer', []);
 
 const actorOf = (operator: Operator | undefined): Party =>
   operator ? { id: operator.operator_id, name: operator.username, type: 'operator' } : SYSTEM;

@@ -47,6 +47,8 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'state.apply_rolled_back': asItIs,
   'operator.added': asItIs,
   'operator.rights_changed': asItIs,
+  'operator.expiring': asItIs,
+  'operator.expired': asItIs,
   'operator.removed': async (tx, event) => {
     await deleteReadMarks(tx, event.target.id);
     await deleteLoginAddresses(tx, event.target.id);

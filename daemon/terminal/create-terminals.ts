@@ -52,7 +52,7 @@ export function createTerminals(
   });
   const { terminals } = relay;
   bus.subscribe(['operator.removed'], ({ target }) => terminals.operatorRemoved(target.id));
-  bus.subscribe(['operator.rights_changed'], () => terminals.rightsChanged(null));
+  bus.subscribe(['operator.rights_changed', 'operator.expired'], () => terminals.rightsChanged(null));
   bus.subscribe(['agent.tags_changed'], ({ target }) => terminals.rightsChanged(target.id));
   const isActive = (sessionId: string) => terminals.isActive(sessionId);
   const stopping = new AbortController();

@@ -1,20 +1,24 @@
 /** Checks that the operator is active and that the agent is approved when a request arrives. */
 
 import type { Right } from '../../src/contract/rights.js';
+import type { Clock } from '../../src/kernel/clock.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { isNodeId, type NodeId } from '../../src/kernel/ids.js';
 import type { TerminalMode } from '../../src/terminal/notes.js';
-import { findActiveOperator, rightsOfRow } from '../auth/operator-store.js';
+import { rightsAt } from '../auth/operator-store.js';
 import type { Queryable } from '../database/schema.js';
 import { findAgent } from '../fleet/agent-store.js';
 import { tagsOf } from '../fleet/tag-store.js';
 import type { SessionFacts } from './session/session-core.js';
 
 /** Returns true if the operator is active and holds the right on the machine now. */
-export async function mayUse(db: Queryable, operatorId: string, right: Right, nodeId: string): Promise<boolean> {
-  const row = await findActiveOperator(db, operatorId);
-  if (row === null) return false;
-  const rights = rightsOfRow(row);
+export async function mayUse(
+  { db, clock }: { readonly db: Queryable; readonly clock: Pick<Clock, 'now'> },
+  operatorId: string,
+  right: Right,
+  nodeId: string,
+): Promise<boolean> {
+  const rights = await rightsAt(db, operatorId, clock.now());
   if (!rights.isLimited) return rights.has(right);
   return rights.may(right, { nodeId, tags: await tagsOf(db, nodeId) });
 }

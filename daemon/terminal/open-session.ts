@@ -142,7 +142,7 @@ export class SessionOpener {
   }
 
   private async open(facts: SessionFacts, size: Size, program: Program, context: RequestContext): Promise<Opened> {
-    const { store, db, live, startRequests: opening, factory: parts, resumeSecrets, tickets } = this.options;
+    const { store, live, startRequests: opening, factory: parts, resumeSecrets, tickets } = this.options;
     const { id: sessionId, nodeId } = facts;
     const firstSecret = resumeSecrets.issue(sessionId, facts.operatorId);
     const session = live.add(facts, null);
@@ -150,7 +150,7 @@ export class SessionOpener {
     try {
       // From here on, removing the operator or the right ends the session.
       const right = rightTo(facts, facts.operatorId, 'write');
-      if (!(await mayUse(db, facts.operatorId, right, nodeId))) throw operatorRemoved();
+      if (!(await mayUse(this.options, facts.operatorId, right, nodeId))) throw operatorRemoved();
       const answer = await opening.ask(nodeId, {
         type: 'terminal_open',
         session_id: sessionId,

@@ -278,7 +278,7 @@ export class Terminals implements Service {
   }
 
   private mayTakePart({ facts }: Pick<LiveSession, 'facts'>, operatorId: string, mode: TerminalMode): Promise<boolean> {
-    return mayUse(this.options.db, operatorId, rightTo(facts, operatorId, mode), facts.nodeId);
+    return mayUse(this.options, operatorId, rightTo(facts, operatorId, mode), facts.nodeId);
   }
 
   private refuseWhileStopping(): void {

@@ -36,7 +36,13 @@ export const authRoutes = {
         expires_at: Seconds,
       }),
     },
-    faults: ['invalid_public_key', 'invalid_signature', 'signature_verification_failed', 'rate_limited'],
+    faults: [
+      'invalid_public_key',
+      'invalid_signature',
+      'signature_verification_failed',
+      'operator_expired',
+      'rate_limited',
+    ],
   }),
   getSession: route({
     id: 'getSession',

@@ -1,9 +1,12 @@
-/** Operators: people and pipelines with a login. */
+/** Operators: people and robots with a login. */
 import * as Type from 'typebox';
-import { closed, nullable, optional } from '../kernel/schema.js';
+import { clearable, closed, nullable, optional } from '../kernel/schema.js';
 import { GrantSchema, MAX_GRANTS, RIGHTS, ROLES } from './rights.js';
 import { route } from './route.js';
 import { OperatorId, PublicKey, pathId, Seconds } from './shapes.js';
+
+/** Longest time until the end of a robot, in seconds. */
+export const ROBOT_LIFE_SECS = 366 * 86_400;
 
 const Grants = Type.Array(GrantSchema, { minItems: 1, maxItems: MAX_GRANTS, description: 'Rights on some machines' });
 
@@ -24,6 +27,17 @@ export const OperatorSchema = closed({
     ...Grants,
     description: 'Limits the rights of the role to some machines; absent for an operator with all of them everywhere',
   }),
+  expires_at: Type.Optional({
+    ...Seconds,
+    description: 'Unix time in seconds from which the operator may do nothing; absent for an operator without an end',
+  }),
+  robot: Type.Optional(
+    Type.Literal(true, { description: 'A program, which gets no terminal and has an end; absent for a person' }),
+  ),
+  last_used_at: Type.Optional({
+    ...nullable(Seconds),
+    description: 'Of a robot: Unix time in seconds of its last request, to a minute; null before the first',
+  }),
 });
 export type Operator = Type.Static<typeof OperatorSchema>;
 
@@ -32,7 +46,7 @@ export const OperatorRightsSchema = closed({
   username: Type.String({ description: 'Name of the operator' }),
   role: Type.Enum(ROLES, { description: 'Role, whose rights the grants limit' }),
   node_id: nullable(Type.String({ description: 'Node ID of the machine; null for any' })),
-  rights: Type.Array(Type.Enum(RIGHTS), { description: 'Rights held there; none for a removed operator' }),
+  rights: Type.Array(Type.Enum(RIGHTS), { description: 'Rights held there; none for a removed or expired operator' }),
   tag_keys: Type.Array(Type.String(), {
     description:
       'Keys of tags that may be set there although grants select by them; empty without grants, which need none',
@@ -67,14 +81,30 @@ export const operatorRoutes = {
       username: Type.String({ description: 'Immutable' }),
       role: optional(Type.String({ description: 'admin, operator (the default), deployer, planner or viewer' })),
       grants: optional({ ...Grants, description: 'Limits the rights of the role to some machines' }),
+      expires_at: optional(
+        Type.Integer({ description: 'Unix time in seconds from which the operator may do nothing [default: no end]' }),
+      ),
+      robot: optional(
+        Type.Boolean({
+          description: 'true: a program, which gets no terminal, is no admin, and needs an end within 366 days',
+        }),
+      ),
     }),
     location: '/operators/{operator_id}',
     answers: { 201: OperatorSchema },
-    faults: ['invalid_public_key', 'invalid_username', 'invalid_role', 'invalid_grant', 'operator_exists'],
+    faults: [
+      'invalid_public_key',
+      'invalid_username',
+      'invalid_role',
+      'invalid_grant',
+      'invalid_expiry',
+      'expiry_beyond_own',
+      'operator_exists',
+    ],
   }),
   setOperatorGrants: route({
     id: 'setOperatorGrants',
-    summary: 'Replace the role and the grants of an operator; what they may no longer do ends at once',
+    summary: 'Replace the role, the grants and the end of an operator; what they may no longer do ends at once',
     tag: 'operators',
     method: 'PUT',
     path: '/operators/{operator_id}/grants',
@@ -83,9 +113,21 @@ export const operatorRoutes = {
     body: closed({
       role: optional(Type.String({ description: 'The new role [default: as before]' })),
       grants: nullable({ ...Grants, description: 'null: none, so the role counts on every machine' }),
+      expires_at: clearable(
+        Type.Integer({
+          description: 'Unix time in seconds from which the operator may do nothing; null: no end [default: as before]',
+        }),
+      ),
     }),
     answers: { 200: OperatorSchema },
-    faults: ['operator_not_found', 'invalid_role', 'invalid_grant', 'last_admin'],
+    faults: [
+      'operator_not_found',
+      'invalid_role',
+      'invalid_grant',
+      'invalid_expiry',
+      'expiry_beyond_own',
+      'last_admin',
+    ],
   }),
   rotateOperatorKey: route({
     id: 'rotateOperatorKey',

@@ -53,6 +53,9 @@ const ALL: ReadonlySet<Right> = new Set(RIGHTS);
 /** Returns the rights that grants can give an operator with the role. */
 export const rightsWithin = (role: Role): ReadonlySet<Right> => (role === 'operator' ? ALL : RIGHTS_OF_ROLE[role]);
 
+/** Rights that no robot has: terminals are for people. */
+export const RIGHTS_OF_PEOPLE: readonly Right[] = ['terminal', 'watch', 'take-pen'];
+
 /** Returns the roles that have a right, from the most rights to the fewest. */
 export const rolesWith = (right: Right): readonly Role[] => ROLES.filter((role) => RIGHTS_OF_ROLE[role].has(right));
 

@@ -95,6 +95,11 @@ export const SERVE_SETTINGS = {
     maximum: MONTH_SECS,
     live: true,
   }),
+  'operators.require_role': flag({
+    summary: 'refuse a new operator for whom no role is given',
+    default: false,
+    live: true,
+  }),
   'drift.enabled': flag({
     summary: 'check agents for drift on a schedule',
     off: 'check agents for drift only on request',

@@ -66,6 +66,7 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
   'applyRollout rate_limited':
     'needs more texts at a time than wait for the parser: see test/engine/parser-pool.test.ts',
+  'verifyChallenge operator_expired': 'needs time to pass: see test/auth/operator-ends.test.ts',
   'verifyAgent agent_not_connected': 'needs an agent that goes away after an apply: see test/engine/verify.test.ts',
   'refreshAgentFacts agent_timeout': 'needs an agent that says nothing: see test/fleet/facts.test.ts',
   'verifyAgent agent_timeout': 'needs an agent that says nothing for a minute: see test/engine/verify.test.ts',
@@ -76,6 +77,8 @@ const UNPROVOKED: Readonly<Record<string, string>> = {
 
 /** Types of audit events that requests alone do not raise, and the tests in which they are. */
 const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
+  'operator.expiring': 'auth/operator-ends.test.ts',
+  'operator.expired': 'auth/operator-ends.test.ts',
   'orchestrator.certificate_expiring': 'e2e/own-certificate.test.ts',
   'orchestrator.certificate_expired': 'e2e/own-certificate.test.ts',
   'agent.journal_lost': 'fleet/presence.test.ts',

@@ -1,7 +1,8 @@
 /** Rollouts that are paused, halted, retried and interrupted: what is stored, and what goes on. */
 
 import { describe, expect, it } from 'vitest';
-import { ALL_RIGHTS, Rights } from '../../daemon/core/rights.js';
+import { SYSTEM } from '../../daemon/core/domain-event.js';
+import { ALL_RIGHTS, NO_RIGHTS, Rights } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { deleteAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
@@ -245,19 +246,33 @@ describe('a restart', () => {
 
   it('halts the rollouts of an operator who may no longer apply', async () => {
     let isAllowed = true;
-    const none = new Rights('viewer', []);
     const { bench, agents } = await fleet(2, {
-      rightsOf: async (_db, { id }) => (isAllowed || id === BOB.actor.id ? ALL_RIGHTS : none),
+      rightsOf: async (_db, { id }) => (isAllowed || id === BOB.actor.id ? ALL_RIGHTS : NO_RIGHTS),
     });
     const id = await begin(bench, { concurrency: 1 });
     isAllowed = false;
     await restart(bench, agents);
-    const reason = 'operator alice was removed or may no longer apply';
+    const reason = 'operator alice was removed, has expired or may no longer apply';
     await reaches(bench, id, { state: 'halted', reason });
     await work(bench, ...agents);
     await bench.engine.rollouts.resume(id, BOB);
     await bench.settle();
     await reaches(bench, id, { state: 'succeeded' });
+  });
+
+  it('halts when the time of its operator is over', async () => {
+    let isOver = false;
+    const { bench, agents } = await fleet(2, { rightsOf: async () => (isOver ? NO_RIGHTS : ALL_RIGHTS) });
+    const id = await begin(bench, { concurrency: 1 });
+    isOver = true;
+    const { actor } = ALICE;
+    await bench.uow.write(async (_tx, emit) =>
+      emit({ type: 'operator.expired', actor: SYSTEM, target: actor, summary: 'over', metadata: {} }),
+    );
+    await bench.settle();
+    await reaches(bench, id, { state: 'halted' });
+    await work(bench, ...agents);
+    await becomes(bench, id, ['succeeded', 'waiting']);
   });
 
   it('halts before the next agent when its operator has lost the right on it', async () => {

@@ -66,6 +66,8 @@ const AT_ONCE: readonly EventType[] = [
   'state.apply_rolled_back',
   'operator.added',
   'operator.rights_changed',
+  'operator.expiring',
+  'operator.expired',
   'operator.removed',
   'secret.expired',
   'channel.delivery_failed',

@@ -174,6 +174,10 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     removed_at: 'integer?',
     removed_by: 'text?',
     grants_json: 'text?',
+    robot: 'integer',
+    expires_at: 'integer?',
+    expiry_told: 'integer',
+    last_used_at: 'integer?',
   },
   operator_names: { operator_id: 'text', username: 'text' },
   sessions: {

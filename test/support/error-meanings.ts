@@ -69,6 +69,18 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
       'The grants of the operator do not give the right on this machine, or on all machines that the request could reach.',
     mend: 'See what they give with `orch operator rights`, and ask an admin for more.',
   },
+  operator_expired: {
+    cause: 'The time of the operator is over, so the key logs in no more. The record, role and grants are still there.',
+    mend: 'Ask an admin for more time: `orch operator grant NAME --expires 90d`.',
+  },
+  expiry_beyond_own: {
+    cause: 'An admin whose own time ends gives rights to an operator whose time would end later, or never.',
+    mend: 'Give an end that is no later than your own, or ask an admin without an end.',
+  },
+  invalid_expiry: {
+    cause: 'The end of the operator is over already, or it is a robot without an end within 366 days.',
+    mend: 'Give a time ahead: `--expires 90d`.',
+  },
   rate_limited: {
     cause: 'Too many requests of this kind in a short time.',
     mend: 'Wait for the time in `Retry-After`. For logins: look for a script with a wrong key.',

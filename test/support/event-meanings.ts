@@ -4,7 +4,9 @@ import type { EventType } from '../../daemon/core/domain-event.js';
 export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'operator.added': 'An operator was added.',
   'operator.removed': 'An operator was removed, and its sessions ended.',
-  'operator.rights_changed': 'The role or the grants of an operator were changed.',
+  'operator.rights_changed': 'The role, the grants or the end of an operator were changed.',
+  'operator.expiring': 'The time of an operator ends within seven days.',
+  'operator.expired': 'The time of an operator is over, and the key logs in no more.',
   'operator.login': 'An operator logged in. More than ten a minute from one network are counted in one event.',
   'operator.login_failed': 'A login failed. Repeated failures of the same kind are counted in one event.',
   'operator.logout': 'An operator ended a session. More than ten a minute are counted in one event.',

@@ -25,6 +25,7 @@ import { moduleFiles } from './0023-module-files.js';
 import { facts } from './0024-facts.js';
 import { purgeLimits } from './0025-purge-limits.js';
 import { grants } from './0026-grants.js';
+import { operatorExpiry } from './0027-operator-expiry.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -54,4 +55,5 @@ export const MIGRATIONS: readonly Migration[] = [
   facts,
   purgeLimits,
   grants,
+  operatorExpiry,
 ];

@@ -459,7 +459,7 @@ export class Rollouts {
   private async haltUnlessAllowed(run: RolloutRun): Promise<void> {
     const { actor } = run;
     if (run.state !== 'running' || (await this.options.mayApply(actor, null))) return;
-    await this.haltRun(run, `operator ${actor.name} was removed or may no longer apply`);
+    await this.haltRun(run, `operator ${actor.name} was removed, has expired or may no longer apply`);
   }
 
   private async haltRun(run: RolloutRun, reason: string): Promise<void> {

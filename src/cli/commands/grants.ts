@@ -1,7 +1,8 @@
-/** Grants as operators write and read them on the command line. */
+/** Grants and ends of operators as the command line has them. */
 import type { Grant } from '../../contract/rights.js';
 import { Fault } from '../../kernel/fault.js';
-import { list } from '../options.js';
+import { list, text } from '../options.js';
+import { parseAhead } from '../parse-time.js';
 
 export const grantOption = list('GRANT', 'limit the rights of the role, as RIGHTS:SELECTOR');
 
@@ -9,6 +10,14 @@ export const GRANT_DETAIL = [
   'A grant has rights or roles by comma, a colon, and a selector of machines by tags and node_id: deployer:env=dev.',
   'Every grant lets the operator read these machines. orch operator rights lists the rights.',
 ];
+
+export const expiresOption = text('TIME', 'end, as a date, RFC 3339, or a duration such as 90d');
+
+export const EXPIRY_DETAIL = 'From the end on the operator may do nothing. Notifications tell of it a week before.';
+
+/** Returns an end in Unix seconds. @param now Unix milliseconds @throws Fault `usage` */
+export const expiryOf = (given: string, now: number): number =>
+  Math.floor(Date.parse(parseAhead(given, '--expires', now)) / 1000);
 
 /** Returns grants from texts such as `deployer:env=dev`: rights or roles by comma, a colon and a selector. Throws `usage`. */
 export function grantsOf(texts: readonly string[]): Grant[] {

@@ -14,11 +14,20 @@ import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
 import { formatTime, type TimeCell, timeCells } from '../format.js';
 import { choice, flag, requiredText, text } from '../options.js';
-import { type Column, type FieldsView, fields, fieldsOf, lines, stack, type TableView } from '../outcome.js';
+import {
+  type Column,
+  type FieldsView,
+  fields,
+  fieldsOf,
+  lines,
+  stack,
+  type TableCell,
+  type TableView,
+} from '../outcome.js';
 import { readPublicKey } from '../read-public-key.js';
 import { type NameOfOperator, operatorNames } from '../record-names.js';
 import { readInlineOrFile } from '../text-files.js';
-import { GRANT_DETAIL, grantOption, grantsOf, sayGrant } from './grants.js';
+import { EXPIRY_DETAIL, expiresOption, expiryOf, GRANT_DETAIL, grantOption, grantsOf, sayGrant } from './grants.js';
 
 /** `orch operator init`. */
 export const initOperator = defineCommand({
@@ -67,10 +76,13 @@ export const addOperator = defineCommand({
     'orch operator add 3b6a27bc…29 --username ada',
     'orch operator add "ssh-ed25519 AAAAC3…" --username ada --role viewer',
     'orch operator add @ada.pub --username ada --role deployer --grant deployer:env=dev',
+    'orch operator add @ci.pub --username ci --role deployer --robot --expires 90d',
   ],
   detail: [
     'Operators with the roles admin, operator and deployer can become root on all machines, or on those of their grants.',
     ...GRANT_DETAIL,
+    EXPIRY_DETAIL,
+    'A robot is a program: it gets no terminal, is no admin, and has an end within 366 days.',
   ],
   access: 'admin',
   args: {
@@ -80,14 +92,24 @@ export const addOperator = defineCommand({
     username: requiredText('NAME', 'username of the operator; cannot be changed later'),
     role: choice('ROLE', ROLES, 'role of the operator [operator]'),
     grant: grantOption,
+    expires: expiresOption,
+    robot: flag('a program, which gets no terminal'),
   },
-  run: async (context, { key, username, role, grant }) => {
+  run: async (context, { key, username, role, grant, expires, robot }) => {
     const grants = grantsOf(grant);
+    const expires_at = expires === undefined ? null : expiryOf(expires, context.clock.now());
     const text = await readInlineOrFile(key, context.readInput);
     const publicKey = readPublicKey(text, key.startsWith('@') ? key.slice(1) : 'KEY');
     const api = await context.api();
     const operator = await api.call('addOperator', {
-      body: { public_key: publicKey, username, role: role ?? null, ...(grants.length > 0 && { grants }) },
+      body: {
+        public_key: publicKey,
+        username,
+        role: role ?? null,
+        ...(grants.length > 0 && { grants }),
+        ...(expires_at !== null && { expires_at }),
+        ...(robot && { robot }),
+      },
       signal: context.signal,
     });
     const nameOf = await operatorNames(context, api);
@@ -241,7 +263,7 @@ export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOper
   columns: OPERATOR_COLUMNS,
   rows: operators.map((operator) => [
     operator.username,
-    operator.role,
+    roleCell(operator, timeOf),
     operator.operator_id,
     timeOf(operator.added_at),
     timeOf(operator.removed_at),
@@ -251,6 +273,14 @@ export const operatorTable = (operators: readonly Operator[], nameOf: NameOfOper
   empty: 'No operators.',
 });
 
+/** Returns the role, and what else says how long it counts. */
+function roleCell({ role, robot, expires_at }: Operator, timeOf: TimeCell): string {
+  const kind = robot === true ? `${role}, robot` : role;
+  return expires_at === undefined ? kind : `${kind}, end ${textOf(timeOf(expires_at))}`;
+}
+
+const textOf = (cell: TableCell): string => (typeof cell === 'object' && 'text' in cell ? cell.text : String(cell));
+
 export function operatorFields(operator: Operator, nameOf: NameOfOperator): FieldsView {
   const removed: readonly (readonly [string, string])[] =
     operator.removed_at === null
@@ -258,7 +288,8 @@ export function operatorFields(operator: Operator, nameOf: NameOfOperator): Fiel
       : [['Removed', `${formatTime(operator.removed_at)} by ${nameOf(operator.removed_by ?? 'unknown')}`]];
   return fieldsOf([
     ['Username', operator.username],
-    ['Role', operator.role],
+    ['Role', operator.robot ? `${operator.role}, robot` : operator.role],
+    ...endFields(operator),
     ...(operator.grants ?? []).map((grant): [string, string] => ['Grant', sayGrant(grant)]),
     ['Operator ID', groupsOfFour(operator.operator_id)],
     ['Public key', operator.public_key],
@@ -268,6 +299,11 @@ export function operatorFields(operator: Operator, nameOf: NameOfOperator): Fiel
     ],
     ...removed,
   ]);
+}
+
+function endFields({ expires_at, robot, last_used_at = null }: Operator): readonly (readonly [string, string])[] {
+  const end: [string, string][] = expires_at === undefined ? [] : [['Until', formatTime(expires_at)]];
+  return robot === true ? [...end, ['Last used', last_used_at === null ? 'never' : formatTime(last_used_at)]] : end;
 }
 
 /** `orch login`. */

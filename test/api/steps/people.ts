@@ -43,6 +43,7 @@ export async function operators(world: World): Promise<void> {
   await world.refuses('removeOperator', root, 'last_admin');
   await rotations(world);
   await rights(world);
+  await ends(world);
   await namesThatPass(world);
 }
 
@@ -72,6 +73,37 @@ async function rights(world: World): Promise<void> {
   const root = listed.find(({ username }) => username === 'root')?.operator_id ?? '';
   await world.refuses('setOperatorGrants', { ...set({ role: 'viewer' }), params: { operator_id: root } }, 'last_admin');
   await world.gives('removeOperator', { params }, 204);
+}
+
+/** Operators with an end, and what they may give. */
+async function ends(world: World): Promise<void> {
+  const now = () => Math.floor(Date.now() / 1000);
+  const [guest, robot] = [newPerson(), newPerson()];
+  const end = now() + 3600;
+  const add = (person: { readonly publicKey: string }, more: object) => ({
+    body: { public_key: person.publicKey, username: 'rob', ...more },
+  });
+  await world.refuses('addOperator', add(robot, { robot: true }), 'invalid_expiry');
+  await world.refuses('addOperator', add(robot, { expires_at: now() - 60 }), 'invalid_expiry');
+  const { operator_id } = await world.gives(
+    'addOperator',
+    add(guest, { username: 'guest', role: 'admin', expires_at: end }),
+    201,
+  );
+  const token = await world.login(guest);
+  await world.refuses('addOperator', { token, ...add(robot, {}) }, 'expiry_beyond_own');
+  const rob = await world.gives('addOperator', add(robot, { robot: true, expires_at: end }), 201);
+  const of = (id: string, expires_at: number | null) => ({
+    params: { operator_id: id },
+    body: { grants: null, expires_at },
+  });
+  await world.refuses('setOperatorGrants', { token, ...of(rob.operator_id, end + 60) }, 'expiry_beyond_own');
+  await world.refuses('setOperatorGrants', of(rob.operator_id, null), 'invalid_expiry');
+  const longer = await world.gives('setOperatorGrants', of(rob.operator_id, end + 60), 200);
+  if (longer.expires_at !== end + 60 || longer.robot !== true) throw new Error(JSON.stringify(longer));
+  for (const id of [rob.operator_id, operator_id]) {
+    await world.gives('removeOperator', { params: { operator_id: id } }, 204);
+  }
 }
 
 /** A person replaces a key, and has the same name and role with the new one. */

@@ -433,4 +433,13 @@ describe('an operator with grants', () => {
     await until(async () => (await room.get(id)).status === 'closed', 'the session is over');
     expect(await room.get(id)).toMatchObject({ reason: 'operator_removed' });
   });
+
+  it('loses a session of their own when their time is over', async () => {
+    const room = await Room.start();
+    const { id } = await withWriter(room);
+    const own = operator('operator').operator_id;
+    await setOperatorRights(room.running.db, own, { role: 'operator', grants: null, expires_at: 1 });
+    await room.terminals.rightsChanged(null);
+    await until(async () => (await room.get(id)).status === 'closed', 'the session is over');
+  });
 });
