@@ -27,6 +27,8 @@ export class ServedCertificate implements Service {
   private readonly options: ServedCertificateOptions;
   private readonly listeners: ((certificate: ApiCertificate) => void)[] = [];
   private current: ApiCertificate | null;
+  /** What was read from the certificate last: `GET /status` asks for it each time, and parsing takes a millisecond. */
+  private known: { readonly cert: string; readonly expiresAt: number; readonly spki: Uint8Array } | null = null;
   private files: string;
   private timer: NodeJS.Timeout | undefined;
   private looking: Promise<void> = Promise.resolve();
@@ -46,12 +48,22 @@ export class ServedCertificate implements Service {
   spki(): Uint8Array | null {
     const { api_spki: ofProxy } = this.options.settings();
     if (ofProxy !== '') return Buffer.from(ofProxy, 'hex');
-    return this.current === null ? null : Buffer.from(spkiFingerprint(this.current.cert), 'hex');
+    return this.parsed()?.spki ?? null;
   }
 
   /** Unix milliseconds at which the certificate ends; null without TLS. */
   expiresAt(): number | null {
-    return this.current === null ? null : Date.parse(new X509Certificate(this.current.cert).validTo);
+    return this.parsed()?.expiresAt ?? null;
+  }
+
+  private parsed() {
+    if (this.current === null) return null;
+    const { cert } = this.current;
+    if (this.known?.cert === cert) return this.known;
+    const certificate = new X509Certificate(cert);
+    const spki = Buffer.from(spkiFingerprint(certificate), 'hex');
+    this.known = { cert, expiresAt: Date.parse(certificate.validTo), spki };
+    return this.known;
   }
 
   /** Returns the reason why the orchestrator is degraded, if the certificate has ended. */

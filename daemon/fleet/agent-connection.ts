@@ -3,7 +3,7 @@ import type { RawData, WebSocket } from 'ws';
 import type { Clock } from '../../src/kernel/clock.js';
 import { Fault, isFault, messageOf, systemCodeOf } from '../../src/kernel/fault.js';
 import type { NodeId, PublicKeyHex } from '../../src/kernel/ids.js';
-import { type Decode, encode, UnknownMessage, unknownType } from '../../src/wire/codec.js';
+import { type Decode, encode, encodedPieces, isLarge, UnknownMessage, unknownType } from '../../src/wire/codec.js';
 import { CLOSE, LINK_LIMITS } from '../../src/wire/limits.js';
 import {
   type AgentMessage,
@@ -17,6 +17,7 @@ import type { AgentPeer } from './agent-peer.js';
 import type { FrameLimit } from './frame-limit.js';
 import { IgnoredBudget } from './ignored-budget.js';
 import { Outbox } from './outbox.js';
+import type { WriteTurns } from './write-turns.js';
 
 /**
  * State of an open connection: `fresh` before its hello is processed, `pending` until an operator decides, then
@@ -39,6 +40,8 @@ interface ConnectionEvents {
 
 interface ConnectionOptions extends AgentPeer, Pick<Core, 'clock'> {
   readonly decode: Decode<AgentMessage>;
+  /** Shared by all connections. */
+  readonly turns: WriteTurns;
 }
 
 /** States from which a connection may enter a state. */
@@ -63,6 +66,9 @@ export class AgentConnection {
   private readonly ignored: IgnoredBudget;
   private readonly queue: AgentMessage[] = [];
   private readonly outbox: Outbox;
+  private readonly turns: WriteTurns;
+  /** The message that is being written, and its next piece. */
+  private unfinished: { readonly rest: Iterator<string>; next: string } | null = null;
   private events: ConnectionEvents | undefined;
   private current: ConnectionState = 'fresh';
   private hasHello = false;
@@ -84,6 +90,7 @@ export class AgentConnection {
     this.liveness = new Liveness(options.clock);
     this.ignored = new IgnoredBudget(options.clock);
     this.outbox = new Outbox(options.clock);
+    this.turns = options.turns;
   }
 
   get state(): ConnectionState {
@@ -94,7 +101,9 @@ export class AgentConnection {
   open(events: ConnectionEvents): void {
     this.events = events;
     this.limit(LINK_LIMITS.pendingFrame, () => this.fail(tooMuch()));
-    this.transport.on('drain', () => this.writeOn());
+    this.transport.on('drain', () => {
+      if (this.hasMore()) this.turns.add(this.writePiece);
+    });
     this.socket.on('message', (data, isBinary) => this.take(data, isBinary));
     this.socket.on('ping', () => this.liveness.recordMessage());
     this.socket.on('pong', () => this.liveness.recordMessage());
@@ -143,26 +152,45 @@ export class AgentConnection {
   send(message: OrchestratorMessage): boolean {
     if (!this.supports(message.type) || this.current === 'closed' || this.socket.readyState !== this.socket.OPEN)
       return false;
-    if (this.outbox.isEmpty && this.socket.bufferedAmount <= LINK_LIMITS.ahead) {
-      this.write(message);
+    const isNext = this.unfinished === null && this.outbox.isEmpty;
+    if (isNext && this.socket.bufferedAmount <= LINK_LIMITS.ahead && !isLarge(message)) {
+      this.socket.send(encode(fitTo(this.version, message)));
       return true;
     }
-    if (this.outbox.add(message)) return true;
-    this.terminate();
-    return false;
-  }
-
-  private write(message: OrchestratorMessage): void {
-    this.socket.send(encode(fitTo(this.version, message)));
-  }
-
-  /** Writes messages that wait, until enough of them wait in the socket. */
-  private writeOn(): void {
-    while (this.socket.readyState === this.socket.OPEN && this.socket.bufferedAmount <= LINK_LIMITS.ahead) {
-      const message = this.outbox.next();
-      if (message === undefined) return;
-      this.write(message);
+    if (!this.outbox.add(message)) {
+      this.terminate();
+      return false;
     }
+    if (this.hasMore()) this.turns.add(this.writePiece);
+    return true;
+  }
+
+  /** Returns true when something waits that can be written now. */
+  private hasMore(): boolean {
+    if (this.socket.readyState !== this.socket.OPEN || this.socket.bufferedAmount > LINK_LIMITS.ahead) return false;
+    return this.unfinished !== null || !this.outbox.isEmpty;
+  }
+
+  /** Writes the next piece of what waits. Returns whether there is another one to write now. */
+  private readonly writePiece = (): boolean => {
+    if (!this.hasMore()) return false;
+    const writing = this.unfinished ?? this.begun();
+    if (writing === null) return false;
+    const piece = writing.next;
+    const { value, done } = writing.rest.next();
+    if (!done) writing.next = value;
+    this.unfinished = done ? null : writing;
+    this.socket.send(piece, { fin: done === true });
+    this.outbox.moved();
+    return this.hasMore();
+  };
+
+  private begun(): AgentConnection['unfinished'] {
+    const message = this.outbox.next();
+    if (message === undefined) return null;
+    const rest = encodedPieces(fitTo(this.version, message));
+    const { value, done } = rest.next();
+    return done ? null : { rest, next: value };
   }
 
   /** Sends messages in order with one write, until one cannot be sent; returns false then. */
@@ -214,6 +242,7 @@ export class AgentConnection {
     clearTimeout(this.slowdown);
     this.queue.length = 0;
     this.outbox.clear();
+    this.unfinished = null;
     this.liveness.ended();
     this.events?.closed(last);
   }

@@ -19,6 +19,7 @@ import type { PackageVersionReports } from './package-versions.js';
 import type { Presence } from './presence.js';
 import { throughOutages } from './through-outages.js';
 import { versionFirst } from './version-first.js';
+import { WriteTurns } from './write-turns.js';
 
 /** Timeouts in milliseconds. */
 export interface GatewayTimeouts {
@@ -86,6 +87,7 @@ export class AgentGateway implements Service {
   private readonly timeouts: GatewayTimeouts;
   private readonly decode = versionFirst(agentDecoder());
   private readonly open = new Set<AgentConnection>();
+  private readonly turns = new WriteTurns();
   /** Time of each connection's last attribute report, on the monotonic clock. */
   private readonly reported = new WeakMap<AgentConnection, number>();
   private readonly hellos = new WeakMap<AgentConnection, AgentMessageOf<'hello'>>();
@@ -134,7 +136,8 @@ export class AgentGateway implements Service {
 
   /** Takes over a connection whose peer has proved its key. */
   accept(peer: AgentPeer): void {
-    const connection = new AgentConnection({ ...peer, decode: this.decode, clock: this.options.clock });
+    const { decode, turns } = this;
+    const connection = new AgentConnection({ ...peer, decode, turns, clock: this.options.clock });
     const late = () => connection.close(CLOSE.violation, 'no hello in time');
     const deadline = setTimeout(late, this.timeouts.hello);
     this.open.add(connection);

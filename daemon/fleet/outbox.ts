@@ -11,7 +11,7 @@ export class Outbox {
   private readonly clock: Clock;
   private readonly waiting: OrchestratorMessage[] = [];
   private size = 0;
-  /** Monotonic milliseconds at which the first message came to wait, or one was taken. */
+  /** Monotonic milliseconds at which the first message came to wait, or something was written last. */
   private progressAt = 0;
 
   constructor(clock: Clock) {
@@ -35,8 +35,13 @@ export class Outbox {
     const message = this.waiting.shift();
     if (message === undefined) return undefined;
     this.size -= roughSize(message);
-    this.progressAt = this.clock.monotonic();
+    this.moved();
     return message;
+  }
+
+  /** Notes that a message, or a piece of one, was written. */
+  moved(): void {
+    this.progressAt = this.clock.monotonic();
   }
 
   /** Returns true when messages wait and none could be written for long. */

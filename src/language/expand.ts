@@ -23,17 +23,17 @@ interface ExpandContext extends Omit<Environment, 'each' | 'work'> {
 
 /**
  * Returns the instances of all resources of a module in declaration order, those of a group element by element. Steps over
- * a condition and a loop at a time.
+ * some elements of a loop at a time.
  */
 export function* expand(module: CompiledModule, expanding: ExpandContext): Steps<readonly Instance[]> {
   if (module.isPlain) return module.resources.map((resource) => ({ resource, each: null, loop: null }));
   const instances: Instance[] = [];
   const context = { ...expanding, work: expanding.workOfAgent.next() };
   for (const { repetition, members } of module.entries) {
-    for (const around of repeated(repetition, { each: null, loop: null }, module, context)) {
+    for (const around of yield* repeated(repetition, { each: null, loop: null }, module, context)) {
       for (const resource of members) {
         if (resource.repetition !== null) yield;
-        for (const within of repeated(resource.repetition, around, module, context)) {
+        for (const within of yield* repeated(resource.repetition, around, module, context)) {
           instances.push({ resource, ...within });
           if (instances.length > MAX_RESOURCES) {
             context.errors.push(tooMany(module, resource));
@@ -48,13 +48,16 @@ export function* expand(module: CompiledModule, expanding: ExpandContext): Steps
 
 type Turn = Pick<Instance, 'each' | 'loop'>;
 
+/** Elements of a loop whose condition is checked in one step. A condition has up to a hundred comparisons. */
+const CHECKED_AT_ONCE = 50;
+
 /** Returns the turns of an entry inside a turn of the group around it. */
-function repeated(
+function* repeated(
   repetition: Repetition | null,
   around: Turn,
   module: CompiledModule,
   { agent, inputs, shared, work, errors }: ExpandContext & Pick<Environment, 'work'>,
-): readonly Turn[] {
+): Steps<readonly Turn[]> {
   if (repetition === null) return [around];
   const { condition, loop, path } = repetition;
   const failed = (at: string, message: string): readonly Turn[] => {
@@ -71,7 +74,13 @@ function repeated(
     const elements = elementsOf(loop, { agent, each: null, inputs, shared, work });
     if (typeof elements === 'string') return failed('/for_each', elements);
     const turns = elements.map((each) => ({ each, loop }));
-    return condition?.usesElement === true ? turns.filter(holds) : turns;
+    if (condition?.usesElement !== true) return turns;
+    const kept: Turn[] = [];
+    for (const [index, turn] of turns.entries()) {
+      if (index % CHECKED_AT_ONCE === CHECKED_AT_ONCE - 1) yield;
+      if (holds(turn)) kept.push(turn);
+    }
+    return kept;
   } catch (error) {
     if (!(error instanceof EvaluationError)) throw error;
     return failed('/if', error.message);

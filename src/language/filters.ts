@@ -154,12 +154,17 @@ const FILTERS: Readonly<Record<string, Filter>> = {
     'to_json',
     () => TEXT,
   ),
-  to_yaml: ofAny(
-    (value) => yamlOf(value, '').replace(/^\n/, ''),
-    [],
-    'to_yaml',
-    () => TEXT,
-  ),
+  to_yaml: {
+    takes: 'any',
+    arguments: [],
+    example: 'to_yaml',
+    gives: () => TEXT,
+    apply: (value, _, work) => {
+      // Each level copies the text of those inside it, and patterns look at each text.
+      work.read(2 * workOn(value));
+      return yamlOf(value, '').replace(/^\n/, '');
+    },
+  },
   spread: ofText(spread, ['count'], 'spread: 60'),
   at_least_version: ofText(isAtLeast, ['some text'], 'at_least_version: "12.4"', BOOLEAN),
 };

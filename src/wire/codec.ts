@@ -4,6 +4,7 @@ import { Fault } from '../kernel/fault.js';
 import { jsonExcess } from '../kernel/json.js';
 import { validator } from '../kernel/validator.js';
 import { headOfFrame } from './frame-head.js';
+import { jsonPieces, PIECE_CHARACTERS } from './json-pieces.js';
 import { LINK_LIMITS } from './limits.js';
 import {
   type AgentMessage,
@@ -11,6 +12,7 @@ import {
   type OrchestratorMessage,
   OrchestratorMessageSchemas,
 } from './messages.js';
+import { roughSize } from './parts.js';
 
 /** A message of an unknown type, which a newer release may send. */
 export class UnknownMessage {
@@ -47,6 +49,19 @@ function textOf(resources: readonly unknown[]): string {
   const text = texts.get(resources) ?? JSON.stringify(resources);
   texts.set(resources, text);
   return text;
+}
+
+/** Returns true for a message that is better encoded in pieces. */
+export function isLarge(message: OrchestratorMessage): boolean {
+  // The text is there already for most of the agents with one content.
+  const text = message.type === 'run_part' ? texts.get(message.resources) : undefined;
+  return (text?.length ?? roughSize(message)) > PIECE_CHARACTERS;
+}
+
+/** Yields the text frame of a message in pieces: the fragments of one WebSocket message. */
+export function* encodedPieces(message: OrchestratorMessage): Generator<string, void, undefined> {
+  if (isLarge(message)) yield* jsonPieces(message);
+  else yield encode(message);
 }
 
 /** Creates a decoder for messages of agents. It does not parse a frame of unknown type. */

@@ -22,7 +22,7 @@ export const LINK_LIMITS = {
   /** Time after which a connection without hello is closed. */
   helloDeadline: 5_000,
   /** Bytes of frames that wait in the socket of an agent. Further messages are written only when these have gone out. */
-  ahead: 4 * 1024 * 1024,
+  ahead: 256 * 1024,
   /** Approximate bytes of messages to an agent that are not written yet. An agent that reads nothing is cut off beyond it. */
   unsent: 256 * 1024 * 1024,
   /** Milliseconds without any progress after which an agent that does not read its messages is cut off. */

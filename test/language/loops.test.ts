@@ -1,10 +1,12 @@
 /** Loops and conditions: the same for every order and beside any neighbour, and bounded for every text. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { finish } from '../../src/kernel/steps.js';
+import { compileSteps } from '../../src/language/compile-module.js';
 import { type AgentFacts, isTrue } from '../../src/language/evaluate.js';
 import { type Condition, parseCondition } from '../../src/language/parse-condition.js';
 import { parseModule } from '../../src/language/parse-module.js';
-import { resolve } from '../../src/language/resolve.js';
+import { resolve, resolveSteps } from '../../src/language/resolve.js';
 import { MAX_RESOURCES } from '../../src/language/schema.js';
 import { Work } from '../../src/language/work.js';
 
@@ -23,6 +25,19 @@ function resolved(resources: readonly unknown[], agent = AGENT) {
 const EACH = '$' + '{{ each.key }}';
 const site = (id: string) => ({ id, resource: { 'file-unix': { path: `/${id}/${EACH}`, content: EACH } } });
 const keys = fc.uniqueArray(fc.stringMatching(/^[a-z\u00e9\u{1f600}][\w-]{0,5}$/u), { maxLength: 8 });
+
+describe('the condition of a loop', () => {
+  it('is checked in steps of at most fifty elements', () => {
+    const many = Array.from({ length: 900 }, (_, index) => `e${index}`);
+    const resources = [{ for_each: many, if: 'each.key contains "zz"', ...site('a') }];
+    const { definition } = parseModule(JSON.stringify({ name: 'web', supports: [{ platform: 'linux' }], resources }));
+    if (definition === null) throw new Error('the module is wrong');
+    const compiled = finish(compileSteps({ name: 'web', definition }));
+    let steps = 0;
+    for (const _ of resolveSteps({ modules: [compiled], agent: AGENT, secret: () => null })) steps += 1;
+    expect(steps).toBeGreaterThanOrEqual(900 / 50);
+  });
+});
 
 describe('a loop', () => {
   it('makes the same resources in every order of its mapping, in the order of code points', () => {

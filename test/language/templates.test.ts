@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { mask } from '../../src/kernel/tainted.js';
 import type { FillContext } from '../../src/language/filling.js';
 import { OPEN } from '../../src/language/parse-expression.js';
-import { parseTemplate } from '../../src/language/templates/parse-template.js';
+import { parseSteps, parseTemplate } from '../../src/language/templates/parse-template.js';
 import { renderTemplate } from '../../src/language/templates/render-template.js';
 import type { CompiledTemplate } from '../../src/language/templates/template.js';
 import { SecretName, type ValueMap } from '../../src/language/values.js';
@@ -39,6 +39,26 @@ function rendered(
   const { text, spans } = renderTemplate(compiled, filling, '/content');
   return { text, spans, problems: filling.problems.map(({ message }) => message) };
 }
+
+/** Returns the number of steps. */
+function stepsOf(steps: Iterable<unknown>): number {
+  let count = 0;
+  for (const _ of steps) count += 1;
+  return count;
+}
+
+describe('a template with thousands of tags', () => {
+  it.each([
+    ['expressions', '{{ tags.none }}\n', 4_900],
+    ['tags on one line', '{% if tags.a == "b" %}{% endif %}', 2_400],
+    ['conditions', '{% if tags.a == "b" %}\nx\n{% else %}\ny\n{% endif %}\n', 1_600],
+  ])('is parsed in steps of at most a hundred: %s', (_, text, count) => {
+    // Its tags are found, looked at by lines, cut, and parsed.
+    const tags = count * text.split('{').length - count;
+    expect(stepsOf(parseSteps(text.repeat(count)))).toBeGreaterThan(Math.floor(tags / 2 / 100));
+    expect(stepsOf(parseSteps(text))).toBe(0);
+  });
+});
 
 describe('the text of a template', () => {
   it('stays as it is without tags', () => {

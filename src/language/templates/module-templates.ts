@@ -4,17 +4,17 @@ import { referencesIn } from '../expression.js';
 import type { Templates } from '../fill.js';
 import type { Reference } from '../parse-expression.js';
 import type { ModuleDefinition } from '../schema.js';
-import { parseTemplate } from './parse-template.js';
+import { parseSteps } from './parse-template.js';
 import { type CompiledTemplate, referencesOfParts } from './template.js';
 
-/** Compiles the templates of a module in steps of one. */
+/** Compiles the templates of a module. Steps over some tags of one at a time. */
 export function* templateSteps({ templates }: ModuleDefinition): Steps<Templates> {
   const plain = new Map<string, string>();
   const rendered = new Map<string, CompiledTemplate>();
   for (const { id, content, engine } of templates ?? []) {
     if (engine === undefined) plain.set(id, content);
     else {
-      rendered.set(id, { id, text: content, parts: parseTemplate(content).parts, others: rendered });
+      rendered.set(id, { id, text: content, parts: (yield* parseSteps(content)).parts, others: rendered });
       yield;
     }
   }

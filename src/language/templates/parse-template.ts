@@ -1,4 +1,5 @@
 /** Parses templates with an engine. */
+import { finish, type Steps } from '../../kernel/steps.js';
 import { parseCondition } from '../parse-condition.js';
 import {
   type Expression,
@@ -11,7 +12,7 @@ import {
 import { quoted, shortened } from '../printable.js';
 import { otherTag, unknownTag } from './habits.js';
 import { type Branch, FORLOOP, MAX_NESTING, type Part, type TemplateCall, type TemplateProblem } from './template.js';
-import { type Token, tokensOf } from './tokens.js';
+import { TAGS_AT_ONCE, type Token, tokensOf } from './tokens.js';
 
 interface ParsedTemplate {
   readonly parts: readonly Part[];
@@ -19,10 +20,13 @@ interface ParsedTemplate {
 }
 
 /** Parses a template. Reports each mistake, and leaves the part with it out. */
-export function parseTemplate(text: string): ParsedTemplate {
-  const { tokens, problems } = tokensOf(text);
+export const parseTemplate = (text: string): ParsedTemplate => finish(parseSteps(text));
+
+/** Parses a template as `parseTemplate` does. Steps over some tags at a time. */
+export function* parseSteps(text: string): Steps<ParsedTemplate> {
+  const { tokens, problems } = yield* tokensOf(text);
   const parser = new Parser(tokens);
-  const parts = parser.whole();
+  const parts = yield* parser.whole();
   return { parts, problems: [...problems, ...parser.problems].sort((a, b) => a.offset - b.offset) };
 }
 
@@ -57,10 +61,10 @@ class Parser {
     this.tokens = tokens;
   }
 
-  whole(): readonly Part[] {
+  *whole(): Steps<readonly Part[]> {
     const parts: Part[] = [];
     for (;;) {
-      parts.push(...this.parts([]));
+      parts.push(...(yield* this.parts([])));
       const tag = this.tag();
       if (tag === null) return parts;
       this.report(tag, `{% ${tag.name} %} stands outside of what it belongs to`);
@@ -69,18 +73,19 @@ class Parser {
   }
 
   /** Returns the parts up to a tag with one of the names, or to one that belongs to something around. */
-  private parts(until: readonly string[]): readonly Part[] {
+  private *parts(until: readonly string[]): Steps<readonly Part[]> {
     const parts: Part[] = [];
     for (let token = this.tokens[this.at]; token !== undefined; token = this.tokens[this.at]) {
       if (token.type === 'tag' && (until.includes(token.name) || INNER.includes(token.name))) break;
       this.at += 1;
-      const part = this.part(token);
+      if (this.at % TAGS_AT_ONCE === 0) yield;
+      const part = yield* this.part(token);
       if (part !== null) parts.push(part);
     }
     return parts;
   }
 
-  private part(token: Token): Part | null {
+  private *part(token: Token): Steps<Part | null> {
     if (token.type === 'text') return token;
     if (token.type === 'print') {
       const expression = this.expression(token.source, token.offset);
@@ -88,9 +93,9 @@ class Parser {
     }
     switch (token.name) {
       case 'if':
-        return this.nested(token, () => this.conditions(token));
+        return yield* this.nested(token, () => this.conditions(token));
       case 'for':
-        return this.nested(token, () => this.loop(token));
+        return yield* this.nested(token, () => this.loop(token));
       case 'render':
         return this.call(token);
       case 'raw':
@@ -102,7 +107,7 @@ class Parser {
     }
   }
 
-  private nested(tag: Tag, read: () => Part | null): Part | null {
+  private *nested(tag: Tag, read: () => Steps<Part | null>): Steps<Part | null> {
     this.depth += 1;
     if (this.depth > MAX_NESTING) {
       this.report(tag, `conditions and loops are at most ${MAX_NESTING} levels deep`);
@@ -110,12 +115,12 @@ class Parser {
       this.isGivenUp = true;
       return null;
     }
-    const part = read();
+    const part = yield* read();
     this.depth -= 1;
     return part;
   }
 
-  private conditions(first: Tag): Part {
+  private *conditions(first: Tag): Steps<Part> {
     const branches: Branch[] = [];
     let otherwise: readonly Part[] = [];
     let tag: Tag | null = first;
@@ -123,7 +128,7 @@ class Parser {
     for (;;) {
       const { offset, name, rest } = tag;
       const condition = name === 'else' ? null : this.condition(rest, offset, name);
-      const parts = this.parts(['elsif', 'else', 'endif']);
+      const parts = yield* this.parts(['elsif', 'else', 'endif']);
       if (name === 'else') otherwise = parts;
       else if (condition !== null) branches.push({ offset, condition, parts });
       tag = this.tag();
@@ -144,18 +149,18 @@ class Parser {
     return typeof parsed === 'string' ? this.report({ offset }, parsed) : parsed;
   }
 
-  private loop(tag: Tag): Part | null {
+  private *loop(tag: Tag): Steps<Part | null> {
     const { offset, rest } = tag;
     const [, name = '', source = ''] = /^(.*?)\s+in\s+(.*)$/s.exec(rest) ?? [];
     const problem = nameProblem(name, rest);
     if (problem !== null) this.report(tag, problem);
     const expression = problem === null ? this.expression(source, offset) : null;
-    const parts = this.parts(['else', 'endfor']);
+    const parts = yield* this.parts(['else', 'endfor']);
     let otherwise: readonly Part[] = [];
     let end = this.tag();
     if (end?.name === 'else') {
       this.at += 1;
-      otherwise = this.parts(['endfor']);
+      otherwise = yield* this.parts(['endfor']);
       end = this.tag();
     }
     this.close(tag, end);

@@ -1,4 +1,5 @@
 /** Splits the text of a template at its tags. A line with tags and nothing else leaves no line. */
+import type { Steps } from '../../kernel/steps.js';
 import { CLOSE, closedBy, OPEN } from '../parse-expression.js';
 import type { TemplateProblem } from './template.js';
 
@@ -26,7 +27,7 @@ const OPENING = /\$?\{\{|\{%|(?<!\$)\{#(?=[^}]{0,1000}#\})/g;
 /** Returns the offsets of all openings in a text, whether it is written in YAML or read from it. */
 export const openingsIn = (text: string): readonly number[] => [...text.matchAll(OPENING)].map(({ index }) => index);
 
-/** Maximum tags and expressions of a template, which is parsed in one go. */
+/** Maximum tags and expressions of a template. */
 const MAX_TAGS = 5_000;
 
 /** A tag or an expression with its place in the text. */
@@ -40,17 +41,21 @@ interface Opened {
   readonly trimsAfter: boolean;
 }
 
-/** Returns the tokens of a template in order, with blanks removed as its tags say. */
-export function tokensOf(text: string): Tokens {
-  const { opened, problems } = openedIn(text);
-  const lines = linesOfTags(text, opened);
+/** Tags and expressions that are read in one step. */
+export const TAGS_AT_ONCE = 100;
+
+/** Returns the tokens of a template in order, with blanks removed as its tags say. Steps over some tags at a time. */
+export function* tokensOf(text: string): Steps<Tokens> {
+  const { opened, problems } = yield* openedIn(text);
+  const lines = yield* linesOfTags(text, opened);
   const tokens: Token[] = [];
   const add = (literal: string) => {
     if (literal !== '') tokens.push({ type: 'text', text: literal });
   };
   let from = 0;
   let isTrimmed = false;
-  for (const one of opened) {
+  for (const [at, one] of opened.entries()) {
+    if (at % TAGS_AT_ONCE === TAGS_AT_ONCE - 1) yield;
     const isLine = lines.has(one);
     let literal = text.slice(from, one.start);
     if (isTrimmed) literal = literal.trimStart();
@@ -79,11 +84,14 @@ const BLANK_START = /(?:^|\n)[ \t]*$/;
 const BLANK_END = /^[ \t]*(?:\r?\n|$)/;
 
 /** Returns the tags on lines that hold tags and blanks only; what is rendered beside other tags is part of the line. */
-function linesOfTags(text: string, opened: readonly Opened[]): ReadonlySet<Opened> {
+function* linesOfTags(text: string, opened: readonly Opened[]): Steps<ReadonlySet<Opened>> {
   const found = new Set<Opened>();
   for (let first = 0; first < opened.length; ) {
     let last = first;
-    while (isJoined(text, opened[last], opened[last + 1])) last += 1;
+    while (isJoined(text, opened[last], opened[last + 1])) {
+      last += 1;
+      if (last % TAGS_AT_ONCE === 0) yield;
+    }
     const run = opened.slice(first, last + 1);
     const [start, end] = [opened[first]?.start ?? 0, opened[last]?.end ?? 0];
     const before = text.slice(Math.max(0, start - MAX_BLANKS), start);
@@ -95,6 +103,7 @@ function linesOfTags(text: string, opened: readonly Opened[]): ReadonlySet<Opene
     ) {
       for (const one of run) found.add(one);
     }
+    if (Math.floor(first / TAGS_AT_ONCE) < Math.floor((last + 1) / TAGS_AT_ONCE)) yield;
     first = last + 1;
   }
   return found;
@@ -107,12 +116,15 @@ function isJoined(text: string, left: Opened | undefined, right: Opened | undefi
 }
 
 /** Returns the expressions and tags of a text in order. */
-function openedIn(text: string): { readonly opened: readonly Opened[]; readonly problems: readonly TemplateProblem[] } {
+function* openedIn(
+  text: string,
+): Steps<{ readonly opened: readonly Opened[]; readonly problems: readonly TemplateProblem[] }> {
   const opened: Opened[] = [];
   const problems: TemplateProblem[] = [];
   const opening = new RegExp(OPENING);
   for (let found = opening.exec(text); found !== null; found = opening.exec(text)) {
     const { index: start, 0: open } = found;
+    if (opened.length % TAGS_AT_ONCE === TAGS_AT_ONCE - 1) yield;
     if (opened.length === MAX_TAGS) {
       problems.push({ offset: start, message: `a template has at most ${MAX_TAGS} tags and expressions` });
       break;
