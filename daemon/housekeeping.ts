@@ -96,6 +96,7 @@ export function createHousekeeping(core: Core, parts: HousekeepingParts): Housek
       { name: 'ends of operators', run: () => tellEnds(core) },
       { name: 'expired sessions', run: () => auth.sessions.prune() },
       { name: 'expired enrolment tokens', run: () => fleet.enrolmentTokens.prune() },
+      { name: 'absent ephemeral agents', run: () => fleet.ephemeral.sweep() },
       { name: 'expired secrets', run: () => secrets.service.emitExpired() },
       { name: 'old addresses of logins', run: () => notify.pruneAddresses() },
       { name: 'old metrics', run: () => metrics.prune() },

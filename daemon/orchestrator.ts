@@ -46,6 +46,7 @@ import { engineLimits } from './engine/engine-limits.js';
 import { epochBegun, storedEpoch } from './engine/epoch.js';
 import { ModuleFiles } from './engine/modules/module-files.js';
 import { ParserPool } from './engine/modules/parser-pool.js';
+import { busyNodes } from './engine/rollouts/rollout-store.js';
 import { addFirstOperator, type BootstrapOperator, namedOperator } from './first-operator.js';
 import type { AgentListener } from './fleet/agent-listener.js';
 import { ConnectionRegistry } from './fleet/connection-registry.js';
@@ -274,12 +275,10 @@ class AssembledOrchestrator implements Orchestrator {
     const packages = new Packages({ ...core, dataDir: settings().data_dir, release: () => ownRelease() });
     const upgrades = new Upgrades({ ...core, link: registry, packages: () => packages.list() });
     const fleet = createFleet(core, {
-      ...keys,
-      packages,
-      files,
+      ...{ ...keys, packages, files, registry },
       machines: engine.machines,
       standingOf: (nodeId) => engine.standings.of(nodeId),
-      registry,
+      busy: busyNodes,
       traffic: engine.traffic,
       terminals: terminals.terminals,
       forwards: forwards.forwards,

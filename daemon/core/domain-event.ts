@@ -58,6 +58,7 @@ export const EVENT_SEVERITY = {
   'agent.kept': 'warning',
   'agent.renamed': 'notice',
   'agent.removed': 'notice',
+  'agent.removals_held': 'warning',
   'agent.connected': 'info',
   'agent.disconnected': 'notice',
   'agent.returned': 'notice',

@@ -77,6 +77,8 @@ export interface AgentTable {
   enrolment_token_id: string | null;
   /** Apply that began the trial of the agent; a trial without a source in status `on_trial` has ended. Null for none. */
   trial_operation_id: string | null;
+  /** Seconds without a connection after which it is removed; null for never. */
+  ephemeral_secs: number | null;
 }
 
 /** What an agent reports beside its attributes: `fleet/fact-store.ts`. */
@@ -137,6 +139,8 @@ interface EnrolmentTokenTable {
   auto_approve: number;
   last_used_at: number | null;
   revoked_at: number | null;
+  /** Seconds without a connection after which its agents are removed; null for never. */
+  ephemeral_secs: number | null;
 }
 
 interface AgentTagTable {

@@ -172,6 +172,19 @@ export class AgentGateway implements Service {
    */
   async revoked(nodeId: NodeId): Promise<void> {
     this.options.registry.get(nodeId)?.close(CLOSE.rejected, REJECTED);
+    await this.ended(nodeId);
+  }
+
+  /**
+   * Ends what belongs to an agent that the orchestrator has removed by itself. Closes a connection that was just made, so that the agent
+   * comes back as an unknown one.
+   */
+  async removed(nodeId: NodeId): Promise<void> {
+    this.options.registry.get(nodeId)?.close(CLOSE.goingAway, 'this agent was removed');
+    await this.ended(nodeId);
+  }
+
+  private async ended(nodeId: NodeId): Promise<void> {
     const ended = this.work.start(this.endAll(nodeId));
     await Promise.race([ended, sleep(this.timeouts.hello, undefined, { ref: false })]);
   }

@@ -234,12 +234,14 @@ export class AgentService {
   }
 
   /** Returns the JSON of an agent. */
-  private present({ node_id, head, tail }: ShownAgent): string {
+  private present({ node_id, ephemeral_secs, head, tail }: ShownAgent): string {
     const isConnected = this.options.registry.has(node_id as NodeId);
     const standing = JSON.stringify(this.options.standingOf(node_id));
     const contest = this.options.contests.shown(node_id);
+    const ephemeral = ephemeral_secs === null ? '' : `,"ephemeral_secs":${ephemeral_secs}`;
     const end = contest === null ? '}' : `,"contest":${JSON.stringify(contest)}}`;
-    return `${head.slice(0, -1)},"connected":${isConnected},${tail.slice(1, -1)},${standing.slice(1, -1)}${end}`;
+    const members = `${tail.slice(1, -1)}${ephemeral},${standing.slice(1, -1)}`;
+    return `${head.slice(0, -1)},"connected":${isConnected},${members}${end}`;
   }
 }
 

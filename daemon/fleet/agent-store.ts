@@ -111,6 +111,8 @@ export async function deleteAgent(db: Queryable, nodeId: string): Promise<boolea
  * writes the JSON, because the benchmark rows of agents miss their goals when each column becomes a value first.
  */
 export interface ShownAgent extends ListPlace {
+  /** Seconds without a connection after which it is removed; null for never. */
+  readonly ephemeral_secs: number | null;
   /** JSON object of the members before `connected`. */
   readonly head: string;
   /** JSON object of the members after `connected`. */
@@ -139,7 +141,7 @@ const tailOf = (db: Queryable) =>
   });
 
 const selectShown = (db: Queryable) =>
-  db.selectFrom('agents').select(['node_id', 'name', headOf(db).as('head'), tailOf(db).as('tail')]);
+  db.selectFrom('agents').select(['node_id', 'name', 'ephemeral_secs', headOf(db).as('head'), tailOf(db).as('tail')]);
 
 const shownById = preparedQuery((db, nodeId: string) => selectShown(db).where('node_id', '=', nodeId));
 
@@ -446,6 +448,7 @@ export const recordOfNew = (
   state_content_id: null,
   enrolment_token_id: null,
   trial_operation_id: null,
+  ephemeral_secs: null,
 });
 
 export function pendingEvent({ connection, hello: { hostname } }: NewAgent): DomainEvent {

@@ -63,6 +63,7 @@ export class EnrolmentTokens {
       auto_approve: wanted.auto_approve ? 1 : 0,
       last_used_at: null,
       revoked_at: null,
+      ephemeral_secs: wanted.ephemeral_secs ?? null,
     };
     await requireTokenRights(this.options.db, context.rights, { tags, approves: row.auto_approve === 1 });
     const install = await this.installOffer();
@@ -74,7 +75,11 @@ export class EnrolmentTokens {
           type: 'enrolment.created',
           target: tokenParty(row.token_id),
           summary: `${context.actor.name} made enrolment token ${row.token_id}, which ${powerOf(row)}`,
-          metadata: { expires_at: toTimestamp(row.expires_at), uses, tags, auto_approve: row.auto_approve === 1 },
+          metadata: {
+            expires_at: toTimestamp(row.expires_at),
+            ...{ uses, tags, auto_approve: row.auto_approve === 1 },
+            ...(row.ephemeral_secs !== null && { ephemeral_secs: row.ephemeral_secs }),
+          },
         }),
       );
     });
@@ -136,8 +141,12 @@ function present(row: EnrolmentTokenRow): EnrolmentTokenRecord {
     tags: { ...row.tags },
     auto_approve: row.auto_approve === 1,
     last_used_at: row.last_used_at === null ? null : toSeconds(row.last_used_at),
+    ...ephemeralOf(row),
   };
 }
+
+const ephemeralOf = ({ ephemeral_secs }: EnrolmentTokenRow): { readonly ephemeral_secs?: number } =>
+  ephemeral_secs === null ? {} : { ephemeral_secs };
 
 const tokenParty = (id: string): Party => ({ id, name: '', type: 'enrolment' });
 

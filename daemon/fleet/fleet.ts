@@ -11,6 +11,7 @@ import type { ConnectionRegistry } from './connection-registry.js';
 import { Contests } from './contests.js';
 import { Enrolment, pendingLimits } from './enrolment.js';
 import { EnrolmentTokens } from './enrolment-tokens.js';
+import { EphemeralAgents, type EphemeralAgentsOptions } from './ephemeral-agents.js';
 import { FactReports } from './facts.js';
 import { InstallEndpoint, type OfferedFiles } from './install-endpoint.js';
 import type { InstallPackages } from './install-packages.js';
@@ -31,6 +32,7 @@ interface FleetOptions
   readonly files: OfferedFiles;
   readonly machines: Machines;
   readonly standingOf: StandingOf;
+  readonly busy: EphemeralAgentsOptions['busy'];
 }
 
 export type Fleet = ReturnType<typeof createFleet>;
@@ -71,5 +73,7 @@ export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
     reachableHost: () => reachable(settings().agent_host, settings().advertised_host),
   });
   const agents = new AgentService({ ...core, ...own, connections: gateway, shown, contests });
-  return { gateway, listener, enrolmentTokens, agents, facts, versions, tags: new TagService({ ...core, ...own }) };
+  const ephemeral = new EphemeralAgents({ ...core, ...own, connections: gateway, contests });
+  const tags = new TagService({ ...core, ...own });
+  return { gateway, listener, enrolmentTokens, agents, ephemeral, facts, versions, tags };
 }

@@ -98,6 +98,7 @@ export async function redeem(tx: Queryable, emit: Emit, redemption: Redemption):
   const named = { node_id: agent.node_id, name };
   await updateAgent(tx, agent.node_id, {
     enrolment_token_id: token.token_id,
+    ephemeral_secs: token.ephemeral_secs,
     updated_at: now,
     ...(approves ? { name, status: 'approved' } : {}),
   });

@@ -36,6 +36,7 @@ export const NOTIFICATION_RULES: Readonly<Partial<Record<EventType, Rule>>> = {
   'agent.returned': asItIs,
   'agent.rejected': forgetAgent,
   'agent.removed': forgetAgent,
+  'agent.removals_held': asItIs,
   'drift.detected': asItIs,
   'drift.resolved': asItIs,
   'enforcement.stopped': asItIs,

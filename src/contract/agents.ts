@@ -23,6 +23,12 @@ export const AgentSchema = closed({
   public_key: PublicKey,
   attributes: { ...StringMap, description: 'What the agent reports of its system, as `getAgentAttributes`' },
   tags: { ...StringMap, description: 'Tags that operators have set' },
+  ephemeral_secs: Type.Optional(
+    Type.Integer({
+      description:
+        'Seconds without a connection after which the agent is removed; absent for one that stays. Only time counts in which the orchestrator ran',
+    }),
+  ),
   ...standingMembers,
   contest: optional(
     closed(

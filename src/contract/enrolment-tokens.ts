@@ -6,6 +6,8 @@ import { pathId, Seconds, StringMap, ulidOf } from './shapes.js';
 
 /** Lifetime of a token in seconds. */
 export const TOKEN_TTL = { standard: 3600, maximum: 7 * 24 * 3600 } as const;
+/** Seconds without a connection after which the agents of an ephemeral token are removed. */
+export const TOKEN_EPHEMERAL = { minimum: 300, standard: 3600, maximum: 7 * 24 * 3600 } as const;
 /** Number of agents that a token admits. */
 export const TOKEN_USES = { standard: 1, maximum: 1000 } as const;
 
@@ -19,6 +21,11 @@ const members = {
   tags: { ...StringMap, description: 'Tags of each agent that it admits' },
   auto_approve: Type.Boolean({ description: 'Its agents are approved at once, under their host names' }),
   last_used_at: nullable(Seconds),
+  ephemeral_secs: Type.Optional(
+    Type.Integer({
+      description: 'Seconds without a connection after which its agents are removed; absent for agents that stay',
+    }),
+  ),
 };
 
 const EnrolmentTokenSchema = closed(members);
@@ -58,6 +65,13 @@ const NewEnrolmentTokenSchema = closed({
   ),
   tags: optional(Type.Record(Type.String(), Type.String(), { description: 'Tags of each agent that it admits' })),
   auto_approve: optional(Type.Boolean({ description: 'Default false' })),
+  ephemeral_secs: optional(
+    Type.Integer({
+      minimum: TOKEN_EPHEMERAL.minimum,
+      maximum: TOKEN_EPHEMERAL.maximum,
+      description: 'Seconds without a connection after which its agents are removed. Default: they stay',
+    }),
+  ),
 });
 export type NewEnrolmentToken = Type.Static<typeof NewEnrolmentTokenSchema>;
 

@@ -82,6 +82,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'orchestrator.certificate_expiring': 'e2e/own-certificate.test.ts',
   'orchestrator.certificate_expired': 'e2e/own-certificate.test.ts',
   'agent.journal_lost': 'fleet/presence.test.ts',
+  'agent.removals_held': 'fleet/ephemeral.test.ts',
   'agent.refused': 'fleet/rejection.test.ts',
   'agent.returned': 'notify/notification-rules.test.ts',
   'agent.protocol_violation': 'fleet/conduct.test.ts',

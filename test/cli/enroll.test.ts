@@ -92,6 +92,16 @@ describe('orch enroll create', () => {
     expect(stderr).toMatch(/^making a token, .*\r\u001b\[2K$/s);
   });
 
+  it.each([
+    [['--ephemeral'], 3600, '1 h'],
+    [['--ephemeral=5m', '--auto-approve'], 300, '5 min'],
+  ])('asks with %j for agents that are removed again', async (options, secs, said) => {
+    const asked = recordBody({ ...created, ephemeral_secs: secs });
+    const { stdout } = await run(['enroll', 'create', ...options]);
+    expect(asked()).toMatchObject({ ephemeral_secs: secs });
+    expect(stdout).toContain(`, and removes it after ${said} without a connection.`);
+  });
+
   it('says what the token does', async () => {
     const tags = { role: 'web', site: 'a=b' };
     const asked = recordBody({ ...created, uses: 20, uses_left: 20, auto_approve: true, tags });
@@ -145,6 +155,9 @@ describe('orch enroll create', () => {
     [['--ttl', '8d'], '--ttl is at most 7d'],
     [['--uses', '0'], '--uses takes a whole number of at least 1'],
     [['--uses', '1001'], '--uses is at most 1000'],
+    [['--ephemeral=299s'], '--ephemeral is from 5m to 7d'],
+    [['--ephemeral=8d'], '--ephemeral is from 5m to 7d'],
+    [['--ephemeral=soon'], '--ephemeral takes a duration, not "soon"'],
   ])('refuses %j before it asks', async (options, told) => {
     const before = api.requests.length;
     const ran = await run(['enroll', 'create', ...options]);

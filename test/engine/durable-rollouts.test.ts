@@ -5,6 +5,7 @@ import { SYSTEM } from '../../daemon/core/domain-event.js';
 import { ALL_RIGHTS, NO_RIGHTS, Rights } from '../../daemon/core/rights.js';
 import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
+import { busyNodes } from '../../daemon/engine/rollouts/rollout-store.js';
 import { deleteAgent, updateAgent } from '../../daemon/fleet/agent-store.js';
 import { rejection } from '../support/database.js';
 import { ALICE, type Bench, nodeId, openBench, type ScriptedAgent } from '../support/engine.js';
@@ -80,6 +81,24 @@ async function restart(bench: Bench, agents: readonly ScriptedAgent[]): Promise<
   for (const agent of agents) agent.connect();
   await bench.settle();
 }
+
+describe('busy agents', () => {
+  it('are those of unfinished rollouts and operations', async () => {
+    const { bench, agents } = await fleet(2);
+    const id = await begin(bench, { concurrency: 1 });
+    await becomes(bench, id, ['running', 'waiting']);
+    await bench.engine.rollouts.pause(id, null, ALICE);
+    await work(bench, ...agents);
+    await becomes(bench, id, ['succeeded', 'waiting']);
+    const ids = [nodeId('1'), nodeId('2')];
+    expect([...(await busyNodes(bench.db))].sort()).toEqual(ids);
+    await bench.engine.rollouts.resume(id, ALICE);
+    await reaches(bench, id, { state: 'succeeded' });
+    expect(await busyNodes(bench.db)).toEqual(new Set());
+    await bench.db.updateTable('operations').set({ state: 'running' }).where('node_id', '=', nodeId('2')).execute();
+    expect(await busyNodes(bench.db)).toEqual(new Set([nodeId('2')]));
+  });
+});
 
 describe('a paused rollout', () => {
   it('starts no other agent until it is resumed, and those in flight finish', async () => {

@@ -53,6 +53,14 @@ describe('POST /enrolment-tokens', () => {
     });
   });
 
+  it('shows the time of ephemeral agents', async () => {
+    const { post, fleet } = await served();
+    expect((await post({ ephemeral_secs: 300 })).json).toMatchObject({ ephemeral_secs: 300 });
+    expect(await fleet.tokens.list(OPERATOR)).toMatchObject([{ ephemeral_secs: 300 }]);
+    const [event] = await fleet.events('enrolment.created');
+    expect(event?.metadata).toMatchObject({ ephemeral_secs: 300 });
+  });
+
   it('lives an hour and lets one agent in by default', async () => {
     const { post } = await served();
     const standard = { expires_at: 1_760_003_600, uses: 1, tags: {}, auto_approve: false };
@@ -65,6 +73,8 @@ describe('POST /enrolment-tokens', () => {
     [{ ttl_secs: 604_801 }, 'invalid_body'],
     [{ ttl_secs: 0 }, 'invalid_body'],
     [{ uses: 1001 }, 'invalid_body'],
+    [{ ephemeral_secs: 299 }, 'invalid_body'],
+    [{ ephemeral_secs: 604_801 }, 'invalid_body'],
     [{ uses: 0 }, 'invalid_body'],
     [{ uses: 1.5 }, 'invalid_body'],
     [{ token: 'mine' }, 'invalid_body'],

@@ -53,6 +53,7 @@ const AT_ONCE: readonly EventType[] = [
   'agent.refused',
   'agent.duplicate_identity',
   'agent.journal_lost',
+  'agent.removals_held',
   'agent.upgrade_failed',
   'drift.detected',
   'drift.resolved',

@@ -207,6 +207,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     state_content_id: 'integer?',
     enrolment_token_id: 'text?',
     trial_operation_id: 'text?',
+    ephemeral_secs: 'integer?',
   },
   enrolment_tokens: {
     token_id: 'text',
@@ -220,6 +221,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     auto_approve: 'integer',
     last_used_at: 'integer?',
     revoked_at: 'integer?',
+    ephemeral_secs: 'integer?',
   },
   agent_upgrades: {
     node_id: 'text',

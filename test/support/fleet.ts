@@ -21,6 +21,7 @@ import { type AgentTraffic, ConnectionRegistry, type EngineMessage } from '../..
 import { Contests } from '../../daemon/fleet/contests.js';
 import { Enrolment, type EnrolmentLimits } from '../../daemon/fleet/enrolment.js';
 import { EnrolmentTokens, enrolmentTokenHandlers } from '../../daemon/fleet/enrolment-tokens.js';
+import { EphemeralAgents } from '../../daemon/fleet/ephemeral-agents.js';
 import { FactReports } from '../../daemon/fleet/facts.js';
 import { InstallEndpoint } from '../../daemon/fleet/install-endpoint.js';
 import { PackageVersionReports } from '../../daemon/fleet/package-versions.js';
@@ -108,6 +109,9 @@ export class Fleet {
   readonly agents: AgentService;
   readonly tags: TagService;
   readonly tokens: EnrolmentTokens;
+  readonly ephemeral: EphemeralAgents;
+  /** Returns the agents that are not removed although they are due. */
+  busy: () => Promise<ReadonlySet<string>> = async () => new Set();
   readonly approvedKeys: ApprovedKeys;
   /** Packages of a directory `packages` that tests may fill. */
   readonly packages: Packages;
@@ -208,6 +212,7 @@ export class Fleet {
       clock,
     });
     this.tags = new TagService({ db, uow, clock, machines: machinesOf({ db }) });
+    this.ephemeral = this.newEphemeral();
     this.moduleFiles = new ModuleFiles({ db, uow, clock, ageTime: () => clock.now() });
     this.tokens = new EnrolmentTokens({
       db,
@@ -257,6 +262,17 @@ export class Fleet {
     await fleet.gateway.start();
     await fleet.listener.start();
     return fleet;
+  }
+
+  /** Returns what removes ephemeral agents, as a process that has just started has it. */
+  newEphemeral(): EphemeralAgents {
+    const { clock, contests, db, registry, uow } = this;
+    return new EphemeralAgents({
+      ...{ clock, contests, db, registry, uow },
+      ageTime: () => clock.now(),
+      connections: this.gateway,
+      busy: () => this.busy(),
+    });
   }
 
   /** Connects and says nothing. */
@@ -508,9 +524,11 @@ function gate(gates: Promise<void>[]): () => void {
 /** A clock that stands still until it is moved. */
 export class TestClock implements Clock {
   private passed = 0;
+  /** Milliseconds by which the wall clock was set ahead. */
+  private ahead = 0;
 
   now(): number {
-    return 1_760_000_000_000 + this.passed;
+    return 1_760_000_000_000 + this.passed + this.ahead;
   }
 
   monotonic(): number {
@@ -519,5 +537,10 @@ export class TestClock implements Clock {
 
   advance(ms: number): void {
     this.passed += ms;
+  }
+
+  /** Sets the wall clock alone. */
+  jump(ms: number): void {
+    this.ahead += ms;
   }
 }

@@ -26,6 +26,7 @@ import { facts } from './0024-facts.js';
 import { purgeLimits } from './0025-purge-limits.js';
 import { grants } from './0026-grants.js';
 import { operatorExpiry } from './0027-operator-expiry.js';
+import { ephemeralAgents } from './0028-ephemeral-agents.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -56,4 +57,5 @@ export const MIGRATIONS: readonly Migration[] = [
   purgeLimits,
   grants,
   operatorExpiry,
+  ephemeralAgents,
 ];

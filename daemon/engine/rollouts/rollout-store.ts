@@ -202,6 +202,15 @@ export async function nodesOfRollout(db: Queryable, rolloutId: string): Promise<
   return (await query.execute()).map(({ node_id }) => node_id);
 }
 
+/** Returns the node IDs of agents with an operation that has not ended, and of those in rollouts that have not. */
+export async function busyNodes(db: Queryable): Promise<ReadonlySet<string>> {
+  const operations = db.selectFrom('operations').select('node_id').where('state', 'in', ACTIVE_STATES);
+  const unfinished = db.selectFrom('rollouts').select('rollout_id').where('finished_at', 'is', null);
+  const inRollouts = db.selectFrom('rollout_agents').select('node_id').where('rollout_id', 'in', unfinished);
+  const rows = [...(await operations.execute()), ...(await inRollouts.execute())];
+  return new Set(rows.map(({ node_id }) => node_id));
+}
+
 /** Returns the node IDs of the agents in rollouts that name a module, and have neither ended nor been cancelled. */
 export async function agentsOfOpenRollouts(db: Queryable, module: string): Promise<readonly string[]> {
   const open = db.selectFrom('rollouts').selectAll().where('finished_at', 'is', null).where('state', '!=', 'cancelled');

@@ -2,13 +2,14 @@
 import {
   type CreatedEnrolmentToken,
   type EnrolmentTokenRecord,
+  TOKEN_EPHEMERAL,
   TOKEN_TTL,
   TOKEN_USES,
 } from '../../contract/enrolment-tokens.js';
 import { Fault, shellWord } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
 import { argument, defineCommand } from '../define-command.js';
-import { count, formatTags, formatTime, textOrNone, timeCells } from '../format.js';
+import { count, formatDuration, formatTags, formatTime, textOrNone, timeCells } from '../format.js';
 import { flag, integer, list, text } from '../options.js';
 import { type Column, lines, type Span, stack, styled, type TableView, type View } from '../outcome.js';
 import { parseDuration } from '../parse-time.js';
@@ -17,7 +18,11 @@ import { parseTag } from '../tag-arguments.js';
 
 /** `orch enroll create`. */
 export const createToken = defineCommand({
-  examples: ['orch enroll create', 'orch enroll create --ttl 1d --uses 20 --tag role=web --auto-approve'],
+  examples: [
+    'orch enroll create',
+    'orch enroll create --ttl 1d --uses 20 --tag role=web --auto-approve',
+    'orch enroll create --auto-approve --ephemeral=30m',
+  ],
   detail: [
     'Prints the lines to paste on the new machine. The first one needs no orch there: it downloads installer and package from',
     'the orchestrator itself, whose key it pins. The token contains the key of the orchestrator. The machine waits for',
@@ -30,6 +35,10 @@ export const createToken = defineCommand({
     uses: integer('N', 'number of machines that can use it, at most 1000 [1]', 1),
     tag: list('KEY[=VALUE]', 'a tag for these machines'),
     auto_approve: flag('approve the machines at once'),
+    ephemeral: {
+      ...text('TIME', 'remove each machine after this time without a connection, 5m to 7d; alone 1h'),
+      bare: `${TOKEN_EPHEMERAL.standard}s`,
+    },
   },
   run: async (context, input) => {
     const ttl = input.ttl === undefined ? TOKEN_TTL.standard : parseDuration(input.ttl, '--ttl');
@@ -37,9 +46,19 @@ export const createToken = defineCommand({
     requireAtMost('--ttl', '7d', ttl <= TOKEN_TTL.maximum);
     requireAtMost('--uses', String(TOKEN_USES.maximum), uses <= TOKEN_USES.maximum);
     const tags = Object.fromEntries(input.tag.map(parseTag));
+    const ephemeral = input.ephemeral === undefined ? undefined : parseDuration(input.ephemeral, '--ephemeral');
+    if (ephemeral !== undefined && (ephemeral < TOKEN_EPHEMERAL.minimum || ephemeral > TOKEN_EPHEMERAL.maximum)) {
+      throw new Fault('usage', '--ephemeral is from 5m to 7d');
+    }
     const { signal } = context;
     const api = await context.api();
-    const body = { ttl_secs: ttl, uses, tags, auto_approve: input.auto_approve };
+    const body = {
+      ttl_secs: ttl,
+      uses,
+      tags,
+      auto_approve: input.auto_approve,
+      ...(ephemeral !== undefined && { ephemeral_secs: ephemeral }),
+    };
     // The first time, the orchestrator packs its own release.
     context.progress.live(() => 'making a token, and at the first time the package for new machines: up to a minute');
     const created = await api.call('createEnrolmentToken', { body, signal });
@@ -74,6 +93,7 @@ const TOKEN_COLUMNS: readonly Column[] = [
   { title: 'USES LEFT', right: true },
   { title: 'APPROVES' },
   { title: 'TAGS' },
+  { title: 'EPHEMERAL', spare: 3 },
   { title: 'BY', spare: 1 },
   { title: 'LAST USED', spare: 2 },
 ];
@@ -184,6 +204,7 @@ export const tokenTable = (
     `${token.uses_left} of ${token.uses}`,
     token.auto_approve ? styled('warn', 'yes') : 'no',
     textOrNone(formatTags(token.tags)),
+    textOrNone(token.ephemeral_secs === undefined ? null : formatDuration(token.ephemeral_secs)),
     nameOf(token.created_by),
     timeCells(clock.now(), globals)(token.last_used_at),
   ]),
@@ -191,11 +212,18 @@ export const tokenTable = (
 });
 
 /** Describes a token: `lets one machine wait for approval, until …`. */
-export function promiseOf({ uses, auto_approve, tags, expires_at }: EnrolmentTokenRecord): string {
+export function promiseOf({
+  uses,
+  auto_approve,
+  tags,
+  expires_at,
+  ephemeral_secs: secs,
+}: EnrolmentTokenRecord): string {
   const who = uses === 1 ? 'one machine' : `up to ${count(uses, 'machine')}`;
   const what = auto_approve ? `approves ${who} at once` : `lets ${who} wait for approval`;
   const tagged = Object.keys(tags).length === 0 ? '' : `, with the tags ${formatTags(tags)}`;
-  return `${what}${tagged}, until ${formatTime(expires_at)}`;
+  const ephemeral = secs === undefined ? '' : `, and removes it after ${formatDuration(secs)} without a connection`;
+  return `${what}${tagged}, until ${formatTime(expires_at)}${ephemeral}`;
 }
 
 function stateOf({ uses_left, expires_at }: EnrolmentTokenRecord, now: number): Span {

@@ -2,7 +2,16 @@
 import type { Agent } from '../../contract/agents.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { compareVersions } from '../../release/version-order.js';
-import { agentName, formatBytes, formatTags, formatTime, NONE, type TimeCell, textOrNone } from '../format.js';
+import {
+  agentName,
+  formatBytes,
+  formatDuration,
+  formatTags,
+  formatTime,
+  NONE,
+  type TimeCell,
+  textOrNone,
+} from '../format.js';
 import {
   type Column,
   type FieldsView,
@@ -125,9 +134,13 @@ function agentFields(agent: Agent): FieldsView {
     ['First address', agent.initial_ip],
     ['Agent version', agent.agent_version],
     ['Tags', formatTags(agent.tags) || NONE],
+    ...ephemeralFields(agent),
     ['Updated', formatTime(agent.updated_at)],
   );
 }
+
+const ephemeralFields = ({ ephemeral_secs: secs }: Agent): readonly (readonly [string, string])[] =>
+  secs === undefined ? [] : [['Ephemeral', `removed after ${formatDuration(secs)} without a connection`]];
 
 /** Returns whether the agent is connected, or that several machines claim to be it. */
 function connectionSpan({ connected, contest }: Agent): Span {
