@@ -123,7 +123,7 @@ export const addOperator = defineCommand({
 
 const OPERATOR_COLUMNS: readonly Column[] = [
   { title: 'USERNAME', whole: true },
-  { title: 'ROLE' },
+  { title: 'ROLE', whole: true },
   { title: 'OPERATOR ID', whole: true, spare: 1 },
   { title: 'ADDED' },
   { title: 'REMOVED' },
