@@ -25,6 +25,9 @@ const Values = Type.Record(Type.String(), Type.Record(Type.String(), AnyJson), {
   description: 'Values of inputs by module, above those of value sets',
 });
 
+const REVIEW_REASONS = ['maker_left', 'maker_lost_rights'] as const;
+export type ReviewReason = (typeof REVIEW_REASONS)[number];
+
 export const AssignmentSchema = closed({
   name: Type.String({ description: 'Name of the assignment' }),
   modules: Type.Array(Type.String(), { description: 'Names of its modules, in the order of their application' }),
@@ -42,6 +45,12 @@ export const AssignmentSchema = closed({
   scope: Type.Optional(
     Type.Array(Type.String(), {
       description: "Machines of its maker's grants, one of which must match as well; absent for all machines",
+    }),
+  ),
+  review: Type.Optional(
+    Type.Enum(REVIEW_REASONS, {
+      description:
+        'Why an assignment with a scope should be looked at, which goes on as it is: its maker was removed, has expired or has a new key; its maker may no longer apply there',
     }),
   ),
 });

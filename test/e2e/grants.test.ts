@@ -215,6 +215,30 @@ describe('rule 3: content for a scope', () => {
   });
 });
 
+describe('an assignment whose maker left', () => {
+  it('matches as before, and is listed for review', async () => {
+    const rene = await world.addLimited('rene', DEV);
+    const token = { token: rene };
+    const { operator } = await world.gives('getSession', token, 200);
+    const body = { name: 'renes', modules: ['base'], selector: '*' };
+    await world.gives('createAssignment', { ...token, body }, 201);
+    const params = { operator_id: operator.operator_id };
+    const looked = async () => {
+      const listed = await world.gives('listAssignments', {}, 200);
+      const marked = listed.filter(({ review }: { review?: string }) => review !== undefined);
+      const { review, agents } = await world.gives('getAssignment', { params: { name: 'renes' } }, 200);
+      return [marked.map(({ name }: { name: string }) => name), review, agents.length];
+    };
+    expect(await looked()).toEqual([[], undefined, 1]);
+    const grants = [{ rights: ['deployer', 'assign'], selector: 'env=dev, role=web' }];
+    await world.gives('setOperatorGrants', { params, body: { grants } }, 200);
+    expect(await looked()).toEqual([['renes'], 'maker_lost_rights', 1]);
+    await world.gives('removeOperator', { params }, 204);
+    expect(await looked()).toEqual([['renes'], 'maker_left', 1]);
+    await world.gives('removeAssignment', { params: { name: 'renes' } }, 204);
+  });
+});
+
 describe('rule 1: plans', () => {
   it('without the right to apply take only what is assigned', async () => {
     const paul = await world.addLimited('paul', [{ rights: ['planner'], selector: 'env=dev' }]);

@@ -1,6 +1,6 @@
 /** Lists, creates, reads, changes and deletes assignments. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Assignment, AssignmentDetail } from '../../../src/contract/assignments.js';
+import type { Assignment, AssignmentDetail, ReviewReason } from '../../../src/contract/assignments.js';
 import type { AssignmentMode } from '../../../src/kernel/assignment-modes.js';
 import { toSeconds } from '../../../src/kernel/clock.js';
 import { Fault } from '../../../src/kernel/fault.js';
@@ -11,7 +11,7 @@ import { parseSelector } from '../../../src/language/selector.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch } from '../../core/entity-tag.js';
-import { notGranted, type Rights } from '../../core/rights.js';
+import { NO_RIGHTS, notGranted, type Rights } from '../../core/rights.js';
 import type { Queryable } from '../../database/schema.js';
 import type { Machines } from '../../fleet/machines.js';
 import type { CurrentModules } from '../modules/current-modules.js';
@@ -37,6 +37,8 @@ import {
 interface AssignmentsOptions extends Pick<Core, 'clock' | 'db' | 'newId' | 'uow'> {
   readonly current: CurrentModules;
   readonly machines: Pick<Machines, 'all'>;
+  /** Returns what a party may do now; null for everything. */
+  readonly rightsOf: (db: Queryable, party: Party) => Promise<Rights | null>;
 }
 
 interface NewAssignment {
@@ -66,7 +68,26 @@ export class Assignments {
 
   /** Returns all assignments, by name. */
   async list(): Promise<Assignment[]> {
-    return (await listAssignments(this.options.db)).map(assignmentView);
+    const { db } = this.options;
+    const rows = await listAssignments(db);
+    const reviews = await this.reviewsOf(db, rows);
+    return rows.map((row) => assignmentView(row, reviews.get(row.name)));
+  }
+
+  /** Returns why assignments should be looked at, by name. */
+  private async reviewsOf(db: Queryable, rows: readonly AssignmentRow[]): Promise<ReadonlyMap<string, ReviewReason>> {
+    const scoped = rows.filter(({ scope }) => scope !== null);
+    const makers = new Map<string, Rights | null>();
+    for (const id of new Set(scoped.map(({ created_by }) => created_by))) {
+      makers.set(id, await this.options.rightsOf(db, { id, name: '', type: 'operator' }));
+    }
+    const reviews = new Map<string, ReviewReason>();
+    for (const row of scoped) {
+      const rights = makers.get(row.created_by) ?? null;
+      if (rights === NO_RIGHTS) reviews.set(row.name, 'maker_left');
+      else if (rights !== null && !isBacked(rights, row)) reviews.set(row.name, 'maker_lost_rights');
+    }
+    return reviews;
   }
 
   /** Returns the assignment with the agents that it matches now and the operator may read. Throws `assignment_not_found`. */
@@ -76,7 +97,11 @@ export class Assignments {
     const matched = await selectedAgents(db, selectorOf(row));
     const shown = rights.isLimited ? new Set((await machines.all(rights)).map(({ nodeId }) => nodeId)) : null;
     const agents = matched.filter(({ node_id }) => shown?.has(node_id) ?? true);
-    return { ...assignmentView(row), agents: agents.map(({ node_id, name: agent }) => ({ node_id, name: agent })) };
+    const review = (await this.reviewsOf(db, [row])).get(name);
+    return {
+      ...assignmentView(row, review),
+      agents: agents.map(({ node_id, name: agent }) => ({ node_id, name: agent })),
+    };
   }
 
   /**
@@ -207,6 +232,12 @@ export class Assignments {
   }
 }
 
+/** Returns true if the operator holds the rights to assign and to apply on every machine that the assignment can match. */
+function isBacked(rights: Rights, { selector, scope }: AssignmentRow): boolean {
+  const parsed = parseSelector(selector);
+  return rights.covers('assign', parsed, scope) && rights.covers('apply', parsed, scope);
+}
+
 /** Throws `not_granted` unless the operator may apply to every machine that the assignment could ever match. */
 function refuseBeyond(rights: Rights, row: Pick<AssignmentRow, 'name' | 'selector' | 'scope'>): void {
   if (rights.covers('apply', parseSelector(row.selector), row.scope)) return;
@@ -258,7 +289,7 @@ export const contentOf = (row: Pick<AssignmentRow, 'modules' | 'selector' | 'des
 const orNone = (values: InputValues | null): InputValues | null =>
   values === null || Object.keys(values).length === 0 ? null : values;
 
-const assignmentView = (row: AssignmentRow): Assignment => ({
+const assignmentView = (row: AssignmentRow, review?: ReviewReason): Assignment => ({
   name: row.name,
   modules: [...row.modules],
   selector: row.selector,
@@ -269,6 +300,7 @@ const assignmentView = (row: AssignmentRow): Assignment => ({
   stopped_reason: stopOf(row),
   values: row.values === null ? null : { ...row.values },
   ...(row.scope !== null && { scope: [...row.scope] }),
+  ...(review !== undefined && { review }),
 });
 
 const changed = (

@@ -1,5 +1,5 @@
 /** The commands of `orch assignments`. */
-import type { Assignment } from '../../contract/assignments.js';
+import type { Assignment, ReviewReason } from '../../contract/assignments.js';
 import { ASSIGNMENT_MODES, type AssignmentMode } from '../../kernel/assignment-modes.js';
 import { Fault } from '../../kernel/fault.js';
 import { argument, defineCommand } from '../define-command.js';
@@ -52,6 +52,8 @@ export const assignmentFields = (assignment: Assignment, nameOf: NameOfOperator)
   fields(
     ['Assignment', assignment.name],
     ['Selector', assignment.selector],
+    ...(assignment.scope === undefined ? [] : [['Within', assignment.scope.join('; ')] as const]),
+    ...(assignment.review === undefined ? [] : [['Review', REVIEW[assignment.review]] as const]),
     ['Modules', assignment.modules.join(' ')],
     ['Mode', modeOf(assignment)],
     ...(assignment.stopped_reason === null
@@ -62,8 +64,15 @@ export const assignmentFields = (assignment: Assignment, nameOf: NameOfOperator)
     ['Created', `${formatTime(assignment.created_at)} by ${nameOf(assignment.created_by)}`],
   );
 
-const modeOf = ({ mode, stopped_reason }: Assignment): Span =>
-  stopped_reason === null ? mode : styled('warn', `${mode} (stopped)`);
+function modeOf({ mode, stopped_reason, review }: Assignment): Span {
+  const marks = [...(stopped_reason === null ? [] : ['stopped']), ...(review === undefined ? [] : ['review'])];
+  return marks.length === 0 ? mode : styled('warn', `${mode} (${marks.join(', ')})`);
+}
+
+const REVIEW: Readonly<Record<ReviewReason, string>> = {
+  maker_left: 'its maker was removed, has expired or has a new key; it goes on as it is',
+  maker_lost_rights: 'its maker may no longer apply to all of these machines; it goes on as it is',
+};
 
 const ASSIGNMENT_COLUMNS: readonly Column[] = [
   { title: 'ASSIGNMENT', whole: true },
