@@ -2,7 +2,7 @@
 import type { authRoutes } from '../../src/contract/auth.js';
 import { NAMED_RIGHTS } from '../../src/contract/named-rights.js';
 import type { Operator, operatorRoutes } from '../../src/contract/operators.js';
-import { rolesWith } from '../../src/contract/rights.js';
+import { RIGHTS_OF_PEOPLE, rolesWith } from '../../src/contract/rights.js';
 import type { Access } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { type Machine, notGranted, type Rights } from '../core/rights.js';
@@ -109,6 +109,11 @@ export function authorize(access: Access, session: Caller | null): void {
     });
   }
   if (access === 'admin') return;
+  if (operator.robot === true && RIGHTS_OF_PEOPLE.includes(access)) {
+    throw new Fault('role_forbidden', `${username} is a robot, and a robot does not have the right ${access}`, {
+      hint: 'use the key of a person, or run a command: orch exec',
+    });
+  }
   if (!rights.permits(access)) {
     const may = role === 'viewer' ? 'may only look' : `does not have the right ${access}`;
     throw new Fault('role_forbidden', `${username} has the role ${role}, which ${may}`, {
@@ -119,6 +124,6 @@ export function authorize(access: Access, session: Caller | null): void {
 }
 
 type Caller = {
-  readonly operator: Pick<Operator, 'role' | 'username'>;
+  readonly operator: Pick<Operator, 'robot' | 'role' | 'username'>;
   readonly rights: Pick<Rights, 'has' | 'permits'>;
 };
