@@ -342,6 +342,8 @@ export interface OperationTable {
   facts_json: string | null;
   /** Maximum entries that its purges may delete together; null without purges, and for the agent's default. */
   may_purge: number | null;
+  /** 1 if it may begin outside the maintenance windows of its assignments. */
+  outside_window: Generated<number>;
 }
 
 export interface RolloutTable {

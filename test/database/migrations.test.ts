@@ -217,4 +217,23 @@ describe('an old store', () => {
     expect(await findOperator(db, event?.target_id ?? '')).toMatchObject({ username: 'alice', role: 'admin' });
     expect((await verifyChain(db)).broken).toBeNull();
   });
+
+  it.each([
+    ['has a rollout that applies outside the windows', '"outsideWindow":true', null, 1],
+    ['has a rollout that keeps to the windows', '"outsideWindow":false', null, 0],
+    ['is a revert', '"outsideWindow":false', 'A0', 1],
+  ])(
+    'of schema 27 lets an apply begin outside the windows as before, which %s',
+    async (_, order, putsBack, expected) => {
+      const file = oldStore(27);
+      const old = new Sqlite(file);
+      old.prepare('update operations set finished_at = null, puts_back = ?').run(putsBack);
+      old.prepare('update rollouts set order_json = ?').run(`{"modules":[],${order}}`);
+      old.prepare('update operations set rollout_id = (select rollout_id from rollouts limit 1)').run();
+      old.close();
+      const { db } = await openStore({ file });
+      const { rows } = await sql<{ outside: number }>`select outside_window as outside from operations`.execute(db);
+      expect(new Set(rows.map(({ outside }) => outside))).toEqual(new Set([expected]));
+    },
+  );
 });

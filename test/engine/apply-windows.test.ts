@@ -116,6 +116,23 @@ describe('an assignment with permits', () => {
     expect(agent.machine.size).toBe(0);
   });
 
+  it('is applied outside by an apply of one agent that overrides it, also when the orchestrator restarts before delivery', async () => {
+    const { bench, agent, permit } = await enforced();
+    await permit(HOUR, 2 * HOUR);
+    agent.mute = true;
+    const limits = { ...NO_LIMITS, outsideWindow: true };
+    const { operation } = await bench.engine.applies.start(
+      { nodeId: agent.nodeId, modules: [], limits, expect: null },
+      ALICE,
+    );
+    await bench.settle();
+    await bench.restart();
+    agent.mute = false;
+    await bench.arrive(agent);
+    expect(await bench.engine.operations.get(operation.id)).toMatchObject({ status: 'succeeded', error: null });
+    expect(await appliesOf(bench, agent)).toEqual([`${ALICE.actor.id} succeeded`]);
+  });
+
   it('is applied outside by a rollout that overrides it, also when the orchestrator restarts before delivery', async () => {
     const { bench, agent, permit } = await enforced();
     await permit(HOUR, 2 * HOUR);

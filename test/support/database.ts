@@ -329,6 +329,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     values_sha256: 'text?',
     facts_json: 'text?',
     may_purge: 'integer?',
+    outside_window: 'integer',
   },
   rollouts: {
     rollout_id: 'text',

@@ -27,6 +27,7 @@ import { purgeLimits } from './0025-purge-limits.js';
 import { grants } from './0026-grants.js';
 import { operatorExpiry } from './0027-operator-expiry.js';
 import { ephemeralAgents } from './0028-ephemeral-agents.js';
+import { outsideWindow } from './0029-outside-window.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -58,4 +59,5 @@ export const MIGRATIONS: readonly Migration[] = [
   grants,
   operatorExpiry,
   ephemeralAgents,
+  outsideWindow,
 ];

@@ -81,14 +81,13 @@ export interface OperationRecord
       | 'value_inputs'
       | 'values_sha256'
       | 'may_purge'
+      | 'outside_window'
     > {
   readonly node_id: NodeId;
 }
 
 /** Identity and origin of an apply, which never change. */
 export interface OperationFacts extends OperationRecord {
-  /** True if it may begin outside the maintenance windows of its assignments. Not kept over a restart. */
-  readonly outsideWindow: boolean;
   /** Modules that it carries as texts. */
   readonly sources: readonly OperationSource[];
   /** True if the agent was on trial when it began. */

@@ -137,12 +137,12 @@ export class OperationDriver {
   /** Returns the reason why a stored operation may no longer be sent, or null. */
   private async refusal(operation: LiveOperation): Promise<string | null> {
     const { nodeId, facts } = operation;
-    const { assignments, outsideWindow } = facts;
+    const { assignments, outside_window } = facts;
     if (needsUndoing(facts) && this.options.sessions.can(nodeId, 'confirm') !== true) {
       return 'the agent has come back as a release that cannot undo an apply';
     }
     try {
-      if (!outsideWindow) refuseOutsideWindow(this.options.windows, assignments);
+      if (outside_window === 0) refuseOutsideWindow(this.options.windows, assignments);
       await this.options.records.noteDispatch(operation);
       return null;
     } catch (error) {

@@ -44,7 +44,7 @@ interface OperationRecordsOptions extends Pick<Core, 'clock' | 'db' | 'uow'> {
 }
 
 /** An apply that has been accepted. */
-export interface NewOperation extends Pick<OperationFacts, 'expect' | 'outsideWindow' | 'sources'> {
+export interface NewOperation extends Pick<OperationFacts, 'expect' | 'sources'> {
   readonly id: string;
   readonly agent: KnownAgent;
   readonly desired: DesiredSet;
@@ -59,6 +59,8 @@ export interface NewOperation extends Pick<OperationFacts, 'expect' | 'outsideWi
   readonly texts: readonly ModuleText[];
   /** Values that came with the request; null for none. */
   readonly oneOff: GivenOneOff | null;
+  /** True if it may begin outside the maintenance windows of its assignments. */
+  readonly outsideWindow: boolean;
   /** Maximum entries that its purges may delete together; null without purges. */
   readonly mayPurge: number | null;
 }
@@ -76,7 +78,7 @@ export class OperationRecords {
    */
   async create(operation: NewOperation, context: RequestContext): Promise<LiveOperation> {
     const { uow, clock, epoch, secrets } = this.options;
-    const { id, agent, desired, rollout, dispatch, sources, outsideWindow } = operation;
+    const { id, agent, desired, rollout, dispatch, sources } = operation;
     const { content, encoded, facts, isConfirmation } = desired;
     const queued: OperationState = { state: 'queued' };
     const state = operation.isSentAtOnce ? transition(queued, { type: 'sent' }) : queued;
@@ -99,6 +101,7 @@ export class OperationRecords {
       value_inputs: isOwn ? desired.valueInputs : null,
       values_sha256: isOwn ? operation.oneOff.sha256 : null,
       may_purge: operation.mayPurge,
+      outside_window: operation.outsideWindow ? 1 : 0,
       ...operation.undoing,
     };
     const total = content.resources.length + content.removals.length + content.failures.length;
@@ -108,7 +111,7 @@ export class OperationRecords {
       const onCommitted = await epoch.reserve(tx, number);
       const contentId = await begin(tx, { ...record, ...columnsOf(state), ...unchanged, summary, facts }, encoded);
       const live = new LiveOperation({
-        facts: { ...record, outsideWindow, sources, endsTrial: agent.row.trial_operation_id !== null },
+        facts: { ...record, sources, endsTrial: agent.row.trial_operation_id !== null },
         state,
         cancelledBy: null,
         content,

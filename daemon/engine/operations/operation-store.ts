@@ -108,9 +108,14 @@ const STORED = [
   'values_sha256',
   'facts_json',
   'may_purge',
+  'outside_window',
 ] as const satisfies readonly (keyof OperationTable)[];
 
-const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = { accepted: 0, keeps_snapshot: 0 };
+const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = {
+  accepted: 0,
+  keeps_snapshot: 0,
+  outside_window: 0,
+};
 
 const insertRow = preparedQuery((db, ...values: readonly (string | number | null)[]) =>
   db

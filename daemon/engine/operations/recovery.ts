@@ -7,7 +7,6 @@ import type { AgentLink } from '../../fleet/connection-registry.js';
 import type { EngineLimits } from '../engine-limits.js';
 import type { Epoch } from '../epoch.js';
 import { sourcesOfOperation } from '../modules/source-store.js';
-import { listActiveRollouts } from '../rollouts/rollout-store.js';
 import type { Leases } from '../runs/leases.js';
 import { sendable } from '../runs/run-content.js';
 import type { RunContents } from '../runs/run-contents.js';
@@ -42,13 +41,8 @@ export class Recovery {
   async run(): Promise<void> {
     const { db, epoch, leases, driver } = this.options;
     await epoch.load(db);
-    const active = await listActiveRollouts(db);
-    const overriding = new Set(active.flatMap(({ rollout_id, order }) => (order.outsideWindow ? [rollout_id] : [])));
     for (const row of await listOperationsInStates(db, ACTIVE_STATES)) {
-      const { rollout_id, puts_back } = row;
-      // Rollouts and their reverts keep that they apply outside the maintenance windows; an apply of one agent does not.
-      const outsideWindow = puts_back !== null || (rollout_id !== null && overriding.has(rollout_id));
-      const operation = await restore(this.options, row, outsideWindow);
+      const operation = await restore(this.options, row);
       const type = row.epoch < epoch.current ? 'put_back' : 'restarted';
       const next = transition(operation.state, { type });
       if (next !== operation.state) await this.enter(operation, next);
@@ -71,18 +65,13 @@ export class Recovery {
 /** Loads an operation whose agent still has something to report; returns null if it does not exist. */
 export async function loadOperation(tools: Tools, operationId: string): Promise<LiveOperation | null> {
   const row = await findOperation(tools.db, operationId);
-  // It has been sent before.
-  return row === null ? null : restore(tools, row, false);
+  return row === null ? null : restore(tools, row);
 }
 
 type Tools = Pick<RecoveryOptions, 'clock' | 'db' | 'contents'>;
 
 /** Returns the operation of a row, with its stored results. */
-async function restore(
-  { db, clock, contents }: Tools,
-  row: OperationRow,
-  outsideWindow: boolean,
-): Promise<LiveOperation> {
+async function restore({ db, clock, contents }: Tools, row: OperationRow): Promise<LiveOperation> {
   const { operation_id: id, node_id: nodeId } = row;
   if (!isNodeId(nodeId)) throw new Fault('internal', `operation ${id} is stored with the node ID "${nodeId}"`);
   if (row.content_id === null) throw new Fault('internal', `operation ${id} is stored without its content`);
@@ -93,7 +82,6 @@ async function restore(
     facts: {
       ...row,
       node_id: nodeId,
-      outsideWindow,
       sources: await sourcesOfOperation(db, id),
       endsTrial: agent !== null && agent.trial_operation_id !== null,
     },
