@@ -900,6 +900,7 @@ describe('orch drift', () => {
           { ...file, ...rest, identity: '/etc/secret', changes, diff: '--- a/m\n+++ b/m\n@@ -1,1 +1,1 @@\n-x\n+web\n' },
         ]),
       },
+      listAssignments: { body: [] },
     });
     const adopt = ['drift', 'adopt', 'web-01'];
     const { status } = await golden('drift-adopt', [...adopt, '/etc/motd', '/etc/secret', '-f', path]);
@@ -907,6 +908,69 @@ describe('orch drift', () => {
     const json = JSON.parse((await run([...adopt, '/etc/motd', '-f', path, '-o', 'json'])).stdout);
     expect(json).toMatchObject({ by_hand: [], patches: [{ module: 'site' }] });
     expect((await run([...adopt, '/etc/none', '-f', path])).stderr).toContain('no drifted resource');
+  });
+
+  it('finds what is declared with the values that the orchestrator keeps', async () => {
+    const path = write(
+      'valued.orch.yaml',
+      `name: site
+supports: [{platform: linux}]
+inputs: {place: {type: string}, greeting: {type: string}}
+resources:
+- file-unix: {path: "$\{{ inputs.place }}", content: hello}
+- {if: 'inputs.greeting == "long"', file-unix: {path: /etc/long, content: hello}}
+`,
+    );
+    const text = 'values: [{when: {agent: web-01}, set: {site: {place: /etc/motd}}}]\n';
+    const set = {
+      name: 'fleet',
+      revision: 1,
+      sha256: 'a'.repeat(64),
+      uploaded_at: 1,
+      uploaded_by: 'ada',
+      modules: ['site'],
+    };
+    const drifted = (identity: string): DriftResource => ({
+      module: 'site',
+      kind: 'file-unix',
+      identity,
+      id: null,
+      name: null,
+      action: 'update',
+      status: 'pending',
+      changes: [{ field: 'content', before: null, after: null }],
+      diff: '--- a/m\n+++ b/m\n@@ -1,1 +1,1 @@\n-bye\n\\ No newline at end of file\n+hello\n\\ No newline at end of file\n',
+      sensitive: false,
+      reason: null,
+      error: null,
+      duration_ms: 1,
+    });
+    const assignment: Assignment = {
+      name: 'web',
+      modules: ['site'],
+      selector: '*',
+      description: '',
+      mode: 'manual',
+      stopped_reason: null,
+      values: { site: { greeting: 'long' } },
+      created_at: 1,
+      created_by: operators[0]?.operator_id ?? '',
+    };
+    api.answer({
+      checkDrift: { body: driftDetail([drifted('/etc/motd'), drifted('/etc/long')]) },
+      listAssignments: { body: [assignment] },
+      listValueSets: { body: [set] },
+      getValueSet: { body: { ...set, content: text } },
+    });
+    const ran = await run(['drift', 'adopt', 'web-01', '/etc/motd', '/etc/long', '-f', path, '-o', 'json']);
+    const { by_hand: byHand, patches } = JSON.parse(ran.stdout);
+    expect(byHand).toEqual([]);
+    const added = patches[0].patch.split('\n').filter((line: string) => /^\+[^+]/.test(line));
+    expect(added).toEqual([
+      `+- file-unix: {path: "$\{{ inputs.place }}", content: bye}`,
+      `+- {if: 'inputs.greeting == "long"', file-unix: {path: /etc/long, content: bye}}`,
+    ]);
+    api.answer({ listValueSets: { body: [] } });
   });
 
   it('says when there is nothing to compare with', async () => {

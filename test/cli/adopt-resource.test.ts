@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { unifiedDiff } from '../../src/agent/converge/unified-diff.js';
 import { adoptResource } from '../../src/cli/modules/adopt-resource.js';
 import type { DriftResource } from '../../src/contract/runs.js';
+import { UNDECLARED } from '../../src/resources/purge.js';
 
 const POINTER = { path: '/resources/0/resource/file-unix', element: null, beside: null };
 
@@ -167,6 +168,33 @@ describe('adopting a resource', () => {
       `its content on the machine contains $\{{, which orch would evaluate`,
     ],
     ['an anchor', ['content: &a one'], content('two', 'one'), 'its content has an anchor or a tag'],
+    [
+      'a field that is an alias',
+      ['owner: &x root', 'group: *x'],
+      field('group', 'www', 'root'),
+      'its group is the alias *x, so edit its anchor',
+    ],
+    ['a list', ['keys: [a]'], field('keys', 'b', 'a'), 'its keys is a list or a mapping'],
+    ['content that is no text', ['content: 12'], content('two', 'one'), 'its content is no text in the module'],
+    [
+      'what nothing declares',
+      ['content: one'],
+      field(UNDECLARED, '/srv/extra', null),
+      'it holds what nothing declares: declare that, or apply the module',
+    ],
+    [
+      'a value that the machine does not have',
+      ['owner: root'],
+      field('owner', null, 'root'),
+      'its owner is "none" on the machine',
+    ],
+    [
+      'a value that was cut',
+      ['comment: short'],
+      field('comment', 'x'.repeat(512), 'short'),
+      `its comment is "${'x'.repeat(512)}" on the machine`,
+    ],
+    ['what differs in no field', ['content: one'], resource({}), 'no field of it differs'],
     ['a script', ['content: one'], resource({ action: 'run', reason: 'its check fails' }), 'its check fails'],
   ])('leaves %s to a person', (_, lines, drifted, why) => {
     expect(adoptResource(module(lines), POINTER, drifted)).toEqual({ why });
@@ -196,6 +224,13 @@ describe('adopting a resource', () => {
     });
     expect(adoptResource(text, place, field('mode', '0600', '0644'))).toEqual({
       why: 'it comes from "files/site/index.html" beside the module: change its mode in the resource of the directory',
+    });
+  });
+
+  it('leaves a resource that is no mapping to a person', () => {
+    const text = 'name: a\nresources: [{resource: {file-unix: [path, content]}}]\n';
+    expect(adoptResource(text, POINTER, content('two', 'one'))).toEqual({
+      why: 'the resource is not written as a mapping',
     });
   });
 

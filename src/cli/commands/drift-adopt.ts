@@ -7,13 +7,21 @@ import type { DriftResource } from '../../contract/runs.js';
 import { Fault } from '../../kernel/fault.js';
 import { declarations } from '../../language/declarations.js';
 import type { AgentFacts } from '../../language/evaluate.js';
+import type { GivenValues } from '../../language/inputs/choose.js';
 import type { Context } from '../context.js';
 import { argumentList, defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { agentHandle, count } from '../format.js';
 import { unknownSecrets } from '../modules/check-together.js';
 import { ENDING, readModuleFiles } from '../modules/find-modules.js';
-import { prepareFile, type ReadModule, requireValid, storedModules } from '../modules/read-modules.js';
+import {
+  matchingAssignments,
+  prepareFile,
+  type ReadModule,
+  requireValid,
+  storedModules,
+} from '../modules/read-modules.js';
+import { storedSets, valuesOf } from '../modules/stored-values.js';
 import { factsOfAgents } from '../nodes/agent-facts.js';
 import { chooseResources } from '../nodes/choose-resources.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
@@ -52,8 +60,11 @@ export const adoptDrift = defineCommand({
     const sources = files ?? (await storedSources(context, api, chosen));
     const modules = sources.map(({ module }) => module);
     const [facts] = await factsOfAgents(api, [agent], { modules, signal });
+    const assignments = matchingAssignments(await api.call('listAssignments', { signal }), agent);
+    const values = valuesOf(await storedSets(api, signal), assignments);
     const { patches, byHand } = await adoptAll({
       agent,
+      values,
       facts: facts ?? { ...agent, name: agent.name ?? '' },
       chosen,
       sources,
@@ -123,6 +134,8 @@ async function storedSources(
 interface Adoption {
   readonly agent: Agent;
   readonly facts: AgentFacts;
+  /** Values of inputs that concern the agent. */
+  readonly values: GivenValues;
   readonly chosen: readonly DriftResource[];
   readonly sources: readonly Source[];
 }
@@ -138,12 +151,13 @@ interface Adopted {
 }
 
 /** Edits the modules, one resource after another. */
-async function adoptAll({ agent, facts, chosen, sources }: Adoption): Promise<Adopted> {
+async function adoptAll({ agent, facts, values, chosen, sources }: Adoption): Promise<Adopted> {
   const { adoptResource } = await import('../modules/adopt-resource.js');
   const { declared } = declarations({
     modules: sources.map(({ module }) => module.compiled),
     agent: facts,
     secret: unknownSecrets,
+    values,
   });
   const texts = new Map(sources.map(({ module, text }) => [module.name, text]));
   const byHand: ByHand[] = [];
