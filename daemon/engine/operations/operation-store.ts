@@ -111,11 +111,7 @@ const STORED = [
   'outside_window',
 ] as const satisfies readonly (keyof OperationTable)[];
 
-const DEFAULTS: Partial<Record<(typeof STORED)[number], number>> = {
-  accepted: 0,
-  keeps_snapshot: 0,
-  outside_window: 0,
-};
+const DEFAULTS: Readonly<Record<string, number>> = { accepted: 0, keeps_snapshot: 0, outside_window: 0 };
 
 const insertRow = preparedQuery((db, ...values: readonly (string | number | null)[]) =>
   db
