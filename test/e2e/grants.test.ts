@@ -353,6 +353,60 @@ describe('rule 6: what is open, and what is repeated', () => {
   });
 });
 
+describe('a machine that is renamed', () => {
+  const rename = (nodeId: string, name: string, token?: string) =>
+    codeOf('renameAgent', { ...node(nodeId), body: { name }, ...(token !== undefined && { token }) });
+
+  it('stays inside the grants with its history, and its earlier name brings no other machine in', async () => {
+    const admin = world.tokenOf('admin');
+    const nora = await world.addLimited('nora', [{ rights: ['planner'], selector: `node_id=${dev}` }]);
+    await world.gives(
+      'createAssignment',
+      { token: dora, body: { name: 'hers', modules: ['base'], selector: '*' } },
+      201,
+    );
+    const { json: window } = await world.call('createMaintenanceWindow', {
+      body: { reason: 'disks', starts_at: 4e9, ends_at: 4e9 + 60, kind: 'pause', selector: 'tag.env=dev' },
+    });
+    const history = async (token: string) => {
+      const { operations, total } = await world.gives('listAgentOperations', { ...node(dev), token }, 200);
+      return { total, ids: operations.map((one: { operation_id: string }) => one.operation_id) };
+    };
+    const audit = async (token: string) => {
+      const query = { agent: dev, limit: '500' };
+      const { events } = await world.gives('listAuditEvents', { query, token }, 200);
+      return events.map((one: { id: string }) => one.id);
+    };
+    const before = [await history(dora), await history(nora), await audit(dora), await audit(nora)];
+    expect(await rename(dev, 'mine-now')).toBe('403 not_granted');
+    expect(await rename(prod, 'mine-now')).toBe('403 not_granted');
+    expect([await rename(dev, 'front-01', admin), await rename(prod, 'web-01', admin)]).toEqual(['200', '200']);
+    for (const token of [dora, nora]) {
+      const agents = await world.gives('listAgents', { token }, 200);
+      expect(agents).toMatchObject([{ node_id: dev, name: 'front-01' }]);
+      expect(await world.gives('listAgents', { query: { name: 'web-01' }, token }, 200)).toEqual([]);
+      expect(await codeOf('getAgent', { ...node(prod), token })).toBe('404 agent_not_found');
+      expect(await codeOf('listAuditEvents', { query: { agent: prod }, token })).toBe(
+        await codeOf('listAuditEvents', { query: { agent: 'f'.repeat(32) }, token }),
+      );
+      const { events } = await world.gives('listAuditEvents', { query: { agent: 'web-01', limit: '500' }, token }, 200);
+      expect(JSON.stringify(events)).not.toContain(prod);
+    }
+    expect([await history(dora), await history(nora)]).toEqual(before.slice(0, 2));
+    // The new events come first: the change of the name is one.
+    expect((await audit(dora)).slice(-before[2].length)).toEqual(before[2]);
+    expect((await audit(nora)).slice(-before[3].length)).toEqual(before[3]);
+    const { agents, scope } = await world.gives('getAssignment', { params: { name: 'hers' } }, 200);
+    expect([scope, agents.map((one: { node_id: string }) => one.node_id)]).toEqual([['env=dev'], [dev]]);
+    const found = await world.gives('getMaintenanceWindow', { params: { id: window.id } }, 200);
+    expect(found.selector).toBe('tag.env=dev');
+    await world.gives('removeMaintenanceWindow', { params: { id: window.id } }, 204);
+    expect(await codeOf('planAgent', { ...node(dev), body: { modules: [] } })).toBe('200');
+    expect(await codeOf('removeAssignment', { params: { name: 'hers' } })).toBe('204');
+    expect([await rename(prod, 'away', admin), await rename(dev, 'web-01', admin)]).toEqual(['200', '200']);
+  });
+});
+
 describe('rule 5: the past of a machine that moved', () => {
   it('is not shown before the grants reached the machine', async () => {
     const admin = world.tokenOf('admin');
