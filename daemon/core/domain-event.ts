@@ -57,6 +57,7 @@ export const EVENT_SEVERITY = {
   'agent.rejected': 'notice',
   'agent.kept': 'warning',
   'agent.renamed': 'notice',
+  'agent.name_reused': 'notice',
   'agent.removed': 'notice',
   'agent.removals_held': 'warning',
   'agent.connected': 'info',

@@ -143,6 +143,14 @@ interface EnrolmentTokenTable {
   ephemeral_secs: number | null;
 }
 
+/** Names that agents have or had. */
+interface AgentNameTable {
+  name: string;
+  node_id: string;
+  /** Unix milliseconds at which the agent lost the name; null while it has it, or if that was not noted. */
+  lost_at: number | null;
+}
+
 interface AgentTagTable {
   node_id: string;
   key: string;
@@ -765,6 +773,7 @@ export interface Database {
   sessions: SessionTable;
   agents: AgentTable;
   agent_tags: AgentTagTable;
+  agent_names: AgentNameTable;
   agent_upgrades: AgentUpgradeTable;
   agent_facts: AgentFactTable;
   agent_standings: AgentStandingTable;

@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentStatus } from '../../src/contract/agent-statuses.js';
-import { AGENT_LIST_LIMIT, type Agent, type agentRoutes } from '../../src/contract/agents.js';
+import { AGENT_LIST_LIMIT, type Agent, type agentRoutes, type NamedAgent } from '../../src/contract/agents.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { NodeId } from '../../src/kernel/ids.js';
@@ -30,6 +30,7 @@ import {
 } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import type { Contests, Machine } from './contests.js';
+import { type EarlierHolder, noteGivenName, noteLostName, reuseOf } from './given-names.js';
 import type { Machines } from './machines.js';
 import type { ShownAgents } from './shown-agents.js';
 import { type Tags, tagsOf } from './tag-store.js';
@@ -141,9 +142,10 @@ export class AgentService {
    * Approves or rejects an agent; repeating it changes nothing in the store. A name is only used by an approval.
    * Throws `agent_not_found`, `name_required`, `invalid_name`, `name_taken`, `name_immutable`.
    */
-  async setStatus(context: RequestContext, nodeId: string, change: StatusChange): Promise<Agent> {
+  async setStatus(context: RequestContext, nodeId: string, change: StatusChange): Promise<NamedAgent> {
     const { uow, connections, contests } = this.options;
     let isChanged = false;
+    let earlier: EarlierHolder | null = null;
     const shown = await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
       await refuseChanged(tx, context, agent);
@@ -158,6 +160,7 @@ export class AgentService {
           metadata: { before: agent.status, public_key: agent.public_key },
         }),
       );
+      if (name !== null && name !== agent.name) earlier = await noteGivenName(tx, emit, { node_id: nodeId, name });
       await contests.forget(tx, nodeId);
       isChanged = true;
       return findShownAgent(tx, nodeId);
@@ -166,15 +169,16 @@ export class AgentService {
     // Also runs when nothing changed, so that repeating the request repairs an incomplete first attempt.
     if (change.status === 'approved') await connections.approved(nodeId as NodeId);
     else await connections.revoked(nodeId as NodeId);
-    return JSON.parse(this.present(shown ?? unknownAgent(nodeId)));
+    return { ...JSON.parse(this.present(shown ?? unknownAgent(nodeId))), ...reuseOf(earlier, context.rights) };
   }
 
   /**
    * Gives an approved agent another name, and tells it. Records of the past keep the earlier one. Throws `agent_not_found`,
    * `agent_not_approved`, `invalid_name`, `name_taken`.
    */
-  async rename(context: RequestContext, nodeId: string, given: string): Promise<Agent> {
+  async rename(context: RequestContext, nodeId: string, given: string): Promise<NamedAgent> {
     const { uow, connections, clock } = this.options;
+    let earlier: EarlierHolder | null = null;
     const shown = await uow.write(async (tx, emit) => {
       const agent = await requireAgent(tx, nodeId);
       await refuseChanged(tx, context, agent);
@@ -191,10 +195,12 @@ export class AgentService {
           metadata: { before: agent.name, after: name },
         }),
       );
+      await noteLostName(tx, nodeId, clock.now());
+      earlier = await noteGivenName(tx, emit, { node_id: nodeId, name });
       return findShownAgent(tx, nodeId);
     });
     await connections.renamed(nodeId as NodeId);
-    return JSON.parse(this.present(shown ?? unknownAgent(nodeId)));
+    return { ...JSON.parse(this.present(shown ?? unknownAgent(nodeId))), ...reuseOf(earlier, context.rights) };
   }
 
   /**
@@ -220,6 +226,7 @@ export class AgentService {
         });
       }
       await deleteAgent(tx, nodeId);
+      await noteLostName(tx, nodeId, this.options.clock.now());
       emit(
         eventOfRequest(context, {
           type: 'agent.removed',

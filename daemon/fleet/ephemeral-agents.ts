@@ -11,6 +11,7 @@ import type { Queryable } from '../database/schema.js';
 import { type AgentRow, agentLabel, agentParty, countAgentsByStatus, deleteAgent } from './agent-store.js';
 import type { ConnectionRegistry } from './connection-registry.js';
 import type { Contests } from './contests.js';
+import { noteLostName } from './given-names.js';
 
 export interface EphemeralAgentsOptions extends Pick<Core, 'ageTime' | 'clock' | 'db' | 'uow'> {
   readonly registry: Pick<ConnectionRegistry, 'get'>;
@@ -101,7 +102,10 @@ export class EphemeralAgents {
           registry.get(agent.node_id as NodeId) === undefined,
       );
       const taken = ready.slice(0, Math.max(limit - recent.length, 0));
-      for (const agent of taken) await remove(tx, emit, agent);
+      for (const agent of taken) {
+        await remove(tx, emit, agent);
+        await noteLostName(tx, agent.node_id, this.options.clock.now());
+      }
       const waiting = ready.length - taken.length;
       if (waiting > 0 && !this.isHeld) emit(heldEvent(waiting, limit));
       const after = [...recent, ...taken.map(() => now)];

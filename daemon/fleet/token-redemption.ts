@@ -7,6 +7,7 @@ import type { Emit } from '../core/unit-of-work.js';
 import type { Queryable } from '../database/schema.js';
 import { type AgentRow, agentEvent, agentLabel, agentParty, freeNameOf, listed, updateAgent } from './agent-store.js';
 import { type EnrolmentTokenRow, findEnrolmentToken, isSecretOf, takeTokenUse } from './enrolment-tokens.js';
+import { noteGivenName } from './given-names.js';
 import { replaceTags, tagsOf } from './tag-store.js';
 import { isBackedByMaker, mayAdmitTagged } from './token-rights.js';
 
@@ -126,6 +127,7 @@ export async function redeem(tx: Queryable, emit: Emit, redemption: Redemption):
       summary: `Agent ${agentLabel(named)} was approved by ${sayToken(token)}`,
       metadata: { before: 'pending', public_key, token_id, created_by: token.created_by },
     });
+    if (name !== null) await noteGivenName(tx, emit, { node_id: agent.node_id, name });
   }
   await giveTags(tx, emit, { token, agent: named });
 }

@@ -54,6 +54,25 @@ export const AgentSchema = closed({
 });
 export type Agent = Type.Static<typeof AgentSchema>;
 
+/** An agent that may just have got its name. */
+export const NamedAgentSchema = closed({
+  ...AgentSchema.properties,
+  name_reused: Type.Optional(
+    closed(
+      {
+        node_id: nullable(
+          Type.String({ description: 'Node ID of the agent that had it; null for operators with grants' }),
+        ),
+        until: nullable(
+          Type.Integer({ description: 'Unix time in seconds at which that agent lost it; null when unknown' }),
+        ),
+      },
+      { description: 'The agent just got a name that another one had before; absent otherwise' },
+    ),
+  ),
+});
+export type NamedAgent = Type.Static<typeof NamedAgentSchema>;
+
 /** Facts of an agent, under the names by which modules use them. */
 export const AgentFactsSchema = closed({
   attributes: Type.Record(Type.String(), Type.Unknown(), {
@@ -126,7 +145,7 @@ export const agentRoutes = {
       }),
       name: optional(Type.String({ description: 'Required at the first approval; `renameAgent` changes it' })),
     }),
-    answers: { 200: AgentSchema },
+    answers: { 200: NamedAgentSchema },
     faults: ['agent_not_found', 'name_required', 'invalid_name', 'name_taken', 'name_immutable'],
   }),
   renameAgent: route({
@@ -141,7 +160,7 @@ export const agentRoutes = {
     body: closed({
       name: Type.String({ description: 'The new name: a letter, then up to 63 letters, digits, `-` and `_`' }),
     }),
-    answers: { 200: AgentSchema },
+    answers: { 200: NamedAgentSchema },
     faults: ['agent_not_found', 'agent_not_approved', 'invalid_name', 'name_taken'],
   }),
   keepMachine: route({

@@ -10,7 +10,7 @@ import {
   ResourceResultSchema,
   SummarySchema,
 } from '../resources/result.js';
-import { AgentFactsSchema, AgentSchema } from './agents.js';
+import { AgentFactsSchema, AgentSchema, NamedAgentSchema } from './agents.js';
 import { AssignmentDetailSchema, AssignmentSchema } from './assignments.js';
 import { AuditEventSchema, AuditGapSchema, AuditRetentionSchema, AuditVerificationSchema } from './audit.js';
 import { ChannelSchema, ChannelTestSchema, DeliverySchema } from './channels.js';
@@ -195,6 +195,7 @@ export const ANSWER_SCHEMAS: Readonly<Record<string, TSchema>> = {
   MaintenanceWindow: MaintenanceWindowSchema,
   Module: ModuleSchema,
   ModuleEntry: ModuleEntrySchema,
+  NamedAgent: NamedAgentSchema,
   OneOffValues: OneOffValuesSchema,
   Operation: OperationSchema,
   OpenedForward: OpenedForwardSchema,

@@ -83,6 +83,7 @@ const RAISED_ELSEWHERE: Readonly<Record<string, string>> = {
   'orchestrator.certificate_expired': 'e2e/own-certificate.test.ts',
   'agent.journal_lost': 'fleet/presence.test.ts',
   'agent.removals_held': 'fleet/ephemeral.test.ts',
+  'agent.name_reused': 'fleet/names.test.ts',
   'agent.refused': 'fleet/rejection.test.ts',
   'agent.returned': 'notify/notification-rules.test.ts',
   'agent.protocol_violation': 'fleet/conduct.test.ts',

@@ -54,6 +54,15 @@ describe('a new name', () => {
     expect(await golden('agents-rename', ['agents', 'rename', 'web-01', 'frontend-01'])).toBe(0);
     expect(sent).toEqual([{ name: 'frontend-01' }]);
   });
+
+  it.each([
+    [{ node_id: '3f'.repeat(16), until: 1_760_000_000 }, `agent ${'3f'.repeat(16)} until 2025-10-09`],
+    [{ node_id: null, until: null }, 'another agent before'],
+  ])('that another agent had is given with a warning: %j', async (name_reused, said) => {
+    api.answer({ renameAgent: { body: { ...web1, name: 'frontend-01', name_reused } } });
+    const { status, stderr } = await runOrch(['agents', 'rename', 'web-01', 'frontend-01'], { env: loggedIn(api) });
+    expect([status, stderr]).toEqual([0, expect.stringContaining(`frontend-01 was the name of ${said}`)]);
+  });
 });
 
 describe('an agent whose key two machines have', () => {

@@ -1,5 +1,6 @@
 /** Names of agents: new ones, and those that look like the name of another agent. */
 import { describe, expect, it } from 'vitest';
+import { Rights } from '../../daemon/core/rights.js';
 import { rejection } from '../support/database.js';
 import { Fleet, OPERATOR } from '../support/fleet.js';
 
@@ -59,6 +60,68 @@ describe('a renamed agent', () => {
     expect(await rejection(fleet.agents.rename(OPERATOR, nodeId, 'two words'))).toMatchObject({ code: 'invalid_name' });
     expect(await rejection(fleet.agents.rename(OPERATOR, 'f'.repeat(32), 'x'))).toMatchObject({
       code: 'agent_not_found',
+    });
+  });
+});
+
+describe('a name that another agent had', () => {
+  const told = async (fleet: Fleet) =>
+    (await fleet.events('agent.name_reused')).map(({ summary, metadata }) => [summary, metadata.earlier_node_id]);
+
+  it('is given again by an approval and a rename, and both say whose it was and until when', async () => {
+    const fleet = await Fleet.start();
+    const first = await fleet.approved('web-01');
+    const second = await fleet.join();
+    const third = await fleet.join();
+    fleet.clock.advance(1000);
+    expect(await fleet.agents.rename(OPERATOR, first.nodeId, 'web-02')).not.toHaveProperty('name_reused');
+    expect(await fleet.approve(second.nodeId, 'web-01')).toMatchObject({
+      name_reused: { node_id: first.nodeId, until: 1_760_000_001 },
+    });
+    expect(await fleet.agents.get(second.nodeId)).not.toHaveProperty('name_reused');
+    fleet.clock.advance(1000);
+    await fleet.reject(second.nodeId);
+    await fleet.agents.remove(OPERATOR, second.nodeId);
+    await fleet.approve(third.nodeId, 'db-01');
+    // The last one that had it counts.
+    expect(await fleet.agents.rename(OPERATOR, third.nodeId, 'web-01')).toMatchObject({
+      name_reused: { node_id: second.nodeId, until: 1_760_000_002 },
+    });
+    expect(await told(fleet)).toEqual([
+      [
+        `Agent ${second.nodeId} got the name web-01, which was the name of agent ${first.nodeId} until 2025-10-09T08:53:21.000Z`,
+        first.nodeId,
+      ],
+      [
+        `Agent ${third.nodeId} got the name web-01, which was the name of agent ${second.nodeId} until 2025-10-09T08:53:22.000Z`,
+        second.nodeId,
+      ],
+    ]);
+  });
+
+  it('is told of when a token gives it, and not when an agent gets its own name again', async () => {
+    const fleet = await Fleet.start();
+    await fleet.addAdmin(OPERATOR.actor.id);
+    const first = await fleet.approved('web-01');
+    await fleet.agents.rename(OPERATOR, first.nodeId, 'web-02');
+    await fleet.agents.rename(OPERATOR, first.nodeId, 'web-01');
+    await fleet.agents.rename(OPERATOR, first.nodeId, 'web-02');
+    expect(await told(fleet)).toEqual([]);
+    const { token } = await fleet.tokens.create(OPERATOR, { auto_approve: true });
+    const next = await fleet.join(undefined, { hostname: 'web-01', enrolment_token: token });
+    await next.message(1);
+    expect((await told(fleet)).map(([, earlier]) => earlier)).toEqual([first.nodeId]);
+  });
+
+  it('does not tell an operator with grants which machine it was', async () => {
+    const fleet = await Fleet.start();
+    const first = await fleet.approved('web-01');
+    await fleet.agents.rename(OPERATOR, first.nodeId, 'web-02');
+    const second = await fleet.join();
+    const context = { ...OPERATOR, rights: new Rights('operator', [{ rights: ['operator'], selector: '*' }]) };
+    const change = { status: 'approved', name: 'web-01' } as const;
+    expect(await fleet.agents.setStatus(context, second.nodeId, change)).toMatchObject({
+      name_reused: { node_id: null, until: null },
     });
   });
 });

@@ -209,6 +209,7 @@ export const SHAPE: { readonly [T in keyof Database]: { readonly [C in keyof Row
     trial_operation_id: 'text?',
     ephemeral_secs: 'integer?',
   },
+  agent_names: { name: 'text', node_id: 'text', lost_at: 'integer?' },
   enrolment_tokens: {
     token_id: 'text',
     secret_hash: 'text',

@@ -13,6 +13,7 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'agent.pending': 'An unknown agent waits for approval, or one that waited was forgotten.',
   'agent.approved': 'An agent was approved, by an operator or by an enrolment token.',
   'agent.rejected': 'A pending agent was rejected, or an approved one revoked.',
+  'agent.name_reused': 'An agent got a name that another agent had before.',
   'agent.removals_held':
     'More ephemeral agents are due for removal than the 5 % of the fleet that are removed in an hour. They wait.',
   'agent.removed': 'The record of a rejected agent was removed.',

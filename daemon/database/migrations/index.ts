@@ -28,6 +28,7 @@ import { grants } from './0026-grants.js';
 import { operatorExpiry } from './0027-operator-expiry.js';
 import { ephemeralAgents } from './0028-ephemeral-agents.js';
 import { outsideWindow } from './0029-outside-window.js';
+import { givenNames } from './0030-given-names.js';
 import type { Migration } from './migration.js';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -60,4 +61,5 @@ export const MIGRATIONS: readonly Migration[] = [
   operatorExpiry,
   ephemeralAgents,
   outsideWindow,
+  givenNames,
 ];

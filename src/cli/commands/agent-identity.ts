@@ -2,6 +2,7 @@
 import { Fault } from '../../kernel/fault.js';
 import { argument, defineCommand } from '../define-command.js';
 import { agentHandle, agentName } from '../format.js';
+import { warnOfReuse } from '../nodes/approve-agent.js';
 import { nodeArgument, resolveNode } from '../nodes/resolve-node.js';
 import { lines } from '../outcome.js';
 import { machineText } from '../render/contest.js';
@@ -12,7 +13,7 @@ export const renameAgent = defineCommand({
   detail: [
     'Tags, assignments, secrets and what was applied belong to the key of the agent, so they stay. Records of the past',
     'keep the earlier name. A module that uses agent.name makes the agent behind. A name that looks like that of another',
-    'agent, such as WEB-01 for web-01, is refused.',
+    'agent, such as WEB-01 for web-01, is refused. A name that another agent had before is given with a warning.',
   ],
   access: 'operator',
   args: { node: nodeArgument, name: argument('NAME', 'the new name') },
@@ -21,6 +22,7 @@ export const renameAgent = defineCommand({
     const api = await context.api();
     const agent = await resolveNode(api, node, { signal });
     const after = await api.call('renameAgent', { params: { node_id: agent.node_id }, body: { name }, signal });
+    warnOfReuse(context, after);
     return {
       body: after,
       names: [agentHandle(after)],

@@ -1,6 +1,6 @@
 /** Approving an agent: what is shown of it, the question, and the request. */
 import type { ApiClient } from '../../client/api-client.js';
-import type { Agent } from '../../contract/agents.js';
+import type { Agent, NamedAgent } from '../../contract/agents.js';
 import { groupsOfFour } from '../../identity/key-object.js';
 import { Fault } from '../../kernel/fault.js';
 import type { Context } from '../context.js';
@@ -45,12 +45,29 @@ export async function askToApprove(context: Context, api: ApiClient, nodeId: str
 export const approvedLine = ({ name, node_id }: Agent): string => `Approved ${name ?? ''} (${node_id}).`;
 
 /** Approves an agent, without a question. Gives it the name if it has none. */
-export const approve = (context: Context, api: ApiClient, agent: Agent, name: string | undefined): Promise<Agent> =>
-  api.call('setAgentStatus', {
+export async function approve(
+  context: Context,
+  api: ApiClient,
+  agent: Agent,
+  name: string | undefined,
+): Promise<NamedAgent> {
+  const approved = await api.call('setAgentStatus', {
     params: { node_id: agent.node_id },
     body: { status: 'approved', name: agent.name === null ? (name ?? null) : null },
     signal: context.signal,
   });
+  warnOfReuse(context, approved);
+  return approved;
+}
+
+/** Warns when the agent just got a name that another one had, because records of the past may mean that one. */
+export function warnOfReuse(context: Context, { name, name_reused: earlier }: NamedAgent): void {
+  if (earlier === undefined) return;
+  const until = earlier.until === null ? 'before' : `until ${formatTime(earlier.until)}`;
+  context.warn(
+    `${name} was the name of ${earlier.node_id === null ? 'another agent' : `agent ${earlier.node_id}`} ${until}`,
+  );
+}
 
 /** Shows the key and origin of an agent, and warns about approved agents with the same hostname. */
 export async function presentPending(context: Context, { agents, agent, name }: Approval): Promise<void> {

@@ -24,6 +24,7 @@ import { insertAgent } from '../../../dist/daemon/fleet/agent-store.js';
 import { replaceMachines } from '../../../dist/daemon/fleet/contest-store.js';
 import { insertEnrolmentToken } from '../../../dist/daemon/fleet/enrolment-tokens.js';
 import { putFacts } from '../../../dist/daemon/fleet/fact-store.js';
+import { noteGivenName } from '../../../dist/daemon/fleet/given-names.js';
 import { setTag } from '../../../dist/daemon/fleet/tag-store.js';
 import { insertWindow } from '../../../dist/daemon/maintenance/window-store.js';
 import { insertSamples } from '../../../dist/daemon/metrics/metrics.js';
@@ -115,6 +116,7 @@ await uow.write(async (tx, emit) => {
     last_used_at: start,
     revoked_at: null,
   });
+  await noteGivenName(tx, () => undefined, { name: 'web-01', node_id });
   await putUpgrade(tx, {
     node_id,
     upgrade_id: newId(),
