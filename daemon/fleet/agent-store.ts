@@ -41,6 +41,14 @@ const agentById = preparedQuery((db, nodeId: string) =>
   db.selectFrom('agents').selectAll().where('node_id', '=', nodeId),
 );
 
+/** Returns true if the agent has a record, of whatever status. */
+export const hasAgent = async (db: Queryable, nodeId: string): Promise<boolean> =>
+  (await agentIdById(db, nodeId)).length > 0;
+
+const agentIdById = preparedQuery((db, nodeId: string) =>
+  db.selectFrom('agents').select('node_id').where('node_id', '=', nodeId),
+);
+
 export async function findAgentByName(db: Queryable, name: string): Promise<AgentRow | null> {
   const row = await db.selectFrom('agents').selectAll().where('name', '=', name).executeTakeFirst();
   return row === undefined ? null : columns.decode(row);

@@ -8,7 +8,7 @@ import type { Core } from '../core/core.js';
 import type { Machine, Rights } from '../core/rights.js';
 import type { Queryable } from '../database/schema.js';
 import { jsonStrings } from '../database/sql-json.js';
-import { findAgent, listAgentIds } from './agent-store.js';
+import { hasAgent, listAgentIds } from './agent-store.js';
 import { tagsByAgent, tagsOf } from './tag-store.js';
 
 /** Records that an operator may read: those of the machines, without those up to an ID for machines that moved. */
@@ -35,10 +35,11 @@ export class Machines {
     });
   }
 
-  /** Returns a machine that has a record, or null. */
+  /** Returns a machine that has a record, or null, after the same reads, so that the time tells nothing of a hidden machine. */
   async find(nodeId: string): Promise<Machine | null> {
-    if ((await findAgent(this.db, nodeId)) === null) return null;
-    return { nodeId, tags: await tagsOf(this.db, nodeId) };
+    const isThere = await hasAgent(this.db, nodeId);
+    const tags = await tagsOf(this.db, nodeId);
+    return isThere ? { nodeId, tags } : null;
   }
 
   /** Returns the machine if the operator may read it, or null. */
