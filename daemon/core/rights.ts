@@ -62,6 +62,12 @@ export class Rights {
     return this.grants !== null;
   }
 
+  /** True if the operator holds the same rights on all machines with the same tags. */
+  get areOfTags(): boolean {
+    const isOfTags = ({ selector }: ParsedGrant) => selector.terms.every(({ key }) => key.startsWith('tag.'));
+    return this.grants === null || this.grants.every(isOfTags);
+  }
+
   /** Returns true if the operator holds the right on some machine, or on machines that do not exist yet. */
   has(right: Right): boolean {
     return this.ofRole.has(right) && (this.grants === null || this.grants.some((grant) => holds(grant, right)));

@@ -104,6 +104,7 @@ export class AgentService {
     const { shown, standingOf } = this.options;
     const isStanding = (nodeId: string) => standing == null || standingOf(nodeId).standing === standing;
     const selector = filter == null ? null : parseSelector(filter);
+    const mayRead = readers(rights);
     const agents: ListedAgent[] = [];
     const isWhole = selector === null && standing == null && !rights.isLimited;
     let place = after == null ? null : await this.placeOf(after, rights);
@@ -112,8 +113,9 @@ export class AgentService {
       const rows = await shown.list({ status, name, after: place, limit: size });
       for (const row of rows) {
         if (!isStanding(row.node_id)) continue;
+        if (!mayRead(row)) continue;
         const text = this.present(row);
-        if (isWhole || isListed(JSON.parse(text), selector, rights)) agents.push({ node_id: row.node_id, text });
+        if (selector === null || isSelected(selector, JSON.parse(text))) agents.push({ node_id: row.node_id, text });
       }
       place = rows.at(-1) ?? null;
       if (rows.length < size || agents.length >= limit) return agents.slice(0, limit);
@@ -241,13 +243,13 @@ export class AgentService {
   }
 
   /** Returns the JSON of an agent. */
-  private present({ node_id, ephemeral_secs, head, tail }: ShownAgent): string {
+  private present({ node_id, ephemeral_secs, head, tail, tags }: ShownAgent): string {
     const isConnected = this.options.registry.has(node_id as NodeId);
     const standing = JSON.stringify(this.options.standingOf(node_id));
     const contest = this.options.contests.shown(node_id);
     const ephemeral = ephemeral_secs === null ? '' : `,"ephemeral_secs":${ephemeral_secs}`;
     const end = contest === null ? '}' : `,"contest":${JSON.stringify(contest)}}`;
-    const members = `${tail.slice(1, -1)}${ephemeral},${standing.slice(1, -1)}`;
+    const members = `${tail.slice(1, -1)},"tags":${tags}${ephemeral},${standing.slice(1, -1)}`;
     return `${head.slice(0, -1)},"connected":${isConnected},${members}${end}`;
   }
 }
@@ -255,8 +257,19 @@ export class AgentService {
 /** Agents read at once, which takes a few milliseconds. */
 const SLICE = 500;
 
-const isListed = (agent: Agent, selector: Selector | null, rights: Rights): boolean =>
-  rights.may('read', { nodeId: agent.node_id, tags: agent.tags }) && (selector === null || isSelected(selector, agent));
+/** Returns the check whether the operator may read an agent. Decides once for all agents with the same tags, if it can. */
+function readers(rights: Rights): (agent: Pick<ShownAgent, 'node_id' | 'tags'>) => boolean {
+  if (!rights.isLimited) return () => true;
+  const { areOfTags } = rights;
+  const known = new Map<string, boolean>();
+  return ({ node_id: nodeId, tags }) => {
+    const decided = areOfTags ? known.get(tags) : undefined;
+    if (decided !== undefined) return decided;
+    const may = rights.may('read', { nodeId, tags: JSON.parse(tags) });
+    known.set(tags, may);
+    return may;
+  };
+}
 
 /** Applies the selector; `*` alone selects every approved agent. */
 const isSelected = (selector: Selector, agent: Agent): boolean =>

@@ -123,8 +123,10 @@ export interface ShownAgent extends ListPlace {
   readonly ephemeral_secs: number | null;
   /** JSON object of the members before `connected`. */
   readonly head: string;
-  /** JSON object of the members after `connected`. */
+  /** JSON object of the members after `connected` and before `tags`. */
   readonly tail: string;
+  /** JSON object of the tags. */
+  readonly tags: string;
 }
 
 const headOf = (db: Queryable) =>
@@ -139,17 +141,24 @@ const tailOf = (db: Queryable) =>
     agent_version: sql.ref('agent_version'),
     public_key: sql.ref('public_key'),
     attributes: jsonValue(db, sql.ref('attributes_json')),
-    tags: jsonValue(
-      db,
-      sql`coalesce((
-        select ${jsonGroup(db, 'key', 'value')}
-        from (select "key", "value" from agent_tags where agent_tags.node_id = agents.node_id order by "key") as sorted
-      ), '{}')`,
-    ),
   });
 
+const tagsTextOf = (db: Queryable) => sql<string>`coalesce((
+  select ${jsonGroup(db, 'key', 'value')}
+  from (select "key", "value" from agent_tags where agent_tags.node_id = agents.node_id order by "key") as sorted
+), '{}')`;
+
 const selectShown = (db: Queryable) =>
-  db.selectFrom('agents').select(['node_id', 'name', 'ephemeral_secs', headOf(db).as('head'), tailOf(db).as('tail')]);
+  db
+    .selectFrom('agents')
+    .select([
+      'node_id',
+      'name',
+      'ephemeral_secs',
+      headOf(db).as('head'),
+      tailOf(db).as('tail'),
+      tagsTextOf(db).as('tags'),
+    ]);
 
 const shownById = preparedQuery((db, nodeId: string) => selectShown(db).where('node_id', '=', nodeId));
 

@@ -35,6 +35,17 @@ const machine: fc.Arbitrary<Machine> = fc.record({
 
 const selects = (one: Selector, { nodeId, tags }: Machine) => matches(one, { attributes: {}, tags, nodeId });
 
+describe('rights on machines with the same tags', () => {
+  it.each([
+    ['without grants', null, true],
+    ['with grants by tags', ['role=web', 'env!=prod'], true],
+    ['with a grant by node IDs', ['role=web', `node_id=${'0'.repeat(32)}`], false],
+  ])('%s are the same, or not', (_, selectors, expected) => {
+    const grants = selectors?.map((selector) => ({ selector, rights: [] })) ?? null;
+    expect(new Rights('operator', grants).areOfTags).toBe(expected);
+  });
+});
+
 describe('a selector within another', () => {
   it('matches no machine that the other does not', () => {
     fc.assert(

@@ -67,9 +67,10 @@ describe('agents', () => {
     const tags = { role: '"', zone: 'b' };
     const shown = await findShownAgent(db, node('1'));
     expect(JSON.parse(shown?.head ?? '')).toEqual({ node_id: node('1'), name: 'web-1', status: 'approved' });
-    expect(JSON.parse(shown?.tail ?? '')).toMatchObject({ attributes: {}, tags });
-    expect(Object.keys(JSON.parse(shown?.tail ?? '').tags)).toEqual(['role', 'zone']);
-    const tagsIn = ({ tail }: { readonly tail: string }) => Object.keys(JSON.parse(tail).tags).length;
+    expect(JSON.parse(shown?.tail ?? '')).toMatchObject({ attributes: {} });
+    expect(JSON.parse(shown?.tags ?? '')).toEqual(tags);
+    expect(Object.keys(JSON.parse(shown?.tags ?? ''))).toEqual(['role', 'zone']);
+    const tagsIn = ({ tags: text }: { readonly tags: string }) => Object.keys(JSON.parse(text)).length;
     expect((await listShownAgents(db, { after: null, limit: 9 })).map(tagsIn)).toEqual([0, 2, 0, 0, 0]);
     expect(await findShownAgent(db, node('7'))).toBeNull();
   });
@@ -97,7 +98,8 @@ describe('agents', () => {
             await replaceTags(db, node_id, tags);
           }
           const shown = await findShownAgent(db, nodeIds[0] ?? '');
-          const members = { ...JSON.parse(shown?.head ?? ''), ...JSON.parse(shown?.tail ?? '') };
+          const own = { ...JSON.parse(shown?.head ?? ''), ...JSON.parse(shown?.tail ?? '') };
+          const members = { ...own, tags: JSON.parse(shown?.tags ?? '') };
           expect(members).toEqual({
             ...{ node_id: nodeIds[0], name, status: 'approved', connected_at: 0, updated_at: 1 },
             ...{ initial_hostname: hostname, initial_ip: '192.0.2.1', agent_version: hostname },
