@@ -108,8 +108,8 @@ export class AgentService {
     const agents: ListedAgent[] = [];
     const isWhole = selector === null && standing == null && !rights.isLimited;
     let place = after == null ? null : await this.placeOf(after, rights);
+    let size = Math.min(SLICE, limit);
     while (true) {
-      const size = isWhole ? Math.min(SLICE, limit - agents.length) : SLICE;
       const rows = await shown.list({ status, name, after: place, limit: size });
       for (const row of rows) {
         if (!isStanding(row.node_id)) continue;
@@ -119,6 +119,8 @@ export class AgentService {
       }
       place = rows.at(-1) ?? null;
       if (rows.length < size || agents.length >= limit) return agents.slice(0, limit);
+      // How many of the next ones are shown is known only when nothing is left out.
+      size = Math.min(SLICE, isWhole ? limit - agents.length : 2 * size);
       await nextTurn();
     }
   }
