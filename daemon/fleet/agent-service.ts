@@ -106,11 +106,11 @@ export class AgentService {
     const selector = filter == null ? null : parseSelector(filter);
     const mayRead = readers(rights);
     const agents: ListedAgent[] = [];
-    const isWhole = selector === null && standing == null && !rights.isLimited;
     let place = after == null ? null : await this.placeOf(after, rights);
     let size = Math.min(SLICE, limit);
     while (true) {
       const rows = await shown.list({ status, name, after: place, limit: size });
+      const before = agents.length;
       for (const row of rows) {
         if (!isStanding(row.node_id)) continue;
         if (!mayRead(row)) continue;
@@ -119,7 +119,8 @@ export class AgentService {
       }
       place = rows.at(-1) ?? null;
       if (rows.length < size || agents.length >= limit) return agents.slice(0, limit);
-      // How many of the next ones are shown is known only when nothing is left out.
+      const isWhole = agents.length - before === rows.length;
+      // As long as nothing is left out, no more than the page takes is read.
       size = Math.min(SLICE, isWhole ? limit - agents.length : 2 * size);
       await nextTurn();
     }
