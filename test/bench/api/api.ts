@@ -1,9 +1,10 @@
-/** The HTTP API: requests a second, logins, pages of the audit log, long lists. */
+/** The HTTP API: requests a second, what grants cost, logins, pages of the audit log, long lists. */
 import { Program } from '../programs.js';
 import type { Bench, Part } from '../row.js';
 import { measureAgentsList } from './agents-list.js';
 import { measureAudit } from './audit.js';
 import { FilledOrchestrator } from './filled-orchestrator.js';
+import { measureGrants } from './grants.js';
 import { measureLogin } from './login.js';
 import { measureThroughput } from './throughput.js';
 
@@ -38,6 +39,7 @@ export const api: Part = {
     const shared = sharedBy(bench);
     await measureAgentsList(shared);
     await measureThroughput(shared);
+    await measureGrants(shared);
     await measureLogin(shared);
   },
 };
