@@ -35,7 +35,7 @@ export const FAULTS: Readonly<Record<FaultCode, FaultEntry>> = {
   not_granted: entry(403, 'Not granted'),
   invalid_grant: entry(400, 'Invalid grant'),
   invalid_expiry: entry(400, 'Invalid expiry'),
-  expiry_beyond_own: entry(403, 'Expiry beyond one’s own'),
+  expiry_beyond_own: entry(403, 'Expiry beyond your own'),
   operator_expired: entry(403, 'Operator expired'),
   rate_limited: passing(429, 'Too many requests', 5),
   request_timeout: entry(408, 'Request timed out'),
