@@ -5,7 +5,7 @@ import type { Operator, operatorRoutes } from '../../src/contract/operators.js';
 import { RIGHTS_OF_PEOPLE, rolesWith } from '../../src/contract/rights.js';
 import type { Access } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
-import { type Machine, notGranted, type Rights } from '../core/rights.js';
+import { type Machine, notForRobots, notGranted, type Rights } from '../core/rights.js';
 import type { HandlersFor } from '../http/handler.js';
 import type { Auth } from './auth.js';
 import { parseHexKey } from './login.js';
@@ -110,9 +110,7 @@ export function authorize(access: Access, session: Caller | null): void {
   }
   if (access === 'admin') return;
   if (operator.robot === true && RIGHTS_OF_PEOPLE.includes(access)) {
-    throw new Fault('role_forbidden', `${username} is a robot, and a robot does not have the right ${access}`, {
-      hint: 'use the key of a person, or run a command: orch exec',
-    });
+    throw notForRobots(username, access);
   }
   if (!rights.permits(access)) {
     const may = role === 'viewer' ? 'may only look' : `does not have the right ${access}`;

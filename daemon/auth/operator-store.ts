@@ -158,6 +158,16 @@ export async function operatorsEnding(db: Queryable, before: number, stage: numb
   return query.where('expires_at', '<=', before).where('expiry_told', '<', stage).orderBy('expires_at').execute();
 }
 
+/** Returns active operators of whose end was told, as `stage`, that it came, although it is after `now` (Unix milliseconds). */
+export async function operatorsToldTooEarly(
+  db: Queryable,
+  now: number,
+  stage: number,
+): Promise<readonly Pick<OperatorRow, 'operator_id'>[]> {
+  const query = db.selectFrom('operators').select('operator_id').where('removed_at', 'is', null);
+  return query.where('expires_at', '>', now).where('expiry_told', '>=', stage).execute();
+}
+
 export async function markEndTold(db: Queryable, operatorId: string, expiry_told: number): Promise<void> {
   await db.updateTable('operators').set({ expiry_told }).where('operator_id', '=', operatorId).execute();
 }

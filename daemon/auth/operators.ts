@@ -14,7 +14,7 @@ import { isName } from '../../src/kernel/ids.js';
 import { LookAlikes } from '../../src/kernel/look-alikes.js';
 import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
-import { ALL_RIGHTS, checkGrants, NO_RIGHTS, Rights } from '../core/rights.js';
+import { ALL_RIGHTS, checkGrants, NO_RIGHTS, type Rights } from '../core/rights.js';
 import type { Database, Queryable } from '../database/schema.js';
 import { toldAtFirst } from './operator-ends.js';
 import {
@@ -129,10 +129,10 @@ export class Operators {
           ? row.expiry_told
           : toldAtFirst(after.expires_at, this.options.clock.now());
       await setOperatorRights(tx, operatorId, { ...after, expiry_told });
-      // Other tokens count only as long as their maker holds what making them takes.
-      const endsTokens =
-        (before.role === 'admin' && after.role !== 'admin') || !new Rights(after.role, after.grants).has('enroll');
-      if (endsTokens) await revokeUnusedTokens(tx, this.options.clock.now(), operatorId);
+      // Tokens are made with the rights of their maker, so they end with them.
+      const keepsTokens =
+        after.role === 'admin' || isDeepStrictEqual(after, { ...before, expires_at: after.expires_at });
+      if (!keepsTokens) await revokeUnusedTokens(tx, this.options.clock.now(), operatorId);
       emit(
         eventOfRequest(context, {
           type: 'operator.rights_changed',

@@ -80,22 +80,25 @@ export async function firstAuditId(db: Queryable): Promise<string | null> {
   return row?.id ?? null;
 }
 
-/** Returns the newest changes of an agent's tags, newest first, with the tags before each. */
+/** Returns the newest changes of an agent's tags, newest first, with the tags before each; null for a removal of the agent. */
 export async function tagChangesOf(
   db: Queryable,
   nodeId: string,
   limit: number,
-): Promise<readonly { readonly id: string; readonly before: Readonly<Record<string, string>> }[]> {
+): Promise<readonly { readonly id: string; readonly before: Readonly<Record<string, string>> | null }[]> {
   const rows = await db
     .selectFrom('audit_events')
-    .select(['id', 'metadata_json'])
+    .select(['id', 'event_type', 'metadata_json'])
     .where('target_type', '=', 'agent')
     .where('target_id', '=', nodeId)
-    .where('event_type', '=', 'agent.tags_changed')
+    .where('event_type', 'in', ['agent.tags_changed', 'agent.removed'])
     .orderBy('seq', 'desc')
     .limit(limit)
     .execute();
-  return rows.map((row) => ({ id: row.id, before: metadataOf<{ before: Record<string, string> }>(row).before }));
+  return rows.map((row) => ({
+    id: row.id,
+    before: row.event_type === 'agent.removed' ? null : metadataOf<{ before: Record<string, string> }>(row).before,
+  }));
 }
 
 /** Returns the highest `seq`, or null when the log is empty. */

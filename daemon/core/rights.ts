@@ -126,6 +126,12 @@ const ofRobot = (rights: ReadonlySet<Right>): ReadonlySet<Right> =>
 /** Rights of the orchestrator itself, and of operators whom no grants limit. */
 export const ALL_RIGHTS = new Rights('admin', null);
 
+/** The fault of a robot that asks for what is for people. */
+export const notForRobots = (username: string, right: Right): Fault =>
+  new Fault('role_forbidden', `${username} is a robot, and a robot does not have the right ${right}`, {
+    hint: 'use the key of a person, or run a command without a terminal: orch exec',
+  });
+
 /** Rights of an operator who was removed or has expired. */
 export const NO_RIGHTS = new Rights('viewer', []);
 

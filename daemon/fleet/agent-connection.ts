@@ -210,7 +210,7 @@ export class AgentConnection {
 
   /** Pings when a ping is due, and terminates a connection that was silent for too long. */
   beat(): void {
-    if (this.liveness.isDead() || this.outbox.isStalled()) this.terminate();
+    if (this.liveness.isDead() || this.outbox.isStalled(this.unfinished !== null)) this.terminate();
     else if (this.liveness.isPingDue()) this.ping();
   }
 

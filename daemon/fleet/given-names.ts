@@ -30,6 +30,9 @@ export async function noteGivenName(tx: Queryable, emit: Emit, given: GivenName)
     .orderBy('node_id')
     .limit(1)
     .executeTakeFirst();
+  // Only the last one that had it is told, so no more are kept.
+  const former = tx.deleteFrom('agent_names').where('name', '=', name).where('lost_at', 'is not', null);
+  await former.where('node_id', 'not in', [node_id, earlier?.node_id ?? node_id]).execute();
   await tx
     .insertInto('agent_names')
     .values({ name, node_id, lost_at: null })

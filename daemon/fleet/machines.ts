@@ -30,7 +30,7 @@ export class Machines {
 
   constructor({ db, bus }: Pick<Core, 'db' | 'bus'>) {
     this.db = db;
-    bus.subscribe(['agent.tags_changed', 'audit.pruned'], () => {
+    bus.subscribe(['agent.tags_changed', 'agent.removed', 'audit.pruned'], () => {
       this.known = new WeakMap();
     });
   }
@@ -100,7 +100,7 @@ export class Machines {
 
   /**
    * Returns the ID of the event since which the operator may read the machine without interruption; empty for always. Tags of
-   * which no event is left count as others.
+   * which no event is left count as others, and so do those of a record that was removed.
    */
   private async since(rights: Rights, machine: Machine): Promise<string> {
     const known = this.known.get(rights) ?? new Map<string, string>();
@@ -113,7 +113,9 @@ export class Machines {
 
   private async readSince(rights: Rights, nodeId: string): Promise<string> {
     const changes = await tagChangesOf(this.db, nodeId, MOST_CHANGES);
-    for (const { id, before } of changes) if (!rights.may('read', { nodeId, tags: before })) return id;
+    for (const { id, before } of changes) {
+      if (before === null || !rights.may('read', { nodeId, tags: before })) return id;
+    }
     if (changes.length === MOST_CHANGES) return changes.at(-1)?.id ?? '';
     return (await findAuditCut(this.db)) === null ? '' : ((await firstAuditId(this.db)) ?? '');
   }

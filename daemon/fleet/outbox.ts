@@ -44,9 +44,9 @@ export class Outbox {
     this.progressAt = this.clock.monotonic();
   }
 
-  /** Returns true when messages wait and none could be written for long. */
-  isStalled(): boolean {
-    return !this.isEmpty && this.clock.monotonic() - this.progressAt >= LINK_LIMITS.stalledAfter;
+  /** Returns true when something waits and nothing could be written for long. @param isWriting a message is written in part */
+  isStalled(isWriting: boolean): boolean {
+    return (isWriting || !this.isEmpty) && this.clock.monotonic() - this.progressAt >= LINK_LIMITS.stalledAfter;
   }
 
   clear(): void {

@@ -1,5 +1,6 @@
 /** The endpoint of one route: access check, input, handler and answer. */
 import { isCompressible } from '../../src/contract/compressible.js';
+import type { Right } from '../../src/contract/rights.js';
 import { deprecationHeaders, grantUse, type RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { notGranted, Rights } from '../core/rights.js';
@@ -86,7 +87,9 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
   /** Returns the session of a token that permits the request. Throws as `admit`. */
   async function permitted(token: string, params: Params): Promise<Session> {
     const session = requireSession(await authenticate(token));
-    const { access } = route;
+    const { own = [] } = route;
+    const isOther = own.length > 0 && !session.rights.has(route.access as Right);
+    const access = (isOther ? own.find((right) => session.rights.has(right)) : undefined) ?? route.access;
     authorize(access, session);
     // No grants limit an admin.
     if (access === 'public' || access === 'admin' || !session.rights.isLimited) return session;

@@ -1,16 +1,18 @@
 /** Handlers of remote terminals, commands and their recordings. */
 import type { Readable } from 'node:stream';
 import { API_BASE } from '../../src/contract/contract.js';
+import type { Operator } from '../../src/contract/operators.js';
 import type { Right } from '../../src/contract/rights.js';
 import type { AnswerOf } from '../../src/contract/route.js';
 import { clampLimit } from '../../src/contract/shapes.js';
 import { TERMINAL_LIST_LIMIT, TERMINAL_SEARCH_LIMIT, type terminalRoutes } from '../../src/contract/terminal.js';
 import { Fault } from '../../src/kernel/fault.js';
 import type { RequestContext } from '../core/domain-event.js';
-import { notGranted, type Rights } from '../core/rights.js';
+import { notForRobots, notGranted, type Rights } from '../core/rights.js';
 import type { Machines } from '../fleet/machines.js';
 import type { HandlersFor } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
+import { rightTo } from './eligibility.js';
 import { sessionNotFound } from './list-sessions.js';
 import type { Opened } from './open-session.js';
 import type { TranscriptSearchQuery } from './recordings/transcripts.js';
@@ -36,17 +38,31 @@ interface TerminalServices {
 const STANDARD_SIZE = { cols: 80, rows: 24 } as const;
 const STANDARD_TERM = 'xterm-256color';
 
-/** Throws `terminal_not_found` for a session that the grants hide, and `not_granted` without the right on its machine. */
+interface Caller {
+  readonly operator: Operator;
+  readonly rights: Rights;
+}
+
+/**
+ * Throws `terminal_not_found` for a session that the grants hide. For a session of one's own it takes the right with which it was
+ * opened, for one of others `right`: throws `not_granted` or `role_forbidden` without it on the machine.
+ */
 async function requireOn(
   { machines, terminals }: TerminalServices,
   sessionId: string,
-  { rights, right }: { readonly rights: Rights; readonly right: Right },
+  { operator, rights }: Caller,
+  right: Right,
 ): Promise<void> {
-  if (!rights.isLimited) return;
-  const { node_id } = await terminals.place(sessionId);
+  const { kind, node_id, operator_id } = await terminals.place(sessionId);
+  const isOwn = operator_id === operator.operator_id;
+  const needed = isOwn ? rightTo({ kind, operatorId: operator_id }, operator_id, 'write') : right;
+  if (!rights.isLimited) {
+    if (!rights.has(needed)) throw notForRobots(operator.username, needed);
+    return;
+  }
   if (!(await machines.mayRead(rights, node_id, sessionId))) throw sessionNotFound(sessionId);
   const machine = await machines.readable(rights, node_id);
-  if (machine === null || !rights.may(right, machine)) throw notGranted(right, 'the machine of this session');
+  if (machine === null || !rights.may(needed, machine)) throw notGranted(needed, 'the machine of this session');
 }
 
 export const terminalHandlers = (services: TerminalServices): HandlersFor<typeof terminalRoutes> => ({
@@ -67,28 +83,25 @@ const sessionHandlers = (services: TerminalServices): HandlersFor<SessionRoutes>
     const next = { ...query, limit, offset: offset + limit };
     return { status: 200, body: page.slice(0, limit), headers: page.length > limit ? linkTo('/terminal', next) : {} };
   },
-  getTerminal: async ({ params, rights }) => {
-    await requireOn(services, params.session_id, { rights, right: 'watch' });
+  getTerminal: async ({ params, ...caller }) => {
+    await requireOn(services, params.session_id, caller, 'watch');
     return { status: 200, body: await services.terminals.get(params.session_id) };
   },
-  closeTerminal: async ({ params, context, rights }) => {
-    await requireOn(services, params.session_id, { rights, right: 'terminal' });
+  closeTerminal: async ({ params, context, ...caller }) => {
+    await requireOn(services, params.session_id, caller, 'terminal');
     await services.terminals.close(params.session_id, context);
     return { status: 204, body: undefined };
   },
   attachTerminal: async ({ params, body, operator, context, rights, baseUrl }) => {
     const { terminals } = services;
-    await requireOn(services, params.session_id, { rights, right: 'watch' });
-    if (body.mode === 'write' && rights.isLimited) {
-      const isOwn = (await terminals.place(params.session_id)).operator_id === operator.operator_id;
-      await requireOn(services, params.session_id, { rights, right: isOwn ? 'terminal' : 'take-pen' });
-    }
+    await requireOn(services, params.session_id, { operator, rights }, 'watch');
+    if (body.mode === 'write') await requireOn(services, params.session_id, { operator, rights }, 'take-pen');
     const take = body.take === true;
     const ticket = await terminals.attach(params.session_id, { mode: body.mode, take, operator }, context);
     return { status: 200, body: { ws_url: streamUrl(baseUrl, params.session_id, ticket) } };
   },
-  getTranscript: async ({ params, context, rights }) => {
-    await requireOn(services, params.session_id, { rights, right: 'watch' });
+  getTranscript: async ({ params, context, ...caller }) => {
+    await requireOn(services, params.session_id, caller, 'watch');
     return {
       status: 200,
       body: await services.transcripts.open(params.session_id, context),
@@ -121,6 +134,7 @@ const startHandlers = ({
   },
   execOnAgent: async ({ params, body, operator, context, baseUrl }) => {
     const tty = body.tty ?? null;
+    if (tty !== null && operator.robot === true) throw notForRobots(operator.username, 'terminal');
     if (tty !== null && typeof body.timeout_secs === 'number') {
       throw new Fault('invalid_body', 'timeout_secs is for commands without a terminal, and tty asks for one');
     }

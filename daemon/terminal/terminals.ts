@@ -153,7 +153,7 @@ export class Terminals implements Service {
   }
 
   /** Returns where a session is and who opened it. Throws `terminal_not_found`. */
-  async place(sessionId: string): Promise<Pick<TerminalRow, 'node_id' | 'operator_id'>> {
+  async place(sessionId: string): Promise<Pick<TerminalRow, 'kind' | 'node_id' | 'operator_id'>> {
     return this.require(sessionId);
   }
 

@@ -194,10 +194,12 @@ function describeOperation(route: RouteSpec, { request, answer }: Writers, share
 
 /** Returns who may call an operation, and what else its route says about calls. Its summary says what it does. */
 function descriptionOf(route: RouteSpec): string {
-  const { access, deprecated, stream, tls } = route;
+  const { access, deprecated, own, stream, tls } = route;
   const limits = access === 'public' || access === 'admin' ? null : GRANT_TEXTS[grantUse(route)];
+  const enough = own?.map((right) => `\`${right}\``).join(' or ');
+  const ofOwn = enough === undefined ? [] : [`For what is their own, ${enough} is enough.`];
   return [
-    `${callersOf(access)}${limits === null ? '' : ` ${limits}`}`,
+    [callersOf(access), ...ofOwn, ...(limits === null ? [] : [limits])].join(' '),
     ...(tls ? ['Needs TLS, except from the host of the orchestrator.'] : []),
     ...(takesIfMatch(route) ? ['With `If-Match` it fails if another request has changed the record meanwhile.'] : []),
     ...(stream

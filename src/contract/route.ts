@@ -46,6 +46,8 @@ export interface RouteSpec {
   /** Path below `/api/v1`, with parameters in braces. */
   readonly path: string;
   readonly access: Access;
+  /** Rights with which operators may call it for what is their own; its handler looks whether it is. */
+  readonly own?: readonly Right[];
   /** Absent for a route whose path names the machine, and for one that operators with grants may not call. */
   readonly grants?: GrantUse;
   /** The route carries or changes secrets, so it fails with `tls_required` without TLS, except from this machine. */

@@ -48,6 +48,15 @@ export function parseSelector(text: string): Selector {
 }
 
 /**
+ * Returns the selector of an assignment, which matches within its scope alone: machines that one of several selectors of grants
+ * matches; null or absent for all. Throws `invalid_selector`.
+ */
+export const scopedSelector = (selector: string, scope: readonly string[] | null | undefined): Selector => ({
+  ...parseSelector(selector),
+  ...(scope != null && { within: scope.map(parseMachineSelector) }),
+});
+
+/**
  * Parses a selector of grants: its keys are tags and `node_id`, because an agent reports its attributes itself. Throws
  * `invalid_selector`.
  */

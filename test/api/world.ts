@@ -200,14 +200,14 @@ export class World {
   }
 
   /** Adds an operator with grants, and returns their token. */
-  async addLimited(username: string, grants: readonly Grant[], more: object = {}): Promise<string> {
+  async addLimited(username: string, grants: readonly Grant[] | null, more: object = {}): Promise<string> {
     const person = newPerson();
     await this.gives('addOperator', { body: { public_key: person.publicKey, username, grants, ...more } }, 201);
     return this.login(person);
   }
 
   /** Adds a robot with grants, which ends in an hour, and returns its token. */
-  addRobot(username: string, grants: readonly Grant[]): Promise<string> {
+  addRobot(username: string, grants: readonly Grant[] | null): Promise<string> {
     return this.addLimited(username, grants, { robot: true, expires_at: Math.floor(Date.now() / 1000) + 3600 });
   }
 

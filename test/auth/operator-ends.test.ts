@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { tellEnds } from '../../daemon/auth/operator-ends.js';
 import { rightsAt } from '../../daemon/auth/operator-store.js';
+import { insertEnrolmentToken, listEnrolmentTokens } from '../../daemon/fleet/enrolment-tokens.js';
 import { isBackedByMaker } from '../../daemon/fleet/token-rights.js';
 import { proveRotation } from '../../src/identity/key-rotation.js';
 import { signNonce } from '../../src/identity/login-binding.js';
@@ -90,6 +91,25 @@ describe('an operator with an end', () => {
     s.clock.advance(7 * DAY);
     expect(await told()).toEqual([soon, 'the time of eve is over', 'the time of bob is over']);
     expect(await told()).toHaveLength(3);
+  });
+
+  it('is told of again when a wrong clock had taken it for over, and ends the tokens of its operator', async () => {
+    const s = await scene();
+    const bob = await addEnding(s, 'bob', DAY);
+    const overs = async () => {
+      await tellEnds(s.core);
+      return (await audited(s, 'operator.expired')).length;
+    };
+    s.clock.advance(2 * DAY);
+    expect(await overs()).toBe(1);
+    s.clock.setWall(s.clock.now() - 2 * DAY);
+    expect(await overs()).toBe(1);
+    const token = { tags: {}, created_by: bob.operator.operator_id, uses: 1, uses_left: 1, auto_approve: 0 };
+    const times = { created_at: 1, expires_at: 9e15, last_used_at: null, revoked_at: null, ephemeral_secs: null };
+    await insertEnrolmentToken(s.db, { token_id: 'token', secret_hash: 'hash', ...token, ...times });
+    s.clock.advance(DAY);
+    expect(await overs()).toBe(2);
+    expect(await listEnrolmentTokens(s.db)).toEqual([]);
   });
 
   it('gives nobody what would outlast it', async () => {

@@ -2,6 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkGrants, type Machine, Rights } from '../../daemon/core/rights.js';
+import { matchingAssignments } from '../../src/cli/modules/read-modules.js';
+import type { Assignment } from '../../src/contract/assignments.js';
 import { ROLES, type Role } from '../../src/contract/rights.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { isWithin, matches, parseMachineSelector, parseSelector, type Selector } from '../../src/language/selector.js';
@@ -166,5 +168,13 @@ describe('grants', () => {
     ['operator', ['deployer', 'exec', 'tag:env'], 'node_id=x', null],
   ] as const)('for %s of %j on %s: %s', (role, rights, text, message) => {
     expect(refusal(role, [...rights], text)).toBe(message);
+  });
+});
+
+describe('the command line', () => {
+  it('takes an assignment of an operator with grants for one of their machines alone', () => {
+    const one = { name: 'own', modules: [], selector: '*', scope: ['env=dev', 'env=test'] } as unknown as Assignment;
+    const found = (env: string) => matchingAssignments([one], { attributes: {}, tags: { env }, nodeId: 'a' });
+    expect([found('dev'), found('test'), found('prod')]).toEqual([[one], [one], []]);
   });
 });

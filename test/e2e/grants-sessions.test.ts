@@ -139,6 +139,37 @@ describe('sessions of an operator with grants', () => {
   it('of a robot are commands alone', async () => {
     const robot = await world.addRobot('ci', [{ rights: ['operator'], selector: 'env=dev' }]);
     await world.refuses('openTerminal', { token: robot, params: { node_id: dev } }, 'role_forbidden');
-    await world.gives('execOnAgent', { token: robot, params: { node_id: dev }, body: { command: ['true'] } }, 200);
+    const exec = (more: object) => ({
+      token: robot,
+      params: { node_id: dev },
+      body: { command: ['sleep', '600'], ...more },
+    });
+    await world.refuses('execOnAgent', exec({ tty: {} }), 'role_forbidden');
+    const own = await world.gives('execOnAgent', exec({}), 200);
+    const others = await world.gives(
+      'execOnAgent',
+      { params: { node_id: dev }, body: { command: ['sleep', '600'] } },
+      200,
+    );
+    const of = ({ session_id }: { session_id: string }, more: Call = {}) => ({
+      token: robot,
+      params: { session_id },
+      ...more,
+    });
+    await world.gives('getTerminal', of(own), 200);
+    const url = (await world.gives('attachTerminal', of(own, { body: { mode: 'write', take: true } }), 200)).ws_url;
+    (await connected(url)).terminate();
+    for (const id of ['getTerminal', 'closeTerminal', 'getTranscript']) {
+      expect([id, (await world.call(id, of(others))).status]).toEqual([id, 403]);
+    }
+    await world.refuses('attachTerminal', of(others, { body: { mode: 'read' } }), 'not_granted');
+    await world.gives('closeTerminal', of(own), 204);
+    const everywhere = await world.addRobot('nightly', null);
+    await world.refuses(
+      'getTerminal',
+      { token: everywhere, params: { session_id: others.session_id } },
+      'role_forbidden',
+    );
+    await world.gives('closeTerminal', { params: { session_id: others.session_id } }, 204);
   });
 });

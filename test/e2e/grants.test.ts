@@ -215,6 +215,29 @@ describe('rule 3: content for a scope', () => {
   });
 });
 
+describe('a machine whose record was removed', () => {
+  it('keeps the past of that record from operators with grants', async () => {
+    const rest = await world.addLimited('rest', [{ rights: ['viewer'], selector: 'env!=prod' }]);
+    const first = await world.startAgent('returning');
+    const params = { node_id: first.nodeId };
+    await world.gives('setAgentStatus', { params, body: { status: 'approved', name: 'returning' } }, 200);
+    expect(await tag(first.nodeId, 'env', 'prod', world.tokenOf('admin'))).toBe('204');
+    await world.gives('setAgentStatus', { params, body: { status: 'rejected' } }, 200);
+    await world.gives('removeAgent', { params }, 204);
+    await first.agent.stop();
+    const again = await world.startAgent('returning');
+    expect(again.nodeId).toBe(first.nodeId);
+    await world.gives('getAgent', { token: rest, params }, 200);
+    const { events } = await world.gives('listAuditEvents', { token: rest, query: { limit: '200' } }, 200);
+    const types = events.flatMap(({ event_type: type, target }: { event_type: string; target: { id: string } }) =>
+      target.id === first.nodeId ? [type] : [],
+    );
+    expect(types).toContain('agent.pending');
+    for (const type of ['agent.approved', 'agent.tags_changed', 'agent.removed']) expect(types).not.toContain(type);
+    await again.agent.stop();
+  });
+});
+
 describe('an assignment whose maker left', () => {
   it('matches as before, and is listed for review', async () => {
     const rene = await world.addLimited('rene', DEV);

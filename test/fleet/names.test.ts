@@ -83,10 +83,12 @@ describe('a name that another agent had', () => {
     await fleet.reject(second.nodeId);
     await fleet.agents.remove(OPERATOR, second.nodeId);
     await fleet.approve(third.nodeId, 'db-01');
-    // The last one that had it counts.
+    // The last one that had it counts, and no earlier one is kept.
     expect(await fleet.agents.rename(OPERATOR, third.nodeId, 'web-01')).toMatchObject({
       name_reused: { node_id: second.nodeId, until: 1_760_000_002 },
     });
+    const kept = await fleet.db.selectFrom('agent_names').select('node_id').where('name', '=', 'web-01').execute();
+    expect(kept.map(({ node_id }) => node_id).sort()).toEqual([second.nodeId, third.nodeId].sort());
     expect(await told(fleet)).toEqual([
       [
         `Agent ${second.nodeId} got the name web-01, which was the name of agent ${first.nodeId} until 2025-10-09T08:53:21.000Z`,

@@ -10,9 +10,9 @@ const RUN = '01J8ZQ4Y7M0000000000000000';
 const PART = 512 * 1024;
 
 /** A part of a run that brings one file. */
-const part = (number: number): OrchestratorMessage => {
+const part = (number: number, size = PART): OrchestratorMessage => {
   const path = `/srv/file-${number}`;
-  const body = { path, content: String(number).padEnd(PART) };
+  const body = { path, content: String(number).padEnd(size) };
   const file = { module: 'web', kind: 'file-unix', identity: path, id: null, name: null, body, after: [] } as const;
   return { type: 'run_part', run_id: RUN, part: number, resources: [{ ...file, after: [] }], removals: [] };
 };
@@ -45,12 +45,16 @@ describe('an agent that does not read', () => {
     ]);
   });
 
-  it('is cut off when nothing goes out for a minute, and not while it reads slowly', async () => {
-    const { fleet, agent, connection } = await deaf();
+  it.each([
+    ['forty messages wait', 40, PART],
+    ['one message is written in part', 1, 40 * PART],
+  ])('is cut off when nothing goes out for a minute, and not while it reads slowly: %s', async (_what, count, size) => {
+    const { fleet, agent, socket, connection } = await deaf();
     fleet.registry.send(
       agent.nodeId,
-      Array.from({ length: 40 }, (_, number) => part(number)),
+      Array.from({ length: count }, (_, number) => part(number, size)),
     );
+    await until(() => socket.bufferedAmount > LINK_LIMITS.ahead);
     // Signs of life, so that only its reading counts.
     const live = () => Reflect.get(connection, 'liveness').recordMessage();
     fleet.clock.advance(LINK_LIMITS.stalledAfter - 1);

@@ -74,7 +74,8 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Ask an admin for more time: `orch operator grant NAME --expires 90d`.',
   },
   expiry_beyond_own: {
-    cause: 'An admin whose own time ends gives rights to an operator whose time would end later, or never.',
+    cause:
+      'An admin whose own time ends adds or changes an operator whose time would end later, or never. Removing one is permitted.',
     mend: 'Give an end that is no later than your own, or ask an admin without an end.',
   },
   invalid_expiry: {

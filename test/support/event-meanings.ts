@@ -16,7 +16,8 @@ export const EVENT_MEANINGS: Readonly<Record<EventType, string>> = {
   'agent.name_reused': 'An agent got a name that another agent had before.',
   'agent.removals_held':
     'More ephemeral agents are due for removal than the 5 % of the fleet that are removed in an hour. They wait.',
-  'agent.removed': 'The record of a rejected agent was removed.',
+  'agent.removed':
+    'The record of an agent was removed: by an operator after a rejection, or by itself for one that waited or is ephemeral.',
   'agent.kept': 'An operator decided which of several machines with one key is the agent.',
   'agent.renamed': 'An operator gave an agent another name.',
   'agent.connected': 'An approved agent connected.',

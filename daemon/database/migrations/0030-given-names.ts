@@ -1,4 +1,4 @@
-/** Migration 30: the names that agents had, so that a name is not given again in silence. Audit events of approvals tell earlier ones. */
+/** Migration 30: the names that agents had, so that a name is not given again in silence. Audit events tell earlier ones. */
 import { sql } from 'kysely';
 import type { Migration } from './migration.js';
 
@@ -17,7 +17,8 @@ export const givenNames: Migration = {
       insert into agent_names (name, node_id)
       select name, node_id from agents where name is not null
       union
-      select target_name, target_id from audit_events where event_type = 'agent.approved' and target_name != target_id
+      select target_name, target_id from audit_events
+      where event_type in ('agent.approved', 'agent.renamed') and target_name != target_id
     `.execute(db);
   },
 };

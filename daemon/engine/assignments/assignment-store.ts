@@ -2,7 +2,7 @@
 import type { AssignmentMode } from '../../../src/kernel/assignment-modes.js';
 import type { JsonObject } from '../../../src/kernel/json.js';
 import type { AgentLabels } from '../../../src/language/clause.js';
-import { matches, parseMachineSelector, parseSelector, type Selector } from '../../../src/language/selector.js';
+import { matches, parseSelector, type Selector, scopedSelector } from '../../../src/language/selector.js';
 import type { Scope } from '../../core/rights.js';
 import { type Decoded, jsonColumns } from '../../database/json-columns.js';
 import { getMeta, setMeta } from '../../database/meta.js';
@@ -171,10 +171,8 @@ export class CurrentAssignments {
 }
 
 /** Returns what an assignment matches: its selector, within the machines on which its maker could apply. */
-export const selectorOf = ({ selector, scope }: Pick<AssignmentRow, 'selector' | 'scope'>): Selector => ({
-  ...parseSelector(selector),
-  ...(scope !== null && { within: scope.map(parseMachineSelector) }),
-});
+export const selectorOf = ({ selector, scope }: Pick<AssignmentRow, 'selector' | 'scope'>): Selector =>
+  scopedSelector(selector, scope);
 
 /** Returns the approved agents that a selector matches, by name. */
 export async function selectedAgents(db: Queryable, selector: Selector): Promise<readonly AgentRow[]> {

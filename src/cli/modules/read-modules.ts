@@ -10,7 +10,7 @@ import { type Diagnostic, moduleFault, renderDiagnostic } from '../../language/d
 import { type FileBeside, type FileDigests, type FindFile, isTextPath } from '../../language/files-beside.js';
 import { type ParsedModule, parseModule } from '../../language/parse-module.js';
 import type { ModuleDefinition } from '../../language/schema.js';
-import { matches, parseSelector } from '../../language/selector.js';
+import { matches, scopedSelector } from '../../language/selector.js';
 import { MAX_SOURCE_BYTES } from '../../resources/host.js';
 import { count } from '../format.js';
 import { type Line, type Style, styled } from '../outcome.js';
@@ -199,6 +199,6 @@ export const withTried = <Module extends ReadModule>(
   ];
 };
 
-/** Returns the assignments whose selector matches an agent now. */
+/** Returns the assignments that match an agent now, each within its scope. */
 export const matchingAssignments = (all: readonly Assignment[], agent: AgentLabels): readonly Assignment[] =>
-  all.filter(({ selector }) => matches(parseSelector(selector), agent));
+  all.filter(({ selector, scope }) => matches(scopedSelector(selector, scope), agent));

@@ -12,7 +12,7 @@ import {
   withAssignments,
 } from '../../language/inputs/fleet-values.js';
 import { modulesSetBy, parseValueSet } from '../../language/inputs/value-set.js';
-import { matches, parseSelector } from '../../language/selector.js';
+import { matches, scopedSelector } from '../../language/selector.js';
 import type { Context } from '../context.js';
 import { agentHandle, count } from '../format.js';
 import { type CheckedAgent, type Conflict, checkTogether } from '../modules/check-together.js';
@@ -94,7 +94,7 @@ export async function refuseConflicts(context: Context, api: ApiClient, check: F
   const stored = new Map((await storedModules(api, others, context.signal)).map((module) => [module.name, module]));
   const checked = affected.map(({ agent, names }) => {
     const modules = names.flatMap((name) => brought.get(name) ?? stored.get(name) ?? []);
-    const own = after.filter(({ selector }) => matches(parseSelector(selector), agent));
+    const own = after.filter(({ selector, scope }) => matches(scopedSelector(selector, scope), agent));
     return checkTogether({ ...agent, name: agentHandle(agent) }, modules, withAssignments(sets, own));
   });
   const found = distinct(checked);
@@ -128,8 +128,10 @@ function assignmentsAfter({ source, stored, plan }: FleetCheck): readonly Future
   );
   const declared = new Set(source.assignments.map(({ name }) => name));
   const kept = stored.assignments.filter(({ name }) => !declared.has(name) && !deleted.has(name));
+  // A changed assignment keeps its scope.
+  const scopes = new Map(stored.assignments.map(({ name, scope }) => [name, scope]));
   return [...kept, ...source.assignments]
-    .map((one) => ({ ...one, values: one.values ?? null }))
+    .map((one) => ({ ...one, values: one.values ?? null, scope: scopes.get(one.name) }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
@@ -163,11 +165,17 @@ function affectedAgents({ stored, plan, agents }: FleetCheck, after: readonly Fu
 
 interface Assigning {
   readonly selector: string;
+  /** Machines within which it matches; absent for all. */
+  readonly scope?: readonly string[] | undefined;
   readonly modules: readonly string[];
 }
 
 const modulesOf = (assignments: readonly Assigning[], agent: Agent): readonly string[] => [
-  ...new Set(assignments.flatMap(({ selector, modules }) => (matches(parseSelector(selector), agent) ? modules : []))),
+  ...new Set(
+    assignments.flatMap(({ selector, scope, modules }) =>
+      matches(scopedSelector(selector, scope), agent) ? modules : [],
+    ),
+  ),
 ];
 
 interface Found {

@@ -6,7 +6,7 @@ import type { Operation, State } from '../../contract/operations.js';
 import type { DriftDetail } from '../../contract/runs.js';
 import type { TerminalSession } from '../../contract/terminal.js';
 import type { MetricsSample } from '../../kernel/schema.js';
-import { matches, parseSelector } from '../../language/selector.js';
+import { matches, scopedSelector } from '../../language/selector.js';
 import { count, formatAge, formatDuration, formatTags, formatTime, textOrNone } from '../format.js';
 import {
   type FieldsView,
@@ -58,14 +58,14 @@ export async function readAgentDetail(api: ApiClient, nodeId: string, signal: Ab
     operations: operations.operations,
     state,
     drift,
-    assignments: assignments.filter(({ selector }) => isMatched(selector, agent)),
+    assignments: assignments.filter((assignment) => isMatched(assignment, agent)),
   };
 }
 
 /** Returns false for a selector that this version cannot read. */
-function isMatched(selector: string, agent: Agent): boolean {
+function isMatched({ selector, scope }: Assignment, agent: Agent): boolean {
   try {
-    return agent.status === 'approved' && matches(parseSelector(selector), agent);
+    return agent.status === 'approved' && matches(scopedSelector(selector, scope), agent);
   } catch {
     return false;
   }
