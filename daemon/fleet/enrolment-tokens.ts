@@ -65,6 +65,7 @@ export class EnrolmentTokens {
       revoked_at: null,
       ephemeral_secs: wanted.ephemeral_secs ?? null,
     };
+    // Refused before a package is made, which may take a minute.
     await requireTokenRights(this.options.db, context.rights, { tags, approves: row.auto_approve === 1 });
     const install = await this.installOffer();
     await uow.write(async (tx, emit) => {

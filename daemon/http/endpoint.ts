@@ -1,7 +1,6 @@
 /** The endpoint of one route: access check, input, handler and answer. */
 import { isCompressible } from '../../src/contract/compressible.js';
-import type { Right } from '../../src/contract/rights.js';
-import { deprecationHeaders, grantUse, type RouteSpec } from '../../src/contract/route.js';
+import { type Access, deprecationHeaders, grantUse, type RouteSpec } from '../../src/contract/route.js';
 import { Fault } from '../../src/kernel/fault.js';
 import { notGranted, Rights } from '../core/rights.js';
 import {
@@ -87,9 +86,7 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
   /** Returns the session of a token that permits the request. Throws as `admit`. */
   async function permitted(token: string, params: Params): Promise<Session> {
     const session = requireSession(await authenticate(token));
-    const { own = [] } = route;
-    const isOther = own.length > 0 && !session.rights.has(route.access as Right);
-    const access = (isOther ? own.find((right) => session.rights.has(right)) : undefined) ?? route.access;
+    const access = accessOf(route, session.rights);
     authorize(access, session);
     // No grants limit an admin.
     if (access === 'public' || access === 'admin' || !session.rights.isLimited) return session;
@@ -173,6 +170,12 @@ const SCRAPER: Session = {
   rights: new Rights('viewer', null),
   expiresAt: Number.MAX_SAFE_INTEGER,
 };
+
+/** Returns what the operator calls the route with: its access, or else a right for what is their own. */
+function accessOf({ access, own = [] }: RouteSpec, rights: Rights): Access {
+  const ways: readonly Access[] = [access, ...own];
+  return ways.find((one) => one !== 'public' && one !== 'admin' && rights.has(one)) ?? access;
+}
 
 const showsMachines = ({ rendered }: Outcome): boolean => rendered.status < 300 && rendered.payload !== null;
 

@@ -44,8 +44,8 @@ interface Caller {
 }
 
 /**
- * Throws `terminal_not_found` for a session that the grants hide. For a session of one's own it takes the right with which it was
- * opened, for one of others `right`: throws `not_granted` or `role_forbidden` without it on the machine.
+ * Throws `terminal_not_found` for a session that the grants hide, and `not_granted` or `role_forbidden` without `right` on its
+ * machine. For a session of one's own the right with which it was opened is enough.
  */
 async function requireOn(
   { machines, terminals }: TerminalServices,
@@ -55,14 +55,17 @@ async function requireOn(
 ): Promise<void> {
   const { kind, node_id, operator_id } = await terminals.place(sessionId);
   const isOwn = operator_id === operator.operator_id;
-  const needed = isOwn ? rightTo({ kind, operatorId: operator_id }, operator_id, 'write') : right;
+  const enough = [right, ...(isOwn ? [rightTo({ kind, operatorId: operator_id }, operator_id, 'write')] : [])];
   if (!rights.isLimited) {
-    if (!rights.has(needed)) throw notForRobots(operator.username, needed);
+    // Whoever came here without grants has all of these rights, but for robots.
+    if (!enough.some((one) => rights.has(one))) throw notForRobots(operator.username, right);
     return;
   }
   if (!(await machines.mayRead(rights, node_id, sessionId))) throw sessionNotFound(sessionId);
   const machine = await machines.readable(rights, node_id);
-  if (machine === null || !rights.may(needed, machine)) throw notGranted(needed, 'the machine of this session');
+  if (machine === null || !enough.some((one) => rights.may(one, machine))) {
+    throw notGranted(right, 'the machine of this session');
+  }
 }
 
 export const terminalHandlers = (services: TerminalServices): HandlersFor<typeof terminalRoutes> => ({

@@ -136,6 +136,27 @@ describe('sessions of an operator with grants', () => {
     await setEnv(dev, 'dev');
   });
 
+  it('of their own are read with the right to watch, also once the right to begin them is gone', async () => {
+    const token = await world.addLimited('uma', [{ rights: ['exec'], selector: 'env=dev' }]);
+    const { operator } = await world.gives('getSession', { token }, 200);
+    const command = { token, params: { node_id: dev }, body: { command: ['true'] } };
+    const { session_id } = await world.gives('execOnAgent', command, 200);
+    const own = { token, params: { session_id } };
+    await world.gives('getTerminal', own, 200);
+    const give = (right: string) => {
+      const params = { operator_id: operator.operator_id };
+      return world.gives(
+        'setOperatorGrants',
+        { params, body: { grants: [{ rights: [right], selector: 'env=dev' }] } },
+        200,
+      );
+    };
+    await give('watch');
+    await world.gives('getTerminal', own, 200);
+    await give('plan');
+    await world.refuses('getTerminal', own, 'not_granted');
+  });
+
   it('of a robot are commands alone', async () => {
     const robot = await world.addRobot('ci', [{ rights: ['operator'], selector: 'env=dev' }]);
     await world.refuses('openTerminal', { token: robot, params: { node_id: dev } }, 'role_forbidden');
