@@ -1,6 +1,6 @@
 /** Finds what a run of hosts has on this machine: nothing, once it was cleared away. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { mustRun } from './command.js';
+import { mustRun, run } from './command.js';
 
 /** One line for each mount, link, route, control group, process and file of the run. */
 export async function tracesOfRun(number: number): Promise<readonly string[]> {
@@ -17,11 +17,19 @@ async function traces(mine: RegExp): Promise<readonly string[]> {
     mount: readFileSync('/proc/self/mountinfo', 'utf8'),
     link: await mustRun(['ip', '-oneline', 'link']),
     route: await mustRun(['ip', '-4', 'route']),
-    group: await mustRun(['find', '/sys/fs/cgroup', '-type', 'd', '-path', '*orch-t*']),
+    group: await found('/sys/fs/cgroup', '-type', 'd'),
     process: processes().join('\n'),
-    file: await mustRun(['find', '/run', '-xdev', '-path', '*orch-t*']),
+    file: await found('/run', '-xdev'),
   };
   return Object.entries(listings).flatMap(([kind, text]) => matching(text, mine).map((line) => `${kind}: ${line}`));
+}
+
+/** What is there of any run. Other runs end meanwhile, and `find` fails when a directory vanishes while it looks. */
+async function found(directory: string, ...tests: readonly string[]): Promise<string> {
+  const { status, stdout, stderr } = await run(['find', directory, ...tests, '-path', '*orch-t*']);
+  const others = stderr.split('\n').filter((line) => line !== '' && !line.endsWith(': No such file or directory'));
+  if (status === 0 || others.length === 0) return stdout;
+  throw new Error(`${directory} could not be looked through:\n${others.join('\n')}`);
 }
 
 function matching(text: string, pattern: RegExp): readonly string[] {
