@@ -15,6 +15,7 @@ import type { Database } from '../database/schema.js';
 import type { Machines } from '../fleet/machines.js';
 import type { Handler, HandlersFor } from '../http/handler.js';
 import { parseTimestamp } from '../http/parse-timestamp.js';
+import { linkTo } from '../http/query-string.js';
 import type { Audit } from './audit.js';
 import { type AuditFilter, readAuditPage } from './audit-reader.js';
 import { parseCheckpoint } from './checkpoint.js';
@@ -65,10 +66,11 @@ const listAuditEvents =
       cursor: eventId(query.cursor ?? null, 'send the next_cursor of the page before'),
     };
     const { events, hasMore } = await readAuditPage(db, filter, limit);
-    const last = events.at(-1);
+    const cursor = hasMore ? (events.at(-1)?.id ?? null) : null;
     return {
       status: 200,
-      body: { events: [...events], has_more: hasMore, next_cursor: hasMore && last ? last.id : null },
+      body: { events: [...events], has_more: hasMore, next_cursor: cursor },
+      headers: cursor === null ? {} : linkTo('/audit', { ...query, limit, cursor }),
     };
   };
 

@@ -65,7 +65,8 @@ interface AgentFilter {
   readonly name?: string | null | undefined;
   /** Maximum number of agents [default: all]. */
   readonly limit?: number | undefined;
-  readonly after?: string | null | undefined;
+  /** Node ID of the last agent on the previous page. */
+  readonly cursor?: string | null | undefined;
   /** Only agents that this operator may read. */
   readonly rights: Rights;
 }
@@ -98,7 +99,7 @@ export class AgentService {
     filter,
     name,
     limit = Number.POSITIVE_INFINITY,
-    after,
+    cursor,
     rights,
   }: AgentFilter): Promise<readonly ListedAgent[]> {
     const { shown, standingOf } = this.options;
@@ -106,7 +107,7 @@ export class AgentService {
     const selector = filter == null ? null : parseSelector(filter);
     const mayRead = readers(rights);
     const agents: ListedAgent[] = [];
-    let place = after == null ? null : await this.placeOf(after, rights);
+    let place = cursor == null ? null : await this.placeOf(cursor, rights);
     let size = Math.min(SLICE, limit);
     while (true) {
       const rows = await shown.list({ status, name, after: place, limit: size });
@@ -363,12 +364,13 @@ export const agentHandlers = (agents: AgentService): HandlersFor<typeof agentRou
   listAgents: async ({ query, rights }) => {
     const limit = clampLimit(query.limit, AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum);
     // Reads one more than the limit, to learn whether there is a next page.
-    const page = await agents.list({ ...query, rights, limit: limit + 1 });
+    const { after, ...asked } = { ...query, cursor: query.cursor ?? query.after };
+    const page = await agents.list({ ...asked, rights, limit: limit + 1 });
     const shown = page.slice(0, limit);
     const body = new JsonText<Agent[]>(`[${shown.map(({ text }) => text).join(',')}]`);
     const last = shown.at(-1);
     if (page.length <= limit || last === undefined) return { status: 200, body };
-    return { status: 200, body, headers: linkTo('/agents', { ...query, limit, after: last.node_id }) };
+    return { status: 200, body, headers: linkTo('/agents', { ...asked, limit, cursor: last.node_id }) };
   },
   getAgent: async ({ params }) => {
     const text = await agents.getText(params.node_id);

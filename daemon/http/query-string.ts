@@ -52,6 +52,15 @@ export function pageFrom<Item>(
   return { items, headers: linkTo(path, { ...query, cursor: cursorOf(last) }) };
 }
 
+/** Returns the header that names the next page of a list that is paged by numbers; none on the last page. */
+export function nextByNumber(
+  path: string,
+  query: Readonly<Record<string, unknown>>,
+  { total, limit, offset }: { readonly total: number; readonly limit: number; readonly offset: number },
+): { readonly link?: string } {
+  return offset + limit < total ? linkTo(path, { ...query, limit, offset: offset + limit }) : {};
+}
+
 /** Returns the part of a URL after its first `?`. */
 export function queryOf(url: string): string {
   const at = url.indexOf('?');

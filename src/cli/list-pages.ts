@@ -37,9 +37,12 @@ export async function readList<Body, Item>(
 }
 
 /** Returns the cursor in the URL of the next page; null on the last page. */
-export function nextCursor({ link = '' }: Readonly<Record<string, string>>): string | null {
+export const nextCursor = (headers: Readonly<Record<string, string>>): string | null =>
+  nextQuery(headers)?.get('cursor') ?? null;
+
+function nextQuery({ link = '' }: Readonly<Record<string, string>>): URLSearchParams | null {
   const address = /<([^>]*)>\s*;\s*rel="?next"?/.exec(link)?.[1];
-  return address === undefined ? null : new URL(address, 'http://localhost').searchParams.get('cursor');
+  return address === undefined ? null : new URL(address, 'http://localhost').searchParams;
 }
 
 /** Returns whether another page follows. */
@@ -56,13 +59,15 @@ const PAGE = 1000;
 
 async function* agentPages(api: ApiClient, query: AgentQuery): AsyncIterable<readonly Agent[]> {
   const { status = null, standing = null, filter = null, signal } = query;
-  let after: string | null = null;
+  // Orchestrators of earlier releases name the cursor `after`.
+  let place: { readonly cursor?: string | null; readonly after?: string | null } | null = {};
   do {
     const answer: { readonly body: readonly Agent[]; readonly headers: Readonly<Record<string, string>> } =
-      await api.callWithHeaders('listAgents', { query: { status, standing, filter, limit: PAGE, after }, signal });
+      await api.callWithHeaders('listAgents', { query: { status, standing, filter, limit: PAGE, ...place }, signal });
     yield answer.body;
-    after = hasNext(answer.headers) ? (answer.body.at(-1)?.node_id ?? null) : null;
-  } while (after !== null);
+    const next = nextQuery(answer.headers);
+    place = next && { cursor: next.get('cursor'), after: next.get('after') };
+  } while (place !== null);
 }
 
 /** Returns all agents that match, in the order of the API. */

@@ -97,6 +97,10 @@ export type AgentFactsAnswer = Type.Static<typeof AgentFactsSchema>;
 
 export const AGENT_LIST_LIMIT = { standard: 1000, maximum: 1000 } as const;
 
+const AgentCursor = optional(
+  Type.String({ description: 'node_id of the last agent on the previous page, from the Link header' }),
+);
+
 export const agentRoutes = {
   listAgents: route({
     id: 'listAgents',
@@ -112,7 +116,8 @@ export const agentRoutes = {
       filter: optional(Type.String({ description: 'Selector over attributes and tags' })),
       name: optional(Type.String({ description: 'Only the agent with exactly this name' })),
       limit: optional(limitOf(AGENT_LIST_LIMIT.standard, AGENT_LIST_LIMIT.maximum)),
-      after: optional(Type.String({ description: 'node_id of the last agent on the previous page' })),
+      cursor: AgentCursor,
+      after: optional(Type.String({ deprecated: true, description: 'The former name of `cursor`' })),
     }),
     answers: { 200: Type.Array(AgentSchema) },
     headers: NEXT_PAGE,

@@ -2,7 +2,7 @@
 import * as Type from 'typebox';
 import { closed, nullable, optional } from '../kernel/schema.js';
 import { route } from './route.js';
-import { limitOf, OperatorFilter, ulidOf } from './shapes.js';
+import { limitOf, NEXT_PAGE, OperatorFilter, ulidOf } from './shapes.js';
 
 const Timestamp = Type.String({ format: 'date-time', description: 'RFC 3339 in UTC with milliseconds' });
 
@@ -135,6 +135,7 @@ export const auditRoutes = {
         next_cursor: nullable(ulidOf('`cursor` of the next page; null on the last one')),
       }),
     },
+    headers: NEXT_PAGE,
     faults: ['invalid_filter', 'invalid_cursor'],
   }),
   pruneAuditEvents: route({

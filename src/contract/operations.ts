@@ -6,7 +6,7 @@ import { ModuleFilesSchema } from './files.js';
 import { OneOffValuesSchema, valueInputs } from './one-off-values.js';
 import { route } from './route.js';
 import { ChecksSchema, RestoresSchema, RunEventSchema, RunStatusSchema, settledSources, undoing } from './runs.js';
-import { limitOf, NodeId, NodeParams, Offset, pageMembers, pathId, Seconds, ulidOf } from './shapes.js';
+import { limitOf, NEXT_PAGE, NodeId, NodeParams, Offset, pageMembers, pathId, Seconds, ulidOf } from './shapes.js';
 import { TrialSchema } from './standings.js';
 
 export const OperationSchema = closed({
@@ -135,6 +135,7 @@ export const operationRoutes = {
     params: NodeParams,
     query: closed(listQuery),
     answers: { 200: OperationListSchema },
+    headers: NEXT_PAGE,
     faults: ['agent_not_found'],
   }),
   getOperationOutput: route({
@@ -165,6 +166,7 @@ export const operationRoutes = {
     grants: 'filtered',
     query: closed({ ...listQuery, filter: SelectedAgents }),
     answers: { 200: OperationListSchema },
+    headers: NEXT_PAGE,
     faults: ['invalid_selector'],
   }),
   getOperation: route({

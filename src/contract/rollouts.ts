@@ -13,7 +13,19 @@ import {
   RunResultSchema,
   SourcesSchema,
 } from './runs.js';
-import { AgentName, KeyId, limitOf, NodeId, Offset, pageMembers, pathId, Seconds, Ulid, ulidOf } from './shapes.js';
+import {
+  AgentName,
+  KeyId,
+  limitOf,
+  NEXT_PAGE,
+  NodeId,
+  Offset,
+  pageMembers,
+  pathId,
+  Seconds,
+  Ulid,
+  ulidOf,
+} from './shapes.js';
 
 const ROLLOUT_STATUSES = ['succeeded', 'failed', 'unreachable', 'skipped'] as const;
 
@@ -327,6 +339,7 @@ export const rolloutRoutes = {
         ...pageMembers,
       }),
     },
+    headers: NEXT_PAGE,
     faults: [],
   }),
   getRollout: route({

@@ -20,6 +20,7 @@ import { LISTED_OPERATIONS } from './listed-operations.js';
 import { openApiMistakes } from './open-api-schema.js';
 import * as desired from './steps/desired.js';
 import * as fleet from './steps/fleet.js';
+import { followPages, PAGED, WITHOUT_PAGES } from './steps/pages.js';
 import * as people from './steps/people.js';
 import * as runs from './steps/runs.js';
 import * as telling from './steps/telling.js';
@@ -214,6 +215,19 @@ describe('a running orchestrator', () => {
     await runs.foreignOperation(world, operationId);
     await runs.busyAgent(world);
     await runs.verified(world);
+  });
+
+  it('names the next page of each list that has a limit', async () => {
+    const takes = ({ object }: Described, name: string) => object.parameters?.some((one) => one.name === name) ?? false;
+    const limited = all().filter((operation) => takes(operation, 'limit'));
+    expect(limited.map(({ id }) => id).sort()).toEqual([...Object.keys(PAGED), ...WITHOUT_PAGES].sort());
+    const placed = limited.filter((operation) => takes(operation, 'cursor') || takes(operation, 'offset'));
+    expect(placed.map(({ id }) => id).sort()).toEqual(Object.keys(PAGED).sort());
+    const several: string[] = [];
+    // Needs a channel with deliveries: see test/notify/channels.test.ts
+    const here = Object.keys(PAGED).filter((id) => id !== 'listDeliveries');
+    for (const id of here) if ((await followPages(world, id)) > 1) several.push(id);
+    expect(several).toEqual(here);
   });
 
   it('refuses a key that was used for another request', async () => {

@@ -53,7 +53,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     },
     getOperatorRights: { params: { operator_id: 'f'.repeat(32) } },
     removeOperator: { params: { operator_id: 'f'.repeat(32) } },
-    listAgents: { query: { status: 'approved', filter: 'platform=linux', limit: '2', after: agents.away } },
+    listAgents: { query: { status: 'approved', filter: 'platform=linux', limit: '2', cursor: agents.away } },
     getAgent: node,
     renameAgent: { ...away, body: { name: 'sample' } },
     keepMachine: { ...away, body: { hostname: 'away', address: '127.0.0.1' } },

@@ -193,7 +193,7 @@ describe('a long list', () => {
     const [first, ...others] = agents;
     api.answer({
       listAgents: ({ query }) =>
-        query.after ? { body: others } : { body: [first], headers: { link: '</api/v1/agents?after=x>; rel="next"' } },
+        query.cursor ? { body: others } : { body: [first], headers: { link: '</api/v1/agents?cursor=x>; rel="next"' } },
     });
     const ran = await run(['agents', '-o', 'json']);
     api.answer(readings);

@@ -137,8 +137,8 @@ describe('GET /agents', () => {
     ['limit=many', 'invalid_query'],
     ['limit=1.5', 'invalid_query'],
     ['page=2', 'invalid_query'],
-    [`after=${'f'.repeat(32)}`, 'invalid_cursor'],
-    ['after=web', 'invalid_cursor'],
+    [`cursor=${'f'.repeat(32)}`, 'invalid_cursor'],
+    ['cursor=web', 'invalid_cursor'],
   ])('?%s is refused', async (query, code) => {
     const { api } = await served(entries);
     expect(problem(await send(api, 'GET', `/api/v1/agents?${query}`))).toEqual([400, code]);
@@ -177,8 +177,9 @@ describe('GET /agents', () => {
     expect(await walk(api, '/api/v1/agents?limit=2&filter=arch%20in%20(arm64)')).toEqual([['app', 'db'], ['old']]);
   });
 
-  it('with a cursor and no limit, answers all that come after', async () => {
+  it('with a cursor and no limit, also by its former name, answers all that come after', async () => {
     const { api } = await served(entries);
+    expect(labels(await send(api, 'GET', `/api/v1/agents?cursor=${idOf(4)}`))).toEqual(['web', 1, 5]);
     expect(labels(await send(api, 'GET', `/api/v1/agents?after=${idOf(4)}`))).toEqual(['web', 1, 5]);
   });
 
@@ -189,7 +190,7 @@ describe('GET /agents', () => {
     const first = await send(api, 'GET', '/api/v1/agents?limit=5000');
     expect(first.json).toHaveLength(1_000);
     const next = nextOf(first);
-    expect(next).toBe(`/api/v1/agents?limit=1000&after=${idOf(1_000)}`);
+    expect(next).toBe(`/api/v1/agents?limit=1000&cursor=${idOf(1_000)}`);
     const second = await send(api, 'GET', String(next));
     expect(second.json).toMatchObject([{ name: 'n1000', tags: { role: 'last' } }]);
     expect(nextOf(second)).toBeNull();

@@ -19,6 +19,7 @@ import { notGranted, type Rights } from '../../core/rights.js';
 import type { Machines } from '../../fleet/machines.js';
 import { throughOutages } from '../../fleet/through-outages.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
+import { nextByNumber } from '../../http/query-string.js';
 import type { Applies } from '../applies/applies.js';
 import { selectedNodeIds } from '../assignments/assignment-store.js';
 import { findText, type OperationSource, sourcesOfOperation } from '../modules/source-store.js';
@@ -443,14 +444,14 @@ type SuccessOf<Id extends keyof Routes> = Extract<AnswerOf<Routes[Id]>, { readon
 export const operationHandlers = ({ applies, operations, state }: OperationServices): HandlersFor<Routes> => ({
   getState: async ({ params }) => ({ status: 200, body: await state.get(params.node_id) }),
   getTrial: async ({ params }) => ({ status: 200, body: await operations.trial(params.node_id) }),
-  listAgentOperations: async ({ params, query, rights }) => ({
-    status: 200,
-    body: await operations.list({ ...pageOf(query), rights }, params.node_id),
-  }),
-  listOperations: async ({ query, rights }) => ({
-    status: 200,
-    body: await operations.list({ ...pageOf(query), filter: query.filter ?? null, rights }),
-  }),
+  listAgentOperations: async ({ params: { node_id }, query, rights }) => {
+    const body = await operations.list({ ...pageOf(query), rights }, node_id);
+    return { status: 200, body, headers: nextByNumber(`/agents/${node_id}/state/operations`, query, body) };
+  },
+  listOperations: async ({ query, rights }) => {
+    const body = await operations.list({ ...pageOf(query), filter: query.filter ?? null, rights });
+    return { status: 200, body, headers: nextByNumber('/state/operations', query, body) };
+  },
   getOperation: getOperation(operations),
   getOperationOutput: async ({ params: { node_id, operation_id }, rights }) => ({
     status: 200,

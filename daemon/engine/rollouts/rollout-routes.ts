@@ -8,6 +8,7 @@ import type { ResourceResult } from '../../../src/resources/result.js';
 import type { Rights } from '../../core/rights.js';
 import type { AgentRow } from '../../fleet/agent-store.js';
 import type { Handler, HandlersFor } from '../../http/handler.js';
+import { nextByNumber } from '../../http/query-string.js';
 import { limitsOf } from '../applies/apply-limits.js';
 import type { CurrentModules } from '../modules/current-modules.js';
 import type { ReadOneOff } from '../values/one-off-request.js';
@@ -32,16 +33,16 @@ type AssignmentRoutes = Pick<typeof assignmentRoutes, 'planAssignment' | 'applyA
 export const rolloutHandlers = (services: RolloutServices): HandlersFor<Routes> => ({
   planRollout: (request) => plan(services, chosen(request.body), request),
   applyRollout: (request) => apply(services, chosen(request.body), request),
-  listRollouts: async ({ query, rights }) => ({
-    status: 200,
-    body: await services.rollouts.list({
+  listRollouts: async ({ query, rights }) => {
+    const body = await services.rollouts.list({
       limit: clampLimit(query.limit, ROLLOUT_LIST_LIMIT.standard, ROLLOUT_LIST_LIMIT.maximum),
       offset: query.offset ?? 0,
       state: query.state ?? null,
       assignment: query.assignment ?? null,
       rights,
-    }),
-  }),
+    });
+    return { status: 200, body, headers: nextByNumber('/rollouts', query, body) };
+  },
   getRollout: getRollout(services),
   pauseRollout: async ({ params, body, context, rights }) => {
     await services.rolloutRights.requireOf(services.rollouts, params.rollout_id, 'cancel', rights);

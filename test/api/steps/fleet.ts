@@ -34,7 +34,7 @@ export async function agents(world: World): Promise<void> {
 /** Follows the Link headers from page to page; gives the node IDs in the order of the pages. */
 export async function agentPages(world: World): Promise<readonly string[]> {
   await world.refuses('listAgents', { query: { filter: 'tag.=' } }, 'invalid_selector');
-  await world.refuses('listAgents', { query: { after: 'nonsense' } }, 'invalid_cursor');
+  await world.refuses('listAgents', { query: { cursor: 'nonsense' } }, 'invalid_cursor');
   const { json: named } = await world.call('listAgents', { query: { name: 'away' } });
   expect(named.map((agent: { node_id: string }) => agent.node_id)).toEqual([world.agents.away]);
   expect((await world.call('listAgents', { query: { name: 'awa' } })).json).toEqual([]);
