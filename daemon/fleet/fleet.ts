@@ -19,7 +19,6 @@ import type { Machines } from './machines.js';
 import { agentAddress, reachable } from './own-address.js';
 import { PackageVersionReports } from './package-versions.js';
 import { Presence } from './presence.js';
-import { ShownAgents } from './shown-agents.js';
 import { TagService } from './tag-service.js';
 
 interface FleetOptions
@@ -40,7 +39,7 @@ export type Fleet = ReturnType<typeof createFleet>;
 /** Creates the parts; nothing listens before the start. */
 export function createFleet(tools: Omit<Core, 'bus'>, own: FleetOptions) {
   const { settings } = tools;
-  const shown = new ShownAgents(tools.db);
+  const { shown } = own.machines;
   const core = { ...tools, uow: shown.forgottenBy(tools.uow) };
   const approvedKeys = new ApprovedKeys(core.db);
   const contests = new Contests({ ...core, registry: own.registry });

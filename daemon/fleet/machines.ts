@@ -9,6 +9,7 @@ import type { Machine, Rights } from '../core/rights.js';
 import type { Queryable } from '../database/schema.js';
 import { jsonStrings } from '../database/sql-json.js';
 import { hasAgent, listAgentIds } from './agent-store.js';
+import { ShownAgents } from './shown-agents.js';
 import { tagsByAgent, tagsOf } from './tag-store.js';
 
 /** Records that an operator may read: those of the machines, without those up to an ID for machines that moved. */
@@ -24,12 +25,15 @@ interface Hidden {
 }
 
 export class Machines {
+  /** Agents kept between requests, from which the tags of a machine are taken while they are known. */
+  readonly shown: ShownAgents;
   private readonly db: Queryable;
   /** Results of `since`, by the rights and the node ID. */
   private known = new WeakMap<Rights, Map<string, string>>();
 
   constructor({ db, bus }: Pick<Core, 'db' | 'bus'>) {
     this.db = db;
+    this.shown = new ShownAgents(db);
     bus.subscribe(['agent.tags_changed', 'agent.removed', 'audit.pruned'], () => {
       this.known = new WeakMap();
     });
@@ -42,8 +46,14 @@ export class Machines {
     return isThere ? { nodeId, tags } : null;
   }
 
-  /** Returns the machine if the operator may read it, or null. */
+  /**
+   * Returns the machine if the operator may read it, or null. Only a machine that the operator may read spares the reads of `find`,
+   * so that the time tells nothing of a hidden machine that others have read.
+   */
   async readable(rights: Rights, nodeId: string): Promise<Machine | null> {
+    const kept = this.shown.kept(nodeId);
+    const known = kept === null ? null : { nodeId, tags: JSON.parse(kept.tags) };
+    if (known !== null && rights.may('read', known)) return known;
     const machine = await this.find(nodeId);
     return machine !== null && rights.may('read', machine) ? machine : null;
   }

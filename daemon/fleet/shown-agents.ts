@@ -11,7 +11,7 @@ const MOST = 2_000;
 
 export class ShownAgents {
   private readonly db: Queryable;
-  private kept = new Kept();
+  private keeps = new Kept();
 
   constructor(db: Queryable) {
     this.db = db;
@@ -28,10 +28,15 @@ export class ShownAgents {
           try {
             return await work(tx, emit);
           } finally {
-            this.kept = new Kept();
+            this.keeps = new Kept();
           }
         }),
     };
+  }
+
+  /** Returns an agent that is kept, or null. Reads nothing. */
+  kept(nodeId: string): ShownAgent | null {
+    return this.keeps.pages.get(nodeId)?.[0] ?? null;
   }
 
   /** Returns an agent, or null. */
@@ -52,7 +57,7 @@ export class ShownAgents {
 
   private async keep(key: string, read: () => Promise<readonly ShownAgent[]>): Promise<readonly ShownAgent[]> {
     // Agents that were read before a change go into the object that the change has dropped.
-    const { kept } = this;
+    const kept = this.keeps;
     const known = kept.pages.get(key);
     if (known !== undefined) return known;
     const agents = await read();
