@@ -48,6 +48,8 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
     route.access === 'public' ? limits.publicBodyBytes : Math.max(limits.bodyBytes, route.bodyBytes ?? 0);
   const compresses = isCompressible(route);
   const limit = grantUse(route);
+  // Also without a stream: the answer would tell what the machine has done after it left the grants.
+  const isLong = route.stream !== undefined || route.events !== undefined || route.access === 'verify';
   const announced = Object.entries(deprecationHeaders(route.deprecated));
   return {
     route,
@@ -60,7 +62,6 @@ export function createEndpoint(route: RouteSpec, handler: AnyHandler, options: E
       const input = readInput({ request, params, body });
       const outlets = outletsOf(exchange);
       const run = () => runHandler(exchange, input, outlets);
-      const isLong = outlets.lines !== null || outlets.events !== null;
       const guard = isLong ? guardOf(exchange, params) : null;
       const outcome = await once(exchange, input, run);
       guard?.stop();

@@ -21,7 +21,13 @@ interface FoundRollouts {
   find(id: string): Promise<{ readonly agents: { readonly all: readonly { readonly row: Member }[] } }>;
 }
 
-interface Requested {
+/** A request for a rollout or for plans, as far as it stays open. */
+export interface OpenRequest {
+  /** Receives the check that throws `not_granted` once the operator does not hold the right on every agent any longer. */
+  readonly onAdmitted?: (stillAdmitted: (rights: Rights) => Promise<void>) => void;
+}
+
+interface Requested extends OpenRequest {
   readonly right: Right;
   readonly rights: Rights;
   readonly modules: readonly string[];
@@ -61,10 +67,20 @@ export class RolloutRights {
    * Throws `not_granted` for an agent on which the operator does not hold the right, or to which they may not apply when more than
    * what is assigned is planned.
    */
-  async admit({ right, rights, modules, sent, oneOff = null }: Requested, members: readonly Member[]): Promise<void> {
+  async admit(requested: Requested, members: readonly Member[]): Promise<void> {
+    const { right, rights, modules, sent, oneOff = null, onAdmitted } = requested;
     await this.require(right, rights, members);
+    onAdmitted?.((now) => this.requireStill(right, now, members));
     const planned = { modules, bringsContent: sent.length > 0 || oneOff !== null };
     for (const { node_id } of members) await this.options.planLimits.check(node_id, planned, rights);
+  }
+
+  /** Throws as `require`, after one read for all agents. */
+  private async requireStill(right: Right, rights: Rights, members: readonly Member[]): Promise<void> {
+    if (!rights.isLimited) return;
+    const held = new Set((await this.options.machines.all(rights, right)).map(({ nodeId }) => nodeId));
+    const lost = members.find(({ node_id }) => !held.has(node_id));
+    if (lost !== undefined) throw notGranted(right, lost.name ?? lost.node_id);
   }
 
   private async require(right: Right, rights: Rights, members: readonly Member[]): Promise<void> {

@@ -105,6 +105,7 @@ async function plan({ rollouts, sources, oneOff }: RolloutServices, target: Roll
     sent,
     oneOff: await oneOff(body.values, sent, context.actor.id),
     signal,
+    onAdmitted: request.keepPermitted.bind(request),
   };
   const result = await rollouts.plan(order, context, lines);
   await lines?.write({ event: 'result', result });
@@ -122,6 +123,7 @@ async function apply({ rollouts, sources, oneOff }: RolloutServices, target: Rol
     pace: paceOf(body),
     limits: limitsOf(body),
     expect: body.expect ?? null,
+    onAdmitted: request.keepPermitted.bind(request),
   };
   if (body.wait === false) return { status: 202, body: (await rollouts.apply(order, context)).result() } as const;
   if (stream === null) {

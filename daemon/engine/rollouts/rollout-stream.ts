@@ -56,6 +56,9 @@ export class RolloutStream implements RunWatcher {
   async run(run: RolloutRun): Promise<Rollout> {
     const { signal } = this.options;
     const leave = run.watch(this);
+    const wake = () => this.wake.set();
+    // At once, so that the reason for which the answer ends still reaches the client.
+    signal.addEventListener('abort', wake, { once: true });
     try {
       await this.write({ event: 'started', rollout_id: run.id, agents: run.agents.all.length });
       await this.write({ event: 'rollout', rollout: run.record() });
@@ -73,6 +76,7 @@ export class RolloutStream implements RunWatcher {
       return result;
     } finally {
       leave();
+      signal.removeEventListener('abort', wake);
     }
   }
 

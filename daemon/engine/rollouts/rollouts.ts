@@ -32,7 +32,7 @@ import { assignWaves, checkPace, type RequestedPace, resolvePace } from './rollo
 import { type PlanWatcher, planAgents } from './rollout-plans.js';
 import type { RunWatcher } from './rollout-progress.js';
 import { rolloutView } from './rollout-results.js';
-import type { RolloutRights } from './rollout-rights.js';
+import type { OpenRequest, RolloutRights } from './rollout-rights.js';
 import { RolloutRun } from './rollout-run.js';
 import {
   countRollouts,
@@ -80,7 +80,7 @@ interface RolloutsOptions extends Pick<Core, 'bus' | 'clock' | 'db' | 'logger' |
   readonly onRestart: () => 'continue' | 'halt';
 }
 
-interface RolloutRequest {
+interface RolloutRequest extends OpenRequest {
   readonly target: RolloutTarget;
   /** Modules to run in addition to those of the assignments. */
   readonly modules: readonly string[];
