@@ -1,8 +1,12 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { LongFirst } from './test/support/long-first.js';
-import { MINUTES_ON_HOSTS } from './test/support/long-suites.js';
+import { ONLY_LONG } from './test/support/long-suites.js';
 import { FEWER_RANDOM_CASES, ON_POSTGRES, SUITES_ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
+
+/** `npm run test:faults` runs the earlier releases with the other faults. */
+const isOfFaults = process.env.ORCH_FAULT_ROUNDS !== undefined;
+const left = ONLY_LONG.filter((suites) => !(isOfFaults && suites.startsWith('test/faults/')));
 
 /** Factor for every limit of waiting: on a busy machine a test needs longer, which is no failure. */
 const patience = Math.min(10, Math.max(2, (loadavg()[0] ?? 0) / availableParallelism()));
@@ -28,7 +32,7 @@ const PROJECTS: Readonly<Record<'sqlite' | 'postgres', TestProjectInlineConfigur
 
 export default defineConfig({
   test: {
-    exclude: ['test/long/**', 'test/bench/**', ...MINUTES_ON_HOSTS, '**/node_modules/**'],
+    exclude: ['test/bench/**', ...left, '**/node_modules/**'],
     globalSetup: ['./test/support/built.ts'],
     setupFiles: ['./test/support/listed-suites.ts', './test/support/cpu-time.ts'],
     // Limits end what hangs; none of them decides about a test that works.

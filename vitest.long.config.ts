@@ -1,5 +1,5 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { MINUTES_ON_HOSTS } from './test/support/long-suites.js';
+import { LONG_PARTS } from './test/support/long-suites.js';
 import { LONG_ON_POSTGRES, ON_POSTGRES, testStores } from './test/support/postgres-suites.js';
 
 const stores = testStores('both');
@@ -7,7 +7,12 @@ const stores = testStores('both');
 /** A part of the long tests, which ends within 40 minutes: npm run test:long -- --project NAME */
 const part = (name: string, include: readonly string[]): TestProjectInlineConfiguration => ({
   extends: true,
-  test: { name, include: [...include], globalSetup: ['./test/support/built.ts'], env: { ORCH_TEST_STORE: 'sqlite' } },
+  test: {
+    name,
+    include: [...include],
+    globalSetup: ['./test/support/built.ts'],
+    env: { ORCH_TEST_LONG: '1', ORCH_TEST_STORE: 'sqlite' },
+  },
 });
 
 const onPostgres = (name: string, suites: typeof LONG_ON_POSTGRES.random): TestProjectInlineConfiguration => ({
@@ -23,23 +28,7 @@ const onPostgres = (name: string, suites: typeof LONG_ON_POSTGRES.random): TestP
 });
 
 const PARTS: Readonly<Record<'sqlite' | 'postgres', readonly TestProjectInlineConfiguration[]>> = {
-  sqlite: [
-    part('machines', [
-      ...MINUTES_ON_HOSTS,
-      'test/long/agent-upgrade.test.ts',
-      'test/long/install-*.test.ts',
-      'test/long/postgres-lost-machine.test.ts',
-    ]),
-    part('terminals', ['test/long/terminal-*.test.ts', 'test/cli/terminal/prediction/predicted-echo.test.ts']),
-    part('load', [
-      'test/api/fuzz.test.ts',
-      'test/faults/releases.test.ts',
-      'test/long/bare-fleet.test.ts',
-      'test/long/crash.test.ts',
-      'test/long/rollout-kills.test.ts',
-      'test/long/soak.test.ts',
-    ]),
-  ],
+  sqlite: LONG_PARTS.map(([name, include]) => part(name, include)),
   postgres: [onPostgres('random on PostgreSQL', LONG_ON_POSTGRES.random), onPostgres(ON_POSTGRES, LONG_ON_POSTGRES.above)],
 };
 
@@ -51,7 +40,6 @@ export default defineConfig({
     hookTimeout: 600_000,
     reporters: ['default', './scripts/skipped-reporter.mjs'],
     env: {
-      ORCH_FAULT_RELEASES: 'all',
       ORCH_FUZZ_RUNS: process.env.ORCH_FUZZ_RUNS ?? '2000',
       ORCH_PREDICTION_RUNS: process.env.ORCH_PREDICTION_RUNS ?? '1000',
     },

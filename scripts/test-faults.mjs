@@ -21,7 +21,6 @@ const { status } = spawnSync('npx', ['vitest', 'run', 'test/faults'], {
     ...process.env,
     ORCH_FAULT_ROUNDS: values.rounds,
     ORCH_FAULT_SEED: values.seed,
-    ORCH_FAULT_RELEASES: 'all',
     ORCH_TEST_STORE: process.env.ORCH_TEST_STORE ?? 'both',
   },
   stdio: 'inherit',

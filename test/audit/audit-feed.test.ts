@@ -8,6 +8,7 @@ import { ALL_RIGHTS } from '../../daemon/core/rights.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { agentParty, auditOf, event, operatorParty } from '../support/audit.js';
 import { openStore } from '../support/database.js';
+import { drawn } from '../support/exhaustive.js';
 import { until } from '../support/until.js';
 
 type Start = Partial<Pick<FollowOptions, 'filter' | 'after' | 'behind'>>;
@@ -214,7 +215,7 @@ describe('the feed of the audit log', () => {
           expect(got).toEqual(page.events.map(({ id }) => id).reverse());
         },
       ),
-      { numRuns: 20 },
+      { numRuns: drawn(20) },
     );
   });
 
@@ -274,7 +275,7 @@ describe('pages of the audit log', () => {
           expect(read.slice(-there.length)).toEqual(there);
         },
       ),
-      { numRuns: 30 },
+      { numRuns: drawn(30) },
     );
   });
 });

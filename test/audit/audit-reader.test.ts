@@ -6,6 +6,7 @@ import { type DomainEvent, EVENT_SEVERITY, type EventType, type Party } from '..
 import { insertAgent } from '../../daemon/fleet/agent-store.js';
 import { agentParty, event, operatorParty, writerOf } from '../support/audit.js';
 import { agentRow, node, openStore, rejection } from '../support/database.js';
+import { drawn } from '../support/exhaustive.js';
 
 const alice = operatorParty('alice');
 const bob = operatorParty('bob');
@@ -163,7 +164,7 @@ describe('the audit log', () => {
         }
         expect(read).toEqual(expected.map(({ id }) => id));
       }),
-      { numRuns: 60 },
+      { numRuns: drawn(60) },
     );
   });
 });

@@ -6,6 +6,7 @@ import { AdminRecovery } from '../../daemon/auth/admin-recovery.js';
 import { createAuth } from '../../daemon/auth/auth.js';
 import { audited, contextOf, HERE, HOUR, logIn, metadataOf, type Scene, scene } from '../support/auth.js';
 import { gated, rejection } from '../support/database.js';
+import { drawn } from '../support/exhaustive.js';
 import { newIdentity } from '../support/identity.js';
 import { itOnSqlite } from '../support/store.js';
 import { refuseWrites } from '../support/store-lab.js';
@@ -201,7 +202,7 @@ describe('a session that is kept between requests', () => {
         }
         await s.store.close();
       }),
-      { numRuns: 12 },
+      { numRuns: drawn(12) },
     );
   });
 });

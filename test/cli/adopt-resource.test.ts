@@ -6,6 +6,7 @@ import { unifiedDiff } from '../../src/agent/converge/unified-diff.js';
 import { adoptResource } from '../../src/cli/modules/adopt-resource.js';
 import type { DriftResource } from '../../src/contract/runs.js';
 import { UNDECLARED } from '../../src/resources/purge.js';
+import { drawn } from '../support/exhaustive.js';
 
 const POINTER = { path: '/resources/0/resource/file-unix', element: null, beside: null };
 
@@ -257,7 +258,7 @@ describe('adopting a resource', () => {
         expect(parse(edit.text).resources[0].resource['file-unix'].content).toBe(machine);
         expect(edit.text).toContain('# and last');
       }),
-      { numRuns: 500 },
+      { numRuns: drawn(500) },
     );
   });
 });

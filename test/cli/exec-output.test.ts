@@ -5,6 +5,7 @@ import { InOrder } from '../../src/cli/exec/exec-agents.js';
 import { HarmlessOutput } from '../../src/cli/exec/harmless-output.js';
 import { LineSplitter } from '../../src/cli/exec/sinks.js';
 import { isHostile } from '../../src/cli/render/terminal-text.js';
+import { drawn } from '../support/exhaustive.js';
 
 const parts = fc.constantFrom(
   ...['text', 'ü', '😀', '\n', '\r', '\r\n', '\t', '\b', '\x07', '\x00', '\x9b', '\u202e', ' '],
@@ -55,7 +56,7 @@ describe('output on a terminal', () => {
         const plain = options.color ? shown.replaceAll(/\x1b\[[0-9;:]*m/g, '') : shown;
         expect(isHostile(allowed.reduce((text, one) => text.replaceAll(one, ''), plain))).toBe(false);
       }),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 

@@ -9,6 +9,7 @@ import { TransactionalWriter } from '../../daemon/core/unit-of-work.js';
 import { isUlid } from '../../src/kernel/ids.js';
 import { event, writerOf } from '../support/audit.js';
 import { ManualClock, newIds, openStore, temporaryDirectory } from '../support/database.js';
+import { drawn } from '../support/exhaustive.js';
 import { StoreLab } from '../support/store-lab.js';
 
 /** A closed store with ten events, the ways to tamper with it, and its check. */
@@ -96,7 +97,7 @@ describe('the audit log', () => {
         );
         expect((await verifyChain(db)).broken).toBeNull();
       }),
-      { numRuns: 100 },
+      { numRuns: drawn(100) },
     );
   });
 });

@@ -7,6 +7,7 @@ import type { Assignment } from '../../src/contract/assignments.js';
 import { ROLES, type Role } from '../../src/contract/rights.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { isWithin, matches, parseMachineSelector, parseSelector, type Selector } from '../../src/language/selector.js';
+import { drawn } from '../support/exhaustive.js';
 
 const NODES = ['a'.repeat(32), 'b'.repeat(32)];
 const KEYS = ['env', 'role'];
@@ -55,7 +56,7 @@ describe('a selector within another', () => {
         const [inner, outer] = [parseMachineSelector(narrow), parseMachineSelector(wide)];
         if (isWithin(inner, outer) && selects(inner, one)) expect(selects(outer, one)).toBe(true);
       }),
-      { numRuns: 5_000 },
+      { numRuns: drawn(5_000) },
     );
   });
 
@@ -102,7 +103,7 @@ describe('rights', () => {
           if (within && selects(assigned, one)) expect(rights.may('apply', one)).toBe(true);
         },
       ),
-      { numRuns: 5_000 },
+      { numRuns: drawn(5_000) },
     );
   });
 

@@ -18,6 +18,7 @@ import {
 } from '../../daemon/fleet/agent-store.js';
 import { distinctTags, removeTag, replaceTags, setTag, tagsByAgent, tagsOf } from '../../daemon/fleet/tag-store.js';
 import { agentRow, node, openStore, rejection } from '../support/database.js';
+import { drawn } from '../support/exhaustive.js';
 import { TEST_STORE } from '../support/store-urls.js';
 
 type Place = Awaited<ReturnType<typeof placeOfAgent>>;
@@ -110,7 +111,7 @@ describe('agents', () => {
           );
         },
       ),
-      { numRuns: 60 },
+      { numRuns: drawn(60) },
     );
   });
 

@@ -19,6 +19,7 @@ import {
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Agent } from '../../src/contract/agents.js';
+import { IS_EXHAUSTIVE, itInLong } from '../support/exhaustive.js';
 import { auditEvents } from '../support/forwarding.js';
 import { type Finished, until } from '../support/orch.js';
 import { childrenOf, commandLine, NODE_NAME, TerminalFleet } from '../support/terminal-fleet.js';
@@ -138,11 +139,12 @@ describe('one file', () => {
   });
 
   it('keeps a hole a hole', async () => {
-    const size = 3 * 1024 * MEBIBYTE + 5;
+    // More than 32 bits count takes seconds of the processor on each side.
+    const size = (IS_EXHAUSTIVE ? 3 * 1024 : 64) * MEBIBYTE + 5;
     writeFileSync(join(here, 'sparse'), 'begin');
     truncateSync(join(here, 'sparse'), size);
     const { stdout } = await good(join(here, 'sparse'), remote());
-    expect(stdout).toContain('3.0 GiB');
+    expect(stdout).toContain(IS_EXHAUSTIVE ? '3.0 GiB' : '64.0 MiB');
     const { size: copied, blocks } = statSync(join(there, 'sparse'));
     expect(copied).toBe(size);
     expect(blocks * 512).toBeLessThan(MEBIBYTE);
@@ -215,15 +217,16 @@ describe('a tree', () => {
     expect(readFileSync(fleet.sandbox.path('secret', 'key'), 'utf8')).toBe('private');
   });
 
-  it('of ten thousand files arrives whole', async () => {
+  it('of thousands of files arrives whole', async () => {
     mkdirSync(join(here, 'many'));
-    for (let at = 0; at < 10_000; at += 1) {
+    const count = IS_EXHAUSTIVE ? 10_000 : 2_000;
+    for (let at = 0; at < count; at += 1) {
       const directory = join(here, 'many', `${at % 100}`);
       if (at < 100) mkdirSync(directory);
       writeFileSync(join(directory, `${at}`), `${at}`);
     }
     const { stdout } = await good('-r', join(here, 'many'), remote());
-    expect(stdout).toContain('10000 files');
+    expect(stdout).toContain(`${count} files`);
     expect(pictureOf(join(there, 'many'))).toBe(pictureOf(join(here, 'many')));
   });
 });
@@ -389,7 +392,8 @@ describe('a connection that is cut', () => {
     },
   };
 
-  it.each(Object.keys(cuts).flatMap((cut) => [[cut, 'to'] as const, [cut, 'from'] as const]))(
+  const every = Object.keys(cuts).flatMap((cut) => [[cut, 'to'] as const, [cut, 'from'] as const]);
+  it.each(IS_EXHAUSTIVE ? every : every.filter((_, at) => [3, 4, 8].includes(at)))(
     '%s goes on, %s the machine',
     async (cut, way) => {
       const [source, target] = way === 'to' ? [here, there] : [there, here];
@@ -416,7 +420,8 @@ describe('a connection that is cut', () => {
     },
   );
 
-  it('without a word goes on when it is noticed', async () => {
+  // It is noticed after a minute.
+  itInLong('without a word goes on when it is noticed', async () => {
     writeFileSync(join(here, 'data'), randomBytes(size));
     const running = fleet.sandbox.start(['cp', join(here, 'data'), remote('copy')]);
     await halfWay(there);

@@ -13,6 +13,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { AuditEvent } from '../../src/contract/audit.js';
 import type { TerminalDetail, TerminalSession } from '../../src/contract/terminal.js';
 import { isFault } from '../../src/kernel/fault.js';
+import { itInLong } from '../support/exhaustive.js';
 import { type Finished, type Ready, Sandbox, until } from '../support/orch.js';
 import { refuseRuntimeWarnings } from '../support/runtime-warnings.js';
 import { SlowWay } from '../support/slow-way.js';
@@ -262,7 +263,7 @@ describe('a command on one agent', () => {
     await until(() => !isAlive(pidIn(text)), 'it is gone');
   });
 
-  it('ends half a minute after its client was killed, or is found to be gone', { timeout: 240_000 }, async () => {
+  itInLong('ends half a minute after its client was killed, or is found to be gone', async () => {
     const way = await SlowWay.to(Number(new URL(ready.api_url).port), 0);
     onTestFinished(() => way.close());
     const pinned = ['--url', `https://127.0.0.1:${way.port}`, '--tls-fingerprint', ready.tls_fingerprint];

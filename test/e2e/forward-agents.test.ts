@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit-status.js';
 import { PROTOCOL_VERSION } from '../../src/kernel/version.js';
 import { AGENT_FEATURES } from '../../src/wire/features.js';
+import { itInLong } from '../support/exhaustive.js';
 import { TestAgent } from '../support/fleet.js';
 import { auditEvents } from '../support/forwarding.js';
 import { Sandbox, until } from '../support/orch.js';
@@ -70,7 +71,8 @@ it('end with what the agent lacks when it announces that only after the request'
   expect((await answer).stderr).toContain('agent late is too old to forward connections');
 });
 
-it('end after a while for an agent that answers nothing, or that permits and does not dial', async () => {
+// The orchestrator waits for half a minute.
+itInLong('end after a while for an agent that answers nothing, or that permits and does not dial', async () => {
   const [mute, idle] = [await approved('mute'), await approved('idle')];
   for (const agent of [mute, idle]) announce(agent, AGENT_FEATURES);
   const answers = Promise.all([forward('mute'), forward('idle')]);

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { FORWARD_LIMITS } from '../../src/terminal/forward-limits.js';
+import { itInLong } from '../support/exhaustive.js';
 import {
   auditEvents,
   closed,
@@ -143,7 +144,8 @@ it('carries bytes exactly over a slow link that stands still for a while', async
   expect(await Promise.all(transfers)).toEqual(transfers.map(() => true));
 });
 
-it('ends connections over a link that has fallen silent, records that, and connects anew', async () => {
+// It is noticed after half a minute.
+itInLong('ends connections over a link that has fallen silent, records that, and connects anew', async () => {
   const { running, port } = await open(`0:127.0.0.1:${echoPort}`);
   const socket = await echoed(port);
   const ended = closed(socket);

@@ -8,6 +8,7 @@ import type { Agent } from '../../src/contract/agents.js';
 import type { OperationDetail } from '../../src/contract/operations.js';
 import { World } from '../api/world.js';
 import { temporaryDirectory } from '../support/database.js';
+import { itInLong } from '../support/exhaustive.js';
 import { noPgbouncer, TestPgbouncer } from '../support/pgbouncer.js';
 import { noPostgres, TestPostgres } from '../support/postgres.js';
 import { SlowWay } from '../support/slow-way.js';
@@ -51,7 +52,7 @@ describe.skipIf(noPostgres !== null)(NAME, () => {
     await loaded.check();
   });
 
-  it('goes on with a synchronous standby that is promoted in the place of a killed primary', async () => {
+  itInLong('goes on with a synchronous standby that is promoted in the place of a killed primary', async () => {
     const primary = await postgres();
     const standby = await primary.standby('second');
     stops.push(() => standby.remove());
@@ -93,7 +94,7 @@ describe.skipIf(noPostgres !== null)(NAME, () => {
     await loaded.check();
   });
 
-  it('works over a network of 5 ms a statement', async () => {
+  itInLong('works over a network of 5 ms a statement', async () => {
     const server = await postgres();
     const way = await SlowWay.to(server.port, 2.5);
     stops.push(() => way.close());
@@ -102,7 +103,7 @@ describe.skipIf(noPostgres !== null)(NAME, () => {
     await loaded.check();
   });
 
-  it('waits out a database that is silent', async () => {
+  itInLong('waits out a database that is silent', async () => {
     const server = await postgres();
     const way = await SlowWay.to(server.port, 0);
     stops.push(() => way.close());

@@ -7,6 +7,8 @@ import { NO_LIMITS } from '../../daemon/engine/applies/apply-limits.js';
 import { DEFAULT_PACE, type RequestedPace } from '../../daemon/engine/rollouts/rollout-pace.js';
 import { isFault } from '../../src/kernel/fault.js';
 import { ALICE, Bench, type ScriptedAgent } from '../support/engine.js';
+import { IS_EXHAUSTIVE } from '../support/exhaustive.js';
+import { TEST_STORE } from '../support/store-urls.js';
 
 /** Milliseconds that pass at a time: well below those of silence after which an agent counts as lost. */
 const STEP = 20_000;
@@ -104,6 +106,9 @@ async function check(bench: Bench, agents: readonly ScriptedAgent[], retries = 0
   }
 }
 
+/** Between two writes after which the orchestrator dies. */
+const STRIDE = IS_EXHAUSTIVE ? 1 : TEST_STORE === 'sqlite' ? 2 : 6;
+
 describe('a rollout of an orchestrator that dies', () => {
   /** Returns false when the rollout ended within so many writes. */
   async function dyingAfter(writes: number, pace: Partial<RequestedPace>): Promise<boolean> {
@@ -143,7 +148,7 @@ describe('a rollout of an orchestrator that dies', () => {
   ])('goes on after any of its writes, %s', async (_what, pace) => {
     let writes = 0;
     while (await dyingAfter(writes, pace)) {
-      writes += 1;
+      writes += STRIDE;
       if (writes > 80) throw new Error('the rollout does not end');
     }
     expect(writes).toBeGreaterThan(8);

@@ -1,7 +1,6 @@
 /**
  * Earlier releases against this one, in both directions: a fleet is upgraded from the orchestrator on, host by host. The
- * earlier release is the commit before the newest change of the product; `npm run test:faults` and `npm run test:long`
- * add one of the protocol version before.
+ * earlier releases are the commit before the newest change of the product, and one of the protocol version before.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +19,7 @@ import { type Built, buildRelease, type Found, previousRelease, releaseNamed } f
 const OLDER = '744b653';
 const releases: readonly (readonly [name: string, found: Found])[] = [
   ['previous', previousRelease()],
-  ...(process.env.ORCH_FAULT_RELEASES === 'all' ? [['older', releaseNamed(OLDER)] as const] : []),
+  ['older', releaseNamed(OLDER)],
 ];
 
 for (const [name, found] of releases) {

@@ -16,6 +16,7 @@ import { ShownAgents } from '../../daemon/fleet/shown-agents.js';
 import { removeTag, replaceTags, setTag } from '../../daemon/fleet/tag-store.js';
 import { writerOf } from '../support/audit.js';
 import { agentRow, gated, node, openStore } from '../support/database.js';
+import { drawn } from '../support/exhaustive.js';
 
 const IDS = ['1', '2', '3'].map(node);
 const PAGES = [
@@ -67,7 +68,7 @@ describe('agents that are kept between requests', () => {
         }
         await store.close();
       }),
-      { numRuns: 25 },
+      { numRuns: drawn(25) },
     );
   });
 

@@ -14,11 +14,12 @@ const inits: Readonly<Record<Init, readonly string[]>> = {
   openrc: ['openrc', 'sysvinit-core'],
 };
 const packages = ['iproute2', 'iputils-ping', 'passwd', 'procps', 'apt'];
-/** The needs of a Node that is not from a package. */
-export const NODE_PACKAGES = ['libatomic1', 'libstdc++6'];
-
-/** What single suites need beyond the base. They share one image, because to build one takes as long as a suite. */
-export const MORE_PACKAGES: readonly string[] = [
+/**
+ * The needs of a Node that is not from a package, and those of single suites. Hosts share one image, because to build one takes as
+ * long as a suite.
+ */
+export const HOST_PACKAGES: readonly string[] = [
+  ...['libatomic1', 'libstdc++6'],
   ...['busybox-static', 'git', 'ifupdown', 'libnss-extrausers', 'locales', 'nftables', 'tzdata'],
 ];
 export const DNF_PACKAGES: readonly string[] = ['dnf', 'dnf-plugins-core', 'rpm'];

@@ -7,7 +7,6 @@ import type { OperationDetail } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
 import { tarOf } from '../support/archives.js';
 import { until } from '../support/orch.js';
-import { MORE_PACKAGES } from './base-image.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { type AbsentEntry, absent, type Entry, entry } from './local-orch.js';
@@ -106,7 +105,6 @@ describeHosts('an apply that has to be confirmed', () => {
   beforeAll(async () => {
     fleet = await startFleet({
       hosts: ['orch', 'web-01'],
-      packages: MORE_PACKAGES,
       capabilities: ['CAP_NET_ADMIN'],
     });
     control = fleet.host('orch');

@@ -1,7 +1,7 @@
 /** Boots a fleet of real Debian hosts on a bridge of their own, and clears it away. */
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { baseImage, type Init, NODE_PACKAGES } from './base-image.js';
+import { baseImage, HOST_PACKAGES, type Init } from './base-image.js';
 import { type Guard, startGuard } from './guard.js';
 import { type BootedHost, bootHost } from './host.js';
 import type { Bind } from './machine.js';
@@ -41,7 +41,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const binds = bindsOf(options);
   refuseBadNames(options.hosts);
   const isBare = options.project === null;
-  const base = await baseImage([...(isBare ? [] : NODE_PACKAGES), ...(options.packages ?? [])], options.init);
+  const base = await baseImage([...(isBare ? [] : HOST_PACKAGES), ...(options.packages ?? [])], options.init);
   const guard = await startGuard();
   const addresses = options.hosts.map((name, index) => ({ name, address: `10.77.${guard.number}.${index + 10}` }));
   const { capabilities = [], init = 'systemd' } = options;

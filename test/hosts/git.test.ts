@@ -1,6 +1,5 @@
 /** Checkouts of git on a booted Debian: made, moved, repaired and removed, never over local changes, and without foreign programs. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { MORE_PACKAGES } from './base-image.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
@@ -23,7 +22,7 @@ describeHosts('checkouts on a booted machine', () => {
     run(`cd ${ORIGIN} && echo '${text}' >text && git add . && git commit -qm '${text}' && git rev-parse HEAD`);
 
   beforeAll(async () => {
-    fleet = await startFleet({ hosts: ['git'], packages: MORE_PACKAGES });
+    fleet = await startFleet({ hosts: ['git'] });
     host = fleet.host('git');
     orch = new LocalOrch(host, '/root/site.orch.yaml');
     await run(`useradd -m eve; git config --global user.email a@example.net; git config --global user.name a

@@ -1,6 +1,5 @@
 /** Locales, modules of the kernel and alternatives of a booted Debian. Its kernel loads no modules, so a directory stands in for it. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { MORE_PACKAGES } from './base-image.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
@@ -15,7 +14,7 @@ describeHosts('choices of the system on a booted machine', () => {
   const run = (script: string) => sh(host, script);
 
   beforeAll(async () => {
-    fleet = await startFleet({ hosts: ['choices'], packages: MORE_PACKAGES, capabilities: ['CAP_SYS_ADMIN'] });
+    fleet = await startFleet({ hosts: ['choices'], capabilities: ['CAP_SYS_ADMIN'] });
     host = fleet.host('choices');
     orch = new LocalOrch(host, '/root/site.orch.yaml');
     await run('useradd -m eve');

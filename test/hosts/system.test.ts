@@ -1,6 +1,5 @@
 /** Choices that a booted Debian keeps over a start: settings of the kernel, its name, its time zone, and entries of /etc/hosts. */
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { MORE_PACKAGES } from './base-image.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { absent, type Body, entry, failures, LocalOrch, sh } from './local-orch.js';
@@ -18,7 +17,7 @@ describeHosts('settings of the system on a booted machine', () => {
   const run = (script: string) => sh(host, script);
 
   beforeAll(async () => {
-    fleet = await startFleet({ hosts: ['system'], packages: MORE_PACKAGES, capabilities: ['CAP_SYS_ADMIN'] });
+    fleet = await startFleet({ hosts: ['system'], capabilities: ['CAP_SYS_ADMIN'] });
     host = fleet.host('system');
     orch = new LocalOrch(host, '/root/site.orch.yaml');
     await run('useradd -m eve');

@@ -1,7 +1,6 @@
 /** How programs of sessions are started where a machine lacks what is preferred for that: setpriv, bash, an entry in /etc/passwd. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { until } from '../support/orch.js';
-import { MORE_PACKAGES } from './base-image.js';
 import type { BootedHost } from './host.js';
 import { describeHosts } from './requirements.js';
 import { startTerminalSite, type TerminalSite } from './terminal-site.js';
@@ -16,7 +15,7 @@ describeHosts('programs of sessions on a machine that lacks', () => {
   let web: BootedHost;
 
   beforeAll(async () => {
-    site = await startTerminalSite({ packages: MORE_PACKAGES });
+    site = await startTerminalSite();
     ({ web } = site);
   });
 

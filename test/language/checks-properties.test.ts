@@ -11,6 +11,7 @@ import { resolve } from '../../src/language/resolve.js';
 import type { CheckEntry } from '../../src/language/schema.js';
 import { CHECK_VALIDATORS, type CheckKind } from '../../src/resources/checks/check-kinds.js';
 import { maskResource } from '../../src/resources/tainted-body.js';
+import { drawn } from '../support/exhaustive.js';
 import { agent, clause } from '../support/language.js';
 
 const SECRET = 'hunter2hunter2';
@@ -78,7 +79,7 @@ it('come in the order of modules and entries, for the agents of their clauses, u
       const names = checks.map(({ module, name }) => `${module} ${name}`);
       expect(new Set(names).size).toBe(names.length);
     }),
-    { numRuns: 300 },
+    { numRuns: drawn(300) },
   );
 });
 

@@ -9,6 +9,7 @@ import { parseValueSet, type ValueEntry } from '../../src/language/inputs/value-
 import { OPEN } from '../../src/language/parse-expression.js';
 import { parseModule } from '../../src/language/parse-module.js';
 import { resolve } from '../../src/language/resolve.js';
+import { drawn } from '../support/exhaustive.js';
 
 const { definition } = parseModule(`name: web
 supports: [{}]
@@ -70,7 +71,7 @@ describe('the values of inputs', () => {
       fc.property(shuffled, ranking, ([all, other], rank) => {
         expect(chosen(other, rank)).toEqual(chosen(all, rank));
       }),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 
@@ -81,7 +82,7 @@ describe('the values of inputs', () => {
         expect(chosen([...all, foreign], rank)).toEqual(chosen(all, rank));
         expect(chosen([...all, ...all.slice(0, 1)], rank)).toEqual(chosen(all, rank));
       }),
-      { numRuns: 500 },
+      { numRuns: drawn(500) },
     );
   });
 
@@ -147,7 +148,7 @@ describe('a value set', () => {
         const { set: read, diagnostics } = parseValueSet(source);
         expect(read === null).toBe(diagnostics.some(({ severity }) => severity === 'error'));
       }),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 });

@@ -9,6 +9,7 @@ import { parseModule } from '../../src/language/parse-module.js';
 import { resolve, resolveSteps } from '../../src/language/resolve.js';
 import { MAX_RESOURCES } from '../../src/language/schema.js';
 import { Work } from '../../src/language/work.js';
+import { drawn } from '../support/exhaustive.js';
 
 const AGENT: AgentFacts = { node_id: 'id', name: 'web-01', attributes: { platform: 'linux' }, tags: {} };
 
@@ -159,7 +160,7 @@ describe('a condition', () => {
           ).toBe(of(given));
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: drawn(1_000) },
     );
   });
 
@@ -196,7 +197,7 @@ describe('a condition', () => {
             );
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: drawn(2_000) },
     );
   });
 

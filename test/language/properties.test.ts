@@ -19,9 +19,10 @@ import { resolve } from '../../src/language/resolve.js';
 import type { ModuleDefinition } from '../../src/language/schema.js';
 import { matches, parseSelector } from '../../src/language/selector.js';
 import { Work } from '../../src/language/work.js';
+import { drawn } from '../support/exhaustive.js';
 import { agent, module, soundModule } from '../support/language.js';
 
-const runs = { numRuns: 200 };
+const runs = { numRuns: drawn(200) };
 const codes: ReadonlySet<string> = new Set(DIAGNOSTIC_CODES);
 
 /** A definition or errors; every place lies in the text; the places are in order. */
@@ -47,7 +48,7 @@ describe('any text', () => {
       fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' })), (text) =>
         expectSound(text, parseModule(text)),
       ),
-      { numRuns: 1000 },
+      { numRuns: drawn(1000) },
     );
   });
 
@@ -110,7 +111,7 @@ describe('any text', () => {
     const text = fc.array(sign, { maxLength: 60 }).map((signs) => signs.join(''));
     fc.assert(
       fc.property(text, (one) => expectSound(one, parseModule(one))),
-      { numRuns: 1500 },
+      { numRuns: drawn(1500) },
     );
   });
 
@@ -138,7 +139,7 @@ describe('any text', () => {
         }
         expectSound(text, parseModule(text));
       }),
-      { numRuns: 800 },
+      { numRuns: drawn(800) },
     );
   });
 });
@@ -189,7 +190,7 @@ describe('any module', () => {
         resolved += 1;
         expect(outcome.resources).toHaveLength(read.resources?.length ?? 0);
       }),
-      { numRuns: 400 },
+      { numRuns: drawn(400) },
     );
     expect(resolved).toBeGreaterThan(0);
   });
@@ -235,7 +236,7 @@ describe('any module', () => {
         if (!merged) expect(kept).toEqual(alone.resources.map(({ identity }) => identity));
         else expect([...kept].sort()).toEqual([...ofA].sort());
       }),
-      { numRuns: 400 },
+      { numRuns: drawn(400) },
     );
   });
 });
@@ -279,7 +280,7 @@ describe('any graph', () => {
         );
         expect(stableOrder(rest)).not.toBeNull();
       }),
-      { numRuns: 2000 },
+      { numRuns: drawn(2000) },
     );
   });
 });
@@ -338,7 +339,7 @@ describe('any text with expressions', () => {
         expect(problems).toEqual([]);
         expect(parts.join('')).toBe(text);
       }),
-      { numRuns: 2000 },
+      { numRuns: drawn(2000) },
     );
   });
 });
@@ -382,7 +383,7 @@ describe('any selector', () => {
           }
         },
       ),
-      { numRuns: 3000 },
+      { numRuns: drawn(3000) },
     );
   });
 

@@ -9,6 +9,7 @@ import { renderTemplate } from '../../src/language/templates/render-template.js'
 import type { CompiledTemplate } from '../../src/language/templates/template.js';
 import { SecretName, type ValueMap } from '../../src/language/values.js';
 import { Work } from '../../src/language/work.js';
+import { drawn } from '../support/exhaustive.js';
 
 function template(text: string, others: Readonly<Record<string, string>> = {}): CompiledTemplate {
   const all = new Map<string, CompiledTemplate>();
@@ -68,7 +69,7 @@ describe('the text of a template', () => {
         fc.pre(!/\{[{%]|\{#[^}]*#\}/.test(text));
         expect(rendered(template(text))).toEqual({ text, spans: [], problems: [] });
       }),
-      { numRuns: 2000 },
+      { numRuns: drawn(2000) },
     );
   });
 
@@ -82,7 +83,7 @@ describe('the text of a template', () => {
           expect({ found, problems }).toEqual({ found: `<${text}>`, problems: [] });
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: drawn(2000) },
     );
   });
 
@@ -109,7 +110,7 @@ describe('the text of a template', () => {
         const kept = balanced.filter(({ stays }) => stays).map((one) => one.text + end);
         expect({ text, problems }).toEqual({ text: kept.join(''), problems: [] });
       }),
-      { numRuns: 2000 },
+      { numRuns: drawn(2000) },
     );
   });
 });
@@ -185,7 +186,7 @@ describe('a template for the elements of a loop', () => {
           expect(rendered(compiled, inputs, { A: 'secret' }, { ...more, each, preRendered })).toEqual(alone);
         }
       }),
-      { numRuns: 3000 },
+      { numRuns: drawn(3000) },
     );
   });
 
@@ -232,7 +233,7 @@ describe('secrets in a template', () => {
         const shown = pieces.map(({ value, text: plain }) => (value === null ? plain : `‹secret ${value} #abcd›`));
         expect(mask(text, spans)).toBe(`.${shown.join('.')}.`);
       }),
-      { numRuns: 2000 },
+      { numRuns: drawn(2000) },
     );
   });
 });

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { rejection } from '../support/database.js';
+import { drawn } from '../support/exhaustive.js';
 import { ADA, HOUR, type MaintenanceBench, MINUTE, openBench } from '../support/maintenance.js';
 
 /** Bounds in seconds from now. */
@@ -222,7 +223,7 @@ describe('a clock that was set', () => {
           expect([[], ['maintenance.started', 'maintenance.ended']]).toContainEqual(told);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: drawn(40) },
     );
   });
 });

@@ -11,6 +11,7 @@ import { resolve } from '../../src/language/resolve.js';
 import { maskResource } from '../../src/resources/tainted-body.js';
 import type { RunContent } from '../../src/wire/parts.js';
 import { clock, host } from '../support/agent.js';
+import { drawn } from '../support/exhaustive.js';
 
 /** Letters that occur neither in literals of the templates nor in what is printed around them. */
 const unit = fc.constantFrom(
@@ -95,7 +96,7 @@ describe('a value of at least six characters', () => {
           rmSync(directory, { recursive: true, force: true });
         }
       }),
-      { numRuns: 300 },
+      { numRuns: drawn(300) },
     );
   });
 

@@ -10,6 +10,7 @@ import type { ModuleDefinition } from '../../../src/language/schema.js';
 import type { Removal } from '../../../src/resources/desired.js';
 import type { RunContent } from '../../../src/wire/parts.js';
 import { clock, place } from '../../support/agent.js';
+import { drawn } from '../../support/exhaustive.js';
 import { anyMachine, anyModule, FakeMachine, type FakeMachineOptions, orderedModule } from '../../support/machine.js';
 
 /** The content that an agent gets for a module; null when the module is refused. */
@@ -84,7 +85,7 @@ const machine = fc.oneof(anyMachine, fc.constant<FakeMachineOptions>({}));
 const scenario = fc.record({ module: anyModule, machine });
 /** Nothing in it changes what an earlier part of it was made with. */
 const orderly = fc.record({ module: orderedModule, machine });
-const runs = { numRuns: 150, plugins: [fc.afterEach(closeAll)] };
+const runs = { numRuns: drawn(300), plugins: [fc.afterEach(closeAll)] };
 
 /** A directory that is declared behind its file, and made before it because the file waits for something else. */
 const LATE_DIRECTORY: ModuleDefinition = {
@@ -121,7 +122,7 @@ describe('any module on any machine', () => {
       }),
       runs,
     );
-    expect(converged).toBeGreaterThan(20);
+    expect(converged).toBeGreaterThan(drawn(5));
   });
 
   it('is planned as it is applied, and planning changes nothing', async () => {
@@ -169,7 +170,7 @@ describe('any module on any machine', () => {
       ),
       runs,
     );
-    expect(broken).toBeGreaterThan(20);
+    expect(broken).toBeGreaterThan(drawn(5));
   });
 
   it('goes again, down to what was there before', async () => {

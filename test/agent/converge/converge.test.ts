@@ -36,6 +36,7 @@ import {
   script,
   summaryOf,
 } from '../../support/agent.js';
+import { drawn } from '../../support/exhaustive.js';
 import { until } from '../../support/orch.js';
 
 const planned = (run: RunContent, machine: Host = host()) => plan(run, machine, { clock });
@@ -428,7 +429,7 @@ describe('removals', () => {
         expect(results.map(({ index, result }) => [index, result.action])).toEqual(foretold);
         expect(readdirSync(root)).toEqual([]);
       }),
-      { numRuns: 20 },
+      { numRuns: drawn(20) },
     );
   });
 
@@ -614,7 +615,7 @@ describe('a run of many kinds of wishes', () => {
           expect(readdirSync(root)).toEqual([]);
         },
       ),
-      { numRuns: 20 },
+      { numRuns: drawn(20) },
     );
   });
 });

@@ -21,6 +21,7 @@ import { UnixHost } from '../../../src/agent/host/this-host.js';
 import { Fault } from '../../../src/kernel/fault.js';
 import type { FileStep, SourceFile } from '../../../src/resources/host.js';
 import { commitOne, host, isRoot, look, needs, place, succeeds, write } from '../../support/agent.js';
+import { drawn } from '../../support/exhaustive.js';
 
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
 
@@ -293,7 +294,7 @@ describe('write-file', () => {
         expect(look(`${directory}/${text}`)).toMatchObject({ content: { text: content } });
         expect(await commitOne({ do: 'remove-file', path: `${directory}/${text}` })).toBeNull();
       }),
-      { numRuns: 100 },
+      { numRuns: drawn(100) },
     );
     expect(readdirSync(directory)).toEqual([]);
   });

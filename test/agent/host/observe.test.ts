@@ -7,6 +7,7 @@ import { reachByPath } from '../../../src/agent/host/safe-walk.js';
 import { UnixHost } from '../../../src/agent/host/this-host.js';
 import { MAX_CONTENT_BYTES, MAX_ENTRIES } from '../../../src/resources/host.js';
 import { host, isRoot, look, needs, place, succeeds } from '../../support/agent.js';
+import { drawn } from '../../support/exhaustive.js';
 
 describe('observe', () => {
   it('tells text, owner and mode of a file, setuid and sticky bits included', () => {
@@ -165,7 +166,7 @@ describe('observe', () => {
         expect(look(`${directory}/${text}`)).toMatchObject({ type: 'file', content: { text } });
         rmSync(join(directory, text));
       }),
-      { numRuns: 200 },
+      { numRuns: drawn(200) },
     );
   });
 });

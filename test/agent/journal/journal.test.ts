@@ -22,6 +22,7 @@ import { Journal } from '../../../src/agent/journal.js';
 import { type Fault, isFault } from '../../../src/kernel/fault.js';
 import type { RunItem } from '../../../src/wire/messages.js';
 import { content, file, isRoot, needs, place, removal, run, script, succeeds } from '../../support/agent.js';
+import { drawn } from '../../support/exhaustive.js';
 import { isInstalled } from '../../support/is-installed.js';
 
 const idOf = (number: number): string => `01J0000000000000000000000${number}`;
@@ -296,7 +297,7 @@ describe('a damaged journal', () => {
         accept(again, 3);
         again.close();
       }),
-      { numRuns: 100 },
+      { numRuns: drawn(100) },
     );
     forgetLoss(directory);
     expect(readLoss(directory)).toBeNull();

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { TERMINAL_CLOSE } from '../../../src/terminal/limits.js';
+import { drawn } from '../../support/exhaustive.js';
 import { until } from '../../support/orch.js';
 import {
   outputFrame,
@@ -165,7 +166,7 @@ describe('a terminal at the operator', () => {
           }
         },
       ),
-      { numRuns: 15 },
+      { numRuns: drawn(15) },
     );
   });
 

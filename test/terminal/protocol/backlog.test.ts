@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Backlog } from '../../../src/terminal/backlog.js';
 import type { OutputStream } from '../../../src/terminal/frames.js';
+import { drawn } from '../../support/exhaustive.js';
 
 type Step =
   | { readonly do: 'append'; readonly bytes: Buffer; readonly stream: OutputStream }
@@ -120,7 +121,7 @@ describe('a backlog', () => {
         }
         expect(drain(backlog, most).equals(Buffer.from(model.bytes.map(({ byte }) => byte)))).toBe(true);
       }),
-      { numRuns: 300 },
+      { numRuns: drawn(300) },
     );
   });
 

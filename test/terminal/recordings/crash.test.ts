@@ -9,11 +9,12 @@ import { describe, expect, it } from 'vitest';
 import { recordingPath } from '../../../daemon/terminal/recordings/recording-files.js';
 import { toRaw } from '../../../src/terminal/recording/convert-cast.js';
 import { temporaryDirectory } from '../../support/database.js';
+import { IS_EXHAUSTIVE } from '../../support/exhaustive.js';
 import { all, bytesOfChunks, read } from '../../support/recording-format.js';
 import { newEvents, newHead, openRecordings, until } from '../../support/recordings.js';
 import { outputFrom } from './programs/output.mjs';
 
-const ROUNDS = 15;
+const ROUNDS = IS_EXHAUSTIVE ? 15 : 5;
 const program = fileURLToPath(new URL('programs/record-forever.mjs', import.meta.url));
 
 describe('a recording whose orchestrator is killed', () => {
@@ -22,7 +23,7 @@ describe('a recording whose orchestrator is killed', () => {
     const head = newHead();
     let acknowledged = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
-      acknowledged = Math.max(acknowledged, await recordUntilKilled(dataDir, head, round * 25));
+      acknowledged = Math.max(acknowledged, await recordUntilKilled(dataDir, head, round * (375 / ROUNDS)));
     }
     expect(acknowledged).toBeGreaterThan(0);
     const { recordings } = openRecordings({ dataDir });

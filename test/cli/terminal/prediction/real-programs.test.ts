@@ -11,11 +11,12 @@ import { EchoWatch } from '../../../../src/agent/terminal/session-io.js';
 import { PredictedEcho } from '../../../../src/cli/terminal/predicted-echo.js';
 import type { OutputStream } from '../../../../src/terminal/frames.js';
 import { launchOf, Running } from '../../../support/agent-pty.js';
+import { IS_EXHAUSTIVE } from '../../../support/exhaustive.js';
 import { itNeeding } from '../../../support/needing.js';
 import { until } from '../../../support/until.js';
 
 /** Sessions of each kind; `npm run test:long` has more. */
-const RUNS = Number(process.env.ORCH_PREDICTION_RUNS ?? 2);
+const RUNS = IS_EXHAUSTIVE ? 20 : 2;
 /** Sessions at once: they wait for most of their time. */
 const AT_ONCE = 4;
 /** Milliseconds each way. */
