@@ -23,12 +23,16 @@ interface Tables {
 export function configurationPage({ serve, agent }: Tables = { serve: SERVE_SETTINGS, agent: AGENT_SETTINGS }): string {
   const rows = Object.entries(serve).map(([key, setting]) => {
     const effect = setting.live ? 'SIGHUP' : 'restart';
-    return `| \`${key}\` | \`${flagOf(key, setting).flag}\` | ${standardCell(setting)} | ${cell(meaningOf(setting))} | ${effect} |`;
+    return `| \`${key}\` | ${standardCell(setting)} | ${cell(meaningOf(setting))} | ${effect} |`;
   });
+  const switches = Object.entries(serve)
+    .filter(([, { off }]) => off !== null)
+    .map(([key, setting]) => `\`${flagOf(key, setting).flag}\``);
   return `# Configuration of \`orch serve\`
 
 Each setting is a flag, an environment variable and a key of a YAML file, in that order of precedence.
 
+- **Flag.** \`--\` and the key, with \`-\` in place of \`.\` and \`_\`: \`--log-level\`. ${switches.join(' and ')} turn a setting off.
 - **Variable.** \`ORCH_SERVE_\` and the key in capitals, with \`_\` in place of \`.\`: \`ORCH_SERVE_LOG_LEVEL\`.
 - **File.** The file of \`--config\`, else \`/etc/orch/orchestrator.yaml\` if it exists. A dot in a key is a mapping in the file.
 - **Lists.** Words separated by commas; in the file also a YAML list.
@@ -42,8 +46,8 @@ log:
 An unknown key or an invalid value stops the start, with file, line and reason. \`orch serve --config-schema\` prints a JSON Schema for editors.
 On SIGHUP \`orch serve\` reads the file again. Settings marked SIGHUP then take effect; the others take effect at the next start.
 
-| key | flag | default | meaning | takes effect on |
-|---|---|---|---|---|
+| key | default | meaning | takes effect on |
+|---|---|---|---|
 ${rows.join('\n')}
 
 # Configuration of \`orch agent\`
