@@ -484,6 +484,55 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
     await nothingIsLeft();
   });
 
+  it('brings back masks, new accounts and files beside the module, and names the package that stays', async () => {
+    await sh(`for one in shown hidden kept brief; do
+        printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' >/usr/lib/systemd/system/$one.service; done
+      systemctl daemon-reload; systemctl enable --now shown; systemctl enable kept; systemctl mask hidden kept; systemctl mask --runtime brief
+      groupadd -g 3300 crew; mkdir -p /srv/site/css; echo old >/srv/site/css/a; chmod 600 /srv/site/css/a; printf '\\000old' >/srv/blob
+      : >/etc/apt/sources.list; apt-get update`);
+    await control.run([
+      'sh',
+      '-c',
+      `mkdir -p /root/site/css /root/deb/DEBIAN; echo new >/root/site/css/a; echo new >/root/site/b; printf '\\000new' >/root/blob
+      printf 'Package: beside\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.net>\\nDescription: test\\n' >/root/deb/DEBIAN/control
+      dpkg-deb -b /root/deb /root/beside.deb`,
+    ]);
+    const all = async () =>
+      (await look('/srv/site', '/srv/site/css', '/srv/site/css/a', '/srv/site/b', '/srv/blob')) +
+      (await sh(`for one in shown hidden kept brief; do systemctl is-enabled $one; systemctl is-active $one; done
+        ls /etc/systemd/system/*.wants; getent group crew kim fleet; getent passwd kim`));
+    const before = await all();
+    await declare(
+      entry('service-systemd', { name: 'shown', masked: true, running: false }),
+      entry('service-systemd', { name: 'hidden', masked: false, enabled: true, running: true }),
+      entry('service-systemd', { name: 'kept', masked: false, enabled: false, running: true }),
+      entry('service-systemd', { name: 'brief', masked: false, enabled: true, running: true }),
+      entry('group-unix', { name: 'crew', gid: 3301 }),
+      entry('group-unix', { name: 'fleet' }),
+      entry('user-unix', { name: 'kim', append_groups: ['fleet'], home: '/home/kim' }),
+      entry('directory-unix', { path: '/srv/site', source: 'site', file_mode: '0640' }),
+      entry('file-unix', { path: '/srv/blob', source: 'blob', mode: '0600' }),
+      entry('package-apt', { name: 'beside', version: 'installed', source: 'beside.deb' }),
+      script(
+        'for one in hidden kept brief; do systemctl is-active -q $one || exit 0; done; id kim >/dev/null && grep -q new /srv/site/css/a && grep -qa new /srv/blob && dpkg -s beside >/dev/null && exit 3',
+      ),
+    );
+    const { run } = await apply('20s');
+    expect(failures(run)).toEqual(['apply ended with status 3']);
+    expect(run.status).toBe('rolled_back');
+    expect(run.restored?.resources.filter(({ reason }) => reason !== null)).toEqual([
+      { kind: 'script', identity: 'a step', reason: 'what a script has done cannot be undone' },
+      { kind: 'package-apt', identity: 'beside', reason: 'packages stay as they are' },
+      {
+        kind: 'user-unix',
+        identity: 'kim',
+        reason: 'the account is removed again, its home directory /home/kim stays',
+      },
+    ]);
+    expect(await all()).toBe(before);
+    await nothingIsLeft();
+  });
+
   it('is undone from outside when the agent no longer starts', async () => {
     const path = '/etc/systemd/system/orch-agent.service';
     const before = await look(path);

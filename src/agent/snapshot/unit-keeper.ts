@@ -1,4 +1,6 @@
 /** Saves units of systemd: whether they start at boot and run, and the unit file that orch writes. */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { commandFailure, exitedWith } from '../../resources/command.js';
 import type { Host } from '../../resources/host.js';
 import { timerUnits } from '../../resources/services/systemd-timer-plan.js';
@@ -14,12 +16,16 @@ interface SavedUnit {
   readonly isUp: boolean;
   /** `enabled`, `disabled`, `static`, … as systemd says. */
   readonly enablement: string;
+  /** True for a masked unit that starts at boot once it is unmasked; its enablement does not tell. Missing in older snapshots. */
+  readonly isWanted?: boolean;
   /** ID that systemd gives to each start; null when it was not running. */
   readonly invocation: string | null;
   /** The administrator's unit file; null if it cannot be restored. */
   readonly file: SavedPath | null;
 }
 
+/** Where the administrator's units are, and the links that start units at boot. */
+const UNITS = '/etc/systemd/system';
 const PROPERTIES = 'LoadState,ActiveState,UnitFileState,InvocationID';
 /** Longer than systemd's default limits for a stop and a start. */
 const TIMEOUT_SECS = 200;
@@ -45,17 +51,18 @@ export const unitKeeper: Keeper<SavedUnit> = {
     // The agent's own unit: whoever restores it is that unit, or starts it afterwards.
     const isSelf = unit === AGENT_UNIT;
     if (phase === 'stop') {
-      if (saved.isUp || isSelf) return null;
+      if (isSelf) return null;
       const now = await stateOf(host, unit);
       if (typeof now === 'string' || !now.isLoaded) return null;
-      const stopped = now.isUp ? await systemctl(host, 'stop', unit) : null;
-      if (!saved.isLoaded && now.enablement === 'enabled') await systemctl(host, 'disable', unit);
+      const stopped = now.isUp && !saved.isUp ? await systemctl(host, 'stop', unit) : null;
+      // A failure here must not keep the unit file from its place; the last phase reports it.
+      await restoreLinks(host, saved, now);
       return stopped;
     }
     if (!saved.isLoaded) return null;
     const now = await stateOf(host, unit);
     if (typeof now === 'string') return now;
-    const enabled = now.enablement === saved.enablement ? null : await restoreEnablement(host, saved);
+    const enabled = now.enablement === saved.enablement ? problemOfLinks(saved) : await restoreEnablement(host, saved);
     if (!saved.isUp || isSelf) return enabled;
     if (now.isUp && now.invocation === saved.invocation && action !== 'reload') return enabled;
     const verb = now.isUp && now.invocation === saved.invocation ? 'try-reload-or-restart' : 'restart';
@@ -90,12 +97,26 @@ export const timerKeeper: Keeper<SavedTimer> = {
   },
 };
 
+/** Restores the links that start a unit at boot, which systemd can do only while no mask hides the unit. */
+async function restoreLinks(host: Host, { unit, enablement, isWanted }: SavedUnit, now: UnitNow): Promise<void> {
+  const wasWanted = isWanted ?? enablement === 'enabled';
+  if (now.enablement === 'enabled' && !wasWanted) await systemctl(host, 'disable', unit);
+  if (now.enablement === 'disabled' && isWanted === true) await systemctl(host, 'enable', unit);
+}
+
+/** Returns what is wrong with the links of a unit that is masked again; null if they are as before. */
+const problemOfLinks = ({ unit, isWanted }: SavedUnit): string | null =>
+  isWanted === undefined || isLinked(unit) === isWanted
+    ? null
+    : `once it is unmasked, it ${isWanted ? 'no longer starts' : 'starts'} at boot`;
+
 function restoreEnablement(host: Host, { unit, enablement }: SavedUnit): Promise<string | null> {
   if (enablement === 'enabled') return systemctl(host, 'enable', unit);
+  if (enablement === 'masked-runtime') return systemctl(host, 'mask', unit, '--runtime');
   return enablement === 'disabled' ? systemctl(host, 'disable', unit) : Promise.resolve(null);
 }
 
-type UnitNow = Pick<SavedUnit, 'isLoaded' | 'isUp' | 'enablement' | 'invocation'>;
+type UnitNow = Omit<SavedUnit, 'unit' | 'file'>;
 
 async function stateOf(host: Host, unit: string): Promise<UnitNow | string> {
   const command = { argv: ['systemctl', 'show', `--property=${PROPERTIES}`, '--', unit] } as const;
@@ -103,17 +124,26 @@ async function stateOf(host: Host, unit: string): Promise<UnitNow | string> {
   if (!exitedWith(result, 0)) return commandFailure(command, result).message;
   const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(result.stdout)?.[1] ?? '';
   const isUp = UP.includes(value('ActiveState'));
+  const enablement = value('UnitFileState');
   return {
     isLoaded: value('LoadState') !== 'not-found',
     isUp,
-    enablement: value('UnitFileState'),
+    enablement,
+    ...(enablement.startsWith('masked') && { isWanted: isLinked(unit) }),
     invocation: isUp ? value('InvocationID') || null : null,
   };
 }
 
+/** True if a link of the administrator's starts the unit together with another one. */
+function isLinked(unit: string): boolean {
+  const entries = existsSync(UNITS) ? readdirSync(UNITS, { withFileTypes: true }) : [];
+  const directories = entries.filter((entry) => entry.isDirectory() && /\.(wants|requires)$/.test(entry.name));
+  return directories.some(({ name }) => readdirSync(join(UNITS, name)).includes(unit));
+}
+
 /** Returns null on success, or what systemctl says. */
-async function systemctl(host: Host, verb: string, unit: string): Promise<string | null> {
-  const command = { argv: ['systemctl', verb, '--', unit], timeoutSecs: TIMEOUT_SECS } as const;
+async function systemctl(host: Host, verb: string, unit: string, ...flags: readonly string[]): Promise<string | null> {
+  const command = { argv: ['systemctl', verb, ...flags, '--', unit], timeoutSecs: TIMEOUT_SECS } as const;
   const result = await host.run(command);
   return exitedWith(result, 0) ? null : commandFailure(command, result).message;
 }
