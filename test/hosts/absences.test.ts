@@ -37,7 +37,7 @@ echo x >/etc/left && ln -s left /etc/pointing`);
   });
 
   const everything = () =>
-    orch.declare(
+    orch.appliedAsPlanned(
       absent('directory-unix', { path: '/srv/old', recursive: true }),
       absent('file-unix', { path: '/etc/left' }, { id: 'left' }),
       absent('file-unix', { path: '/etc/pointing' }),
@@ -63,16 +63,32 @@ echo x >/etc/left && ln -s left /etc/pointing`);
     });
   });
 
+  it('is not brought about by an ordinary user, and each refusal says why', async () => {
+    const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
+    await eve.declare(
+      absent('directory-unix', { path: '/srv/old', recursive: true }),
+      absent('file-unix', { path: '/etc/left' }),
+      absent('symlink-unix', { path: '/etc/pointing' }),
+      absent('package-apt', { name: 'app' }),
+      absent('service-systemd', { name: 'web' }),
+      absent('group-unix', { name: 'ops' }),
+      absent('user-unix', { name: 'games' }),
+    );
+    const refused = failures(await eve.apply());
+    expect(Object.values(refused)).toEqual(Array(7).fill(expect.stringMatching(/^permission_denied: /)));
+    expect(await run('ls -d /srv/old/a/b/f /etc/left /etc/pointing; systemctl is-active web; id -nG eve')).toBe(
+      '/etc/left\n/etc/pointing\n/srv/old/a/b/f\nactive\neve ops',
+    );
+  });
+
   it('is brought about as the plan says, once', async () => {
-    await everything();
-    const planned = await orch.differences();
+    const planned = await everything();
     expect(planned.map(([identity, action]) => `${identity} ${action}`).sort()).toEqual(
       ['/etc/left', '/etc/pointing', '/srv/old', 'app', 'eve', 'eve', 'lib', 'ops', 'web']
         .map((identity) => `${identity} remove`)
         .concat('note run')
         .sort(),
     );
-    expect(failures(await orch.apply())).toEqual({});
     expect(await run('ls -d /srv/old /etc/left /etc/pointing 2>/dev/null; true')).toBe('');
     expect(await run('test -e /etc/passwd && cat /root/told')).toBe('told');
     expect(await run(`dpkg-query -W -f '\${db:Status-Status} ' app lib`)).toBe('config-files config-files ');
@@ -123,16 +139,17 @@ echo x >/etc/left && ln -s left /etc/pointing`);
     const state = () => run('systemctl is-enabled web; systemctl is-active web; systemctl start web 2>&1; true');
     await orch.declare(entry('service-systemd', { name: 'web', enabled: true, running: true }));
     expect(failures(await orch.apply())).toEqual({});
-    await orch.declare(entry('service-systemd', { name: 'web', masked: true, running: false }));
-    expect((await orch.differences()).map(([, action, fields]) => `${action} ${fields}`)).toEqual([
-      'update running,masked',
-    ]);
-    expect(failures(await orch.apply())).toEqual({});
+    expect(
+      await orch.appliedAsPlanned(entry('service-systemd', { name: 'web', masked: true, running: false })),
+    ).toEqual([['web', 'update', 'running,masked']]);
     expect(await state()).toBe('masked\ninactive\nFailed to start web.service: Unit web.service is masked.');
     expect(await orch.differences()).toEqual([]);
     expect(await orch.differences('drift')).toEqual([]);
-    await orch.declare(entry('service-systemd', { name: 'web', masked: false, enabled: true, running: true }));
-    expect(failures(await orch.apply())).toEqual({});
+    expect(
+      await orch.appliedAsPlanned(
+        entry('service-systemd', { name: 'web', masked: false, enabled: true, running: true }),
+      ),
+    ).toEqual([['web', 'update', 'masked,enabled,running']]);
     expect(await state()).toBe('enabled\nactive');
     expect(await orch.differences()).toEqual([]);
   });

@@ -4,6 +4,7 @@ import type { RunResult } from '../../src/contract/runs.js';
 import type { ResourceResult } from '../../src/resources/result.js';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
+import { failures, LocalOrch } from './local-orch.js';
 import { describeHosts } from './requirements.js';
 
 const FILE = '/root/services.orch.yaml';
@@ -339,6 +340,26 @@ describeHosts('services on a booted machine', () => {
         await declare(service({ name: 'only', enabled }));
         expect(await apply()).toMatchObject([{ status: 'failed', error: { code: 'unit_unsuitable', message } }]);
       }
+    });
+
+    it('is changed by an ordinary user', async () => {
+      await sh('id eve >/dev/null 2>&1 || useradd -m eve');
+      await install('guarded');
+      const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
+      await eve.declare(
+        service({ name: 'guarded', enabled: true, running: true }),
+        service({ name: 'hers', exec_start: '/bin/true' }),
+        service({ name: 'never', masked: true }),
+      );
+      expect(failures(await eve.apply())).toEqual({
+        guarded: expect.stringMatching(
+          /^permission_denied: this user may not change the unit guarded\.service; run the/,
+        ),
+        hers: expect.stringMatching(/^permission_denied: /),
+        never: expect.stringMatching(/^permission_denied: /),
+      });
+      expect(await state('guarded')).toBe('inactive disabled');
+      expect(await sh('ls /etc/systemd/system | grep -E "hers|never" || true')).toBe('');
     });
 
     it('does not lose a unit that the administrator has linked when it disables it', async () => {

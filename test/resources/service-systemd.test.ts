@@ -171,6 +171,23 @@ describe('what is said when it fails', () => {
     );
   });
 
+  it('says who may change units, also where no unit was to be started or stopped', async () => {
+    const up = { shown: shown('ActiveState=active\nSubState=running\nResult=success\n'), log };
+    for (const [verb, stderr] of [
+      [
+        'stop',
+        "Failed to stop web.service: Access denied\nSee system logs and 'systemctl status web.service' for details.\n",
+      ],
+      ['start', 'Failed to start web.service: Interactive authentication required.\n'],
+      ['mask', 'Unit web.service does not exist, proceeding anyway.\nFailed to mask unit: Access denied\n'],
+    ] as const) {
+      expect(await told(verb, resultOf({ code: 1, stderr }), up)).toEqual({
+        code: 'permission_denied',
+        message: expect.stringMatching(/^this user may not change the unit web\.service; run the agent as root \(/),
+      });
+    }
+  });
+
   it('says that a unit runs on after a reload that failed, or does not stop', async () => {
     const up = shown('ActiveState=active\nSubState=running\nResult=success\n');
     expect((await told('try-reload-or-restart', failure, { shown: up, log: '' }))?.message).toMatch(

@@ -250,7 +250,8 @@ export class Run {
       this.ledgerUpdates.recordAnswered(target, due.fields);
       const moment = { ...this.quietly(target, accounts), due: due.fields };
       const decided = finding ? { finding } : this.decide(target, observations.get(target.index), { moment, due });
-      const examined = this.wentAlong(target, decided) ? removedBefore(target) : decided;
+      const isAlong = !finding && this.wentAlong(target, decided, observations.get(target.index));
+      const examined = isAlong ? removedBefore(target) : decided;
       this.progress.note(target, 'finding' in examined ? examined.finding.status : 'pending');
       if ('pending' in examined) {
         const { makes = [], steps } = examined.pending.change;
@@ -265,12 +266,13 @@ export class Run {
     });
   }
 
-  /** True for a removal of something that a change of this apply has taken away. */
-  private wentAlong(target: Target, decided: Examined): boolean {
-    if (!isRemoval(target.source) || this.options.purpose !== 'apply' || this.scope.isTaken(target)) return false;
-    if (!('finding' in decided)) return false;
-    const { status, existed } = decided.finding;
-    return status === 'unchanged' && existed === false && this.existence.wasThere(target);
+  /** True for a removal or an absence of something that a change of this apply has taken away. */
+  private wentAlong(target: Target, decided: Examined, observation: Observation | undefined): boolean {
+    if (!removesIt(target) || this.options.purpose !== 'apply' || this.scope.isTaken(target)) return false;
+    // A second pass finds gone what the absences of the first one have removed themselves.
+    if (!isRemoval(target.source) && this.options.existence !== undefined) return false;
+    if (!('finding' in decided) || decided.finding.status !== 'unchanged' || !observation) return false;
+    return target.kind?.exists(observation.have) === false && this.existence.wasThere(target);
   }
 
   /** Drops cached observations and records what exists, because the machine is about to be changed. */

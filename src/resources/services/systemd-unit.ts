@@ -119,6 +119,9 @@ export function failureOf(unit: Unit): string | null {
 /** Lines of the unit's log in a message. */
 const LOG_LINES = 10;
 
+/** What systemd says to users who may not change its units. */
+const DENIED = /^(?:Failed to .*: )?(?:Access denied|Interactive authentication required|Permission denied)/im;
+
 /** Verbs that fail because of the unit itself. */
 const ABOUT_UNIT = new Set(['start', 'restart', 'stop', 'try-restart', 'try-reload-or-restart', 'is-active']);
 
@@ -130,6 +133,10 @@ export async function explainUnit(
 ): Promise<CommandRefusal> {
   const failure = commandFailure(command, result);
   const verb = command.argv[1] ?? '';
+  if (result.end.how === 'exited' && DENIED.test(result.stderr)) {
+    const message = `this user may not change the unit ${name}; run the agent as root (${failure.message})`;
+    return { code: 'permission_denied', message };
+  }
   if (result.end.how !== 'exited' || !ABOUT_UNIT.has(verb)) return failure;
   const shown = await host.run({ argv: showCommand([name]) });
   const [unit] = parseUnits(shown.stdout);

@@ -1,5 +1,5 @@
 /** What is declared absent goes in the order of the module, like everything that is wanted, and only once. */
-import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { apply, drift, plan } from '../../../src/agent/converge.js';
@@ -86,6 +86,17 @@ describe('an absent file', () => {
     writeFileSync(at('a'), '');
     await applied(run);
     expect(existsSync(at('log'))).toBe(true);
+  });
+
+  it('is removed, as the plan says, where an earlier change of the apply takes it along', async () => {
+    const { at, applied } = site();
+    writeFileSync(at('a'), '');
+    const sweep = script('sweep', { check: `test ! -e ${at('a')}`, apply: `rm ${at('a')}` });
+    const log = script('log', { check: 'exit 0', apply: `echo run >> ${at('log')}` }, { triggers: { rerun_on: [1] } });
+    const run = content([sweep, noFile(at('a')), log]);
+    expect(await applied(run)).toEqual(['sweep run changed', 'a remove changed', 'log run changed']);
+    expect(await applied(run)).toEqual(['sweep none unchanged', 'a none unchanged', 'log none unchanged']);
+    expect(readFileSync(at('log'), 'utf8')).toBe('run\n');
   });
 
   it('keeps those that depend on it waiting when it cannot go', async () => {
