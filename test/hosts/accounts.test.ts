@@ -362,6 +362,14 @@ describeHosts('users and groups on a booted machine', () => {
       ]);
       const { stdout } = await orch.run('apply', '--yes');
       expect(stdout).not.toContain('saltsalt');
+      expect(JSON.parse(stdout)).toMatchObject({
+        resources: [
+          {
+            action: 'create',
+            changes: ['append_groups', 'comment', 'password_hash', 'authorized_keys'].map((field) => ({ field })),
+          },
+        ],
+      });
       expect(await passwd('dora')).toMatch(/^dora:x:\d+:\d+:Dora D.:\/home\/dora:/);
       expect(await groupsOf('dora')).toBe('adm dora');
       expect(await run('getent shadow dora | cut -d: -f2')).toBe(HASH);
@@ -383,9 +391,9 @@ describeHosts('users and groups on a booted machine', () => {
     });
 
     it('are the only keys where they are exclusive', async () => {
-      await orch.declare(user({ ...DETAILED, authorized_keys: { keys: [KEY], exclusive: true } }));
-      expect(await orch.differences()).toEqual([['dora', 'update', 'authorized_keys']]);
-      expect(failures(await orch.apply())).toEqual({});
+      expect(
+        await orch.appliedAsPlanned(user({ ...DETAILED, authorized_keys: { keys: [KEY], exclusive: true } })),
+      ).toEqual([['dora', 'update', 'authorized_keys']]);
       expect(await run(`cat ${keys}`)).toBe(KEY);
       expect(await orch.differences()).toEqual([]);
     });
@@ -404,7 +412,12 @@ describeHosts('users and groups on a booted machine', () => {
         'create ',
         'create key',
       ]);
-      expect(failures(await orch.apply())).toEqual({});
+      const applied = await orch.apply();
+      expect(failures(applied)).toEqual({});
+      const done = applied.filter(({ status }) => status === 'changed');
+      expect(done.map(({ identity, action }) => [identity, action])).toEqual(
+        planned.map(([identity, action]) => [identity, action]),
+      );
       expect(await run(`cat ${keys} /home/eva/.ssh/authorized_keys`)).toBe(`no-pty ${KEY}\n${second}\n${KEY}`);
       expect(await orch.differences()).toEqual([]);
       await run(`echo '# mine' >>${keys}; sed -i s/no-pty/no-user-rc/ ${keys}`);
@@ -420,11 +433,27 @@ describeHosts('users and groups on a booted machine', () => {
       expect(await orch.differences()).toEqual([]);
     });
 
+    it('are added by an ordinary user to the own file alone', async () => {
+      const hers = new LocalOrch(host, '/home/dora/site.orch.yaml', 'dora');
+      const third = OTHER.replace('by hand', 'third');
+      await hers.declare(...['dora', 'eva'].map((name) => entry('authorized-key-unix', { user: name, key: third })));
+      const refused = failures(await hers.apply());
+      expect(Object.values(refused)).toEqual([expect.stringMatching(/^permission_denied: /)]);
+      expect(Object.keys(refused)[0]).toContain('eva');
+      expect(await run(`tail -n 1 ${keys}; grep -c third /home/eva/.ssh/authorized_keys || true`)).toBe(`${third}\n0`);
+      await run(`sed -i /third/d ${keys}`);
+    });
+
     it('are refused where sshd would not trust them, and no link of the user is followed', async () => {
       const refusal = async () => Object.values(failures(await orch.apply()))[0];
       await orch.declare(entry('authorized-key-unix', { user: 'dora', key: OTHER }));
       await run(`mv ${keys} /home/dora/kept; runuser -u dora -- ln -s /etc/shadow ${keys}`);
       expect(await refusal()).toBe(`wrong_type: ${keys} is a symlink, not a file, and sshd's keys are only in one`);
+      await run(`rm ${keys}; printf 'a\\377b\\n' >${keys}; chown dora: ${keys}`);
+      expect(await refusal()).toBe(`wrong_type: ${keys} is no text that orch can change`);
+      await run(`head -c 1100000 /dev/zero | tr '\\0' '\\n' >${keys}`);
+      expect(await refusal()).toContain(`wrong_type: ${keys} is no text that orch can change`);
+      expect(await run(`stat -c %s ${keys}`)).toBe('1100000');
       await run('rm -r /home/dora/.ssh; runuser -u dora -- ln -s /root /home/dora/.ssh');
       expect(await refusal()).toContain('/home/dora/.ssh');
       expect(await run('ls -A /root/.ssh 2>/dev/null; ls -A /root | grep authorized; true')).toBe('');

@@ -35,17 +35,15 @@ describeHosts('entries of cron on a booted machine', () => {
   });
 
   it('are made, found and repaired when they are changed by hand, and left alone otherwise', async () => {
-    await orch.declare(entry('cron-unix', BACKUP), NO_OLD);
-    expect(await orch.differences()).toEqual([
+    expect(await orch.appliedAsPlanned(entry('cron-unix', BACKUP), NO_OLD)).toEqual([
       ['/etc/cron.d/backup', 'create', 'owner,group,mode'],
       ['/etc/cron.d/old', 'remove', ''],
     ]);
-    expect(failures(await orch.apply())).toEqual({});
     expect(await run('cat /etc/cron.d/backup; stat -c "%U:%G %a" /etc/cron.d/backup; ls /etc/cron.d')).toBe(
       `${CONTENT}\nroot:root 644\nbackup`,
     );
-    expect(await orch.differences()).toEqual([]);
-    expect(await orch.differences('drift')).toEqual([]);
+    await orch.isSettled();
+    expect((await orch.apply()).map(({ status }) => status)).toEqual(['unchanged', 'unchanged']);
     await run(
       'sed -i s/17/18/ /etc/cron.d/backup; chmod 666 /etc/cron.d/backup; echo "@daily root true" >/etc/cron.d/old',
     );
@@ -73,5 +71,16 @@ describeHosts('entries of cron on a booted machine', () => {
     await orch.declare();
     expect(failures(await orch.apply())).toEqual({});
     expect(await run('ls -A /etc/cron.d')).toBe('');
+  });
+
+  it('are those of root: an ordinary user is refused with the reason', async () => {
+    await run('useradd -m eve; echo "@daily root true" >/etc/cron.d/old');
+    const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
+    await eve.declare(entry('cron-unix', { ...BACKUP, user: 'eve' }), NO_OLD);
+    expect(failures(await eve.apply())).toEqual({
+      '/etc/cron.d/backup': expect.stringMatching(/^permission_denied: /),
+      '/etc/cron.d/old': expect.stringMatching(/^permission_denied: /),
+    });
+    expect(await run('ls -A /etc/cron.d')).toBe('old');
   });
 });

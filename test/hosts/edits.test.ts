@@ -207,6 +207,10 @@ describeHosts('parts of files on a booted machine', () => {
       ),
       setting({ path: '/etc/app/twice', format: 'env', key: 'k', value: '3' }),
       block({ path: '/etc/app/open', name: 'b', content: 'x' }),
+      ...['link', 'pipe', 'binary', 'big'].flatMap((name) => [
+        block({ path: `/etc/app/${name}`, name: 'b', content: 'x' }),
+        setting({ path: `/etc/app/${name}`, format: 'env', key: 'k', value: '3' }),
+      ]),
       line({ path: '/etc/app/twice', line: 'm', match: '^k' }),
       line({ path: '/etc/app/twice', line: 'n', after: '^nothing' }),
       line({ path: '/sys/kernel/mm/transparent_hugepage/enabled', line: 'x' }),
@@ -220,6 +224,12 @@ describeHosts('parts of files on a booted machine', () => {
       'content_unsuitable: /etc/app/full would have more than 1048576 bytes, up to which a file is edited',
       'content_unsuitable: k stands on lines 1 and 2 of /etc/app/twice with several values',
       'content_unsuitable: the markers of the block "b" in /etc/app/open (line 1) are not one pair',
+      ...[
+        'wrong_type: /etc/app/link is a symlink to target, which is not followed',
+        'wrong_type: /etc/app/pipe is a fifo, not a file',
+        'content_unsuitable: /etc/app/binary is not text in UTF-8, so no part of it is changed',
+        'content_unsuitable: /etc/app/big has 1100000 bytes, and a file is edited up to 1048576 bytes',
+      ].flatMap((message) => [message, message]),
       'content_unsuitable: "match" (^k) finds lines 1 and 2 of /etc/app/twice',
       'content_unsuitable: no line of /etc/app/twice matches "after" (^nothing)',
       expect.stringMatching(/^(wrong_type: .* is a file of the kernel|file_missing: )/),

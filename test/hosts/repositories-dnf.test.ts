@@ -81,13 +81,21 @@ describeHosts(
     });
 
     it('check packages against their key, and go with it', async () => {
-      await orch.declare(site({ key: key.armoured }), tool);
-      expect(await orch.differences()).toEqual([[REPO, 'update', 'key,key_owner,key_group,key_mode,content']]);
-      expect(failures(await orch.apply())).toEqual({});
+      expect(await orch.appliedAsPlanned(site({ key: key.armoured }), tool)).toEqual([
+        [REPO, 'update', 'key,key_owner,key_group,key_mode,content'],
+      ]);
       expect(await run(`grep gpg ${REPO}; stat -c '%U %a' ${KEY}`)).toBe(`gpgcheck=1\ngpgkey=file://${KEY}\nroot 644`);
       await orch.declare();
       expect(failures(await orch.apply())).toEqual({});
       expect(await run('ls -A /etc/yum.repos.d /etc/pki/rpm-gpg')).toBe('/etc/pki/rpm-gpg:\n\n/etc/yum.repos.d:');
+    });
+
+    it('are not for an agent that is not root', async () => {
+      await run('useradd -m ida');
+      const hers = new LocalOrch(host, '/home/ida/site.orch.yaml', 'ida');
+      await hers.declare(site({ trusted: true }));
+      expect(failures(await hers.apply())[REPO]).toMatch(/^permission_denied: /);
+      expect(await run('ls -A /etc/yum.repos.d')).toBe('');
     });
   },
   { ...rpmTools, ...keyTools },

@@ -51,13 +51,10 @@ describeHosts('settings of the system on a booted machine', () => {
 
   it('of the kernel hold now and in a file, are repaired, and leave the value when they go', async () => {
     const all = [sysctl('net.ipv4.ip_forward', 1), sysctl('net/ipv4/tcp_rmem', '4096  131072 4194304')];
-    await orch.declare(...all);
-    const planned = await orch.differences();
-    expect(planned).toEqual([
+    expect(await orch.appliedAsPlanned(...all)).toEqual([
       ['net.ipv4.ip_forward', 'create', 'value,at_boot'],
       ['net.ipv4.tcp_rmem', 'create', 'value,at_boot'],
     ]);
-    expect(failures(await orch.apply())).toEqual({});
     expect(await run(`cat ${FORWARD} /proc/sys/net/ipv4/tcp_rmem; cat /etc/sysctl.d/99-zz-orch-*`)).toBe(
       [
         '1\n4096\t131072\t4194304',
@@ -103,9 +100,7 @@ describeHosts('settings of the system on a booted machine', () => {
 
   it('name the machine now and after a start, and stay', async () => {
     const named = entry('hostname-linux', { name: 'web-01.example.net' });
-    await orch.declare(named);
-    expect(await orch.differences()).toEqual([['/etc/hostname', 'update', 'name,at_boot']]);
-    expect(await orch.applied(named)).toEqual({});
+    expect(await orch.appliedAsPlanned(named)).toEqual([['/etc/hostname', 'update', 'name,at_boot']]);
     expect(await run('hostname; cat /etc/hostname; hostnamectl --static 2>/dev/null || cat /etc/hostname')).toBe(
       'web-01.example.net\nweb-01.example.net\nweb-01.example.net',
     );
@@ -122,9 +117,9 @@ describeHosts('settings of the system on a booted machine', () => {
 
   it('set the time zone, which programs see at once', async () => {
     const zone = (name: string) => entry('timezone-linux', { name });
-    await orch.declare(zone('Asia/Kolkata'));
-    expect(await orch.differences()).toEqual([['/etc/localtime', 'update', 'name,/etc/timezone']]);
-    expect(failures(await orch.apply())).toEqual({});
+    expect(await orch.appliedAsPlanned(zone('Asia/Kolkata'))).toEqual([
+      ['/etc/localtime', 'update', 'name,/etc/timezone'],
+    ]);
     expect(await run('date +%z; cat /etc/timezone; readlink /etc/localtime')).toBe(
       '+0530\nAsia/Kolkata\n/usr/share/zoneinfo/Asia/Kolkata',
     );
@@ -142,16 +137,14 @@ describeHosts('settings of the system on a booted machine', () => {
 
   it('name other hosts, which the machine finds, and take only their lines away', async () => {
     const before = await run('cat /etc/hosts');
-    await orch.declare(
+    const entries = [
       hosts({ name: 'db.example.net', addresses: ['10.9.0.5', 'fd00::5'], aliases: ['db'] }),
       hosts({ name: 'cache', addresses: ['10.9.0.6'] }),
-    );
-    const planned = await orch.differences();
-    expect(planned).toEqual([
+    ];
+    expect(await orch.appliedAsPlanned(...entries)).toEqual([
       ['/etc/hosts: db.example.net', 'create', 'addresses'],
       ['/etc/hosts: cache', 'create', 'addresses'],
     ]);
-    expect(failures(await orch.apply())).toEqual({});
     expect(await run('getent ahostsv4 db | head -n 1; getent hosts cache')).toMatch(
       /^10\.9\.0\.5 +STREAM db\.example\.net\n10\.9\.0\.6 +cache$/,
     );
@@ -167,6 +160,21 @@ describeHosts('settings of the system on a booted machine', () => {
     expect(await orch.applied(absent('host-entry-unix', { name: 'cache2' }))).toEqual({});
     expect(await run('cat /etc/hosts')).toBe(`${before}\n10.9.0.9 old # kept`);
     await orch.isSettled();
+  });
+
+  it('name no host in a file that is a link, binary or enormous', async () => {
+    await run('cp -p /etc/hosts /etc/hosts.kept; echo "10.9.0.1 target" >/etc/target');
+    for (const [spoil, message] of [
+      ['ln -sfn target /etc/hosts', 'wrong_type: /etc/hosts is a symlink to target, which is not followed'],
+      ["rm /etc/hosts; printf 'a\\377b\\n' >/etc/hosts", 'content_unsuitable: /etc/hosts is not text in UTF-8'],
+      ["head -c 1100000 /dev/zero | tr '\\0' '\\n' >/etc/hosts", 'content_unsuitable: /etc/hosts has 1100000 bytes'],
+    ] as const) {
+      await run(spoil);
+      const before = await run('sha256sum /etc/hosts /etc/target; ls -l /etc/hosts');
+      expect((await orch.applied(hosts({ name: 'db', addresses: ['10.9.0.5'] })))['/etc/hosts: db']).toContain(message);
+      expect(await run('sha256sum /etc/hosts /etc/target; ls -l /etc/hosts')).toBe(before);
+    }
+    await run('mv /etc/hosts.kept /etc/hosts');
   });
 
   it('are those of root: an ordinary user is refused with the reason', async () => {

@@ -43,9 +43,9 @@ describeHosts('timers on a booted machine', () => {
   });
 
   it('start at boot and run, and pass their arguments on as they are', async () => {
-    await orch.declare(entry('timer-systemd', JOB));
-    expect(await orch.differences()).toEqual([[IDENTITY, 'create', 'timer,service,enabled,running']]);
-    expect(failures(await orch.apply())).toEqual({});
+    expect(await orch.appliedAsPlanned(entry('timer-systemd', JOB))).toEqual([
+      [IDENTITY, 'create', 'timer,service,enabled,running'],
+    ]);
     expect(await state()).toBe('enabled\nactive');
     expect(await run(`stat -c '%U:%G %a' ${FILES}`)).toBe('root:root 644\nroot:root 644');
     expect(await run('systemctl show job.timer -p TimersCalendar -p Persistent -p RandomizedDelayUSec')).toMatch(
@@ -78,9 +78,7 @@ describeHosts('timers on a booted machine', () => {
 
   it('run at intervals, and take another schedule and command', async () => {
     const often = { name: 'job', command: 'touch /var/tmp/often', every: '1s' };
-    await orch.declare(entry('timer-systemd', often));
-    expect(await orch.differences()).toEqual([[IDENTITY, 'update', 'timer,service']]);
-    expect(failures(await orch.apply())).toEqual({});
+    expect(await orch.appliedAsPlanned(entry('timer-systemd', often))).toEqual([[IDENTITY, 'update', 'timer,service']]);
     const ran = async () => (await host.run(['test', '-e', '/var/tmp/often'])).status === 0;
     await until(ran, 'the timer has run its command');
     expect(await orch.differences()).toEqual([]);
@@ -112,9 +110,7 @@ describeHosts('timers on a booted machine', () => {
     await orch.declare(entry('timer-systemd', { ...JOB, command: 'sleep 600' }));
     expect(failures(await orch.apply())).toEqual({});
     await run('systemctl start --no-block job.service');
-    await orch.declare();
-    expect(await orch.differences()).toEqual([[IDENTITY, 'remove', '']]);
-    expect(failures(await orch.apply())).toEqual({});
+    expect(await orch.appliedAsPlanned()).toEqual([[IDENTITY, 'remove', '']]);
     expect(
       await run(`ls ${FILES} 2>/dev/null; systemctl list-units --all "job.*" --no-legend; pgrep -x sleep || true`),
     ).toBe('');
