@@ -13,7 +13,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Use `orch`, or compare with `orch api GET /openapi.json`.',
   },
   invalid_body: {
-    cause: 'The body is not JSON, or does not match the schema of the route.',
+    cause: "The body is not JSON, or does not match the route's schema.",
     mend: '`errors` names each place. If `orch` sent it, it is newer than the orchestrator: [upgrading.md](upgrading.md).',
   },
   invalid_query: {
@@ -65,8 +65,8 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Ask an admin for another role: `orch operator grant NAME --role ROLE`.',
   },
   not_granted: {
-    cause: 'The grants of the operator do not give the right on this machine, or on all that the request could reach.',
-    mend: '`orch operator rights` shows what they give. Ask an admin for more.',
+    cause: "The operator's grants lack the right on this machine, or on all that the request could reach.",
+    mend: '`orch operator rights` shows them. Ask an admin for more.',
   },
   operator_expired: {
     cause: 'The time of the operator is over. The record, role and grants remain.',
@@ -74,7 +74,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   expiry_beyond_own: {
     cause: 'An admin whose own time ends gives an operator a later end, or none. Removing one is permitted.',
-    mend: 'Give an end no later than your own, or ask an admin without an end.',
+    mend: 'Give an earlier end, or ask an admin without one.',
   },
   invalid_expiry: {
     cause: 'The end of the operator is over already, or a robot has no end within 366 days.',
@@ -97,8 +97,8 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Use https. Behind a proxy: set `trust_proxy_tls`, and let the proxy send `X-Forwarded-Proto`: [reverse proxies](guides/reverse-proxies.md).',
   },
   store_unavailable: {
-    cause: 'The store cannot write or read now, for example because the disk is full.',
-    mend: 'Free space on the orchestrator. Its log has the cause, and `orch doctor` there checks the disk.',
+    cause: 'The store cannot write or read, for example because the disk is full.',
+    mend: 'Free space on the orchestrator. Its log and `orch doctor` there have the cause.',
   },
   shutting_down: {
     cause: 'The orchestrator is stopping.',
@@ -142,7 +142,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   invalid_grant: {
     cause: 'A grant names no right, more than the role may do, or a selector of what machines report.',
-    mend: 'The message names the place. [Grants](guides/operators.md#grants-some-machines-only) have their forms there.',
+    mend: '[Grants](guides/operators.md#grants-some-machines-only) have their forms there.',
   },
   invalid_key_proof: {
     cause: 'The new key of an operator did not sign the request.',
@@ -218,15 +218,15 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   discovery_failed: {
     cause: 'No discovery packet was sent, or it cannot name an address.',
-    mend: 'Set `advertised_host` or `agent_host` to an address that agents reach, or use `orch discover --target HOST`.',
+    mend: 'Set `advertised_host` or `agent_host`, or use `orch discover --target HOST`.',
   },
   invalid_selector: {
     cause: 'The selector has a mistake.',
-    mend: 'The message shows the place. `orch help selectors` has the forms.',
+    mend: '`orch help selectors` has the forms.',
   },
   module_not_found: {
     cause: 'No module, or no revision, has this name.',
-    mend: '`orch module list` and `orch module revisions MODULE` list them. `orch module publish FILE` uploads one.',
+    mend: '`orch module list` and `orch module revisions MODULE` list them.',
   },
   module_in_use: {
     cause: 'An assignment names the module.',
@@ -246,7 +246,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   assignment_changed: {
     cause: 'The assignment of a rollout no longer matches this agent.',
-    mend: 'If the tags should not have changed, correct them, then `orch rollouts retry ID`.',
+    mend: 'If that is wrong, correct the tags, then `orch rollouts retry ID`.',
   },
   rollout_finished: {
     cause: 'The rollout has ended.',
@@ -262,7 +262,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   rollout_stopped: {
     cause: 'The rollout ended before this agent: too many failures, a failed canary, or a cancel.',
-    mend: '`orch rollouts show ID` says why. Repair it, then `orch rollouts resume ID` or `retry ID`.',
+    mend: '`orch rollouts show ID` says why. Then `orch rollouts resume ID` or `retry ID`.',
   },
   invalid_module: {
     cause: 'The module has mistakes.',
@@ -275,7 +275,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   module_conflict: {
     cause:
       'Two modules declare one resource differently, two entries are the same thing on the machine, or dependencies form a cycle.',
-    mend: 'The message names both places. Declare it once, or with the same fields.',
+    mend: 'Declare it once, or with the same fields in both places.',
   },
   variant_ambiguous: {
     cause: 'Two variants of a resource match the agent equally well.',
@@ -286,13 +286,12 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Add a variant with `when: {}`, or narrow `supports`.',
   },
   invalid_values: {
-    cause:
-      'A value set or a value of a request has mistakes, each with its place. Secret inputs take no value of a request.',
+    cause: 'A value set or a value of a request has mistakes. Secret inputs take no value of a request.',
     mend: 'Correct them; `orch values check FILE` needs no upload.',
   },
   values_conflict: {
     cause: 'Another value set has the `rank` of tags, which stands in one place.',
-    mend: 'Take one of them out; the message names the other.',
+    mend: 'Take one of them out.',
   },
   values_not_found: {
     cause: 'No value set has this name.',
@@ -300,7 +299,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   input_missing: {
     cause: 'An input has neither a default nor a value for the agent.',
-    mend: 'Set it in a value set (`orch values edit`), or give it a default.',
+    mend: 'Set it in a value set (`orch values edit`), or add a default.',
   },
   input_invalid: {
     cause: 'A value does not fit its input, or two values have the same weight.',
@@ -312,7 +311,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   expression_error: {
     cause: 'An expression fails on this agent, for example because a tag is missing.',
-    mend: 'The message names the field. Set the tag (`orch agents tag`), or remove the expression.',
+    mend: 'Set the tag (`orch agents tag`), or remove the expression.',
   },
   secret_not_found: {
     cause: 'No secret has this name.',
@@ -324,7 +323,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   invalid_restriction: {
     cause: 'The restriction of a secret has a mistake.',
-    mend: 'The message shows the place. `orch help selectors` has the forms.',
+    mend: '`orch help selectors` has the forms.',
   },
   secrets_locked: {
     cause: '`secrets.key` is missing, unreadable or of another store, so no secret can be decrypted.',
@@ -340,7 +339,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   delivery_failed: {
     cause: 'The test notification did not arrive.',
-    mend: 'The message has the answer. [Notifications](guides/notifications.md#when-nothing-arrives) has the usual causes.',
+    mend: '[Notifications](guides/notifications.md#when-nothing-arrives) has the usual causes.',
   },
   notification_not_found: {
     cause: 'No notification has this ID.',
@@ -411,7 +410,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: '`orch ops list` lists them. Old ones go after `retention.operations_days`.',
   },
   operation_in_progress: {
-    cause: 'Another plan, apply or drift check runs on the agent, or the orchestrator is at its limit.',
+    cause: 'Another operation runs on the agent, or the orchestrator is at its limit.',
     mend: 'Wait, or cancel it: `orch ops list`, `orch ops cancel ID`.',
   },
   operation_finished: {
@@ -419,7 +418,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'To undo it: `orch apply NODE --to OPERATION` with the one before.',
   },
   operation_unsuitable: {
-    cause: 'The operation is one of another agent, or its desired state is not stored.',
+    cause: "The operation is another agent's, or its desired state is not stored.",
     mend: 'Choose an apply of this agent: `orch ops list --agent NODE`.',
   },
   removal_guard: {
@@ -429,7 +428,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   rolled_back: {
     cause:
       'The agent has undone the apply: a resource or a health check failed, or the machine did not come back in time.',
-    mend: '`orch ops show ID` says why, and what could not be restored. Repair the module, and apply again.',
+    mend: '`orch ops show ID` says why, and what was not restored. Repair the module, and apply again.',
   },
   outside_window: {
     cause: 'An assignment of the agent is applied only in maintenance windows, and none is active.',
@@ -460,7 +459,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: '`orch drift list` lists them. Old ones go after `drift.retention_days`.',
   },
   drift_unacceptable: {
-    cause: 'The drift is not in the newest check, or a further change of the resource could not be told.',
+    cause: 'The drift is not in the newest check, or a further change could not be told.',
     mend: 'Run `orch drift NODE`, then accept; or use `orch drift snooze`.',
   },
   snooze_not_found: {
@@ -480,12 +479,12 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Begin with the first page.',
   },
   invalid_cutoff: {
-    cause: 'The time before which events are deleted is invalid, or lies ahead.',
+    cause: 'The time before which to delete events is invalid, or lies ahead.',
     mend: 'Use RFC 3339, a date, or a text such as `180d ago`.',
   },
   invalid_checkpoint: {
     cause: 'The text is no checkpoint of this audit log.',
-    mend: 'Copy the whole line of `orch audit verify -o name` of this orchestrator.',
+    mend: 'Copy the whole line of `orch audit verify -o name`.',
   },
   stale_generation: {
     cause: 'The agent has seen a newer operation: the store is an old copy.',
@@ -497,19 +496,19 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   not_converged: {
     cause: 'The resource still differs after the change.',
-    mend: 'The message names what differs. Something else changes it, or the `check` of a script never succeeds.',
+    mend: 'Something else changes it, or the `check` of a script never succeeds.',
   },
   apply_failed: {
     cause: 'A change failed.',
-    mend: "The message has the system's error. Repair that, and apply again.",
+    mend: 'Repair the reason, and apply again.',
   },
   observe_failed: {
-    cause: 'The state of the resource cannot be read.',
-    mend: "The message has the system's error, such as a damaged file system or a hung mount.",
+    cause: 'The state of the resource cannot be read, for example because a file system is damaged or hangs.',
+    mend: 'Repair the reason.',
   },
   wrong_type: {
     cause:
-      'Something else has the path, such as a directory in place of a file, a link where no content is declared, or a file of the kernel.',
+      'Something else has the path: a directory in place of a file, a link without declared content, a file of the kernel.',
     mend: 'Move it away, or declare another path.',
   },
   file_missing: {
@@ -517,13 +516,11 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Declare what brings it first, such as its package, or write `create: true`.',
   },
   content_unsuitable: {
-    cause:
-      'A file leaves open what a change of a part of it means: it is not text, is too large, or has the part twice.',
-    mend: 'The message names the lines. Edit them, or narrow the pattern.',
+    cause: 'A change of a part of a file is ambiguous: it is not text, is too large, or has the part twice.',
+    mend: 'Edit the lines in the message, or narrow the pattern.',
   },
   value_unknown: {
-    cause:
-      'The machine does not know what is declared, such as a setting or a module of its kernel, a time zone or a locale.',
+    cause: 'The machine does not know a declared setting, kernel module, time zone, locale or the like.',
     mend: 'Correct it, or declare what brings it first, such as a package.',
   },
   parent_missing: {
@@ -532,11 +529,11 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   unsafe_path: {
     cause: 'A link, or a directory that another user can change, lies in the path.',
-    mend: 'Correct owner or mode of the directory in the message, or choose another path.',
+    mend: "Correct the directory's owner or mode, or choose another path.",
   },
   permission_denied: {
     cause: 'The agent lacks the permission.',
-    mend: 'Run it as root, as `orch agent install` does. In a container, the message names what is missing.',
+    mend: 'Run it as root, as `orch agent install` does, or permit the container what is missing.',
   },
   read_only: {
     cause: 'The file system is mounted read-only.',
@@ -568,7 +565,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   command_failed: {
     cause: 'A tool of the system ended with an error.',
-    mend: 'The message has its last lines. Run it on the machine to see more.',
+    mend: 'Run it on the machine to see more.',
   },
   command_missing: {
     cause: 'A program is not installed on the machine.',
@@ -580,7 +577,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   command_timed_out: {
     cause: 'A tool of the system did not end in time.',
-    mend: "See what it waits for. Give a script a `timeout`, or raise the agent's `script_timeout`.",
+    mend: "See what it waits for, give a script a `timeout`, or raise the agent's `script_timeout`.",
   },
   package_unknown: {
     cause: 'No package source of the machine has this package.',
@@ -604,7 +601,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   removal_refused: {
     cause: 'The removal would take other things along, or something still needs the resource.',
-    mend: 'The message names what. Remove that first, or keep the resource.',
+    mend: 'Remove that first, or keep the resource.',
   },
   unit_missing: {
     cause: 'The machine has no such service.',
@@ -615,12 +612,12 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
     mend: 'Run `systemctl unmask NAME` on the machine, or leave the service out.',
   },
   unit_unsuitable: {
-    cause: 'The service cannot be started or enabled as declared.',
-    mend: 'The message says why, such as no `[Install]` section. Leave out `enabled` or `running`.',
+    cause: 'The service cannot be started or enabled as declared, such as without an `[Install]` section.',
+    mend: 'Leave out `enabled` or `running`.',
   },
   service_failed: {
     cause: 'The service did not start, stop or reload.',
-    mend: 'The message has its last log lines. Repair its configuration, and apply again.',
+    mend: 'Repair its configuration by its last log lines, and apply again.',
   },
   id_taken: {
     cause: 'Another user or group has this numeric ID.',
@@ -644,7 +641,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   archive_refused: {
     cause: 'An archive is damaged, too large, or has entries that are not unpacked. Nothing changed.',
-    mend: 'The message names the entry. [`archive-unix`](kinds/archive-unix.md#archives-that-are-refused) lists the reasons.',
+    mend: '[`archive-unix`](kinds/archive-unix.md#archives-that-are-refused) lists the reasons.',
   },
   unsupported_on_platform: {
     cause: 'The resource or the command does not exist on this platform.',
@@ -656,7 +653,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   invalid_config: {
     cause: 'A configuration file, variable or setting has a mistake.',
-    mend: 'The message names file, line and reason. `orch serve --config-schema` lists valid ones.',
+    mend: '`orch serve --config-schema` lists what is valid.',
   },
   key_unreadable: {
     cause: 'The key file cannot be read.',
@@ -664,7 +661,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   key_unwritable: {
     cause: 'The key file cannot be written.',
-    mend: "The message has the system's error, such as a missing permission.",
+    mend: 'Correct the reason, such as a missing permission.',
   },
   key_permissions: {
     cause: 'Another user owns the key file, or can read it.',
@@ -680,7 +677,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   tls_mismatch: {
     cause: "The certificate differs from the profile's: it was changed, or someone is in between.",
-    mend: 'Ask an admin for the present fingerprint. Only then: `orch profile update NAME --tls-fingerprint HEX`.',
+    mend: 'Ask an admin for the fingerprint. Only then: `orch profile update NAME --tls-fingerprint HEX`.',
   },
   tls_unknown: {
     cause: 'The certificate is not trusted yet.',
@@ -704,7 +701,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   pin_mismatch: {
     cause: 'The orchestrator has another key than the pinned one. The agent does nothing for it.',
-    mend: 'Correct the address, or put `identity.key` back. Only if the key was really replaced: `orch agent repin` on the machine.',
+    mend: 'Correct the address, or put `identity.key` back. Only if the key was replaced: `orch agent repin` on the machine.',
   },
   pin_missing: {
     cause: 'The agent does not know the key of the orchestrator.',
@@ -720,7 +717,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   data_dir_invalid: {
     cause: 'The data directory is missing, not mounted, damaged or incomplete.',
-    mend: 'The message says which. [backup.md](backup.md#a-data-directory-with-missing-files) has a remedy for each case.',
+    mend: '[backup.md](backup.md#a-data-directory-with-missing-files) has a remedy for each case.',
   },
   schema_too_new: {
     cause: 'A newer release has written the store.',
@@ -761,7 +758,7 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   content_unavailable: {
     cause:
       'A file beside a module did not reach the machine: no room, no connection, or the orchestrator has it no more.',
-    mend: 'The message says which. Apply again: only the rest is fetched.',
+    mend: 'Apply again: only the rest is fetched.',
   },
   file_not_found: {
     cause: 'A module names a file that the orchestrator does not have.',
@@ -769,15 +766,15 @@ export const MEANINGS: Readonly<Record<FaultCode, Meaning>> = {
   },
   file_damaged: {
     cause: 'The uploaded parts of a file have another SHA-256 than its address.',
-    mend: 'The file changed while it was read, or was read wrongly. Send it again.',
+    mend: 'The file changed, or was read wrongly. Send it again.',
   },
   upgrade_failed: {
     cause: 'The agent could not fetch, check or start the new release, and runs the earlier one.',
-    mend: 'The message and the audit log (`agent.upgrade_failed`) say which.',
+    mend: 'The audit log has the reason, too (`agent.upgrade_failed`).',
   },
   upgrade_unsupported: {
     cause: 'This agent cannot replace its release.',
-    mend: 'The message says why. Install the package on the machine.',
+    mend: 'Install the package on the machine.',
   },
   package_invalid: {
     cause: 'The package, its sum or its signature is missing or does not match.',

@@ -83,8 +83,8 @@ export function errorsPage(): string {
   };
   return `# Error codes
 
-Every failure has a stable code. Over HTTP it is the \`code\` of an \`application/problem+json\` document (RFC 9457) whose \`detail\`
-says what happened and what to do. [Troubleshooting](guides/troubleshooting.md) begins with symptoms instead.
+Every failure has a stable code, and a message with the place and the reason. Over HTTP they are \`code\` and \`detail\` of an
+\`application/problem+json\` document (RFC 9457). [Troubleshooting](guides/troubleshooting.md) begins with symptoms instead.
 
 | code | status | cause | what to do |
 |---|---|---|---|
