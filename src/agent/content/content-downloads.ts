@@ -156,7 +156,7 @@ interface Appending {
   readonly maxBytes: number;
 }
 
-/** Writes an answer into a file from a position on. Rejects with `content_unavailable` for more than a file may have. */
+/** Writes an answer into a file from a position on. Rejects with `content_unavailable` for more than a file may have, and deletes it. */
 async function append(answer: IncomingMessage, { path, from, maxBytes }: Appending): Promise<void> {
   let size = from;
   const bounded = async function* (pieces: AsyncIterable<Buffer>) {
@@ -166,7 +166,12 @@ async function append(answer: IncomingMessage, { path, from, maxBytes }: Appendi
       yield piece;
     }
   };
-  await pipeline(answer, bounded, createWriteStream(path, { mode: 0o600, flags: from === 0 ? 'w' : 'a' }));
+  try {
+    await pipeline(answer, bounded, createWriteStream(path, { mode: 0o600, flags: from === 0 ? 'w' : 'a' }));
+  } finally {
+    // No later attempt can use it, and it takes the room of others.
+    if (size > maxBytes) rmSync(path, { force: true });
+  }
 }
 
 async function digestOf(path: string): Promise<string> {

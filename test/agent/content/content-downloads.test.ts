@@ -1,6 +1,6 @@
 /** Downloads of files beside modules: they continue after cuts, and nothing but the wanted bytes gets its name. */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { ContentDownloads } from '../../../src/agent/content/content-downloads.j
 import { dialContext } from '../../../src/agent/link/dial.js';
 import { isFault } from '../../../src/kernel/fault.js';
 import { silentLogger } from '../../../src/kernel/logger.js';
-import { MAX_SOURCE_BYTES } from '../../../src/resources/host.js';
+import { MAX_DOWNLOAD_BYTES, MAX_SOURCE_BYTES } from '../../../src/resources/host.js';
 import { clock } from '../../support/agent.js';
 import { credentialsOf, newIdentity, temporaryDirectory } from '../../support/identity.js';
 
@@ -194,6 +194,19 @@ describe('a download from an address', () => {
     expect(asked.map((request) => request.url)).toContain('/there.bin');
     const starts = asked.map(({ headers }) => Number(/\d+/.exec(headers.range ?? '')?.[0]));
     expect(starts.every((start) => start >= 500)).toBe(true);
+  });
+
+  it('fails beyond its bound, and leaves nothing of it on the disk', async () => {
+    const more: Answer = (_, response) => void response.writeHead(206).end('x');
+    const { url } = await serve([more]);
+    const { downloads, place } = downloadsFrom(1, 20);
+    mkdirSync(place(''), { recursive: true });
+    writeFileSync(place(`${sha256}.part`), '');
+    truncateSync(place(`${sha256}.part`), MAX_DOWNLOAD_BYTES);
+    expect(await failureOf(downloads.fetch({ sha256, url }))).toBe(
+      `content_unavailable: it is larger than ${MAX_DOWNLOAD_BYTES} bytes`,
+    );
+    expect(readdirSync(place(''))).toEqual([]);
   });
 
   it.each<[string, Answer, (host: string) => string]>([
