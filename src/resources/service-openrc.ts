@@ -82,6 +82,10 @@ export const serviceOpenrc = defineResource<OpenrcBody, OpenrcHave>({
   keepsWithheld: true,
   explain: (_host, { name }, { command }, result) => {
     const [program] = command.argv;
+    if (result.end.how === 'exited' && DENIED.test(`${result.stderr}\n${result.stdout}`)) {
+      const message = `this user may not change the service ${name}; run the agent as root (${withLines(program, result, 2)})`;
+      return { code: 'permission_denied', message };
+    }
     if (result.end.how !== 'exited' || program !== 'rc-service') return commandFailure(command, result);
     const verb = command.argv.at(-1) ?? '';
     const sentence = SENTENCES[verb];
@@ -89,6 +93,9 @@ export const serviceOpenrc = defineResource<OpenrcBody, OpenrcHave>({
     return { code: 'service_failed', message: withLines(`${name} ${sentence}`, result) };
   },
 });
+
+/** What OpenRC says to users who may not change its services. */
+const DENIED = /superuser access required|: Permission denied$/im;
 
 const SENTENCES: Readonly<Record<string, string>> = {
   start: 'could not be started',

@@ -1,5 +1,7 @@
-/** Contents of files on a booted Debian that are written once: made, left alone, and removed only while nobody has changed them. */
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+/** Contents of files on a booted Debian: written once, from beside the module, and from an address. */
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type Fleet, startFleet } from './fleet.js';
 import type { BootedHost } from './host.js';
 import { type Body, type Entry, entry, failures, LocalOrch, sh } from './local-orch.js';
@@ -97,6 +99,47 @@ describeHosts('contents of files on a booted machine', () => {
       '/etc/app/pipe': 'wrong_type: /etc/app/pipe is a fifo, not a file',
     });
     expect(await run('ls /etc/app')).toBe('dir\nlink\npipe');
+  });
+
+  it('comes from beside the module and from an address, with any bytes, is repaired, and goes', async () => {
+    const bytes = Buffer.from([0, 255, 10, 0]);
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const server = createServer((_, response) => void response.end(bytes));
+    await new Promise<void>((resolve) => void server.listen(0, fleet.gateway, resolve));
+    onTestFinished(() => void server.close());
+    const address = server.address();
+    const url = `http://${fleet.gateway}:${typeof address === 'object' ? address?.port : 0}/bytes`;
+    const shown = (directory: string) =>
+      run(`cd ${directory} && sha256sum beside fetched | cut -d' ' -f1 | uniq; stat -c '%U %a' beside fetched | uniq`);
+    for (const [who, home, directory] of [
+      [orch, '/root', '/etc/app'],
+      [new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve'), '/home/eve', '/home/eve/own'],
+    ] as const) {
+      await host.writeFile(`${home}/blob`, bytes, '0644');
+      const both = [
+        entry('file-unix', { path: `${directory}/beside`, source: 'blob', mode: '0600' }),
+        entry('file-unix', { path: `${directory}/fetched`, url, sha256, mode: '0600' }),
+      ];
+      expect((await who.appliedAsPlanned(...both)).map(([path, action]) => `${path} ${action}`)).toEqual([
+        `${directory}/beside create`,
+        `${directory}/fetched create`,
+      ]);
+      const made = await shown(directory);
+      expect(made).toBe(`${sha256}\n${home === '/root' ? 'root' : 'eve'} 600`);
+      await who.isSettled();
+      await run(`cd ${directory}; echo x >beside; rm fetched`);
+      expect((await who.differences('drift')).map(([path, action]) => [path, action])).toEqual([
+        [`${directory}/beside`, 'update'],
+        [`${directory}/fetched`, 'create'],
+      ]);
+      expect(failures(await who.apply())).toEqual({});
+      expect(await shown(directory)).toBe(made);
+      const kept = entry('file-unix', { path: `${directory}/kept`, content: '' });
+      expect(await who.doneBy(kept)).toEqual(
+        [`${directory}/beside remove`, `${directory}/fetched remove`, `${directory}/kept create`].sort(),
+      );
+      expect(await run(`ls ${directory}`)).toBe('kept');
+    }
   });
 
   it('is written once by an ordinary user', async () => {

@@ -200,8 +200,12 @@ describeHosts('services of OpenRC on a booted machine', () => {
     const eve = new LocalOrch(host, '/home/eve/site.orch.yaml', 'eve');
     await eve.declare(service({ enabled: true, running: true }));
     expect(failures(await eve.apply())).toEqual({
-      demo: expect.stringMatching(/^(command_failed|permission_denied|service_failed): /),
+      demo: expect.stringMatching(
+        /^permission_denied: this user may not change the service demo; run the agent as root/,
+      ),
     });
+    await eve.declare(service({ running: true }));
+    expect(failures(await eve.apply())).toEqual({ demo: expect.stringMatching(/^permission_denied: /) });
     expect(await state()).toBe(stopped);
   });
 });
