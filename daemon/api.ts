@@ -19,16 +19,15 @@ import { fileHandlers, type ModuleFiles } from './engine/modules/module-files.js
 import { moduleHandlers } from './engine/modules/module-service.js';
 import { operationHandlers } from './engine/operations/operation-reader.js';
 import { rolloutHandlers } from './engine/rollouts/rollout-routes.js';
-import { countOpenRollouts } from './engine/rollouts/rollout-store.js';
 import { runHandlers } from './engine/runs/run-routes.js';
 import { valueHandlers } from './engine/values/value-service.js';
 import { agentHandlers } from './fleet/agent-service.js';
-import { countOtherVersions } from './fleet/agent-store.js';
 import { enrolmentTokenHandlers } from './fleet/enrolment-tokens.js';
 import { factHandlers } from './fleet/facts.js';
 import type { Fleet } from './fleet/fleet.js';
 import type { Machines } from './fleet/machines.js';
 import { tagHandlers } from './fleet/tag-service.js';
+import { fleetHandlers } from './fleet-summary.js';
 import { type ForwardParts, forwardHandlers } from './forward/create-forwards.js';
 import { type ApiServer, createApiServer } from './http/api-server.js';
 import { completeIdempotencyKey, findIdempotencyKey, type KeyedRequests } from './http/idempotency.js';
@@ -116,9 +115,6 @@ function handlersOf(core: Core, parts: ApiParts) {
         dataDir: core.settings().data_dir,
         publicKey,
         problems,
-        outdatedAgents: () => countOtherVersions(core.db, VERSION),
-        openRollouts: () => countOpenRollouts(core.db),
-        standings: () => engine.standings.counts(),
         certificateExpiresAt: () => parts.certificate.expiresAt(),
       }),
       openApi: () => ({ ...openApiDocument(CONTRACT, { version: VERSION }) }),
@@ -128,6 +124,12 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...authHandlers(auth),
     ...operatorHandlers({ ...auth, machines: parts.machines }),
     ...agentHandlers(fleet.agents),
+    ...fleetHandlers({
+      ...core,
+      agents: fleet.agents,
+      standings: () => engine.standings.counts(),
+      rollouts: (page) => engine.rollouts.list(page),
+    }),
     ...factHandlers(fleet.facts),
     ...tagHandlers(fleet.tags),
     ...upgradeHandlers(parts.upgrades),

@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto';
 import { statfs } from 'node:fs/promises';
 import { apiPage, apiPageDocument, standaloneStyle } from '../src/contract/api-page.js';
-import type { RolloutRecord } from '../src/contract/rollouts.js';
 import type { Status, statusRoutes } from '../src/contract/status.js';
 import type { JsonObject } from '../src/kernel/json.js';
 import { PROTOCOL_VERSION, VERSION } from '../src/kernel/version.js';
@@ -60,43 +59,21 @@ function once<T>(make: () => T): () => T {
 const ENOUGH_DISK = 1024 ** 3;
 /** Milliseconds for which a measurement of the disk is reused. */
 const DISK_AGE_MS = 1_000;
-/** Milliseconds for which counts of the store are reused. */
-const COUNTS_AGE_MS = 5_000;
-
-/** Milliseconds to wait for counts of the store, which may not answer. */
-const COUNTS_WITHIN_MS = 1_000;
-
 /** A reason why the orchestrator is degraded. Every client that reaches the API may read it. */
 export type Problem = Status['reasons'][number];
-
-type RolloutState = RolloutRecord['state'];
 
 interface HealthOptions extends Pick<Core, 'clock'> {
   readonly dataDir: string;
   readonly publicKey: string;
   readonly problems: () => readonly Problem[];
-  /** Returns the number of approved agents with another version than the orchestrator. */
-  readonly outdatedAgents: () => Promise<number>;
-  /** Returns the number of rollouts in each state that has not ended. */
-  readonly openRollouts: () => Promise<ReadonlyMap<string, number>>;
-  /** Returns the number of approved agents of each standing. */
-  readonly standings: () => Status['standings'];
   /** Returns when the certificate of the API ends, in Unix milliseconds; null without TLS. */
   readonly certificateExpiresAt: () => number | null;
 }
 
-/** Creates the check of the current health. Disk and agents are looked at once in a while. */
+/** Creates the check of the current health. The disk is looked at once in a while. */
 export function healthCheck(options: HealthOptions): () => Promise<Status> {
-  const { dataDir, publicKey, problems, outdatedAgents, openRollouts, standings, certificateExpiresAt, clock } =
-    options;
+  const { dataDir, publicKey, problems, certificateExpiresAt, clock } = options;
   const disk = reused(clock, DISK_AGE_MS, () => diskProblems(dataDir));
-  // A store that cannot be read has reasons of its own.
-  const outdated = reused(clock, COUNTS_AGE_MS, promptly(outdatedAgents, 0));
-  const rollouts = reused(
-    clock,
-    COUNTS_AGE_MS,
-    promptly(() => openRollouts().then(rolloutCounts), rolloutCounts(new Map())),
-  );
   return async () => {
     const reasons = [...(await disk()), ...problems()];
     const ends = certificateExpiresAt();
@@ -105,18 +82,10 @@ export function healthCheck(options: HealthOptions): () => Promise<Status> {
       protocol_version: PROTOCOL_VERSION,
       public_key: publicKey,
       version: VERSION,
-      outdated_agents: await outdated(),
-      rollouts: await rollouts(),
-      standings: standings(),
       ...(ends === null ? {} : { certificate_expires_at: Math.floor(ends / 1000) }),
       reasons,
     };
   };
-}
-
-function rolloutCounts(byState: ReadonlyMap<string, number>): Status['rollouts'] {
-  const count = (state: RolloutState) => byState.get(state) ?? 0;
-  return { running: count('running') + count('reverting'), paused: count('paused'), halted: count('halted') };
 }
 
 /** Calls `measure` again only when its last result is older than `ageMs`. */
@@ -126,27 +95,6 @@ function reused<T>(clock: Core['clock'], ageMs: number, measure: () => Promise<T
     const now = clock.monotonic();
     if (last === undefined || now - last.at >= ageMs) last = { value: measure(), at: now };
     return last.value;
-  };
-}
-
-/** Returns a function that gives the last known value when `read` fails or takes too long. */
-function promptly<T>(read: () => Promise<T>, first: T): () => Promise<T> {
-  let known = first;
-  return () => {
-    const reading = read().then(
-      (value) => {
-        known = value;
-      },
-      () => undefined,
-    );
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, COUNTS_WITHIN_MS);
-    });
-    return Promise.race([reading, late]).then(() => {
-      clearTimeout(timer);
-      return known;
-    });
   };
 }
 

@@ -9,6 +9,7 @@ import { discoveryRoutes } from './discovery.js';
 import { driftExcuseRoutes } from './drift-excuses.js';
 import { enrolmentTokenRoutes } from './enrolment-tokens.js';
 import { fileRoutes } from './files.js';
+import { fleetRoutes } from './fleet.js';
 import { forwardRoutes } from './forward.js';
 import { maintenanceWindowRoutes } from './maintenance-windows.js';
 import { metricsRoutes } from './metrics.js';
@@ -32,6 +33,7 @@ export const CONTRACT = {
   ...authRoutes,
   ...operatorRoutes,
   ...agentRoutes,
+  ...fleetRoutes,
   ...factRoutes,
   ...upgradeRoutes,
   ...enrolmentTokenRoutes,

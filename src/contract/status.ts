@@ -3,7 +3,6 @@ import * as Type from 'typebox';
 import { closed } from '../kernel/schema.js';
 import { route } from './route.js';
 import { PublicKey } from './shapes.js';
-import { StandingCountsSchema } from './standings.js';
 
 /** Milliseconds before its end from which the certificate of the API counts as expiring. */
 export const CERTIFICATE_SOON_MS = 14 * 24 * 60 * 60 * 1000;
@@ -13,16 +12,6 @@ export const StatusSchema = closed({
   protocol_version: Type.Integer({ description: 'Version of the agent link' }),
   public_key: PublicKey,
   version: Type.String({ description: 'Version of the orchestrator' }),
-  outdated_agents: Type.Integer({ description: 'Number of approved agents with another version' }),
-  rollouts: closed(
-    {
-      running: Type.Integer({ description: 'Rollouts that go on' }),
-      paused: Type.Integer({ description: 'Rollouts that an operator has paused' }),
-      halted: Type.Integer({ description: 'Rollouts that reached a bound' }),
-    },
-    { description: 'Number of rollouts in each state that has not ended; reverting ones count as running' },
-  ),
-  standings: { ...StandingCountsSchema, description: 'Number of approved agents of each standing' },
   certificate_expires_at: Type.Optional(
     Type.Integer({ description: 'Unix time at which the certificate of the API ends; absent without TLS' }),
   ),

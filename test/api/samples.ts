@@ -53,6 +53,7 @@ export function samplesFor({ agents, people }: World, known: KnownIds = {}): Rea
     },
     getOperatorRights: { params: { operator_id: 'f'.repeat(32) } },
     removeOperator: { params: { operator_id: 'f'.repeat(32) } },
+    getFleet: {},
     listAgents: { query: { status: 'approved', filter: 'platform=linux', limit: '2', cursor: agents.away } },
     getAgent: node,
     renameAgent: { ...away, body: { name: 'sample' } },

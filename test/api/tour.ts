@@ -273,6 +273,7 @@ async function audit(take: Take): Promise<void> {
 
 async function farewell(take: Take, web: string, spare: string): Promise<void> {
   await take('getAgent', { params: { node_id: web } }, 200);
+  await take('getFleet', {}, 200);
   await take('listAgents', { query: { status: 'approved', limit: '1' } }, 200);
   await take('removeAssignment', { params: { name: 'web' } }, 204);
   await take('removeValueSet', { params: { name: 'prod' } }, 204);

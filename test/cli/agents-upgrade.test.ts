@@ -35,7 +35,8 @@ beforeEach(() => {
     updated_at: 1,
   });
   const upgrading: Answers = {
-    getStatus: { body: { ...(readings.getStatus as { body: object }).body, version: '0.2.0', outdated_agents: 3 } },
+    getStatus: { body: { ...(readings.getStatus as { body: object }).body, version: '0.2.0' } },
+    getFleet: { body: { ...(readings.getFleet as { body: object }).body, outdated_agents: 3 } },
     upgradeAgent: ({ params, body }) => {
       const node_id = params.node_id ?? '';
       asked.push({ node_id, body });

@@ -1,8 +1,8 @@
 /** Rollouts: the commands of their life, the pace of an apply, and how both end. */
 import { EventEmitter } from 'node:events';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FleetSummary } from '../../src/contract/fleet.js';
 import type { RolloutDetail } from '../../src/contract/rollouts.js';
-import type { Status } from '../../src/contract/status.js';
 import { expectGolden, type RunOptions, runOrch, transcript } from '../support/cli.js';
 import {
   applied,
@@ -463,22 +463,25 @@ describe('an apply in a rollout', () => {
 });
 
 describe('orch status', () => {
-  const { body } = readings.getStatus as { readonly body: Status };
+  const { body } = readings.getFleet as { readonly body: FleetSummary };
 
   it('tells of rollouts that have not ended, and warns of halted ones', async () => {
-    api.answer({ getStatus: { body: { ...body, rollouts: { running: 2, paused: 0, halted: 1 } } } });
+    api.answer({ getFleet: { body: { ...body, rollouts: { running: 2, paused: 0, halted: 1 } } } });
     const { status, stdout, stderr } = await run(['status']);
     expect(status).toBe(0);
     expect(stdout).toMatch(/^Rollouts +2 running, 1 halted$/m);
     expect(stderr).toBe('warning: 1 rollout has halted: orch rollouts --state halted\n');
-    api.answer({ getStatus: { body } });
+    api.answer({ getFleet: { body } });
     expect((await run(['status'])).stdout).not.toContain('Rollouts');
   });
 
-  it('works with an orchestrator of before', async () => {
-    const { rollouts: ___, ...earlier } = body;
-    api.answer({ getStatus: { body: earlier } });
-    expect(await run(['status'])).toMatchObject({ status: 0, stderr: '' });
-    expect(api.violations.splice(0)).toHaveLength(1);
+  it('shows the health also when it is not told the counts', async () => {
+    api.answer({ getFleet: { problem: 'not_found', detail: 'there is no such operation' } });
+    const { status, stdout, stderr } = await run(['status']);
+    api.answer({ getFleet: { body } });
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Status +ok$/m);
+    expect(stdout).not.toMatch(/Agents|Rollouts/);
+    expect(stderr).toContain('Agents and rollouts are not shown: there is no such operation');
   });
 });

@@ -26,6 +26,12 @@ const node = (nodeId: string) => ({ params: { node_id: nodeId } });
 const textFor = async (id: string, call: Call = {}): Promise<string> =>
   (await world.call(id, { token: dora, ...call })).text;
 
+/** The number of machines that `getFleet` counts. */
+const counted = async (call: Call = {}): Promise<number> => {
+  const { standings } = JSON.parse(await textFor('getFleet', call));
+  return Object.values<number>(standings).reduce((sum, count) => sum + count, 0);
+};
+
 /** Opens the event stream as dora. Resolves when it has begun. */
 const openEvents = () =>
   new Promise<IncomingMessage>((resolve, reject) => {
@@ -77,6 +83,8 @@ describe('an operator with grants', () => {
     }
     expect(JSON.parse(await textFor('listAgents')).map((agent: { node_id: string }) => agent.node_id)).toEqual([dev]);
     expect(JSON.parse(await textFor('listTags')).tags).toEqual({ env: ['dev'] });
+    expect(await counted()).toBe(1);
+    expect(await counted({ token: world.tokenOf('viewer') })).toBe(2);
     const { agents } = JSON.parse(await textFor('getAssignment', { params: { name: 'all' } }));
     expect(agents.map((agent: { node_id: string }) => agent.node_id)).toEqual([dev]);
     expect(await textFor('getModuleReach', { params: { name: 'base' } })).not.toContain(prod);
@@ -100,8 +108,8 @@ describe('an operator with grants', () => {
         text.replaceAll(nodeId, 'NODE').replace(/"request_id":"\w+"/, '');
       expect(without(hidden.text, prod)).toBe(without(unknown.text, stranger));
     }
-    expect(await codeOf('listAgents', { query: { after: prod } })).toBe(
-      await codeOf('listAgents', { query: { after: stranger } }),
+    expect(await codeOf('listAgents', { query: { cursor: prod } })).toBe(
+      await codeOf('listAgents', { query: { cursor: stranger } }),
     );
   });
 

@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { AgentImpact } from '../../src/cli/commands/impact.js';
 import type { Agent } from '../../src/contract/agents.js';
+import type { FleetSummary } from '../../src/contract/fleet.js';
 import type { Module, ModuleRevision } from '../../src/contract/modules.js';
 import type { Operation } from '../../src/contract/operations.js';
 import type { RunResult } from '../../src/contract/runs.js';
-import type { Status } from '../../src/contract/status.js';
 import { ORCH, type Ready, type Running, Sandbox, until } from '../support/orch.js';
 import { Pty } from '../support/pty.js';
 
@@ -121,7 +121,7 @@ describe('an apply of a file to one machine of four', () => {
     expect(await automatic()).toBe(before);
     const { trial } = await shown('web-01');
     expect(trial?.modules.map(({ module }) => module)).toEqual(['site']);
-    expect((await sandbox.json<Status>(['status'])).standings).toMatchObject({ on_trial: 1, in_sync: 3 });
+    expect((await sandbox.json<FleetSummary>(['status'])).standings).toMatchObject({ on_trial: 1, in_sync: 3 });
     for (const argv of [
       ['agents', 'list'],
       ['agents', 'show', 'web-01'],

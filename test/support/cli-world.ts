@@ -365,10 +365,14 @@ export const readings: Answers = {
       protocol_version: 1,
       public_key: hex('c', 64),
       version: '0.1.0',
+      reasons: [],
+    },
+  },
+  getFleet: {
+    body: {
       outdated_agents: 0,
       rollouts: { running: 0, paused: 0, halted: 0 },
       standings: { never_applied: 1, behind: 2, drifted: 1, in_sync: 4, on_trial: 0, unmanaged: 0 },
-      reasons: [],
     },
   },
   getSession: { body: session },

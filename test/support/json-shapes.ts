@@ -4,7 +4,10 @@ import type { TSchema } from 'typebox';
 import * as Type from 'typebox';
 import { findCommand } from '../../src/cli/find-command.js';
 import { CONTRACT, type RouteId } from '../../src/contract/contract.js';
+import { FleetSummarySchema } from '../../src/contract/fleet.js';
 import type { RouteSpec } from '../../src/contract/route.js';
+import { StatusSchema } from '../../src/contract/status.js';
+import { closed } from '../../src/kernel/schema.js';
 import { validator } from '../../src/kernel/validator.js';
 import { HOST_JSON } from './host-json.js';
 import { OWN_JSON } from './own-json.js';
@@ -56,7 +59,10 @@ const oneOrSeveral = (id: RouteId): JsonShape => either(answer(id), answers(id))
 /** Null for commands without JSON: programs that run, interactive ones, and those that print text for another program. */
 export const COMMAND_JSON: Readonly<Record<string, JsonShape | null>> = {
   quickstart: null,
-  status: answer('getStatus'),
+  status: {
+    words: 'the answer of `getStatus`, with that of `getFleet` for an operator',
+    schemas: [...answer('getStatus').schemas, closed({ ...StatusSchema.properties, ...FleetSummarySchema.properties })],
+  },
   doctor: own('Checks'),
   discover: answer('discover'),
   'operator init': own('OwnKey'),

@@ -1,7 +1,11 @@
 /** `orch status` and `orch discover`: the orchestrator's health, and the packets that announce it. */
 
+import type { ApiClient } from '../../client/api-client.js';
+import type { FleetSummary } from '../../contract/fleet.js';
 import { CERTIFICATE_SOON_MS, type Status } from '../../contract/status.js';
+import { isFault } from '../../kernel/fault.js';
 import { DISCOVERY_PORT } from '../../kernel/ports.js';
+import type { Context } from '../context.js';
 import { defineCommand } from '../define-command.js';
 import { EXIT } from '../exit-status.js';
 import { count, formatDuration, formatTime } from '../format.js';
@@ -12,31 +16,35 @@ import { standingCounts } from '../render/standing.js';
 /** `orch status`: the health of the orchestrator. */
 export const showStatus = defineCommand({
   examples: ['orch status'],
-  detail: ['Ends with 1 when the orchestrator says it is degraded.'],
+  detail: [
+    'Ends with 1 when the orchestrator says it is degraded. Agents and rollouts are counted for operators that are known to it;',
+    'its health needs no login.',
+  ],
   access: 'public',
   run: async (context) => {
     const api = await context.api();
     const status = await api.call('getStatus', { signal: context.signal });
     const healthy = status.status === 'ok';
-    const { outdated_agents: outdated } = status;
+    const fleet = await countsOf(api, context);
+    const outdated = fleet?.outdated_agents ?? 0;
     if (outdated > 0) {
       context.warn(
         `${count(outdated, 'agent')} ${outdated === 1 ? 'has' : 'have'} another version: orch agents upgrade -l "*"`,
       );
     }
-    const { halted = 0 } = rolloutsOf(status);
+    const halted = fleet?.rollouts.halted ?? 0;
     if (halted > 0)
       context.warn(`${count(halted, 'rollout')} ${halted === 1 ? 'has' : 'have'} halted: orch rollouts --state halted`);
     return {
-      body: status,
+      body: { ...status, ...fleet },
       names: [status.status],
       view: fieldsOf([
         ['Orchestrator', api.url.href.replace(/\/$/, '')],
         ['Status', styled(healthy ? 'good' : 'bad', status.status)],
         ...status.reasons.map(({ code, detail }) => ['Reason', `${detail} (${code})`] as const),
-        ...rolloutFields(status),
+        ...(fleet === null ? [] : rolloutFields(fleet)),
         ...certificateFields(status, context.clock.now()),
-        ['Agents', standingCounts(status.standings)],
+        ...(fleet === null ? [] : [['Agents', standingCounts(fleet.standings)] as const]),
         ['Version', status.version],
         ['Agent protocol', String(status.protocol_version)],
         ['Public key', status.public_key],
@@ -46,8 +54,19 @@ export const showStatus = defineCommand({
   },
 });
 
-/** Returns no counts for an orchestrator that is older than stored rollouts. */
-const rolloutsOf = ({ rollouts }: Partial<Pick<Status, 'rollouts'>>): Partial<Status['rollouts']> => rollouts ?? {};
+/** Returns what the orchestrator counts for the operator, or null, with a note that says why not. */
+async function countsOf(
+  api: ApiClient,
+  { note, signal }: Pick<Context, 'note' | 'signal'>,
+): Promise<FleetSummary | null> {
+  try {
+    return await api.call('getFleet', { signal });
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    note(`Agents and rollouts are not shown: ${error.message}`);
+    return null;
+  }
+}
 
 /** Returns no field for a certificate that is valid for more than two weeks, or that has ended, which is a reason. */
 function certificateFields(status: Partial<Status>, now: number): readonly (readonly [string, Line])[] {
@@ -60,8 +79,8 @@ function certificateFields(status: Partial<Status>, now: number): readonly (read
 }
 
 /** Returns no field if every rollout has ended. */
-function rolloutFields(status: Status): readonly (readonly [string, Line])[] {
-  const { running = 0, paused = 0, halted = 0 } = rolloutsOf(status);
+function rolloutFields({ rollouts }: FleetSummary): readonly (readonly [string, Line])[] {
+  const { running, paused, halted } = rollouts;
   const counts: readonly (readonly [number, Span])[] = [
     [running, `${running} running`],
     [paused, styled('warn', `${paused} paused`)],

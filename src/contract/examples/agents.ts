@@ -2,6 +2,25 @@
 import type { Example } from '../route.js';
 
 export const examples: Readonly<Record<string, Example>> = {
+  getFleet: {
+    status: 200,
+    answer: {
+      outdated_agents: 0,
+      rollouts: {
+        running: 1,
+        paused: 0,
+        halted: 0,
+      },
+      standings: {
+        never_applied: 0,
+        behind: 1,
+        drifted: 0,
+        in_sync: 0,
+        on_trial: 0,
+        unmanaged: 1,
+      },
+    },
+  },
   listAgents: {
     query: {
       status: 'approved',

@@ -17,6 +17,7 @@ export async function agents(world: World): Promise<void> {
   await set(pending, { status: 'approved', name: 'web-01' }, 'name_taken');
   await set(connected, { status: 'approved', name: 'web-02' }, 'name_immutable');
   await set(ABSENT.params.node_id, { status: 'rejected' }, 'agent_not_found');
+  await world.gives('getFleet', {}, 200);
   await world.gives('getAgent', { params: { node_id: connected } }, 200);
   await world.refuses('getAgent', ABSENT, 'agent_not_found');
   await world.gives('getAgentAttributes', { params: { node_id: connected } }, 200);
