@@ -1,11 +1,13 @@
 /** Terminals and commands on an agent that allows them, their recordings, and who is refused. */
 import { writeFileSync } from 'node:fs';
+import { expect } from 'vitest';
 import { WebSocket } from 'ws';
 import { jsonFrame } from '../../../src/terminal/frames.js';
 import { TERMINAL_SUBPROTOCOL } from '../../../src/terminal/limits.js';
 import { until } from '../../support/orch.js';
 import { TEST_SHELL } from '../../support/test-shell.js';
-import type { World } from '../world.js';
+import type { Answer } from '../api-request.js';
+import type { Call, World } from '../world.js';
 
 const ENABLED = `remote_terminal: {enabled: true, max_sessions: 1, shell: ${TEST_SHELL}}\nforward: {targets: ['localhost:*']}\nssh_proxy: {targets: ['localhost:22']}\ncopy: {read: [/etc/hosts]}\n`;
 
@@ -105,15 +107,10 @@ async function opened(world: World, node_id: string): Promise<{ readonly session
 /** As many commands as an agent runs at a time, and one more. */
 async function tooMany(world: World, node_id: string): Promise<void> {
   const sleep = { params: { node_id }, body: { command: ['sleep', '600'] } };
-  // The agent may still count those that have just ended.
-  const isFull = async () => (await world.call('execOnAgent', sleep)).status === 409;
-  for (let round = 0; round < 10 && !(await isFull()); round += 1) {
-    await Promise.all(Array.from({ length: 20 }, () => world.call('execOnAgent', sleep)));
-  }
-  await world.refuses('execOnAgent', sleep, 'terminal_limit');
+  await refusesBeyondLimit(world, 'execOnAgent', sleep, 'terminal_limit', () => world.call('execOnAgent', sleep));
 }
 
-/** As many forwards as an operator may have, and one more. Those without a client end by themselves. */
+/** As many forwards as an operator may have, and one more. */
 async function tooManyForwards(world: World, node_id: string): Promise<void> {
   const on = { params: { node_id } };
   const forward = { ...on, body: { targets: [{ host: 'localhost', port: 9 }] } };
@@ -121,10 +118,29 @@ async function tooManyForwards(world: World, node_id: string): Promise<void> {
   await world.gives('openForward', forward, 200);
   const copy = { ...on, body: { direction: 'read', paths: ['/etc/hosts'] } };
   await world.gives('openCopy', copy, 200);
-  await Promise.all(Array.from({ length: 97 }, () => world.call('openForward', forward)));
-  await world.refuses('openForward', forward, 'forward_limit');
-  await world.refuses('openSshProxy', on, 'forward_limit');
-  await world.refuses('openCopy', copy, 'forward_limit');
+  const open = () => world.call('openForward', forward);
+  await refusesBeyondLimit(world, 'openForward', forward, 'forward_limit', open);
+  await refusesBeyondLimit(world, 'openSshProxy', on, 'forward_limit', open);
+  await refusesBeyondLimit(world, 'openCopy', copy, 'forward_limit', open);
+}
+
+/** Opens one after the other until a request is refused. Those without a client end by themselves after a while. */
+async function refusesBeyondLimit(
+  world: World,
+  id: string,
+  call: Call,
+  code: string,
+  open: () => Promise<Answer>,
+): Promise<void> {
+  for (let round = 0; round < 20; round += 1) {
+    const { status, json } = await world.call(id, call);
+    if (status === 409) {
+      expect(json?.code).toBe(code);
+      return;
+    }
+    await Promise.all(Array.from({ length: 20 }, open));
+  }
+  throw new Error(`${id} is never refused`);
 }
 
 async function recorded(world: World, params: { readonly session_id: string }): Promise<void> {
