@@ -120,12 +120,17 @@ describe('a program reads', () => {
     [['drift', 'latest', 'web-01'], `/agents/${web1.node_id}/drift/latest`],
     [['audit'], '/audit'],
     [['module', 'show', 'site'], '/modules/site'],
-    [['status'], '/status'],
   ])("the API's own body: orch %j -o json is %s", async (argv, path) => {
     const ran = await run([...argv, '-o', 'json']);
     expect(ran).toMatchObject({ status: 0, stderr: '' });
     const raw = await run(['api', 'GET', path]);
     expect(JSON.parse(ran.stdout)).toEqual(JSON.parse(raw.stdout));
+  });
+
+  it('the bodies of health and counts together: orch status -o json', async () => {
+    const bodies = await Promise.all(['/status', '/fleet'].map((path) => run(['api', 'GET', path, '-o', 'json'])));
+    const [status, fleet] = bodies.map(({ stdout }) => JSON.parse(stdout));
+    expect(JSON.parse((await run(['status', '-o', 'json'])).stdout)).toEqual({ ...status, ...fleet });
   });
 
   it('the same as YAML', async () => {
