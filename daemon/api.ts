@@ -143,7 +143,7 @@ function handlersOf(core: Core, parts: ApiParts) {
     ...runHandlers(engine),
     ...driftExcuseHandlers(engine.driftExcuses),
     ...operationHandlers(engine),
-    ...secretHandlers({ secrets: secrets.service, usage: secrets.usage }),
+    ...secretHandlers({ secrets: secrets.service, usage: secrets.usage, machines: parts.machines }),
     ...channelHandlers(notify),
     ...notificationHandlers(notify.inbox, parts.machines),
     ...maintenanceWindowHandlers(parts.maintenanceWindows),

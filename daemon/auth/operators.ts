@@ -120,7 +120,10 @@ export class Operators {
       const before = limitsOf(row);
       const after = checkRights(row, given);
       if (isDeepStrictEqual(after, before)) return operatorOfRow(row);
-      this.checkExpiry({ ...after, isRobot: row.robot === 1 }, await findOperator(tx, context.actor.id));
+      const isRobot = row.robot === 1;
+      // Who has expired stays so, whatever the role.
+      const keepsEnd = after.expires_at === before.expires_at;
+      this.checkExpiry({ ...after, isRobot }, await findOperator(tx, context.actor.id), keepsEnd);
       const isLasting = (limits: Limits) => limits.role === 'admin' && limits.expires_at === null;
       const losesAdmin = isLasting(before) && !isLasting(after);
       if (losesAdmin && (await countLastingAdmins(tx)) === 1) throw lastAdmin(row.username);
@@ -249,15 +252,17 @@ export class Operators {
   }
 
   /**
-   * Throws `invalid_expiry` for an end that is over, and for a robot without one or with one too far ahead; `expiry_beyond_own` when
+   * Throws `invalid_expiry` for a new end that is over, and for a robot without one or with one too far ahead; `expiry_beyond_own` when
    * the end of `maker`, the operator who gives it, comes earlier.
    */
   private checkExpiry(
     { role, expires_at, isRobot }: Limits & Pick<Checked, 'isRobot'>,
     maker: OperatorRow | null,
+    keepsEnd = false,
   ): void {
     const now = this.options.clock.now();
-    if (expires_at !== null && expires_at <= now) throw badExpiry(`${toTimestamp(expires_at)} is over already`);
+    if (!keepsEnd && expires_at !== null && expires_at <= now)
+      throw badExpiry(`${toTimestamp(expires_at)} is over already`);
     if (isRobot && role === 'admin') throw robotAdmin();
     if (isRobot && (expires_at === null || expires_at > now + ROBOT_LIFE_SECS * 1000)) {
       throw badExpiry('a robot needs an end within 366 days');

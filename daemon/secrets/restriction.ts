@@ -2,7 +2,10 @@
 import type { NewRestriction, Restriction } from '../../src/contract/secrets.js';
 import { Fault, type FaultDetail } from '../../src/kernel/fault.js';
 import { isNodeId } from '../../src/kernel/ids.js';
-import { matches, parseSelector } from '../../src/language/selector.js';
+import { matches, parseSelector, type Selector } from '../../src/language/selector.js';
+import { keysOf, notGranted, type Rights } from '../core/rights.js';
+import type { Queryable } from '../database/schema.js';
+import { protectedKeys } from '../fleet/protected-tags.js';
 
 /**
  * Returns the restriction to store; null when every approved agent may have the secret.
@@ -29,6 +32,37 @@ export function refusalBy({ node_ids: nodes, tags }: Restriction, recipient: Rec
   if (nodes !== null && !nodes.includes(recipient.nodeId)) return `${refused} other agents`;
   if (tags === null || matches(parseSelector(tags), { attributes: {}, tags: recipient.tags })) return null;
   return `${refused} agents whose tags match "${tags}"`;
+}
+
+/**
+ * Throws `not_granted` unless the operator holds the rights to secrets and to apply on every machine that may ever have the secret,
+ * and for a tag that only this restriction would protect, because others could not set it any longer.
+ */
+export async function refuseBeyond(
+  tx: Queryable,
+  rights: Rights,
+  { name, restriction }: { readonly name: string; readonly restriction: Restriction | null },
+): Promise<void> {
+  if (!rights.isLimited) return;
+  const selector = selectorOf(restriction);
+  const missing = (['secrets', 'apply'] as const).find((right) => !rights.covers(right, selector, null));
+  if (missing !== undefined) throw beyond(notGranted(missing, `every machine that may have the secret ${name}`));
+  const isProtected = await protectedKeys(tx);
+  const other = keysOf(selector).find((key) => !isProtected.has(key));
+  if (other !== undefined) throw beyond(notGranted(`tag:${other}`, 'all machines, which a restriction by it needs'));
+}
+
+const beyond = ({ message, data }: Fault): Fault =>
+  new Fault('not_granted', message, {
+    hint: 'restrict the secret to the machines of your grants, by their tags: --restrict-tags env=dev',
+    ...(data !== undefined && { data }),
+  });
+
+/** Returns the selector of the machines that may have a secret. */
+function selectorOf(restriction: Restriction | null): Selector {
+  const { node_ids: nodes = null, tags = null } = restriction ?? {};
+  const ofNodes = nodes === null ? [] : [{ key: 'node_id', operator: 'in', values: new Set(nodes) } as const];
+  return { text: tags ?? '', terms: [...ofNodes, ...(tags === null ? [] : parseSelector(tags).terms)] };
 }
 
 function checkNodes(nodes: readonly string[]): void {

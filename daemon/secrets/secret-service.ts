@@ -18,10 +18,11 @@ import type { Core } from '../core/core.js';
 import { eventOfRequest, type Party, type RequestContext, SYSTEM } from '../core/domain-event.js';
 import { requireMatch, type Tagged, tagged } from '../core/entity-tag.js';
 import type { Queryable } from '../database/schema.js';
+import type { Machines } from '../fleet/machines.js';
 import type { HandlersFor } from '../http/handler.js';
 import { parseTimestamp } from '../http/parse-timestamp.js';
 import type { Keyring } from './keyring.js';
-import { readRestriction } from './restriction.js';
+import { readRestriction, refuseBeyond } from './restriction.js';
 import {
   deleteSecret,
   expiredSecrets,
@@ -59,7 +60,7 @@ export class SecretService {
 
   /**
    * Creates a secret and returns it.
-   * Throws `invalid_name`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secret_exists`.
+   * Throws `invalid_name`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secret_exists`, `not_granted`.
    */
   async create(given: CreateSecret, context: RequestContext): Promise<Tagged<Secret>> {
     checkName(given.name);
@@ -67,6 +68,7 @@ export class SecretService {
     const { uow } = this.options;
     const row = this.newRow(given, context);
     await uow.write(async (tx, emit) => {
+      await refuseBeyond(tx, context.rights, row);
       if ((await findSecret(tx, row.name)) !== null) throw secretExists(row.name);
       const like = new LookAlikes((await listSecrets(tx)).map((one) => one.name)).like(row.name);
       if (like !== null) throw looksLike(row.name, like);
@@ -86,7 +88,7 @@ export class SecretService {
   /**
    * Changes a secret and returns it. Absent members stay and null clears a member, but never the value. Idempotent.
    * Throws `secret_not_found`, `invalid_body`, `invalid_restriction`, `invalid_selector`, `secrets_locked`,
-   * `precondition_failed`.
+   * `precondition_failed`, `not_granted`.
    */
   async update(name: string, given: UpdateSecret, context: RequestContext): Promise<Tagged<Secret>> {
     if (typeof given.value === 'string') checkValue(given.value);
@@ -94,6 +96,8 @@ export class SecretService {
     const { uow, clock, keyring } = this.options;
     return uow.write(async (tx, emit) => {
       const before = await requireSecret(tx, name);
+      // Before the values are compared, which would tell whether a guess is right.
+      await refuseBeyond(tx, context.rights, before);
       requireMatch(context, `the secret ${name}`, contentOf(before));
       const { row, changed } = applyChange(before, {
         change,
@@ -103,6 +107,7 @@ export class SecretService {
         keyring,
       });
       if (changed.length === 0) return shown(before);
+      await refuseBeyond(tx, context.rights, row);
       await updateSecret(tx, row.secret_id, withoutKeys(row));
       emit(
         eventOfRequest(context, {
@@ -116,10 +121,11 @@ export class SecretService {
     });
   }
 
-  /** Deletes a secret. Resources that were applied with it stay. Throws `secret_not_found`. */
+  /** Deletes a secret. Resources that were applied with it stay. Throws `secret_not_found`, `not_granted`. */
   async remove(name: string, context: RequestContext): Promise<void> {
     await this.options.uow.write(async (tx, emit) => {
       const row = await requireSecret(tx, name);
+      await refuseBeyond(tx, context.rights, row);
       requireMatch(context, `the secret ${name}`, contentOf(row));
       await deleteSecret(tx, row.secret_id);
       emit(
@@ -202,12 +208,17 @@ const looksLike = (name: string, like: string): Fault =>
 
 interface SecretHandlersOptions {
   readonly secrets: SecretService;
+  readonly machines: Pick<Machines, 'all'>;
   /** Returns the usage of a secret. Throws `secret_not_found`. */
   readonly usage: (name: string) => Promise<SecretUsage>;
 }
 
 /** Returns the route handlers of secrets. */
-export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): HandlersFor<typeof secretRoutes> => ({
+export const secretHandlers = ({
+  secrets,
+  machines,
+  usage,
+}: SecretHandlersOptions): HandlersFor<typeof secretRoutes> => ({
   listSecrets: async () => ({ status: 200, body: await secrets.list() }),
   createSecret: async ({ body, context }) => ({ status: 201, ...(await secrets.create(body, context)) }),
   getSecret: async ({ params }) => ({ status: 200, ...(await secrets.get(params.name)) }),
@@ -219,7 +230,12 @@ export const secretHandlers = ({ secrets, usage }: SecretHandlersOptions): Handl
     await secrets.remove(params.name, context);
     return { status: 204, body: undefined };
   },
-  getSecretUsage: async ({ params }) => ({ status: 200, body: await usage(params.name) }),
+  getSecretUsage: async ({ params, rights }) => {
+    const body = await usage(params.name);
+    if (!rights.isLimited) return { status: 200, body };
+    const shown = new Set((await machines.all(rights)).map(({ nodeId }) => nodeId));
+    return { status: 200, body: { ...body, agents: body.agents.filter(({ node_id }) => shown.has(node_id)) } };
+  },
 });
 
 /** Changed members of a row; absent members stay. */

@@ -9,7 +9,7 @@ import { TERMINAL_LIST_LIMIT, TERMINAL_SEARCH_LIMIT, type terminalRoutes } from 
 import { Fault } from '../../src/kernel/fault.js';
 import type { RequestContext } from '../core/domain-event.js';
 import { notForRobots, notGranted, type Rights } from '../core/rights.js';
-import type { Machines } from '../fleet/machines.js';
+import { keepsReadable, type Machines } from '../fleet/machines.js';
 import type { HandlersFor } from '../http/handler.js';
 import { linkTo } from '../http/query-string.js';
 import { rightTo } from './eligibility.js';
@@ -111,9 +111,10 @@ const sessionHandlers = (services: TerminalServices): HandlersFor<SessionRoutes>
       headers: { 'content-disposition': `attachment; filename="${params.session_id}.cast"` },
     };
   },
-  searchTerminals: async ({ query, context, signal }) => {
+  searchTerminals: async ({ query, context, rights, signal }) => {
     const limit = clampLimit(query.limit, TERMINAL_SEARCH_LIMIT.standard, TERMINAL_SEARCH_LIMIT.maximum);
-    return { status: 200, body: await services.transcripts.search({ ...query, limit, signal }, context) };
+    const readable = async () => keepsReadable(await services.machines.history(rights, 'watch'));
+    return { status: 200, body: await services.transcripts.search({ ...query, limit, signal, readable }, context) };
   },
 });
 

@@ -180,6 +180,7 @@ export const auditRoutes = {
     method: 'GET',
     path: '/audit/verify',
     access: 'read',
+    grants: 'shared',
     query: closed({ since: optional(Type.String({ description: 'Text of an earlier checkpoint' })) }),
     answers: { 200: AuditVerificationSchema },
     faults: ['invalid_checkpoint'],

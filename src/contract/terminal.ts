@@ -209,6 +209,7 @@ export const terminalRoutes = {
     method: 'GET',
     path: '/terminal/search',
     access: 'watch',
+    grants: 'filtered',
     query: closed({
       pattern: Type.String({
         minLength: 1,

@@ -112,6 +112,7 @@ export const valueRoutes = {
     method: 'POST',
     path: '/values',
     access: 'values',
+    grants: 'filtered',
     body: closed({
       name: Type.String({ description: 'Name of the value set' }),
       content,
@@ -143,6 +144,7 @@ export const valueRoutes = {
     method: 'POST',
     path: '/values/{name}/preview',
     access: 'values',
+    grants: 'filtered',
     params,
     body: closed({ content: nullable(content) }),
     answers: {
@@ -192,6 +194,7 @@ export const valueRoutes = {
     method: 'DELETE',
     path: '/values/{name}',
     access: 'values',
+    grants: 'filtered',
     tagged: true,
     params,
     answers: { 204: null },

@@ -2,8 +2,9 @@
 
 import { Fault } from '../kernel/fault.js';
 import { isTagKey, TAG_KEY_RULE } from '../kernel/ids.js';
-import { type AgentLabels, labelOf } from './clause.js';
+import { type AgentLabels, labelOf, showClause } from './clause.js';
 import { quoted } from './printable.js';
+import type { AttributeClause } from './schema.js';
 
 export type SelectorTerm =
   | { readonly key: string; readonly operator: 'in' | 'not in'; readonly values: ReadonlySet<string> }
@@ -77,6 +78,12 @@ export function parseMachineSelector(text: string): Selector {
 export const matches = ({ terms, within }: Selector, agent: AgentLabels): boolean =>
   terms.every((term) => holds(term, labelOf(agent, term.key))) &&
   (within === undefined || within.some((one) => matches(one, agent)));
+
+/** Returns the selector that matches the agents of a clause. */
+export const selectorOfClause = (clause: AttributeClause): Selector => ({
+  text: showClause(clause),
+  terms: Object.entries(clause).map(([key, value]) => ({ key, operator: 'in', values: new Set([value]) })),
+});
 
 /** Returns true when every agent that matches all terms of `narrow` certainly matches `wide`, whatever its labels. */
 export const isWithin = (narrow: Selector, wide: Selector): boolean =>

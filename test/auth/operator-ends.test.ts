@@ -44,6 +44,14 @@ describe('an operator with an end', () => {
     expect(await audited(s, 'operator.login_failed')).toMatchObject([
       { actor_name: 'bob', summary: 'bob failed to log in: operator_expired' },
     ]);
+    // The role changes without a new end, which gives no time back.
+    const { role, expires_at } = await s.operators.setRights(operator_id, { grants: null, role: 'planner' }, s.context);
+    expect([role, expires_at]).toEqual(['planner', bob.operator.expires_at]);
+    expect(await s.operators.rightsOf(operator_id)).toBeNull();
+    const over = { grants: null, expiresAt: (expires_at ?? 0) - 1 };
+    expect(await rejection(s.operators.setRights(operator_id, over, s.context))).toMatchObject({
+      code: 'invalid_expiry',
+    });
     const later = { grants: null, expiresAt: toSeconds(s.clock.now() + DAY) };
     await s.operators.setRights(operator_id, later, s.context);
     await logIn(s, bob);

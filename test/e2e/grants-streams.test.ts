@@ -6,9 +6,9 @@ import { CONTRACT } from '../../src/contract/contract.js';
 import type { RouteSpec } from '../../src/contract/route.js';
 import { TERMINAL_CLOSE } from '../../src/terminal/limits.js';
 import { type Call, World } from '../api/world.js';
+import { connectedAgent } from '../support/limited-sessions.js';
 import { type OpenStream, openSocket, openStream } from '../support/open-stream.js';
 import { until } from '../support/orch.js';
-import { TEST_SHELL } from '../support/test-shell.js';
 
 const world = new World();
 const gate = world.sandbox.path('gate');
@@ -171,25 +171,10 @@ async function settle(): Promise<void> {
   rmSync(atWork, { force: true });
 }
 
-async function start(name: string): Promise<string> {
-  const file = world.sandbox.path(`${name}.yaml`);
-  const shared = world.sandbox.path('shared');
-  const config = `remote_terminal: {enabled: true, shell: ${TEST_SHELL}}\nforward: {targets: ['localhost:*']}\nssh_proxy: {targets: ['localhost:22']}\ncopy: {read: [${shared}], write: [${shared}]}\n`;
-  writeFileSync(file, config, { mode: 0o600 });
-  const { nodeId } = await world.startAgent(name, { ORCH_AGENT_CONFIG: file });
-  await world.gives('setAgentStatus', { params: { node_id: nodeId }, body: { status: 'approved', name } }, 200);
-  await until(
-    async () => (await world.gives('getAgent', { params: { node_id: nodeId } }, 200)).connected,
-    `${name} is connected`,
-  );
-  await setEnv(nodeId, name);
-  return nodeId;
-}
-
 beforeAll(async () => {
   await world.start();
-  dev = await start('dev');
-  prod = await start('prod');
+  dev = await connectedAgent(world, 'dev');
+  prod = await connectedAgent(world, 'prod');
   await world.gives('uploadModule', { body: { name: 'gated', content: `${gated.join('\n')}\n` } }, 201);
   await world.gives('createAssignment', { body: { name: 'gated', modules: ['gated'], selector: '*' } }, 201);
   openGate();

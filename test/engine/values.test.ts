@@ -1,7 +1,7 @@
 /** Value sets: which values agents get, whom a change reaches, and what the orchestrator does by itself about it. */
 
 import { describe, expect, it } from 'vitest';
-import { ALL_RIGHTS } from '../../daemon/core/rights.js';
+import { ALL_RIGHTS, Rights } from '../../daemon/core/rights.js';
 import { setTag } from '../../daemon/fleet/tag-store.js';
 import { OPEN } from '../../src/language/parse-expression.js';
 import { rejection } from '../support/database.js';
@@ -185,6 +185,21 @@ describe('values of inputs', () => {
     expect((await bench.engine.modules.upload({ name: 'web', content: MODULE }, ALICE)).warnings).toEqual([]);
   });
 
+  it('let no automatic applies count anew on machines of others when an operator with grants changes theirs', async () => {
+    const { bench } = await assigned();
+    const countedFrom = async () => {
+      const rows = await bench.db.selectFrom('assignments').select('counted_from').execute();
+      return rows.map(({ counted_from }) => counted_from);
+    };
+    const before = await countedFrom();
+    const content = 'values:\n  - {when: {tag.env: prod}, set: {web: {workers: 6}}}\n';
+    const rights = new Rights('operator', [{ rights: ['operator'], selector: 'env=prod' }]);
+    await bench.engine.values.upload({ name: 'hers', content }, { ...ALICE, rights });
+    expect(await countedFrom()).toEqual(before);
+    await bench.engine.values.remove('hers', ALICE);
+    expect(await countedFrom()).not.toEqual(before);
+  });
+
   it('are warned of when people take the name of a new set for that of another', async () => {
     const bench = await openBench();
     await bench.upload('web', {});
@@ -192,7 +207,7 @@ describe('values of inputs', () => {
     await upload(bench, 'prod', entry);
     const looksLike = [{ line: 1, message: 'the name looks like that of the value set "prod"' }];
     const content = `values:\n  - ${entry}\n`;
-    expect((await bench.engine.values.preview('Prod', content, ALICE.actor.id)).warnings).toMatchObject(looksLike);
+    expect((await bench.engine.values.preview('Prod', content, ALICE)).warnings).toMatchObject(looksLike);
     expect((await upload(bench, 'Prod', entry)).warnings).toMatchObject(looksLike);
     const changed = await upload(bench, 'Prod', '{when: {}, shared: {domain: other}}');
     expect(changed).toMatchObject({ changed: true, warnings: [] });

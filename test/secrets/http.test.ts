@@ -25,7 +25,7 @@ async function serve({ tls = true, trustProxyTls = false, host = '127.0.0.1' }: 
   const logger = recordingLogger();
   const api = createApiServer({
     contract: secretRoutes,
-    handlers: secretHandlers({ secrets: service, usage }),
+    handlers: secretHandlers({ secrets: service, usage, machines: { all: async () => [] } }),
     authenticate,
     authorize,
     authorizeOn,

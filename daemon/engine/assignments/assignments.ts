@@ -11,7 +11,7 @@ import { parseSelector } from '../../../src/language/selector.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch } from '../../core/entity-tag.js';
-import { NO_RIGHTS, notGranted, type Rights } from '../../core/rights.js';
+import { ALL_RIGHTS, NO_RIGHTS, notGranted, type Rights } from '../../core/rights.js';
 import type { Queryable } from '../../database/schema.js';
 import type { Machines } from '../../fleet/machines.js';
 import type { CurrentModules } from '../modules/current-modules.js';
@@ -238,9 +238,13 @@ function isBacked(rights: Rights, { selector, scope }: AssignmentRow): boolean {
   return rights.covers('assign', parsed, scope) && rights.covers('apply', parsed, scope);
 }
 
+/** Returns true if the operator may apply to every machine that the assignment could ever match. */
+const covers = (rights: Rights, { selector, scope }: Pick<AssignmentRow, 'selector' | 'scope'>): boolean =>
+  rights.covers('apply', parseSelector(selector), scope);
+
 /** Throws `not_granted` unless the operator may apply to every machine that the assignment could ever match. */
 function refuseBeyond(rights: Rights, row: Pick<AssignmentRow, 'name' | 'selector' | 'scope'>): void {
-  if (rights.covers('apply', parseSelector(row.selector), row.scope)) return;
+  if (covers(rights, row)) return;
   throw notGranted('apply', `every machine that the assignment ${row.name} can match`);
 }
 
@@ -248,7 +252,7 @@ function refuseBeyond(rights: Rights, row: Pick<AssignmentRow, 'name' | 'selecto
 export async function coversModule(tx: Queryable, rights: Rights, module: string): Promise<boolean> {
   if (!rights.isLimited) return true;
   const rows = (await listAssignments(tx)).filter(({ modules }) => modules.includes(module));
-  return rows.every((row) => rights.covers('apply', parseSelector(row.selector), row.scope));
+  return rows.every((row) => covers(rights, row));
 }
 
 export const assignmentParty = (name: string): Party => ({ id: name, name, type: 'assignment' });
@@ -263,9 +267,18 @@ export async function requireAssignment(db: Queryable, name: string): Promise<As
   });
 }
 
-/** Lets the failures of automatic applies count anew for each assignment that names the module, because its content changes. */
-export async function recountAssignmentsOfModule(tx: Queryable, module: string, newId: Core['newId']): Promise<void> {
-  const names = await assignmentsOfModule(tx, module);
+/**
+ * Lets the failures of automatic applies count anew for each assignment that names the module, because its content changes, and over
+ * all of which the operator may apply.
+ */
+export async function recountAssignmentsOfModule(
+  tx: Queryable,
+  module: string,
+  newId: Core['newId'],
+  rights: Rights = ALL_RIGHTS,
+): Promise<void> {
+  const rows = (await listAssignments(tx)).filter(({ modules }) => modules.includes(module));
+  const names = rows.filter((row) => covers(rights, row)).map(({ name }) => name);
   for (const name of names) await recountAssignment(tx, name, newId());
   if (names.length > 0) await setAssignmentsRevision(tx, newId());
 }

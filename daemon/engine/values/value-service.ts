@@ -19,7 +19,9 @@ import { modulesSetBy, type ValueSet } from '../../../src/language/inputs/value-
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch, tagged } from '../../core/entity-tag.js';
+import type { Rights } from '../../core/rights.js';
 import type { Queryable } from '../../database/schema.js';
+import { tagsByAgent } from '../../fleet/tag-store.js';
 import type { HandlersFor } from '../../http/handler.js';
 import { type CurrentAssignments, listAssignments } from '../assignments/assignment-store.js';
 import { recountAssignmentsOfModule } from '../assignments/assignments.js';
@@ -31,6 +33,7 @@ import { checkValues, invalidValues } from './check-values.js';
 import type { CurrentValues } from './current-values.js';
 import { explainValues } from './explain-values.js';
 import { valueReach } from './value-reach.js';
+import { refuseBeyond } from './value-rights.js';
 import {
   addValueSetRevision,
   deleteValueSet,
@@ -57,6 +60,13 @@ interface Upload {
   readonly content: string;
   /** SHA-256 of the revision to replace, or `NO_REVISION`; null or absent for whatever is current. */
   readonly replaces?: string | null | undefined;
+}
+
+interface SetChange {
+  readonly name: string;
+  /** In the place of the stored one; null without it. */
+  readonly set: ValueSet | null;
+  readonly rights: Rights;
 }
 
 interface Checked {
@@ -109,32 +119,34 @@ export class ValueService {
 
   /**
    * Returns whom an upload would reach, or for null the removal. Throws `invalid_name`, `invalid_values`,
-   * `values_conflict` and `values_not_found`.
+   * `values_conflict`, `values_not_found` and `not_granted`.
    */
-  async preview(name: string, content: string | null, operatorId: string): Promise<Preview> {
+  async preview(name: string, content: string | null, { actor, rights }: RequestContext): Promise<Preview> {
     const { db } = this.options;
     const before = content === null ? await requireValueSet(db, name) : await findValueSet(db, name);
-    const checked = content === null ? null : await this.check({ name, content }, operatorId);
+    const checked = content === null ? null : await this.check({ name, content }, actor.id);
     if (checked !== null) await refuseSecondRank(db, name, checked.set);
-    const agents = await this.reach(db, name, checked?.set ?? null);
+    refuseBeyond(rights, before?.set ?? null, checked?.set ?? null);
+    const agents = await this.reach(db, { name, set: checked?.set ?? null, rights });
     const sha256 = before?.sha256 ?? null;
     return { sha256, changed: checked?.sha256 !== sha256, warnings: checked?.warnings ?? [], agents };
   }
 
   /**
    * Stores a new revision, and returns whom it reaches. If the text equals the current revision, changes nothing. Throws
-   * `invalid_name`, `invalid_values` with every mistake, `values_conflict`, and `precondition_failed` when the current
-   * revision is not the one to replace.
+   * `invalid_name`, `invalid_values` with every mistake, `values_conflict`, `precondition_failed` when the current revision is not
+   * the one to replace, and `not_granted` for an entry that could reach other machines than the operator's.
    */
   async upload(upload: Upload, context: RequestContext): Promise<ValueSetEntry & Omit<Preview, 'sha256'>> {
     const { clock, db, newId, uow } = this.options;
     const { name, content, replaces } = upload;
     const { set, sha256, warnings } = await this.check(upload, context.actor.id);
     const isSame = (await findValueSet(db, name))?.sha256 === sha256;
-    const agents = isSame ? [] : await this.reach(db, name, set);
+    const agents = isSame ? [] : await this.reach(db, { name, set, rights: context.rights });
     return uow.write(async (tx, emit) => {
       const current = await findValueSet(tx, name);
       if (current?.sha256 === sha256) return { ...entryOf(current), changed: false, warnings, agents: [] };
+      refuseBeyond(context.rights, current?.set ?? null, set);
       if (replaces != null) refuseOther(name, current, replaces);
       await refuseSecondRank(tx, name, set);
       const revision = await nextRevision(tx, name);
@@ -143,7 +155,10 @@ export class ValueService {
       const { set: _, ...text } = row;
       await addValueSetRevision(tx, text);
       await setValuesRevision(tx, newId());
-      await recountAssignmentsOf(tx, [...(current === null ? [] : [current.set]), set], newId);
+      await recountAssignmentsOf(tx, [...(current === null ? [] : [current.set]), set], {
+        newId,
+        rights: context.rights,
+      });
       emit(
         eventOfRequest(context, {
           type: 'values.uploaded',
@@ -156,18 +171,19 @@ export class ValueService {
     });
   }
 
-  /** Throws `values_not_found` or `precondition_failed`. */
+  /** Throws `values_not_found`, `precondition_failed` or `not_granted`. */
   async remove(name: string, context: RequestContext): Promise<void> {
     const { clock, newId, uow } = this.options;
     await uow.write(async (tx, emit) => {
       const row = await requireValueSet(tx, name);
+      refuseBeyond(context.rights, row.set, null);
       requireMatch(context, `value set ${name}`, contentOf(row));
       await deleteValueSet(tx, name);
       const revision = await nextRevision(tx, name);
       const removed = { uploaded_at: clock.now(), uploaded_by: context.actor.id };
       await addValueSetRevision(tx, { name, revision, sha256: null, content: null, ...removed });
       await setValuesRevision(tx, newId());
-      await recountAssignmentsOf(tx, [row.set], newId);
+      await recountAssignmentsOf(tx, [row.set], { newId, rights: context.rights });
       emit(
         eventOfRequest(context, {
           type: 'values.deleted',
@@ -206,12 +222,15 @@ export class ValueService {
     return { set, sha256: digestOf(content), warnings: [...(await lookAlikeWarnings(db, name)), ...warnings] };
   }
 
-  /** @param set in the place of the stored one; null without it */
-  private async reach(db: Queryable, name: string, set: ValueSet | null): Promise<ReachedAgent[]> {
+  /** Returns whom a change reaches among those that the operator may read. */
+  private async reach(db: Queryable, { name, set, rights }: SetChange): Promise<ReachedAgent[]> {
     const sets = await listValueSets(db);
     const others = sets.filter((one) => one.name !== name);
     const after = set === null ? others : [...others, { name, set }];
-    return valueReach(db, this.options, { before: valuesOfSets(sets), after: valuesOfSets(after) });
+    const reached = await valueReach(db, this.options, { before: valuesOfSets(sets), after: valuesOfSets(after) });
+    if (!rights.isLimited) return reached;
+    const tags = await tagsByAgent(db);
+    return reached.filter(({ node_id }) => rights.may('read', { nodeId: node_id, tags: tags.get(node_id) ?? {} }));
   }
 }
 
@@ -223,13 +242,20 @@ async function lookAlikeWarnings(db: Queryable, name: string): Promise<readonly 
   return [{ path: '', line: 1, column: 1, message: `the name looks like that of the value set "${like}"` }];
 }
 
-/** Lets the failures of automatic applies count anew for each assignment with a module that the value sets concern. */
-async function recountAssignmentsOf(tx: Queryable, sets: readonly ValueSet[], newId: Core['newId']): Promise<void> {
+/**
+ * Lets the failures of automatic applies count anew for each assignment with a module that the value sets concern, and over all of
+ * which the operator may apply.
+ */
+async function recountAssignmentsOf(
+  tx: Queryable,
+  sets: readonly ValueSet[],
+  { newId, rights }: Pick<Core, 'newId'> & Pick<RequestContext, 'rights'>,
+): Promise<void> {
   const entries = sets.flatMap((set) => set.entries);
   const isForAll = entries.some(({ shared }) => Object.keys(shared).length > 0);
   const assigned = isForAll ? (await listAssignments(tx)).flatMap(({ modules }) => modules) : [];
   const modules = new Set([...assigned, ...modulesSetBy(entries)]);
-  for (const module of modules) await recountAssignmentsOfModule(tx, module, newId);
+  for (const module of modules) await recountAssignmentsOfModule(tx, module, newId, rights);
 }
 
 const valuesParty = (name: string): Party => ({ id: name, name, type: 'values' });
@@ -314,7 +340,7 @@ export const valueHandlers = (values: ValueService): HandlersFor<typeof valueRou
   uploadValueSet: async ({ body, context }) => ({ status: 201, body: await values.upload(body, context) }),
   previewValueSet: async ({ params, body, context }) => ({
     status: 200,
-    body: await values.preview(params.name, body.content, context.actor.id),
+    body: await values.preview(params.name, body.content, context),
   }),
   getValueSet: async ({ params, query, context }) => {
     const body = await values.get(params.name, query.revision ?? null, context.actor.id);

@@ -38,6 +38,8 @@ export interface TranscriptSearchQuery {
   readonly operator?: string | null | undefined;
   readonly limit: number;
   readonly signal: AbortSignal;
+  /** Returns the check whether the searcher may read what was recorded of a machine: asked for before and after the search. */
+  readonly readable: () => Promise<(record: { readonly nodeId: string; readonly id: string }) => boolean>;
 }
 
 export interface FoundTranscripts {
@@ -98,10 +100,12 @@ export class Transcripts {
   async search(query: TranscriptSearchQuery, context: RequestContext): Promise<FoundTranscripts> {
     const { db, uow, searchWithin = SEARCH_WITHIN } = this.options;
     const operator = query.operator == null ? null : await resolveOperatorId(db, query.operator);
-    const found = await this.searching.run(this.recordings({ ...query, operator }), {
+    const mayRead = await query.readable();
+    const found = await this.searching.run(this.recordings({ ...query, operator }, mayRead), {
       ...searchOptions(query),
       timeoutMs: searchWithin,
     });
+    const stillReadable = await query.readable();
     await uow.write(async (_, emit) =>
       emit(
         eventOfRequest(context, {
@@ -118,7 +122,9 @@ export class Transcripts {
         }),
       ),
     );
-    const matches = found.matches.map(({ row, at, line }) => ({ ...placeOf(row), at, line }));
+    const matches = found.matches.flatMap(({ row, at, line }) =>
+      stillReadable(recordOf(row)) ? [{ ...placeOf(row), at, line }] : [],
+    );
     const { searched, truncated, altered } = found;
     return { matches, searched, truncated, altered: [...altered] };
   }
@@ -152,7 +158,7 @@ export class Transcripts {
     await this.searching.stop();
   }
 
-  private async *recordings({ since, node, operator }: TranscriptSearchQuery) {
+  private async *recordings({ since, node, operator }: TranscriptSearchQuery, mayRead: MayRead) {
     let olderThan: string | null = null;
     for (;;) {
       const from = since == null ? null : since * 1000;
@@ -161,6 +167,7 @@ export class Transcripts {
         limit: PAGE,
       });
       for (const row of rows) {
+        if (!mayRead(recordOf(row))) continue;
         const path = await this.fileOf(row);
         if (path !== null) yield { row, path, length: this.options.durableSize(row.session_id) };
       }
@@ -188,6 +195,10 @@ const searchOptions = ({
   limit,
   signal,
 });
+
+type MayRead = Awaited<ReturnType<TranscriptSearchQuery['readable']>>;
+
+const recordOf = ({ node_id, session_id }: TerminalRow) => ({ nodeId: node_id, id: session_id });
 
 const placeOf = ({ session_id, node_id, node_name, operator, opened_at }: TerminalRow) => ({
   session_id,

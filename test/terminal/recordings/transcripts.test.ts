@@ -82,7 +82,10 @@ async function openBench({ days = 30, searchWithin = 15_000, beforeOpening = (_p
     return { row, recorder, close };
   };
   const search = (query: Partial<TranscriptSearchQuery> & { readonly pattern: string }) =>
-    transcripts.search({ limit: 100, signal: new AbortController().signal, ...query }, ADA);
+    transcripts.search(
+      { limit: 100, signal: new AbortController().signal, readable: async () => () => true, ...query },
+      ADA,
+    );
   return { db, dataDir, events, logger, transcripts, start, search };
 }
 
