@@ -3,10 +3,6 @@ import { defaultsOf, flag, integer, path, text, type ValuesOf, words } from './s
 
 const TARGET = '^(?:/[^\\u0000-\\u001f]+|(?:\\[[0-9A-Fa-f:.%]+\\]|[A-Za-z0-9._-]+|\\*):(?:[0-9]{1,5}|\\*))$';
 const PATH = '^/[^\\u0000-\\u001f\\u007f]*$';
-const PATHS_DETAIL =
-  'files, or directories with everything below them; real paths, because links in an entry are not followed';
-const TARGETS_DETAIL =
-  'HOST:PORT with * for any host or port, or the path of a Unix socket; a name permits that name only';
 
 export const AGENT_SETTINGS = {
   'metrics.enabled': flag({ summary: 'measure processor, memory and disk for the orchestrator', default: true }),
@@ -58,8 +54,8 @@ export const AGENT_SETTINGS = {
     maxItems: 64,
   }),
   'forward.targets': words({
-    summary: 'targets that operators may forward connections to; none of them by default',
-    detail: TARGETS_DETAIL,
+    summary: 'targets that operators may forward connections to; none by default',
+    detail: 'HOST:PORT with * for any host or port, or the path of a Unix socket; a name permits that name only',
     placeholder: 'TARGET,…',
     pattern: TARGET,
     maxLength: 300,
@@ -67,7 +63,7 @@ export const AGENT_SETTINGS = {
   }),
   'ssh_proxy.targets': words({
     summary: 'targets of orch ssh-proxy, such as localhost:22 for the sshd of the machine; none by default',
-    detail: TARGETS_DETAIL,
+    detail: 'in the form of forward.targets',
     placeholder: 'TARGET,…',
     pattern: TARGET,
     maxLength: 300,
@@ -75,7 +71,7 @@ export const AGENT_SETTINGS = {
   }),
   'copy.read': words({
     summary: 'paths that operators may copy from this machine (orch cp); none by default',
-    detail: PATHS_DETAIL,
+    detail: 'files, or directories with everything below them; real paths: links in an entry are not followed',
     placeholder: 'PATH,…',
     pattern: PATH,
     maxLength: 4096,
@@ -83,7 +79,7 @@ export const AGENT_SETTINGS = {
   }),
   'copy.write': words({
     summary: 'paths that operators may copy to on this machine (orch cp); none by default',
-    detail: PATHS_DETAIL,
+    detail: 'in the form of copy.read',
     placeholder: 'PATH,…',
     pattern: PATH,
     maxLength: 4096,

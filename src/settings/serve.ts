@@ -26,7 +26,7 @@ export const SERVE_SETTINGS = {
   api_port: port({ summary: 'TCP port of the API', default: API_PORT }),
   api_host: text({ summary: 'address the API listens on', default: '127.0.0.1', placeholder: 'ADDRESS' }),
   advertised_host: text({
-    summary: 'name or address under which other hosts reach this one',
+    summary: 'name or address of this host for others',
     detail: 'part of the API certificate',
     placeholder: 'NAME',
   }),
@@ -37,7 +37,7 @@ export const SERVE_SETTINGS = {
     computedDefault: '/var/lib/orch, else in $XDG_STATE_HOME',
   }),
   store: text({
-    summary: 'URL of the PostgreSQL database that holds the store, instead of a file in data_dir',
+    summary: 'URL of a PostgreSQL database for the store, instead of a file in data_dir',
     detail: 'postgres://USER@HOST:PORT/DATABASE; keys and recordings stay in data_dir',
     placeholder: 'URL',
   }),
@@ -46,7 +46,7 @@ export const SERVE_SETTINGS = {
     detail: 'readable by this user alone; without it, PGPASSWORD, PGPASSFILE or ~/.pgpass',
   }),
   store_readers: integer({
-    summary: 'maximum connections to that database that read at the same time',
+    summary: 'maximum connections that read from that database',
     default: 8,
     minimum: 1,
     maximum: 100,
@@ -96,7 +96,7 @@ export const SERVE_SETTINGS = {
     live: true,
   }),
   'operators.require_role': flag({
-    summary: 'refuse a new operator for whom no role is given',
+    summary: 'refuse a new operator without a role',
     default: false,
     live: true,
   }),
@@ -107,7 +107,7 @@ export const SERVE_SETTINGS = {
     live: true,
   }),
   'drift.interval': integer({
-    summary: 'interval at which each agent is checked for drift',
+    summary: 'interval of the drift checks of each agent',
     default: 3600,
     unit: 'seconds',
     minimum: 1,
@@ -132,7 +132,7 @@ export const SERVE_SETTINGS = {
   'drift.retention_days': days('how long drift records are kept', 30),
   'rollouts.on_restart': oneOf(['continue', 'halt'], {
     summary: 'what rollouts do after a restart',
-    detail: 'halt: they start no further agent until they are resumed',
+    detail: 'halt: no further agent begins until they are resumed',
     default: 'continue',
     placeholder: 'WHAT',
   }),
@@ -160,21 +160,21 @@ export const SERVE_SETTINGS = {
   'retention.operations_days': days(
     'how long operations and rollouts are kept',
     365,
-    'those the managed state rests on are kept longer',
+    'those of the managed state longer',
   ),
   'retention.outputs_days': days('how long outputs of scripts are kept', 90),
   'retention.notifications_days': days('how long notifications are kept', 90),
   'retention.transcripts_days': days('how long recordings of terminals are kept', 90),
   'terminal.record': oneOf(['required', 'best_effort', 'off'], {
     summary: 'record terminals',
-    detail: 'required: no session without a recording; best_effort: the session continues without one',
+    detail: 'required: no session without a recording; best_effort: sessions go on without one',
     default: 'best_effort',
     placeholder: 'WHEN',
     live: true,
   }),
   'terminal.record_commands': oneOf(['all', 'text', 'none'], {
-    summary: 'output of commands without a terminal that recordings keep',
-    detail: 'text: all but binary output; the rest is recorded as its size and SHA-256',
+    summary: 'recorded output of commands without a terminal',
+    detail: 'text: all but binary output; of the rest, size and SHA-256',
     default: 'text',
     placeholder: 'WHAT',
     live: true,
@@ -262,7 +262,7 @@ export const SERVE_SETTINGS = {
   }),
   metrics_token: text({
     summary: 'bearer token for scraping GET /api/v1/metrics without a login',
-    detail: 'other users of the host see it on the command line; see metrics_token_file',
+    detail: 'other users of the host see it on the command line',
     placeholder: 'TOKEN',
     live: true,
   }),
@@ -272,7 +272,7 @@ export const SERVE_SETTINGS = {
     live: true,
   }),
   'metrics.poll_interval': integer({
-    summary: 'interval at which connected agents are measured',
+    summary: 'interval of measurements of connected agents',
     default: 60,
     unit: 'seconds',
     minimum: 1,
