@@ -489,7 +489,7 @@ mkdir -p /etc/cron.d; echo '@daily root old' >/etc/cron.d/job; echo '@daily root
         printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' >/usr/lib/systemd/system/$one.service; done
       systemctl daemon-reload; systemctl enable --now shown; systemctl enable kept; systemctl mask hidden kept; systemctl mask --runtime brief
       groupadd -g 3300 crew; mkdir -p /srv/site/css; echo old >/srv/site/css/a; chmod 600 /srv/site/css/a; printf '\\000old' >/srv/blob
-      : >/etc/apt/sources.list; apt-get update`);
+      rm -f /etc/apt/sources.list.d/*; : >/etc/apt/sources.list; apt-get update`);
     await control.run([
       'sh',
       '-c',
