@@ -69,6 +69,20 @@ export async function findOperator(db: Queryable, operatorId: string): Promise<O
   return (await query.executeTakeFirst()) ?? null;
 }
 
+/** Returns the ID that the operator has now: a rotation of the key retires the record by itself, and adds another of that name. */
+export async function currentIdOf(db: Queryable, operatorId: string): Promise<string> {
+  const seen = new Set<string>();
+  for (let id = operatorId; ; ) {
+    seen.add(id);
+    const row = await findOperator(db, id);
+    if (row === null || row.removed_by !== id) return id;
+    const query = db.selectFrom('operators').select('operator_id').where('added_by', '=', id);
+    const next = await query.where('username', '=', row.username).orderBy('row_id', 'desc').executeTakeFirst();
+    if (next === undefined || seen.has(next.operator_id)) return id;
+    id = next.operator_id;
+  }
+}
+
 export async function findActiveOperatorByName(db: Queryable, username: string): Promise<OperatorRow | null> {
   const query = db.selectFrom('operators').selectAll().where('username', '=', username);
   return (await query.where('removed_at', 'is', null).executeTakeFirst()) ?? null;

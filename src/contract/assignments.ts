@@ -50,7 +50,7 @@ export const AssignmentSchema = closed({
   review: Type.Optional(
     Type.Enum(REVIEW_REASONS, {
       description:
-        'Why an assignment with a scope should be looked at, which goes on as it is: its maker was removed, has expired or has a new key; its maker may no longer apply there',
+        'Why an assignment with a scope should be looked at, which goes on as it is: its maker was removed or has expired; its maker may no longer apply there',
     }),
   ),
 });

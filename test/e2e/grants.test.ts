@@ -3,6 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { proveRotation } from '../../src/identity/key-rotation.js';
+import { parsePublicKey } from '../../src/identity/public-key.js';
 import { type Call, newPerson, World } from '../api/world.js';
 import { until } from '../support/orch.js';
 
@@ -247,11 +249,17 @@ describe('a machine whose record was removed', () => {
 
 describe('an assignment whose maker left', () => {
   it('matches as before, and is listed for review', async () => {
-    const rene = await world.addLimited('rene', DEV);
-    const token = { token: rene };
-    const { operator } = await world.gives('getSession', token, 200);
+    const rene = newPerson();
     const body = { name: 'renes', modules: ['base'], selector: '*' };
-    await world.gives('createAssignment', { ...token, body }, 201);
+    await world.gives('addOperator', { body: { public_key: rene.publicKey, username: 'rene', grants: DEV } }, 201);
+    await world.gives('createAssignment', { token: await world.login(rene), body }, 201);
+    // A new key is the same person.
+    const renewed = newPerson();
+    const proof = proveRotation(parsePublicKey(rene.publicKey), renewed.key);
+    const rotation = { token: await world.login(rene), body: { public_key: renewed.publicKey, proof } };
+    await world.gives('rotateOperatorKey', rotation, 200);
+    const token = { token: await world.login(renewed) };
+    const { operator } = await world.gives('getSession', token, 200);
     const params = { operator_id: operator.operator_id };
     const looked = async () => {
       const listed = await world.gives('listAssignments', {}, 200);

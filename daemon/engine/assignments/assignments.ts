@@ -8,6 +8,7 @@ import { isModuleName } from '../../../src/kernel/ids.js';
 import { LookAlikes } from '../../../src/kernel/look-alikes.js';
 import { entryOfAssignment } from '../../../src/language/inputs/fleet-values.js';
 import { parseSelector } from '../../../src/language/selector.js';
+import { currentIdOf } from '../../auth/operator-store.js';
 import type { Core } from '../../core/core.js';
 import { eventOfRequest, type Party, type RequestContext } from '../../core/domain-event.js';
 import { requireMatch } from '../../core/entity-tag.js';
@@ -79,7 +80,8 @@ export class Assignments {
     const scoped = rows.filter(({ scope }) => scope !== null);
     const makers = new Map<string, Rights | null>();
     for (const id of new Set(scoped.map(({ created_by }) => created_by))) {
-      makers.set(id, await this.options.rightsOf(db, { id, name: '', type: 'operator' }));
+      const current = await currentIdOf(db, id);
+      makers.set(id, await this.options.rightsOf(db, { id: current, name: '', type: 'operator' }));
     }
     const reviews = new Map<string, ReviewReason>();
     for (const row of scoped) {

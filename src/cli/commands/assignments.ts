@@ -70,7 +70,7 @@ function modeOf({ mode, stopped_reason, review }: Assignment): Span {
 }
 
 const REVIEW: Readonly<Record<ReviewReason, string>> = {
-  maker_left: 'its maker was removed, has expired or has a new key; it goes on as it is',
+  maker_left: 'its maker was removed or has expired; it goes on as it is',
   maker_lost_rights: 'its maker may no longer apply to all of these machines; it goes on as it is',
 };
 
