@@ -125,8 +125,12 @@ describe('a session', () => {
   it('says hello, and nothing else until it is approved', async () => {
     const engine = startEngine();
     const facts = { platform: 'linux', hostname: 'box' };
+    let looks = 0;
     const { orchestrator, statuses } = await connect(engine, {
-      facts: () => ({ attributes: { ...facts, cpus: String(performance.now()) }, parts: {}, volatile: {} }),
+      facts: () => {
+        looks += 1;
+        return { attributes: { ...facts, cpus: String(performance.now()) }, parts: {}, volatile: {} };
+      },
       pace: { pingInterval: 1_000, deadAfter: 5_000, factsInterval: 5 },
     });
     expect(await orchestrator.next('hello')).toMatchObject({
@@ -136,8 +140,7 @@ describe('a session', () => {
     });
     orchestrator.status('pending');
     engine.begin(head(1), content([]));
-    // Ten looks at the machine: nothing tells that they report nothing.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await until(() => looks > 10, 'the machine was looked at');
     expect(orchestrator.heard.map(({ type }) => type)).toEqual(['hello']);
     orchestrator.status('approved', 'web-01');
     expect((await orchestrator.next('inventory')).runs).toEqual([{ run_id: runId(1), state: 'finished', results: 0 }]);

@@ -13,7 +13,7 @@ import { publicKeyOfKeyObject } from '../../src/identity/key-object.js';
 import { loadOrCreateKey } from '../../src/identity/private-key.js';
 import { silentLogger } from '../../src/kernel/logger.js';
 import { ManualClock, newIds, Sqlite, temporaryDirectory } from '../support/database.js';
-import { IS_EXHAUSTIVE } from '../support/exhaustive.js';
+import { IS_EXHAUSTIVE, itInLong } from '../support/exhaustive.js';
 
 const program = fileURLToPath(new URL('programs/restore-until.mjs', import.meta.url));
 
@@ -118,8 +118,9 @@ describe.each([
   });
 });
 
-describe('a restore that was killed after it had given the present store a second name', () => {
-  it('keeps the present store once', async () => {
+itInLong(
+  'a restore that was killed after it had given the present store a second name keeps the present store once',
+  async () => {
     const { template, backup } = await prepare('closed');
     const kept = () => readdirSync(template).filter((name) => name.startsWith('orch.db.replaced-'));
     for (let limit = 0; kept().length === 0 && limit < 100; limit += 1) run(template, backup, limit);
@@ -127,5 +128,5 @@ describe('a restore that was killed after it had given the present store a secon
     expect(readFileSync(join(template, 'orch.db'))).toEqual(readFileSync(join(template, kept()[0] ?? '')));
     expect(run(template, backup, 1000)).toMatchObject({ status: 0 });
     expect(kept()).toHaveLength(1);
-  });
-});
+  },
+);
