@@ -12,25 +12,37 @@ const MOST = 2_000;
 export class ShownAgents {
   private readonly db: Queryable;
   private keeps = new Kept();
+  /** Writes whose work is done and whose commit may not be. */
+  private ending = 0;
 
   constructor(db: Queryable) {
     this.db = db;
   }
 
   /**
-   * Returns a unit of work that forgets every agent. Everything that changes agents or tags must use it. It forgets
-   * within the transaction, so that whatever is read later is read after the commit.
+   * Returns a unit of work that forgets every agent. Everything that changes agents or tags must use it. Nothing is kept
+   * until the write has ended, because other sessions of PostgreSQL read what was there before until the commit.
    */
   forgottenBy(uow: UnitOfWork): UnitOfWork {
     return {
-      write: (work) =>
-        uow.write(async (tx, emit) => {
-          try {
-            return await work(tx, emit);
-          } finally {
-            this.keeps = new Kept();
-          }
-        }),
+      write: async (work) => {
+        let isEnding = false;
+        try {
+          return await uow.write(async (tx, emit) => {
+            try {
+              return await work(tx, emit);
+            } finally {
+              this.keeps = new Kept();
+              // A transaction may be tried again.
+              if (!isEnding) this.ending += 1;
+              isEnding = true;
+            }
+          });
+        } finally {
+          if (isEnding) this.ending -= 1;
+          this.keeps = new Kept();
+        }
+      },
     };
   }
 
@@ -61,7 +73,7 @@ export class ShownAgents {
     const known = kept.pages.get(key);
     if (known !== undefined) return known;
     const agents = await read();
-    if (agents.length > 0 && kept.count + agents.length <= MOST) {
+    if (this.ending === 0 && agents.length > 0 && kept.count + agents.length <= MOST) {
       kept.count += agents.length;
       kept.pages.set(key, agents);
     }

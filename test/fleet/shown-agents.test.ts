@@ -86,6 +86,27 @@ describe('agents that are kept between requests', () => {
     expect((await shown.find(id))?.name).toBe('after');
   });
 
+  it('are not those that were read between the work of a change and its commit', async () => {
+    const store = await openStore();
+    const [id = ''] = IDS;
+    await insertAgent(store.db, agentRow({ node_id: id, name: 'before' }));
+    const shown = new ShownAgents(store.db);
+    const { writer } = writerOf(store);
+    const uow = shown.forgottenBy({
+      write: async (work) => {
+        const result = await writer.write(work);
+        expect((await shown.find(id))?.name).toBe('before');
+        // The commit, in the eyes of other sessions.
+        await updateAgent(store.db, id, { name: 'after' });
+        // As a subscriber of the event does.
+        expect((await shown.find(id))?.name).toBe('after');
+        return result;
+      },
+    });
+    await uow.write(async () => undefined);
+    expect((await shown.find(id))?.name).toBe('after');
+  });
+
   it('are read once, up to a number', async () => {
     const store = await openStore();
     const [id = ''] = IDS;
